@@ -1,0 +1,68 @@
+# Two commands do everything on a machine with Python 3.11 and a package index:
+#   make demo    the main job on the paper's first example
+#   make test    lint, types, import layers, doctests, the README's code, tests
+# Both make their own environment (.venv) with the versions of requirements.lock.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements.lock
+RUN_ENV  := $(VENV)/.ready-run
+TEST_ENV := $(VENV)/.ready-test
+# One BLAS thread per test process: two are slower at these sizes and fight for the cores.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: help demo test test-slow lint types layers unit bench format lock clean
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/pyvenv.cfg:
+	@echo "making $(VENV) with $(PYTHON) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUN_ENV): $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
+	@echo "installing privest and what the demo needs ..."
+	@$(PIP) hatchling editables
+	@$(PIP) --no-build-isolation -e ".[cli,plot]"
+	@touch $@
+
+$(TEST_ENV): $(RUN_ENV)
+	@echo "installing the test tools ..."
+	@$(PIP) --no-build-isolation -e ".[dev]"
+	@touch $@
+
+demo: $(RUN_ENV) ## the paper's first example: bound against privacy level, table and picture
+	@$(BIN)/privest demo
+
+lint: $(TEST_ENV) ## ruff: style and format
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+
+types: $(TEST_ENV) ## mypy --strict on src
+	@$(BIN)/mypy
+
+layers: $(TEST_ENV) ## import layers
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, README
+	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow"
+
+test: lint types layers unit ## everything that CI runs
+
+test-slow: $(TEST_ENV) ## the longer statistics
+	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m slow
+
+bench: $(TEST_ENV) ## ratios against literal formulas and limits; writes out/bench.json
+	@$(BIN)/python -m benchmarks
+
+format: $(TEST_ENV) ## rewrite the code in the house style
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile --universal --python-version 3.11 --extra dev --no-annotate --no-header \
+	    pyproject.toml requirements-build.in -o requirements.lock
+
+clean: ## remove the environment and everything made
+	rm -rf $(VENV) out dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

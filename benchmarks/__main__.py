@@ -1,0 +1,54 @@
+"""Run every benchmark, print the table, write out/bench.json. Exit 1 if a limit is missed."""
+
+import json
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from benchmarks import bench_bound, bench_import
+
+THREADS = 1
+OUT = Path("out/bench.json")
+
+
+def main():
+    console = Console(width=150)
+    table = Table(title=f"Ratios measured in one run, {THREADS} BLAS thread", title_justify="left")
+    for heading in ("work", "reference", "work", "reference", "ratio", "limit", ""):
+        table.add_column(heading, justify="left" if heading in ("", "reference") else "right")
+    found = []
+    with threadpool_limits(limits=THREADS), console.status("measuring ..."):
+        for module in (bench_bound, bench_import):
+            for row in module.rows():
+                found.append(row)
+                limit = f"≤ {row.limit:g}" if row.limit else ""
+                table.add_row(
+                    row.name,
+                    row.reference,
+                    f"{row.seconds * 1e3:.1f} ms",
+                    f"{row.reference_seconds * 1e3:.1f} ms",
+                    f"{row.ratio:.2f}",
+                    limit,
+                    row.verdict,
+                )
+    console.print(table)
+    OUT.parent.mkdir(exist_ok=True)
+    record = {
+        "blas_threads": THREADS,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "rows": [row.to_dict() for row in found],
+    }
+    OUT.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    console.print(f"written: {OUT}")
+    sys.exit(any(row.verdict in ("OVER", "SLOW") for row in found))
+
+
+main()

@@ -1,0 +1,30 @@
+"""Private estimation at the Cramér-Rao limit.
+
+import privest as pv
+model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04))
+level = pv.PrivacyLevel(1.0)
+pv.bound(model, level).ppcrlb
+"""
+
+from privest import bounds, errors, linalg, noise, privacy
+from privest.bounds import Bound, Identifiability, bound, identifiability
+from privest.model import LinearModel, NonlinearModel
+from privest.privacy import PrivacyLevel
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bound",
+    "Identifiability",
+    "LinearModel",
+    "NonlinearModel",
+    "PrivacyLevel",
+    "__version__",
+    "bound",
+    "bounds",
+    "errors",
+    "identifiability",
+    "linalg",
+    "noise",
+    "privacy",
+]

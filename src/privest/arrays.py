@@ -1,0 +1,78 @@
+"""Float arrays at the door: converted once, checked once, one clear error each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privest.errors import InvalidInput
+
+Array = NDArray[np.floating[Any]]
+Index = NDArray[np.intp]
+EPS = float(np.finfo(np.float64).eps)
+
+
+def as_array(
+    value: ArrayLike,
+    name: str,
+    *,
+    ndim: int | tuple[int, ...] | None = None,
+    error: type[InvalidInput] = InvalidInput,
+) -> Array:
+    """Return `value` as a finite float64 array, or raise `error` naming `name`.
+
+    The message gives shapes and positions, never an entry: the array may be private.
+    """
+    try:
+        raw: NDArray[Any] = np.asarray(value)
+    except ValueError:
+        raise error(
+            f"{name} must be a rectangular array of numbers; its rows have different lengths."
+        ) from None
+    if raw.dtype.kind not in "biuf":
+        raise error(f"{name} must hold real numbers; received an array of type {raw.dtype}.")
+    if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
+        raise error(f"{name} must be at most double precision; received {raw.dtype}.")
+    array = raw.astype(np.float64, copy=False)
+    if ndim is not None:
+        allowed = (ndim,) if isinstance(ndim, int) else ndim
+        if array.ndim not in allowed:
+            wanted = " or ".join(f"{d}-dimensional" for d in allowed)
+            raise error(f"{name} must be {wanted}; received an array of shape {array.shape}.")
+    require_finite(array, name, error=error)
+    return array
+
+
+def require_finite(array: Array, name: str, *, error: type[InvalidInput] = InvalidInput) -> None:
+    """Raise if `array` has a NaN or an infinity, naming the first position.
+
+    One pass when all is well: a sum is finite only if every term is, unless it overflows,
+    which the exact second look then tells apart.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):
+            return
+    bad = ~np.isfinite(array)
+    if not bad.any():
+        return
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    kind = "NaN" if np.isnan(array[first]) else "an infinity"
+    where = f" at index {first if len(first) > 1 else first[0]}" if first else ""
+    count = int(bad.sum())
+    more = f" and {count - 1} more such entries" if count > 1 else ""
+    raise error(f"{name} must be finite; it has {kind}{where}{more}.")
+
+
+def as_number(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:
+    """Return `value` as a finite float."""
+    return float(as_array(value, name, ndim=0, error=error))
+
+
+def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:
+    """Return `value` as a finite float > 0."""
+    number = as_number(value, name, error=error)
+    if number <= 0:
+        raise error(f"{name} must be > 0; received {number:g}.")
+    return number

@@ -1,0 +1,39 @@
+"""The bounds, one result of the paper a file. A bound knows the model and the level; it never
+sees a mechanism and never sees data."""
+
+from privest.bounds.bayesian import (
+    BayesianBound,
+    bayesian_bound,
+    bayesian_bound_from_information,
+)
+from privest.bounds.classical import classical_bound
+from privest.bounds.consensus import consensus_bound
+from privest.bounds.crlb import Bound, averaged_bound, bound
+from privest.bounds.dp import TraceBound, metric_dp_bound, trace_bound
+from privest.bounds.identifiable import Identifiability, identifiability
+from privest.bounds.trace_budget import (
+    LinearRelease,
+    TraceBudgetBound,
+    best_linear_release,
+    trace_budget_bound,
+)
+
+__all__ = [
+    "BayesianBound",
+    "Bound",
+    "Identifiability",
+    "LinearRelease",
+    "TraceBound",
+    "TraceBudgetBound",
+    "averaged_bound",
+    "bayesian_bound",
+    "bayesian_bound_from_information",
+    "best_linear_release",
+    "bound",
+    "classical_bound",
+    "consensus_bound",
+    "identifiability",
+    "metric_dp_bound",
+    "trace_bound",
+    "trace_budget_bound",
+]

@@ -1,0 +1,153 @@
+"""The Bayesian privacy-preserving bound Σ_BPPCR, batch form (section on dynamic models)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array
+from privest.errors import InvalidInput, LevelBelowPrior
+from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
+from privest.linalg.stacked import cholesky, rank_tolerance, solve_lower
+from privest.model import LinearModel
+from privest.privacy import PrivacyLevel
+
+
+@dataclass(frozen=True, eq=False)
+class BayesianBound:
+    """The floor on the mean-square error matrix when θ has a prior.
+
+    bppcrlb                    Σ_BPPCR (n, n).
+    without_privacy            Σ_BCR, the same with the readings themselves.
+    prior_covariance           the error matrix of knowing the prior only.
+    measurement_information    J_Y (m, m): what the prior alone tells about the readings.
+    extra_level                S − J_Y (m, m): what a mechanism may add.
+    """
+
+    bppcrlb: Array
+    without_privacy: Array
+    prior_covariance: Array
+    measurement_information: Array
+    extra_level: Array
+
+
+def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike) -> BayesianBound:
+    """How well can a random θ be estimated when everything known of Y stays below S?
+
+        Σ_BPPCR = (Hᵀ L(LᵀΣL + I)⁻¹Lᵀ H + J_θ)⁻¹ ,   L Lᵀ = S − J_Y ,   J_Y = (HPHᵀ + Σ)⁻¹
+
+    Symbols: `prior_cov` P (n, n), θ ~ N(·, P), singular allowed (then J_θ = P⁻¹ does not exist and
+    the bound is the limit); Σ = I_y⁻¹ of the model; `level` is S in BI_z(Y) ≤ S, which counts the
+    prior's own information J_Y about the readings.
+    Assumes Gaussian prior and Gaussian noise (J_Y is then exact); for other priors see
+    `bayesian_bound_from_information`.
+    Attained by the Gaussian mechanism with level S − J_Y and the posterior mean.
+    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
+    not even silence. Nothing is clipped beyond rounding (10·m·eps relative).
+    Numerics: θ = Bξ with P = BBᵀ makes the prior n extra rows [G; I] of the kernel: no difference
+    of large matrices, P may be singular. m³ flops: J_Y is dense.
+    Source: Σ_BPPCR of the section on dynamic models.
+
+    >>> from privest.noise import Gaussian
+    >>> model = LinearModel([[1.0]], noise=Gaussian(cov=1.0))
+    >>> b = bayesian_bound(model, PrivacyLevel(1.5), prior_cov=1.0)
+    >>> b.extra_level.round(12).tolist()  # S − 1/(1 + 1)
+    [[1.0]]
+    >>> b.bppcrlb.round(12).tolist()  # 1/(1 + 1/(1 + 1))
+    [[0.666666666667]]
+    """
+    n = model.parameters
+    prior = psd(prior_cov, "the prior covariance", size=n)
+    root = prior.times_factor(np.eye(n))
+    root = root[:, root.any(axis=0)]
+    reduced = model.matrix @ root
+    sigma = model.inverse_information
+    marginal = sigma.dense() + reduced @ reduced.T
+    lower = cholesky(marginal[None])
+    if lower is None:
+        raise LevelBelowPrior(
+            "The prior and the noise leave some combination of the readings without any "
+            "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
+        )
+    whitener = solve_lower(lower, np.eye(model.readings)[None])[0]
+    known: Array = whitener.T @ whitener
+    extra = _extra_level(level.for_size(model.readings), known)
+    private = _posterior(whitening(extra, sigma).rows(reduced), root)
+    # Without privacy, by the joint covariance: valid for singular Σ and P alike.
+    gain = whitener @ reduced
+    spread = np.eye(root.shape[1]) - gain.T @ gain
+    return BayesianBound(
+        bppcrlb=private,
+        without_privacy=_symmetric(root @ spread @ root.T),
+        prior_covariance=prior.dense(),
+        measurement_information=known,
+        extra_level=extra.dense(),
+    )
+
+
+def bayesian_bound_from_information(
+    model: LinearModel,
+    level: PrivacyLevel,
+    prior_information: ArrayLike,
+    measurement_information: ArrayLike,
+) -> BayesianBound:
+    """Σ_BPPCR for any prior, from J_θ (n, n) > 0 and J_Y (m, m) as defined in `def:prior`.
+
+    Both are the caller's promise: J_θ = E[(∂ ln f_θ)(∂ ln f_θ)ᵀ] and J_Y the same for the marginal
+    density of Y. The result is a lower bound (Jensen), not attained in general.
+    """
+    n = model.parameters
+    information = psd(prior_information, "the prior information", size=n).dense()
+    known = psd(measurement_information, "the measurement information", size=model.readings).dense()
+    lower = cholesky(information[None])
+    if lower is None:
+        raise InvalidInput(
+            "the prior information must be positive definite; for a prior with exactly known "
+            "parameters use bayesian_bound with a singular covariance."
+        )
+    root = solve_lower(lower, np.eye(n)[None])[0].T  # J_θ⁻¹ = root rootᵀ
+    reduced = model.matrix @ root
+    sigma = model.inverse_information
+    extra = _extra_level(level.for_size(model.readings), known)
+    lower_sigma = cholesky(sigma.dense()[None])
+    if lower_sigma is None:
+        raise InvalidInput("the noise must not be singular here; use bayesian_bound.")
+    return BayesianBound(
+        bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
+        without_privacy=_posterior(solve_lower(lower_sigma, reduced[None])[0], root),
+        prior_covariance=root @ root.T,
+        measurement_information=known,
+        extra_level=extra.dense(),
+    )
+
+
+def _extra_level(level: PSD, known: Array) -> Blocks:
+    """S − J_Y as a structured level, or LevelBelowPrior with the violated direction."""
+    total = level.dense()
+    order = loewner(known, total)
+    if not order:
+        strongest = np.argsort(-np.abs(order.direction))[:5]
+        listed = ", ".join(f"{order.direction[k]:+.2f}·y[{k}]" for k in strongest)
+        raise LevelBelowPrior(
+            "The level asks for less than the prior alone reveals: S − J_Y has eigenvalue "
+            f"{order.margin:.4g} in the direction {listed}"
+            f"{' + …' if len(order.direction) > 5 else ''}. "
+            "Raise the level there, or state a less informative prior; no mechanism satisfies it."
+        )
+    values, vectors = np.linalg.eigh(_symmetric(total - known))
+    kept = values > rank_tolerance(len(total)) * max(np.abs(total).max(), np.abs(known).max())
+    factor = vectors * np.sqrt(np.where(kept, values, 0.0))
+    return Blocks([factor @ factor.T], [factor])
+
+
+def _posterior(rows: Array, root: Array) -> Array:
+    """B (GᵀG + I)⁻¹ Bᵀ by QR of the stacked rows."""
+    n = root.shape[1]
+    inner = root_of_rows(np.concatenate([rows, np.eye(n)])).inverse()
+    return _symmetric(root @ inner @ root.T)
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2

@@ -1,0 +1,115 @@
+"""Can θ be estimated at all under the level? (`thm:identifiable`)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from privest.arrays import EPS, Array, Index
+from privest.linalg import InformationRoot, level_root, weighted_roots
+from privest.model import LinearModel
+from privest.privacy import PrivacyLevel
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """Verdict of `identifiability`.
+
+    identifiable          HᵀSH is invertible: some mechanism within the level reveals all of θ.
+    rank                  rank of HᵀSH: how many independent combinations of θ can be estimated.
+    hidden_directions     (n, n − rank), orthonormal: no mechanism within the level reveals vᵀθ.
+    unseen_directions     (n, u), orthonormal: hidden even without privacy, because H v = 0.
+    readings_to_reveal    a smallest set of readings whose level must be raised for everything that
+                          H sees to become identifiable (any positive amount will do).
+    helpful_readings      all readings that see a hidden direction.
+    """
+
+    identifiable: bool
+    rank: int
+    hidden_directions: Array
+    unseen_directions: Array
+    readings_to_reveal: tuple[int, ...]
+    helpful_readings: Index
+
+    def __bool__(self) -> bool:
+        return self.identifiable
+
+    def explain(self) -> str:
+        """The verdict in words."""
+        n = len(self.hidden_directions)
+        if self.identifiable:
+            return f"identifiable: all {n} parameters can be estimated under this level"
+        parts = [f"not identifiable: rank {self.rank} of {n}"]
+        unseen = self.unseen_directions.shape[1]
+        if unseen:
+            parts.append(
+                f"{_directions(unseen)} not seen by H even without privacy "
+                f"(parameters involved: {_involved(self.unseen_directions)})"
+            )
+        if self.readings_to_reveal:
+            hidden = self.hidden_directions.shape[1] - unseen
+            listed = ", ".join(str(k) for k in self.readings_to_reveal)
+            parts.append(
+                f"{_directions(hidden)} hidden by the level (parameters involved: "
+                f"{_involved(self.hidden_directions)}); reveal something of reading(s) {listed}"
+            )
+        return "; ".join(parts)
+
+
+def identifiability(model: LinearModel, level: PrivacyLevel) -> Identifiability:
+    """Can θ be estimated under I_z(y) ≤ S, and if not, what is hidden?
+
+        identifiable  ⇔  HᵀSH invertible  ⇔  LᵀH has full column rank (S = L Lᵀ)
+
+    Assumes a continuous noise density that does not depend on θ (`assum:w0`); the verdict does
+    not depend on the noise otherwise.
+    Numerics: the rank of LᵀH, each column relative to √(Σ_k S_kk h_kj²), so that neither the
+    units of a reading nor those of a parameter matter; singular values below max(m, n)·eps count
+    as zero. One pass over H for a diagonal level.
+    Source: `thm:identifiable`. The readings to reveal are ours: raising S_kk by any amount adds
+    a multiple of h_k h_kᵀ to HᵀSH.
+
+    >>> from privest.noise import Gaussian
+    >>> model = LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], noise=Gaussian(cov=1.0))
+    >>> verdict = identifiability(model, PrivacyLevel([1.0, 0.0, 1.0]))
+    >>> verdict.identifiable, verdict.rank, verdict.readings_to_reveal
+    (False, 1, (1,))
+    >>> abs(verdict.hidden_directions.T).tolist()
+    [[0.0, 1.0]]
+    """
+    return verdict(model.matrix, level_root(model.matrix, level.for_size(model.readings)))
+
+
+def verdict(matrix: Array, root: InformationRoot) -> Identifiability:
+    """Identifiability from the root of HᵀSH."""
+    n = matrix.shape[1]
+    if root.rank == n:
+        none = np.zeros((n, 0))
+        return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp))
+    hidden = root.hidden
+    unseen = weighted_roots(matrix, [1.0])[0].hidden
+    exposure = matrix @ hidden
+    tolerance = max(matrix.shape) * EPS * np.linalg.norm(matrix, axis=1)
+    helpful = np.flatnonzero(np.linalg.norm(exposure, axis=1) > tolerance)
+    wanted = hidden.shape[1] - unseen.shape[1]
+    chosen: tuple[int, ...] = ()
+    if wanted:
+        # Pivoted QR of the hidden parts of the rows: each pivot is the reading that shows most
+        # of what the earlier ones leave hidden.
+        pivots = scipy.linalg.qr(exposure[helpful].T, mode="r", pivoting=True)[-1]
+        chosen = tuple(sorted(int(k) for k in helpful[pivots[:wanted]]))
+    return Identifiability(False, root.rank, hidden, unseen, chosen, helpful)
+
+
+def _involved(directions: Array) -> str:
+    """Indices of the parameters that take part in the directions."""
+    weight = np.linalg.norm(directions, axis=1)
+    index = np.flatnonzero(weight > 1e-8)
+    listed = ", ".join(str(k) for k in index[:8])
+    return listed + (", …" if len(index) > 8 else "")
+
+
+def _directions(count: int) -> str:
+    return "1 direction of θ" if count == 1 else f"{count} directions of θ"

@@ -1,0 +1,62 @@
+"""`privest demo`: the bound of the paper's first example against the privacy level."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from privest.experiments.first import first_model, level_curve, paper_levels
+from privest.privacy import PrivacyLevel
+from privest.report.ellipses import save_ellipses
+
+SHOWN = np.array([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
+DELTA = 1e-6
+
+
+def show(console: Console, folder: Path) -> None:
+    """Print the table and write the picture."""
+    model = first_model()
+    curve = level_curve(model, paper_levels())
+    console.print(
+        "[bold]Ten private readings y = Hθ + w of five parameters[/] (H 10×5, w ~ N(0, 0.2² I))."
+        " Whatever is released may carry Fisher information at most S = s·I about the readings. "
+        "The table gives the least mean-square error, summed over θ, that any mechanism and any "
+        "unbiased estimate can reach.",
+        highlight=False,
+    )
+    table = Table(title="\nThe price of a privacy level", title_justify="left")
+    for heading in (
+        "level s",
+        "adversary's\nleast error",
+        f"ε at\nδ = {DELTA:g}",
+        "least\nMSE",
+        "of which\nprivacy",
+        "times\nno privacy",
+    ):
+        table.add_column(heading, justify="right")
+    for s in SHOWN:
+        at = int(np.abs(curve.levels - s).argmin())
+        epsilon = PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=1.0)
+        table.add_row(
+            f"{s:g}",
+            f"{1 / np.sqrt(s):.3g}",
+            f"{epsilon:.2f}",
+            f"{curve.traces[at]:.4g}",
+            f"{curve.costs[at]:.4g}",
+            f"{curve.traces[at] / curve.classical:.1f}",
+        )
+    table.add_section()
+    table.add_row("no privacy", "0", "∞", f"{curve.classical:.4g}", "0", "1")
+    console.print(table)
+    console.print(
+        "Adversary's least error: standard deviation of the best unbiased guess of one reading. "
+        "ε: of the Gaussian release, when one reading moves by 1.",
+        style="dim",
+        highlight=False,
+    )
+    picture = folder / "demo.png"
+    save_ellipses(curve, SHOWN[[0, 1, 2, 3, 6]], picture, pair=(0, 1))
+    console.print(f"\nPicture: [bold]{picture}[/] (the error ellipse grows as privacy tightens)")

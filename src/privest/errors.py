@@ -1,0 +1,45 @@
+"""The exception tree. Messages say what was wrong, what was received (shapes and public
+parameters only, never a measurement) and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privest.arrays import Array
+
+
+class PrivestError(Exception):
+    """Base of every error that privest raises on purpose."""
+
+
+class InvalidInput(PrivestError, ValueError):
+    """An argument has the wrong shape, type or range."""
+
+
+class NotAPrivacyLevel(InvalidInput):
+    """A privacy level must be finite, symmetric and positive semi-definite."""
+
+
+class LevelBelowPrior(InvalidInput):
+    """A Bayesian level S asks for less than the prior alone reveals: S − J_Y is not ≥ 0."""
+
+
+class NotIdentifiable(PrivestError):
+    """Some directions of θ cannot be estimated; `hidden_directions` (n×h) spans them."""
+
+    def __init__(self, message: str, hidden_directions: Array | None = None) -> None:
+        super().__init__(message)
+        self.hidden_directions = hidden_directions
+
+
+class InfiniteInformation(PrivestError):
+    """A density jumps: its Fisher information is infinite and the theorem does not apply."""
+
+
+class NumericalFailure(PrivestError, ArithmeticError):
+    """Rounding or a missed convergence would spoil the result. No jitter was added."""
+
+
+class MissingDependency(PrivestError, ImportError):
+    """An optional dependency is needed; the message names the extra that brings it."""

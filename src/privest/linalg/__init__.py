@@ -1,0 +1,32 @@
+"""Linear algebra: structured PSD matrices, the Loewner order and the whitening kernel."""
+
+from privest.linalg.loewner import Order, loewner
+from privest.linalg.psd import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
+from privest.linalg.root import InformationRoot, least_squares, root_of_rows, weighted_roots
+from privest.linalg.whitening import (
+    Whitening,
+    level_root,
+    pointwise_weight,
+    private_root,
+    whitening,
+)
+
+__all__ = [
+    "PSD",
+    "Blocks",
+    "Diagonal",
+    "InformationRoot",
+    "Order",
+    "Scalar",
+    "Whitening",
+    "least_squares",
+    "level_root",
+    "loewner",
+    "pointwise_weight",
+    "private_root",
+    "psd",
+    "psd_blocks",
+    "root_of_rows",
+    "weighted_roots",
+    "whitening",
+]

@@ -1,0 +1,155 @@
+"""Cholesky and triangular solves on stacks of equal-size symmetric blocks, shape (B, b, b).
+
+A dense matrix is a stack of one block and goes straight to LAPACK; many small blocks go to
+NumPy's batched routines. Nothing is ever added to a diagonal: a matrix that is not numerically
+positive definite is reported as such.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import EPS, Array
+
+# OpenBLAS crashes in a threaded dpotrf near 16000 rows (shared/performance.md): larger
+# matrices are factored by halves.
+LAPACK_LIMIT = 12_000
+# A squared pivot above this part of its diagonal entry is no rounding error unless the leading
+# block has a condition number beyond 1e10, which shows in earlier pivots.
+SAFE_PIVOT = 1e-4
+
+
+class Factor(NamedTuple):
+    """L (B, b, b) with stack = L Lᵀ, its informative columns first, zero columns after.
+
+    `columns`: how many columns have to be looked at (the largest rank in the stack).
+    `triangular`: L came from Cholesky; every block is numerically positive definite.
+    `spread`: λ_max/√λ_min over the eigenvalues kept (blocks scaled); rounding turns the range
+    of L by up to m·eps times this. 1 for Cholesky.
+    `excess`: the most negative scaled eigenvalue of each block in units of its tolerance; below
+    −1 the block is not positive semi-definite.
+    """
+
+    lower: Array
+    columns: int
+    triangular: bool
+    spread: float
+    excess: Array
+
+    def transpose_times(self, right: Array) -> Array:
+        """Lᵀ X for X (B, b, k), without the zero rows: (B, columns, k)."""
+        if self.triangular and len(right) == 1:
+            return np.asarray(
+                scipy.linalg.blas.dtrmm(1.0, self.lower[0], right[0], lower=1, trans_a=1)
+            )[None]
+        return self.lower[:, :, : self.columns].transpose(0, 2, 1) @ right
+
+
+def rank_tolerance(size: int) -> float:
+    """Relative size below which an eigenvalue or pivot counts as zero: 10·m·eps.
+
+    LAPACK's backward error is a modest multiple of m·eps, so below it zero and non-zero
+    cannot be told apart.
+    """
+    return 10.0 * size * EPS
+
+
+def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
+    """Lower factors L, stack = L Lᵀ, or None if a block is not numerically positive definite.
+
+    Numerically positive definite: the block scaled to unit diagonal (so that the units of the
+    individual readings do not matter) has smallest eigenvalue above 10·m·eps. Large pivots settle
+    it; small ones may be rounding of a singular block, blown up by the condition of its leading
+    part, and are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack.
+    """
+    diagonal = np.diagonal(stack, axis1=-2, axis2=-1).copy()
+    if not (diagonal > 0).all():
+        return None
+    if len(stack) == 1:
+        single = _potrf(stack[0], overwrite)
+        if single is None:
+            return None
+        lower = single[None]
+    else:
+        try:
+            lower = np.linalg.cholesky(stack)
+        except np.linalg.LinAlgError:
+            return None
+    pivots = np.diagonal(lower, axis1=-2, axis2=-1) ** 2
+    if (pivots > SAFE_PIVOT * diagonal).all():
+        return lower
+    scaled = lower / np.sqrt(diagonal)[:, :, None]
+    if len(stack) == 1:
+        smallest, _ = scipy.linalg.lapack.dpocon(scaled[0], 1.0, uplo="L")  # 1/‖K⁻¹‖₁ ≤ λ_min
+    else:
+        smallest = np.linalg.eigvalsh(scaled @ scaled.transpose(0, 2, 1))[:, 0].min()
+    return lower if smallest > rank_tolerance(stack.shape[-1]) else None
+
+
+def _potrf(matrix: Array, overwrite: bool) -> Array | None:
+    size = len(matrix)
+    if size <= LAPACK_LIMIT:
+        # The transpose of a C-ordered symmetric matrix is what Fortran wants, without a copy.
+        lower, info = scipy.linalg.lapack.dpotrf(
+            matrix.T, lower=1, clean=1, overwrite_a=int(overwrite)
+        )
+        return lower if info == 0 else None
+    half = size // 2
+    first = _potrf(np.ascontiguousarray(matrix[:half, :half]), True)
+    if first is None:
+        return None
+    below = scipy.linalg.solve_triangular(
+        first, matrix[:half, half:], lower=True, check_finite=False
+    ).T
+    second = _potrf(matrix[half:, half:] - below @ below.T, True)
+    if second is None:
+        return None
+    lower = np.zeros((size, size), order="F")
+    lower[:half, :half], lower[half:, :half], lower[half:, half:] = first, below, second
+    return lower
+
+
+def solve_lower(lower: Array, right: Array) -> Array:
+    """L⁻¹ X for stacks L (B, b, b) lower-triangular and X (B, b, k)."""
+    if len(lower) == 1:
+        solved = scipy.linalg.solve_triangular(lower[0], right[0], lower=True, check_finite=False)
+        return solved[None]
+    return np.linalg.solve(lower, right)
+
+
+def add_to_diagonal(stack: Array, values: Array | float) -> None:
+    """Add `values` (B, b) or a number on each diagonal, in place."""
+    index = np.arange(stack.shape[-1])
+    stack[:, index, index] += values
+
+
+def factor(stack: Array) -> Factor:
+    """S = L Lᵀ for blocks of any rank: Cholesky where positive definite, else eigenvectors.
+
+    The eigenvalue route works on D^-½ S D^-½ with D = diag S (unit diagonal), so that the rank
+    does not change with the units of a reading; eigenvalues within 10·m·eps of the largest
+    count as zero. A negative diagonal entry, or a non-zero row on a zero one, is excess −inf.
+    Cost: b³/3 flops a block, about 15 times that where the eigenvalues are needed.
+    """
+    lower = cholesky(stack)
+    if lower is not None:
+        return Factor(lower, stack.shape[-1], True, 1.0, np.zeros(len(stack)))
+    diagonal = np.diagonal(stack, axis1=-2, axis2=-1)
+    vacant = diagonal <= 0
+    size = np.sqrt(np.where(vacant, 1.0, diagonal))
+    values, vectors = np.linalg.eigh(stack / size[:, :, None] / size[:, None, :])
+    values, vectors = values[:, ::-1], vectors[:, :, ::-1]
+    tolerance = rank_tolerance(stack.shape[-1]) * np.maximum(values[:, :1], 0.0)
+    kept = values > tolerance
+    roots = np.sqrt(np.where(kept, values, 0.0))
+    lower = size[:, :, None] * vectors * roots[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(values[:, -1] < 0, values[:, -1] / tolerance[:, 0], 0.0)
+    broken = (diagonal < 0).any(-1) | (vacant[:, :, None] & (stack != 0)).any((-2, -1))
+    smallest = np.where(kept, values, np.inf).min(-1)
+    spread = float((values[:, 0] / np.sqrt(smallest)).max(initial=1.0))
+    columns = int(kept.sum(-1).max())
+    return Factor(lower, columns, False, spread, np.where(broken, -np.inf, excess))

@@ -1,0 +1,211 @@
+"""Adaptive quadrature on panels that shrink towards special points and grow to infinity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from privest.arrays import EPS, Array
+
+# Two Gauss-Legendre rules on every panel: the fine one is the value, their difference the error.
+FINE, COARSE = 24, 12
+# A panel is halved while its error is above this part of the whole integral.
+TOLERANCE = 1e-13
+MAX_ROUNDS, MAX_PANELS = 60, 10_000
+# Octave contributions that shrink by less than this from one to the next are called divergent
+# (a power within 0.007 of the exponent at which the integral stops to exist).
+DIVERGENCE_RATIO = 0.995
+
+# An integrand returns its values and a bound on the error of each (zero when it is exact).
+Integrand = Callable[[Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number found by quadrature and a bound on its absolute error (0: a closed form).
+
+    >>> Estimate(1.0, 1e-12)
+    Estimate(value=1.0, error=1e-12)
+    """
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Octaves on one side of a special point: panel k lies between d_k and d_{k+1} from `anchor`.
+
+    `distances` either falls by halves (towards the anchor, where the integrand may have a
+    cusp, a pole or a zero) or doubles (towards infinity). In both directions a power law
+    contributes a geometric series, so what is beyond the last panel can be extrapolated, and
+    a series that does not fall is an integral that does not exist. A chain that ends where the
+    density is gone is `closed`: nothing is extrapolated.
+    """
+
+    anchor: float
+    side: int  # +1: right of the anchor, −1: left
+    distances: Array
+    closed: bool = False
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The panels after refinement, in x: ends, and the integrand at the `FINE` Gauss points."""
+
+    left: Array
+    right: Array
+    values: Array
+
+
+@dataclass(frozen=True)
+class Integral:
+    """The integral, the part of it extrapolated beyond the last octave of each chain, the cells."""
+
+    estimate: Estimate
+    beyond: tuple[float, ...]
+    cells: Cells
+
+
+@cache
+def _to_the_ends() -> Array:
+    """Weights (FINE, 2) that extrapolate values at the Gauss points to t = −1 and t = 1."""
+    nodes, weights = gauss(FINE)
+    basis = np.polynomial.legendre.legvander(nodes, FINE - 1)
+    at_ends = np.polynomial.legendre.legvander(np.array([-1.0, 1.0]), FINE - 1)
+    scale = (2 * np.arange(FINE) + 1) / 2
+    return np.asarray(weights[:, None] * (basis @ (scale[:, None] * at_ends.T)))
+
+
+@cache
+def gauss(n: int) -> tuple[Array, Array]:
+    """Nodes and weights of the n-point Gauss-Legendre rule on [−1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return nodes, weights
+
+
+def integrate(integrand: Integrand, chains: tuple[Chain, ...]) -> Integral:
+    """Integrate over all chains together, halving every panel whose two rules disagree.
+
+    The error is the sum over panels of 3|fine − coarse| (a bound for the *coarse* rule, so a
+    generous one for the value returned unless the integrand jumps), the integrand's own error, the
+    uncertainty of the extrapolated ends, and rounding.
+    """
+    chain_of = np.concatenate([np.full(c.distances.size - 1, i) for i, c in enumerate(chains)])
+    octave_of = np.concatenate([np.arange(c.distances.size - 1) for c in chains])
+    start = np.concatenate([c.distances[:-1] for c in chains])
+    stop = np.concatenate([c.distances[1:] for c in chains])
+    anchor = np.array([c.anchor for c in chains])
+    side = np.array([c.side for c in chains])
+    sums = [np.zeros(c.distances.size - 1) for c in chains]
+    errors = [np.zeros(c.distances.size - 1) for c in chains]
+    kept: list[tuple[Array, Array, Array]] = []
+    done, count = 0.0, 0
+
+    for round_ in range(MAX_ROUNDS + 1):
+        p, s = anchor[chain_of], side[chain_of]
+        centre, half = (start + stop) / 2, np.abs(stop - start) / 2
+        fine, noise, values = _rule(integrand, p, s, centre, half, FINE)
+        coarse, coarse_noise, _ = _rule(integrand, p, s, centre, half, COARSE)
+        error = 3 * np.abs(fine - coarse) + _unseen(integrand, p, s, centre, half, values)
+        whole = done + float(np.abs(fine).sum())
+        count += fine.size
+        wide = half > 64 * EPS * np.maximum(np.abs(p + s * centre), np.abs(centre))
+        # Where the error is mere noise, halving does not help; unless the noise itself is local.
+        local = np.abs(noise - coarse_noise) > np.maximum(0.5 * noise, 1e-9 * whole)
+        split = (error + noise > TOLERANCE * whole) & ((error > 2 * noise) | local) & wide
+        if round_ == MAX_ROUNDS or count > MAX_PANELS:
+            split[:] = False
+        keep = ~split
+        done += float(np.abs(fine[keep]).sum())
+        for i in range(len(chains)):
+            mine = keep & (chain_of == i)
+            np.add.at(sums[i], octave_of[mine], fine[mine])
+            np.add.at(errors[i], octave_of[mine], (error + noise)[mine])
+        ends = (p + s * (centre - half), p + s * (centre + half))
+        order = np.where(s[:, None] > 0, values, values[:, ::-1])
+        kept.append((np.minimum(*ends)[keep], np.maximum(*ends)[keep], order[keep]))
+        if not split.any():
+            break
+        a, m, b = start[split], centre[split], stop[split]
+        start, stop = np.concatenate([a, m]), np.concatenate([m, b])
+        chain_of, octave_of = np.tile(chain_of[split], 2), np.tile(octave_of[split], 2)
+
+    size = sum(float(np.abs(t).sum()) for t in sums)
+    parts = [_close(t, e, size, c.closed) for t, e, c in zip(sums, errors, chains)]
+    value = _add([part for part, _, _ in parts])
+    error_sum = sum(e for _, e, _ in parts) + 64 * EPS * size
+    left, right, samples = (np.concatenate(column) for column in zip(*kept))
+    by_position = np.argsort(left, kind="stable")
+    return Integral(
+        Estimate(value, error_sum if math.isfinite(value) else 0.0),
+        tuple(beyond for _, _, beyond in parts),
+        Cells(left[by_position], right[by_position], samples[by_position]),
+    )
+
+
+def _rule(
+    integrand: Integrand, p: Array, s: Array, centre: Array, half: Array, n: int
+) -> tuple[Array, Array, Array]:
+    """Apply the n-point rule to every panel at once: integrals, their noise, the values."""
+    nodes, weights = gauss(n)
+    x = p[:, None] + s[:, None] * (centre[:, None] + half[:, None] * nodes)
+    values, noise = integrand(x)
+    # x is rounded: over the panel that adds up to ε|x| times the variation of the integrand.
+    rounded = EPS * np.abs(x).max(axis=1) * np.abs(np.diff(values, axis=1)).sum(axis=1)
+    return half * (values @ weights), half * (noise @ weights) + rounded, values
+
+
+def _unseen(
+    integrand: Integrand, p: Array, s: Array, centre: Array, half: Array, values: Array
+) -> Array:
+    """Error that neither rule sees: a jump between the last Gauss point and the panel's end."""
+    t = np.array([-1.0, 1.0]) * (1 - 1e-12)
+    there, _ = integrand(p[:, None] + s[:, None] * (centre[:, None] + half[:, None] * t))
+    missed = np.abs(there - values @ _to_the_ends()).sum(axis=1)
+    return np.asarray(missed * half * (1 - gauss(FINE)[0][-1]))
+
+
+def _close(terms: Array, errors: Array, size: float, closed: bool) -> tuple[float, float, float]:
+    """Sum one chain and extrapolate beyond its last octave: (sum, error, part beyond).
+
+    Last octaves that drown in the integrand's own noise (a difference quotient next to a kink)
+    are dropped and extrapolated over.
+    """
+    if closed:
+        return float(terms.sum()), float(errors.sum()), 0.0
+    clear = (errors <= 0.25 * np.abs(terms)) | (errors <= 1e-12 * size)
+    last = int(np.flatnonzero(clear)[-1]) + 1 if clear.any() else 0
+    drowned = last < terms.size
+    inner, inner_error = float(terms[:last].sum()), float(errors[:last].sum())
+    reach = min(8, last - 1)
+    if reach < 1:
+        return inner, inner_error + float(np.abs(terms).sum()), 0.0
+    end, before, far = (float(terms[last - 1 - back]) for back in (0, 1, reach))
+    if end == 0 or before == 0 or far == 0 or abs(end) < 1e-18 * size:
+        return inner, inner_error, 0.0
+    ratio = abs(end / before)
+    mean_ratio = abs(end / far) ** (1 / reach)
+    if min(ratio, mean_ratio) >= DIVERGENCE_RATIO:
+        if abs(end) > 1e-10 * size:
+            return math.copysign(math.inf, end), 0.0, math.copysign(math.inf, end)
+        return inner, inner_error + 100 * abs(end), 0.0
+    if max(ratio, mean_ratio) >= DIVERGENCE_RATIO:
+        return inner, inner_error + 100 * abs(end), 0.0
+    beyond = end * ratio / (1 - ratio)
+    doubt = abs(beyond - end * mean_ratio / (1 - mean_ratio))
+    # Slowly falling series may carry logarithms that two ratios do not show.
+    doubt += 0.1 * abs(beyond) if ratio > 0.9 else 0.0
+    doubt += abs(beyond) if drowned else 0.0
+    return inner + beyond, inner_error + doubt, beyond
+
+
+def _add(parts: list[float]) -> float:
+    """Sum that is NaN when both +∞ and −∞ occur (an integral that does not exist)."""
+    if math.inf in parts and -math.inf in parts:
+        return math.nan
+    return math.fsum(parts) if all(math.isfinite(p) for p in parts) else sum(parts)

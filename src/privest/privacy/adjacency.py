@@ -1,0 +1,110 @@
+"""Which pairs y, y' must stay hard to tell apart: the adjacency a privacy number speaks of.
+
+A Gaussian release at level S makes the pair exactly μ-GDP with μ² = (y − y')ᵀS(y − y'). A number
+ε without its adjacency means nothing, so every conversion takes a move.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array, as_positive
+from privest.errors import InvalidInput
+from privest.linalg import PSD, Blocks
+
+
+class Move(ABC):
+    """A set of differences y − y'."""
+
+    @property
+    @abstractmethod
+    def squared_length(self) -> float:
+        """The largest ‖y − y'‖²: μ² for the level S = I."""
+
+    @abstractmethod
+    def squared_mu(self, level: PSD) -> float:
+        """μ² = max (y − y')ᵀS(y − y') over the set."""
+
+
+@dataclass(frozen=True)
+class OneReading(Move):
+    """One scalar reading y_k, any k, moves by at most `by`: μ = by·max_k √S_kk."""
+
+    by: float
+
+    def __post_init__(self) -> None:
+        as_positive(self.by, "move")
+
+    @property
+    def squared_length(self) -> float:
+        return self.by**2
+
+    def squared_mu(self, level: PSD) -> float:
+        return self.by**2 * float(np.max(level.diagonal()))
+
+
+@dataclass(frozen=True)
+class OneBlock(Move):
+    """One block of readings moves by at most `by` in Euclidean norm: μ = by·max_k √λ_max(S_kk).
+
+    `sizes` are the block sizes in order; without them the level's own blocks are meant.
+    """
+
+    by: float
+    sizes: tuple[int, ...] | None = None
+
+    def __init__(self, by: float, sizes: Sequence[int] | None = None) -> None:
+        object.__setattr__(self, "by", as_positive(by, "move"))
+        object.__setattr__(self, "sizes", None if sizes is None else tuple(int(b) for b in sizes))
+        if self.sizes is not None and (not self.sizes or min(self.sizes) < 1):
+            raise InvalidInput("sizes of the blocks must be positive whole numbers.")
+
+    @property
+    def squared_length(self) -> float:
+        return self.by**2
+
+    def squared_mu(self, level: PSD) -> float:
+        if self.sizes is not None and sum(self.sizes) != level.size:
+            raise InvalidInput(
+                f"sizes of the blocks add up to {sum(self.sizes)}; the level has {level.size} rows."
+            )
+        own = not isinstance(level, Blocks) or self.sizes in (None, level.sizes)
+        if self.sizes is None or own:
+            return self.by**2 * level.norm()
+        ends = np.cumsum(self.sizes)
+        parts = (level.restrict(np.arange(end - size, end)) for end, size in zip(ends, self.sizes))
+        return self.by**2 * max(part.norm() for part in parts)
+
+
+class Along(Move):
+    """y moves by the given vector v (or a smaller multiple): μ² = vᵀSv."""
+
+    def __init__(self, direction: ArrayLike) -> None:
+        self.direction: Array = as_array(direction, "direction of the move", ndim=1)
+        if not self.direction.any():
+            raise InvalidInput("direction of the move must not be zero.")
+
+    def __repr__(self) -> str:
+        return f"Along(a direction of length {len(self.direction)})"
+
+    @property
+    def squared_length(self) -> float:
+        return float(self.direction @ self.direction)
+
+    def squared_mu(self, level: PSD) -> float:
+        if len(self.direction) != level.size:
+            raise InvalidInput(
+                f"direction of the move has length {len(self.direction)}; "
+                f"the level has {level.size} rows."
+            )
+        return float((level.factor_rows(self.direction[:, None]) ** 2).sum())
+
+
+def as_move(move: float | Move) -> Move:
+    """A number c means: one reading moves by at most c."""
+    return move if isinstance(move, Move) else OneReading(as_positive(move, "move"))

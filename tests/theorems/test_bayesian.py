@@ -1,0 +1,105 @@
+"""Σ_BPPCR, batch form: prior J_θ, level S on everything known of Y."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import RTOL, problems, psd_matrix, relative_error
+
+import privest as pv
+from privest.bounds import bayesian_bound, bayesian_bound_from_information
+from privest.linalg import loewner
+
+
+def setting(p, prior_rank=None, extra_rank=None):
+    """A prior, J_Y, and a level S = J_Y + extra."""
+    P = psd_matrix(p.rng, p.n, prior_rank)
+    known = np.linalg.inv(p.H @ P @ p.H.T + p.Sigma)
+    extra = psd_matrix(p.rng, p.m, extra_rank)
+    S = known + extra
+    model = pv.LinearModel(p.H, noise=pv.noise.Gaussian(cov=p.cov))
+    return model, P, known, extra, pv.PrivacyLevel((S + S.T) / 2)
+
+
+@given(problems())
+def test_equals_the_printed_formula(p):
+    model, P, known, extra, level = setting(p)
+    b = bayesian_bound(model, level, P)
+    X = np.linalg.inv(np.linalg.inv(extra) + p.Sigma)
+    expected = np.linalg.inv(p.H.T @ X @ p.H + np.linalg.inv(P))
+    assert relative_error(b.bppcrlb, expected) < 100 * RTOL  # S − J_Y carries the rounding of S
+    assert relative_error(b.measurement_information, known) < RTOL
+    assert relative_error(b.extra_level, extra) < 100 * RTOL
+    without = np.linalg.inv(p.H.T @ np.linalg.inv(p.Sigma) @ p.H + np.linalg.inv(P))
+    assert relative_error(b.without_privacy, without) < 100 * RTOL
+    same = bayesian_bound_from_information(model, level, np.linalg.inv(P), known)
+    assert relative_error(same.bppcrlb, b.bppcrlb) < 1e4 * RTOL
+    assert relative_error(same.without_privacy, b.without_privacy) < 1e4 * RTOL
+
+
+@given(problems(), st.booleans())
+def test_singular_prior_and_level_agree_with_the_joint_gaussian(p, singular_level):
+    """P − PHᵀL(Lᵀ(HPHᵀ + Σ)L + I)⁻¹LᵀHP, the conditional covariance of θ given z̃ = LᵀY + e."""
+    rank = int(p.rng.integers(0, p.n + 1))
+    extra_rank = int(p.rng.integers(1, p.m + 1)) if singular_level else None
+    model, P, _known, extra, level = setting(p, rank, extra_rank)
+    values, vectors = np.linalg.eigh(extra)
+    L = vectors * np.sqrt(np.maximum(values, 0))
+    marginal = p.H @ P @ p.H.T + p.Sigma
+    gain = P @ p.H.T @ L
+    inner = np.linalg.inv(L.T @ marginal @ L + np.eye(p.m))
+    expected = P - gain @ inner @ gain.T
+    b = bayesian_bound(model, level, P)
+    assert np.abs(b.bppcrlb - expected).max() < 1e-8 * max(np.abs(P).max(), 1e-12)
+
+
+@given(problems())
+def test_between_no_privacy_and_the_prior(p):
+    model, P, _, _, level = setting(p)
+    b = bayesian_bound(model, level, P)
+    assert loewner(b.without_privacy, b.bppcrlb, rtol=1e-8)
+    assert loewner(b.bppcrlb, b.prior_covariance, rtol=1e-8)
+
+
+@given(problems())
+def test_a_vague_prior_gives_the_bound_without_prior(p):
+    model = pv.LinearModel(p.H, noise=pv.noise.Gaussian(cov=p.cov))
+    S = psd_matrix(p.rng, p.m) + np.linalg.inv(p.Sigma)  # above J_Y ≤ Σ⁻¹ for every prior
+    S = (S + S.T) / 2
+    b = bayesian_bound(model, pv.PrivacyLevel(S), 1e8 * np.eye(p.n))
+    known = b.measurement_information
+    expected = pv.bound(model, pv.PrivacyLevel(S - (known + known.T) / 2)).ppcrlb
+    assert relative_error(b.bppcrlb, expected) < 1e-5
+
+
+@given(problems(), st.floats(0.01, 0.99))
+def test_a_level_below_the_prior_is_refused_with_its_direction(p, part):
+    model, P, known, _, _ = setting(p)
+    values, vectors = np.linalg.eigh(known)
+    k = int(p.rng.integers(p.m))
+    S = known - part * values[k] * np.outer(vectors[:, k], vectors[:, k])
+    with pytest.raises(pv.errors.LevelBelowPrior, match="S − J_Y has eigenvalue -"):
+        bayesian_bound(model, pv.PrivacyLevel((S + S.T) / 2), P)
+
+
+def test_saying_nothing_is_allowed_and_gives_the_prior():
+    rng = np.random.default_rng(0)
+    H, P = rng.standard_normal((4, 2)), psd_matrix(rng, 2)
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=1.0))
+    known = np.linalg.inv(H @ P @ H.T + np.eye(4))
+    b = bayesian_bound(model, pv.PrivacyLevel((known + known.T) / 2), P)
+    assert relative_error(b.bppcrlb, P) < 1e-10
+
+
+def test_more_parameters_than_readings_are_fine_with_a_prior():
+    model = pv.LinearModel([[1.0, 1.0, 1.0]], noise=pv.noise.Gaussian(cov=1.0))
+    b = bayesian_bound(model, pv.PrivacyLevel(2.0), np.eye(3))
+    # J_Y = 1/4, extra 7/4, X = 7/11: prior precision I plus X 11ᵀ
+    expected = np.linalg.inv(np.eye(3) + 7 / 11 * np.ones((3, 3)))
+    assert relative_error(b.bppcrlb, expected) < 1e-12
+
+
+def test_readings_known_for_certain_exceed_every_level():
+    model = pv.LinearModel([[1.0], [1.0]], noise=pv.noise.Gaussian(cov=[0.0, 0.0]))
+    with pytest.raises(pv.errors.LevelBelowPrior, match="every finite level"):
+        bayesian_bound(model, pv.PrivacyLevel(5.0), 1.0)

@@ -1,0 +1,111 @@
+"""`thm:identifiable`: identifiable exactly when HᵀSH is invertible."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import KINDS, design, problems, psd_matrix
+
+import privest as pv
+
+GAUSS = pv.noise.Gaussian(cov=1.0)
+
+
+@st.composite
+def hidden_cases(draw):
+    """A design and a PSD level with S H v = 0 exactly for the directions v in `hidden`."""
+    n = draw(st.integers(1, 4))
+    m = draw(st.integers(n, 10))
+    count = draw(st.integers(0, n))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    H = design(rng, m, n)
+    hidden = np.linalg.qr(rng.standard_normal((n, n)))[0][:, :count]
+    basis = np.linalg.qr(np.concatenate([H @ hidden, rng.standard_normal((m, m))], axis=1))[0]
+    seen = basis[:, count:m]  # orthogonal to H v
+    S = seen @ psd_matrix(rng, m - count) @ seen.T if m > count else np.zeros((m, m))
+    return H, (S + S.T) / 2, hidden
+
+
+@given(hidden_cases())
+def test_verdict_rank_and_directions(case):
+    H, S, hidden = case
+    n, count = H.shape[1], hidden.shape[1]
+    result = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel(S))
+    assert result.identifiable == (count == 0) == bool(result)
+    assert result.rank == n - count
+    assert result.hidden_directions.shape == (n, count)
+    projection = hidden @ hidden.T
+    found = result.hidden_directions @ result.hidden_directions.T
+    assert np.abs(found - projection).max() < 1e-9
+    assert result.unseen_directions.shape == (n, 0)
+    assert len(result.readings_to_reveal) == count
+
+
+@given(hidden_cases(), st.sampled_from([1e-3, 1.0]))
+def test_revealing_the_named_readings_is_enough_and_none_is_superfluous(case, amount):
+    H, S, _hidden = case
+    model = pv.LinearModel(H, noise=GAUSS)
+    named = pv.identifiability(model, pv.PrivacyLevel(S)).readings_to_reveal
+    more = np.zeros(len(H))
+    more[list(named)] = amount
+    assert pv.identifiability(model, pv.PrivacyLevel(S + np.diag(more))).identifiable
+    for k in named:
+        less = more.copy()
+        less[k] = 0
+        assert not pv.identifiability(model, pv.PrivacyLevel(S + np.diag(less))).identifiable
+
+
+@given(hidden_cases())
+def test_bound_exists_exactly_when_identifiable(case):
+    H, S, hidden = case
+    b = pv.bound(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel(S))
+    assert b.identifiable == (hidden.shape[1] == 0)
+    if b.identifiable:
+        assert np.linalg.eigvalsh(b.ppcrlb)[0] > 0
+    else:
+        for name in ("ppcrlb", "privacy_cost", "cost_floor", "standard_error"):
+            with pytest.raises(pv.errors.NotIdentifiable, match="rank") as caught:
+                getattr(b, name)
+            assert caught.value.hidden_directions.shape == hidden.shape
+        assert b.to_dict()["ppcrlb"] is None
+
+
+@given(problems(level_kinds=KINDS))
+def test_diagonal_and_dense_structures_agree(p):
+    model = pv.LinearModel(p.H, noise=GAUSS)
+    kept = pv.identifiability(model, pv.PrivacyLevel(p.level))
+    dense = pv.identifiability(model, pv.PrivacyLevel(p.S))
+    assert (kept.identifiable, kept.rank) == (dense.identifiable, dense.rank)
+
+
+def test_a_repeated_row_compensates_a_hidden_reading():
+    """The remark after the theorem: a reading that is not transmitted can be compensated."""
+    H = [[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]
+    model = pv.LinearModel(H, noise=GAUSS)
+    assert pv.identifiability(model, pv.PrivacyLevel([1.0, 0.0, 1.0]))
+    assert not pv.identifiability(model, pv.PrivacyLevel([1.0, 0.0, 0.0]))
+
+
+def test_what_h_never_sees_is_told_apart_from_what_the_level_hides():
+    H = [[1.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([1, 1, 0, 1.0]))
+    assert verdict.rank == 1
+    assert verdict.unseen_directions.shape == (3, 1)
+    assert np.abs(verdict.unseen_directions[:, 0]) == pytest.approx([0.5**0.5, 0.5**0.5, 0])
+    assert verdict.readings_to_reveal == (2,)
+    assert list(verdict.helpful_readings) == [2]
+    assert "not seen by H" in verdict.explain()
+    assert "reading(s) 2" in verdict.explain()
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_units_do_not_decide(unit):
+    """One parameter in nano-units: still identifiable; one hidden: still hidden."""
+    rng = np.random.default_rng(1)
+    H = rng.standard_normal((6, 3)) * [1.0, unit, 1.0]
+    S = psd_matrix(rng, 6)
+    model = pv.LinearModel(H, noise=GAUSS)
+    assert pv.identifiability(model, pv.PrivacyLevel(S))
+    assert pv.identifiability(model, pv.PrivacyLevel(S * unit))
+    assert pv.identifiability(model, pv.PrivacyLevel([1, unit, 1, 1, 0, 0])).rank == 3
+    assert pv.identifiability(model, pv.PrivacyLevel([1, unit, 0, 0, 0, 0])).rank == 2
