@@ -43,7 +43,7 @@ types: $(TEST_ENV) ## mypy --strict on src
 	@$(BIN)/mypy
 
 layers: $(TEST_ENV) ## import layers
-	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, README
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow"

@@ -39,7 +39,11 @@ def dense_rows():
         f"dense level, {size}, checks included", lambda: whole(S, 0.04), one, cholesky, limit=3
     )
     yield compare(
-        f"dense level, unequal variances, {size}", lambda: whole(S, variances), one, cholesky, limit=3
+        f"dense level, unequal variances, {size}",
+        lambda: whole(S, variances),
+        one,
+        cholesky,
+        limit=3,
     )
     yield compare(
         f"dense noise, number level, {size}", lambda: whole(1.0, Sigma), one, cholesky, limit=3

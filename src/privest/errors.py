@@ -1,5 +1,6 @@
 """The exception tree. Messages say what was wrong, what was received (shapes and public
-parameters only, never a measurement) and what to do."""
+parameters only, never a measurement) and what to do.
+"""
 
 from __future__ import annotations
 

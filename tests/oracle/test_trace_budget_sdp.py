@@ -7,9 +7,9 @@ min tr(W M) over S ≥ 0, tr S ≤ s with X ≤ (S⁻¹ + Σ)⁻¹ as the LMI [[
 import cvxpy as cp
 import numpy as np
 import pytest
-from strategies import design, psd_matrix
 
 import privest as pv
+from strategies import design, psd_matrix
 
 
 def sdp(H, Sigma, s, W):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import RTOL, problems, psd_matrix, relative_error
 
 import privest as pv
 from privest.bounds import bayesian_bound, bayesian_bound_from_information
 from privest.linalg import loewner
+from strategies import RTOL, problems, psd_matrix, relative_error
 
 
 def setting(p, prior_rank=None, extra_rank=None):

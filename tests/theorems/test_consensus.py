@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import psd_matrix
 
 import privest as pv
 from privest.bounds import consensus_bound
+from strategies import psd_matrix
 
 levels = st.lists(st.floats(-3, 3).map(lambda e: 10.0**e), min_size=1, max_size=20)
 

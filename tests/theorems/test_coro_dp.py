@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import RTOL, problems, psd_matrix
 
 import privest as pv
 from privest.linalg import loewner
+from strategies import RTOL, problems, psd_matrix
 
 budgets = st.floats(-2, 2).map(lambda e: 10.0**e)
 
@@ -18,7 +18,7 @@ def model_of(p):
 
 @given(problems(), budgets)
 def test_every_level_with_that_trace_respects_both_floors(p, budget):
-    """Any S with tr S = s: Σ_PPCR(S) lies above the printed matrix, its trace above the tight one."""
+    """Any S with tr S = s: Σ_PPCR(S) is above the printed matrix, its trace above the tight one."""
     S = psd_matrix(p.rng, p.m, rank=int(p.rng.integers(p.n, p.m + 1)))
     S *= budget / np.trace(S)
     assume(np.linalg.cond(p.H.T @ S @ p.H) < 1e5)

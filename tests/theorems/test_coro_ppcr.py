@@ -2,10 +2,10 @@
 
 import numpy as np
 from hypothesis import assume, given
-from strategies import RTOL, problems, relative_error
 
 import privest as pv
 from privest.linalg import loewner
+from strategies import RTOL, problems, relative_error
 
 
 def bound(p):

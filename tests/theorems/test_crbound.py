@@ -1,14 +1,14 @@
 """`thm:crbound`: the privacy-preserving Cramér-Rao bound."""
 
-import literal
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import RTOL, Problem, problems, psd_matrix, relative_error
 
+import literal
 import privest as pv
 from privest.linalg import loewner
+from strategies import RTOL, Problem, problems, psd_matrix, relative_error
 
 REGULAR = ("number", "vector", "blocks", "matrix")
 
@@ -126,7 +126,10 @@ def test_digits_at_condition_1e8_against_50_digits(which, seed):
     m, n = 8, 3
     H, S, Sigma = rng.standard_normal((m, n)), psd_matrix(rng, m), psd_matrix(rng, m)
     if which == "H":
-        u, v = np.linalg.qr(rng.standard_normal((m, n)))[0], np.linalg.qr(rng.standard_normal((n, n)))[0]
+        u, v = (
+            np.linalg.qr(rng.standard_normal((m, n)))[0],
+            np.linalg.qr(rng.standard_normal((n, n)))[0],
+        )
         H = (u * np.logspace(-4, 4, n)) @ v.T
     if "S" in which.split():
         S = condition_1e8(rng, m)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import KINDS, design, problems, psd_matrix
 
 import privest as pv
+from strategies import KINDS, design, problems, psd_matrix
 
 GAUSS = pv.noise.Gaussian(cov=1.0)
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.stats
 from hypothesis import given
-from strategies import problems, relative_error
 
 import privest as pv
+from strategies import problems, relative_error
 
 GAUSS = pv.noise.Gaussian(cov=0.5)
 
@@ -81,17 +83,35 @@ def test_the_averaged_constraint_has_the_same_floor_and_another_name(p):
     assert (pointwise.constraint, average.constraint) == ("pointwise", "average")
 
 
-def test_the_averaged_floor_holds_for_a_mechanism_that_only_keeps_the_average():
-    """z = y with probability q, else nothing (and the receiver sees which).
+@pytest.mark.parametrize("offset", [0.0, 0.5, 2.0, 5.0])
+def test_the_averaged_floor_holds_where_the_information_varies_with_y(offset):
+    """z = 1{y + d ≤ C}, d ~ N(0, τ²): I_z(y) peaks at y = C and falls off, so that the average over
+    y ~ N(θ, σ²) is well below the supremum 2/(πτ²). The estimate of θ from z respects the floor of
+    the averaged level; the pointwise level would only give a weaker one."""
+    variance, tau = 0.5, 1.0
 
-    I_z(y) is then infinite on an event; smoothed: z = y + N(0, 1/a) with probability q, else silence
-    carries I = q·a on average over the coin. As an unbiased estimate θ̂ from K such readings of a
-    scalar θ has information Σ coin_k a/(1 + aσ²), the expected information K q a/(1 + aσ²) stays below
-    the PI = K qa/(1 + qaσ²) of the averaged level s = qa."""
-    variance, count = 0.5, 10
-    model = pv.LinearModel(np.ones((count, 1)), noise=pv.noise.Gaussian(cov=variance))
-    for q in (0.1, 0.5, 1.0):
-        for a in (0.1, 1.0, 100.0):
-            floor = pv.bounds.averaged_bound(model, pv.PrivacyLevel(q * a))
-            attained = count * q * a / (1 + a * variance)
-            assert attained <= floor.information[0, 0] * (1 + 1e-12)
+    def information(distance, deviation):
+        u = distance / deviation
+        log_odds = scipy.stats.norm.logcdf(u) + scipy.stats.norm.logsf(u)
+        return np.exp(2 * scipy.stats.norm.logpdf(u) - log_odds) / deviation**2
+
+    average, _ = scipy.integrate.quad(
+        lambda w: information(offset - w, tau) * scipy.stats.norm.pdf(w, scale=variance**0.5),
+        -12 * variance**0.5,
+        12 * variance**0.5,
+        epsabs=1e-14,
+    )
+    model = pv.LinearModel([[1.0]], noise=pv.noise.Gaussian(cov=variance))
+    floor = pv.bounds.averaged_bound(model, pv.PrivacyLevel(average))
+    of_theta = information(offset, (variance + tau**2) ** 0.5)
+    assert of_theta <= floor.information[0, 0]
+    assert average < 2 / (np.pi * tau**2)
+    weaker = pv.bound(model, pv.PrivacyLevel(2 / (np.pi * tau**2))).information[0, 0]
+    assert floor.information[0, 0] < weaker
+
+
+@pytest.mark.parametrize("log", [np.log, lambda x: np.float64(__import__("math").log(x))])
+def test_a_trial_step_may_leave_the_domain(log):
+    """log θ at θ = 0.01: the first step of 0.1 goes below zero; the next scale settles."""
+    model = pv.NonlinearModel(lambda t: [log(t[0]), 2 * log(t[0])], noise=GAUSS)
+    assert model.at([0.01]).matrix[:, 0] == pytest.approx([100.0, 200.0], rel=1e-7)

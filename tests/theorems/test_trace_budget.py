@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import orthogonal, problems, psd_matrix
 
 import privest as pv
 from privest.bounds import best_linear_release, trace_budget_bound
+from strategies import orthogonal, problems, psd_matrix
 
 budgets = st.floats(-2, 2).map(lambda e: 10.0**e)
 
@@ -32,7 +32,9 @@ def test_closed_form_for_white_noise(p, s):
     assert floor.paper_release == pytest.approx((p.cov + p.n / s) * np.trace(A), rel=1e-9)
     release = best_linear_release(model_of(p), s)
     expected = np.trace(square_root(A)) / s * square_root(A)
-    assert np.allclose(release.theta_noise, expected, rtol=1e-8, atol=1e-12 * np.abs(expected).max())
+    assert np.allclose(
+        release.theta_noise, expected, rtol=1e-8, atol=1e-12 * np.abs(expected).max()
+    )
     assert np.allclose(release.theta_map, np.linalg.pinv(p.H), atol=1e-9)
 
 
@@ -46,7 +48,9 @@ def test_weight_is_mapped_back_to_theta(p, s):
     inverse = np.linalg.inv(half)
     expected = inverse @ (np.trace(shaped) / s * shaped) @ inverse
     release = best_linear_release(model_of(p), s, weight=W)
-    assert np.allclose(release.theta_noise, expected, rtol=1e-7, atol=1e-10 * np.abs(expected).max())
+    assert np.allclose(
+        release.theta_noise, expected, rtol=1e-7, atol=1e-10 * np.abs(expected).max()
+    )
     assert release.total == pytest.approx(
         p.cov * np.trace(W @ A) + np.trace(shaped) ** 2 / s, rel=1e-9
     )

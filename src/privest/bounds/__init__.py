@@ -1,6 +1,8 @@
 """The bounds, one result of the paper a file. A bound knows the model and the level; it never
-sees a mechanism and never sees data."""
+sees a mechanism and never sees data.
+"""
 
+from privest.bounds.averaged import averaged_bound
 from privest.bounds.bayesian import (
     BayesianBound,
     bayesian_bound,
@@ -8,7 +10,7 @@ from privest.bounds.bayesian import (
 )
 from privest.bounds.classical import classical_bound
 from privest.bounds.consensus import consensus_bound
-from privest.bounds.crlb import Bound, averaged_bound, bound
+from privest.bounds.crlb import Bound, bound
 from privest.bounds.dp import TraceBound, metric_dp_bound, trace_bound
 from privest.bounds.identifiable import Identifiability, identifiability
 from privest.bounds.trace_budget import (

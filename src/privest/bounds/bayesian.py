@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
+from privest.bounds.inputs import level_for
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.stacked import cholesky, rank_tolerance, solve_lower
@@ -73,7 +74,7 @@ def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike
         )
     whitener = solve_lower(lower, np.eye(model.readings)[None])[0]
     known: Array = whitener.T @ whitener
-    extra = _extra_level(level.for_size(model.readings), known)
+    extra = _extra_level(level_for(level, model), known)
     private = _posterior(whitening(extra, sigma).rows(reduced), root)
     # Without privacy, by the joint covariance: valid for singular Σ and P alike.
     gain = whitener @ reduced
@@ -110,7 +111,7 @@ def bayesian_bound_from_information(
     root = solve_lower(lower, np.eye(n)[None])[0].T  # J_θ⁻¹ = root rootᵀ
     reduced = model.matrix @ root
     sigma = model.inverse_information
-    extra = _extra_level(level.for_size(model.readings), known)
+    extra = _extra_level(level_for(level, model), known)
     lower_sigma = cholesky(sigma.dense()[None])
     if lower_sigma is None:
         raise InvalidInput("the noise must not be singular here; use bayesian_bound.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array
 from privest.bounds.classical import classical_bound, require_seen
 from privest.bounds.identifiable import Identifiability, verdict
-from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.bounds.inputs import level_for, local_model
+from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg import (
     InformationRoot,
     level_root,
@@ -128,9 +129,9 @@ def bound(
     >>> [float(x[0, 0].round(12)) for x in (b.classical, b.ppcrlb, b.cost_floor)]
     [0.125, 0.1875, 0.0625]
     """
-    local = _local_model(model, theta)
+    local = local_model(model, theta)
     matrix, sigma = local.matrix, local.inverse_information
-    s = level.for_size(local.readings)
+    s = level_for(level, local)
     weight, variance = s.pointwise, sigma.pointwise
     if weight is not None and variance is not None and np.all(np.asarray(variance) > 0):
         # All three information matrices in one pass over H.
@@ -150,31 +151,6 @@ def bound(
         constraint="pointwise",
         _ppcrlb=_inverse(private) if found.identifiable else None,
         _cost_floor=_inverse(allowed) if found.identifiable else None,
-    )
-
-
-def averaged_bound(
-    model: LinearModel | NonlinearModel, level: PrivacyLevel, theta: ArrayLike | None = None
-) -> Bound:
-    """The same floor when only the average E[I_z(y) | θ] ≤ S is promised.
-
-    The number is that of `bound`: the proof uses only the average (`ineq:ES`). The promise is
-    weaker: for some y the release may carry far more than S, and those y are exposed. The result is
-    marked `constraint="average"` so that the two are not confused.
-    Source: the remark after `thm:crbound` on averaged constraints.
-    """
-    return replace(bound(model, level, theta), constraint="average")
-
-
-def _local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None) -> LinearModel:
-    if isinstance(model, LinearModel):
-        return model
-    if isinstance(model, NonlinearModel):
-        if theta is None:
-            raise InvalidInput("The bound of a nonlinear model is local: pass theta=...")
-        return model.at(theta)
-    raise InvalidInput(
-        f"model must be a LinearModel or a NonlinearModel; received {type(model).__name__}."
     )
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Index
+from privest.bounds.inputs import level_for, local_model
 from privest.linalg import InformationRoot, level_root, weighted_roots
-from privest.model import LinearModel
+from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel
 
 
@@ -58,11 +60,14 @@ class Identifiability:
         return "; ".join(parts)
 
 
-def identifiability(model: LinearModel, level: PrivacyLevel) -> Identifiability:
+def identifiability(
+    model: LinearModel | NonlinearModel, level: PrivacyLevel, theta: ArrayLike | None = None
+) -> Identifiability:
     """Can θ be estimated under I_z(y) ≤ S, and if not, what is hidden?
 
         identifiable  ⇔  HᵀSH invertible  ⇔  LᵀH has full column rank (S = L Lᵀ)
 
+    Symbols: `model` holds H, `level` is S; `theta` is needed by a nonlinear model (H = F'(θ)).
     Assumes a continuous noise density that does not depend on θ (`assum:w0`); the verdict does
     not depend on the noise otherwise.
     Numerics: the rank of LᵀH, each column relative to √(Σ_k S_kk h_kj²), so that neither the
@@ -79,7 +84,8 @@ def identifiability(model: LinearModel, level: PrivacyLevel) -> Identifiability:
     >>> abs(verdict.hidden_directions.T).tolist()
     [[0.0, 1.0]]
     """
-    return verdict(model.matrix, level_root(model.matrix, level.for_size(model.readings)))
+    local = local_model(model, theta)
+    return verdict(local.matrix, level_root(local.matrix, level_for(level, local)))
 
 
 def verdict(matrix: Array, root: InformationRoot) -> Identifiability:

@@ -7,11 +7,11 @@ tr W(TΣTᵀ + D) and the budget tr TᵀD⁻¹T ≤ s. With W = BBᵀ and M = B�
     minimise  tr MΣMᵀ + ‖M‖_*² / s   over  MH = Bᵀ .
 
 For Σ = σ²I its solution is ordinary least squares: σ² tr Ã + (tr Ã^½)²/s with
-Ã = B'(HᵀH)⁻¹B'ᵀ (theory: W^½(HᵀH)⁻¹W^½). For a general Σ it lies between least squares (s → 0) and
+Ã = Bᵀ(HᵀH)⁻¹B. For a general Σ it lies between least squares (s → 0) and
 generalised least squares (s → ∞).
 
-Route. ‖M‖_*² = min over Q > 0, tr Q = 1 of tr MᵀQ⁻¹M, attained at Q ∝ (MMᵀ)^½. For fixed Q = U diag(q) Uᵀ
-the rows of UᵀM are separate generalised least-squares problems with covariance Σ + I/(s q_i); for
+Route. ‖M‖_*² = min over Q > 0, tr Q = 1 of tr MᵀQ⁻¹M, attained at Q ∝ (MMᵀ)^½. For a fixed
+Q = U diag(q) Uᵀ the rows of UᵀM are separate generalised least-squares problems with covariance Σ + I/(s q_i); for
 fixed M the best Q is explicit. The joint problem is convex, so alternating descends to the optimum,
 and convexity in Q gives a certificate at every step: no Q does better by more than
 (λ_max(Q⁻¹MMᵀQ⁻¹) − tr MᵀQ⁻¹M)/s.

@@ -12,7 +12,7 @@ from rich.console import Console
 import privest
 from privest.cli import demo as demo_command
 from privest.cli import tables
-from privest.cli.files import read_matrix, read_value
+from privest.cli.files import read_table, read_value
 from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
 from privest.noise import Gaussian
@@ -59,7 +59,10 @@ def bound(
     h: Annotated[
         Path,
         typer.Option(
-            "--h", help="CSV file of H: one row a reading, one column a parameter.", metavar="FILE"
+            "--h",
+            help="CSV file of H: one row a reading, one column a parameter; a first line may "
+            "name the parameters.",
+            metavar="FILE",
         ),
     ],
     noise_cov: Annotated[
@@ -104,12 +107,13 @@ def bound(
     """
     wanted = _privacy(level, epsilon, delta, move)
     covariance = read_value(noise_cov, "--noise-cov")
-    model = LinearModel(read_matrix(h, "--h"), noise=Gaussian(cov=covariance))
+    matrix, names = read_table(h, "--h")
+    model = LinearModel(matrix, noise=Gaussian(cov=covariance))
     result = privest.bound(model, wanted)
     if json:
         tables.print_json(result)
     else:
-        tables.print_bound(Console(), result, model, wanted)
+        tables.print_bound(Console(), result, model, wanted, names)
 
 
 def _privacy(

@@ -12,10 +12,11 @@ from privest.arrays import Array
 from privest.errors import InvalidInput
 
 
-def read_matrix(path: Path, name: str) -> Array:
-    """A matrix from a CSV file, one row a line; a first line of column names is skipped.
+def read_table(path: Path, name: str) -> tuple[Array, list[str] | None]:
+    """A matrix from a CSV file, one row a line, and the column names if the first line has them.
 
-    Errors name the file, the line and the column, never the content of a cell.
+    A first line without any number in it is taken for names. Errors name the file, the line and
+    the column, never the content of a cell.
     """
     if not path.exists():
         raise InvalidInput(f"{name}: there is no file {path}.")
@@ -23,7 +24,9 @@ def read_matrix(path: Path, name: str) -> Array:
         raise InvalidInput(f"{name}: {path} is not a file.")
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
-            skip = 1 if _is_header(next(csv.reader(lines), [])) else 0
+            first = next(csv.reader(lines), [])
+            names = [cell.strip() for cell in first] if _is_header(first) else None
+            skip = 0 if names is None else 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an empty file is reported below
             matrix = np.loadtxt(
@@ -37,7 +40,7 @@ def read_matrix(path: Path, name: str) -> Array:
         raise InvalidInput(_what_is_wrong(path, name, skip)) from None
     if matrix.size == 0:
         raise InvalidInput(f"{name}: {path} holds no numbers.")
-    return matrix
+    return matrix, names
 
 
 def read_value(text: str, name: str) -> Array | float:
@@ -45,7 +48,7 @@ def read_value(text: str, name: str) -> Array | float:
     try:
         return float(text)
     except ValueError:
-        matrix = read_matrix(Path(text), name)
+        matrix, _ = read_table(Path(text), name)
     return matrix.ravel() if 1 in matrix.shape else matrix
 
 

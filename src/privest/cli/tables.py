@@ -7,6 +7,7 @@ import json
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from privest.bounds import Bound
@@ -19,7 +20,13 @@ def print_json(result: Bound) -> None:
     typer.echo(json.dumps(result.to_dict(), indent=2))
 
 
-def print_bound(console: Console, result: Bound, model: LinearModel, level: PrivacyLevel) -> None:
+def print_bound(
+    console: Console,
+    result: Bound,
+    model: LinearModel,
+    level: PrivacyLevel,
+    names: list[str] | None,
+) -> None:
     """Standard errors parameter by parameter, then the sums."""
     console.print(f"{model!r}", soft_wrap=True, highlight=False)
     console.print(f"{level!r}", soft_wrap=True, highlight=False)
@@ -33,7 +40,8 @@ def print_bound(console: Console, result: Bound, model: LinearModel, level: Priv
         table.add_column(heading, justify="right")
     for j, (open_error, private_error) in enumerate(zip(without, result.standard_error)):
         ratio = f"{private_error / open_error:.3g}" if open_error > 0 else "∞"
-        table.add_row(f"θ[{j}]", f"{open_error:.5g}", f"{private_error:.5g}", ratio)
+        label = f"θ[{j}]" if names is None else names[j]
+        table.add_row(escape(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
     console.print()
     console.print(table)
     sums = Table(title="Mean-square error, sum over the parameters", title_justify="left")

@@ -56,7 +56,7 @@ class NonlinearModel:
         if self.jacobian is not None:
             matrix = as_array(self.jacobian(point.copy()), "the Jacobian of F", ndim=2)
         else:
-            matrix = self._numerical_jacobian(point)
+            matrix = self._numerical_jacobian(point, readings)
         if matrix.shape != (readings, len(point)):
             raise InvalidInput(
                 f"The Jacobian of F must have shape {(readings, len(point))} "
@@ -64,10 +64,10 @@ class NonlinearModel:
             )
         return LinearModel(matrix, self.noise)
 
-    def _numerical_jacobian(self, point: Array) -> Array:
+    def _numerical_jacobian(self, point: Array, readings: int) -> Array:
         def columns(points: Array) -> Array:
             # scipy asks for many points at once along the trailing axes; F takes one.
-            return np.apply_along_axis(self.value, 0, points)
+            return np.apply_along_axis(self._value_or_nan, 0, points, readings)
 
         # The scale on which F bends is not known: of the order of one, or of θ itself.
         for scale in (np.maximum(np.abs(point), 1.0), np.where(point == 0.0, 1.0, np.abs(point))):
@@ -80,6 +80,14 @@ class NonlinearModel:
             "The numerical derivative of F does not settle at this theta: F is not smooth "
             "there, not deterministic, or undefined nearby. Pass jacobian=..."
         )
+
+    def _value_or_nan(self, point: Array, readings: int) -> Array:
+        """F where a trial step may leave its domain: NaN there, no warning, no error."""
+        with np.errstate(all="ignore"):
+            try:
+                return np.asarray(self.function(point.copy()), dtype=float)
+            except (ValueError, ArithmeticError):
+                return np.full(readings, np.nan)
 
     def __repr__(self) -> str:
         how = "numerical" if self.jacobian is None else "given"

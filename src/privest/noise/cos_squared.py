@@ -63,9 +63,11 @@ class CosSquared(ScalarLaw):
         return np.where(inside, -0.5 * (math.pi / self.half_width / np.sin(angle)) ** 2, np.nan)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """½ + x/2a + sin(πx/a)/2π."""
-        t = np.clip(as_array(x, "x") / self.half_width, -1, 1)
-        return np.asarray(0.5 + t / 2 + np.sin(math.pi * t) / (2 * math.pi))
+        """½ + x/2a + sin(πx/a)/2π, measured from the nearer end: (u − sin u)/2π there."""
+        x = as_array(x, "x")
+        u = math.pi * (1 - np.minimum(np.abs(x) / self.half_width, 1))
+        tail = (u - np.sin(u)) / (2 * math.pi)
+        return np.where(x < 0, tail, 1 - tail)
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
         """Draw independent values, exactly and without rejection.

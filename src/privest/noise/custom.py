@@ -149,6 +149,8 @@ def checked(function: Function, what: str) -> Function:
     """Return the user's function with a check that it treats arrays entry by entry."""
 
     def call(x: Array) -> Array:
+        if x.size == 0:  # numpy.vectorize does not take empty arrays
+            return np.zeros(x.shape)
         try:
             value = np.asarray(function(x), dtype=np.float64)
         except (TypeError, ValueError) as error:

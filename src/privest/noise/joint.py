@@ -104,10 +104,10 @@ class MultivariateGaussian(JointNoise):
     def __init__(self, cov: ArrayLike, mean: ArrayLike = 0.0) -> None:
         self.cov = psd(cov, "the noise covariance")
         self.size = self.cov.size
-        self.mean = as_array(mean, "mean of the noise", ndim=(0, 1))
+        self.mean = as_array(mean, "the noise mean", ndim=(0, 1))
         if self.mean.ndim and len(self.mean) != self.size:
             raise InvalidInput(
-                f"mean of the noise must have length {self.size}; received {len(self.mean)}."
+                f"the noise mean must have length {self.size}; received {len(self.mean)}."
             )
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class MultivariateGaussian(JointNoise):
 def Gaussian(cov: float = ..., mean: float = ...) -> GaussianLaw: ...
 @overload
 def Gaussian(cov: ArrayLike, mean: ArrayLike = ...) -> GaussianLaw | MultivariateGaussian: ...
-def Gaussian(  # noqa: N802 - reads as the law that it builds
+def Gaussian(
     cov: ArrayLike = 1.0, mean: ArrayLike = 0.0
 ) -> GaussianLaw | MultivariateGaussian:
     """Gaussian noise of covariance `cov`: a number cov·I, a vector diag(cov), or a matrix.
@@ -143,10 +143,10 @@ def Gaussian(  # noqa: N802 - reads as the law that it builds
     >>> Gaussian(cov=[[2.0, 1.0], [1.0, 2.0]]).size
     2
     """
-    if np.ndim(cov) == 0 and np.ndim(mean) == 0:
-        variance = as_positive(cov, "the noise variance")
-        return GaussianLaw(variance, as_number(mean, "mean of the noise"))
-    return MultivariateGaussian(cov, mean)
+    given = as_array(cov, "the noise covariance")
+    if given.ndim:
+        return MultivariateGaussian(given, mean)
+    return GaussianLaw(as_positive(given, "the noise variance"), as_number(mean, "the noise mean"))
 
 
 def as_joint(noise: ScalarLaw | JointNoise | Sequence[ScalarLaw]) -> JointNoise:

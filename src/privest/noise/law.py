@@ -66,7 +66,9 @@ class ScalarLaw(abc.ABC):
 
     def cdf(self, x: ArrayLike) -> Array:
         """F(x) = P(X ≤ x)."""
-        return self._numbers.cdf(as_array(x, "x"))
+        x = as_array(x, "x")
+        lo, hi = self.support
+        return np.where(x <= lo, 0.0, np.where(x >= hi, 1.0, self._numbers.cdf(x)))
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
         """Draw independent values, by the inverse of the cdf unless the law knows better."""

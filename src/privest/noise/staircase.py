@@ -44,6 +44,8 @@ class Staircase(ScalarLaw):
 
     def __post_init__(self) -> None:
         epsilon = as_positive(self.epsilon, "epsilon")
+        if epsilon > 1400:  # e^-700 is about the smallest double
+            raise InvalidInput(f"epsilon must be at most 1400; received {epsilon:g}.")
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "sensitivity", as_positive(self.sensitivity, "sensitivity"))
         if self.gamma is None:

@@ -14,12 +14,15 @@ LEVELS, COLUMNS = 16, 4
 Function = Callable[[Array], Array]
 
 
-def first_derivative(function: Function, x: Array, step: Array) -> tuple[Array, Array]:
+def first_derivative(
+    function: Function, x: Array, step: Array, unit: float = 1.0
+) -> tuple[Array, Array]:
     """Return g'(x) and an error bound, from (g(x+h) − g(x−h))/2h and Richardson's extrapolation.
 
     `step` is the largest h to try, one for each x: g must be smooth on (x − step, x + step).
     Ridders' rule: of the whole table of extrapolations, the entry that its neighbours confirm
-    best. Where g is not smooth on the whole interval the smaller steps win.
+    best. Where g is not smooth on the whole interval the smaller steps win. Values of g are taken
+    to be rounded to ε(|g| + unit): a logarithm of a number near 1 is off by ε, not by ε|g|.
 
     >>> value, error = first_derivative(np.exp, np.array([0.0]), np.array([0.5]))
     >>> bool(abs(value[0] - 1) <= error[0] < 1e-11)
@@ -31,11 +34,13 @@ def first_derivative(function: Function, x: Array, step: Array) -> tuple[Array, 
     # The step really taken, rounded like x ± h.
     rows = (up - down) / (above - below)
     # Rounding of g, and of its argument (g' times half a unit in the last place of x).
-    noise = EPS * (np.abs(up) + np.abs(down) + np.abs(x * rows)) / h
+    noise = EPS * (unit + np.abs(up) + np.abs(down) + np.abs(x * rows)) / h
     return _best(rows, noise)
 
 
-def second_derivative(function: Function, x: Array, step: Array) -> tuple[Array, Array]:
+def second_derivative(
+    function: Function, x: Array, step: Array, unit: float = 1.0
+) -> tuple[Array, Array]:
     """Return g''(x) and an error bound, from (g(x+h) − 2g(x) + g(x−h))/h² in the same way.
 
     >>> value, error = second_derivative(np.exp, np.array([0.0]), np.array([0.5]))
@@ -47,7 +52,7 @@ def second_derivative(function: Function, x: Array, step: Array) -> tuple[Array,
     up, middle, down = function(above), function(x), function(below)
     right, left = above - x, x - below
     rows = 2 * ((up - middle) / right - (middle - down) / left) / (right + left)
-    noise = 2 * EPS * (np.abs(up) + 2 * np.abs(middle) + np.abs(down)) / h**2
+    noise = 2 * EPS * (2 * unit + np.abs(up) + 2 * np.abs(middle) + np.abs(down)) / h**2
     # x ± h are rounded: unequal steps leave a part g'·(right − left)/h² that is not in g''.
     noise += EPS * np.abs(x) * np.abs((up - down) / h) / h**2
     return _best(rows, noise)

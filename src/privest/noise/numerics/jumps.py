@@ -8,9 +8,6 @@ import numpy as np
 
 from privest.arrays import EPS, Array
 
-# Between the first width looked at and the last one lies this factor.
-ZOOM = 1000.0
-
 
 def find_jumps(
     function: Callable[[Array], Array],
@@ -20,16 +17,17 @@ def find_jumps(
     width: float,
     least: Callable[[Array, Array], Array],
     kept: float,
+    zoom: float = 1000.0,
 ) -> tuple[float, ...]:
-    """Return the points where `function` changes by as much over `width` as over 1000·`width`.
+    """Return the points where `function` changes by as much over `width` as over zoom·`width`.
 
     Each cell [left, right] is halved, always keeping the half over which the function changes
     more, down to `width` (or the resolution of floating point at x, whichever is larger). A
-    change over the last cell that is at least `kept` times the change over 1000 times its width
-    is a jump (or a pole) if `least(g(left), g(right))` says that it is large enough to be more than
-    rounding. A steep slope loses a factor 1000 on that way, a cusp |x|^α the factor 1000^α.
+    change over the last cell that is at least `kept` times the change over `zoom` times its width
+    is a jump (or a pole) if it is larger than `least(g(left), g(right))`, that is, than rounding.
+    A steep slope loses the factor `zoom` on that way, a cusp |x|^α the factor zoom^α.
 
-    One jump a cell is found: the largest ones when a cell has several.
+    At most one jump a cell is found. Cells narrower than zoom·`width` are left out.
 
     >>> step = find_jumps(np.sign, np.array([-1.0, 0.5]), np.array([0.7, 2.0]), width=1e-12,
     ...     least=lambda a, b: np.full(a.shape, 1e-9), kept=0.9)
@@ -39,7 +37,7 @@ def find_jumps(
     a, b = left.astype(np.float64), right.astype(np.float64)
     resolution = 8 * EPS * np.maximum(np.abs(a), np.abs(b))
     final = np.maximum(width, resolution)
-    large = b - a >= ZOOM * final  # smaller cells have no room for the comparison
+    large = b - a >= zoom * final
     a, b, final = a[large], b[large], final[large]
     if a.size == 0:
         return ()
@@ -48,7 +46,7 @@ def find_jumps(
     active = np.ones(a.shape, dtype=bool)
     while active.any():
         i = np.flatnonzero(active)
-        new = np.isnan(first[i]) & (b[i] - a[i] <= 2 * ZOOM * final[i])
+        new = np.isnan(first[i]) & (b[i] - a[i] <= 2 * zoom * final[i])
         first[i[new]] = _change(at_a[i[new]], at_b[i[new]])
         middle = (a[i] + b[i]) / 2
         at_middle = function(middle)

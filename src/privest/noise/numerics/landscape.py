@@ -68,7 +68,7 @@ def survey(
     peaks = _peaks(logdensity, x, height)
     heights = _scan_values(logdensity, peaks)
     peak = float(np.max(heights))
-    peaks = peaks[heights > peak - UNDERFLOW]
+    peaks = peaks[heights >= peak - UNDERFLOW]
     edges = _edges(logdensity, x, finite)
     edges = edges[_scan_values(logdensity, edges) > peak - UNDERFLOW]
     widths = np.array([_width(logdensity, float(p), support, scale) for p in peaks])

@@ -16,6 +16,8 @@ from privest.noise.numerics.panels import FINE, Cells, Chain, Estimate, Integral
 
 # A density whose mass differs from 1 by more than this (and the quadrature error) is refused.
 MASS_TOLERANCE = 1e-6
+# At densities below this part of the peak an infinite score is not taken seriously.
+NO_DENSITY = 1e-150
 # Mass that may lie beyond the last octave (1e60 scales) before sampling is refused.
 TAIL_TOLERANCE = 1e-12
 
@@ -77,7 +79,7 @@ class Mass:
         log_mass = math.log(found.value) + self._peak
         if self._normalise:
             return log_mass
-        slack = max(MASS_TOLERANCE, 10 * found.error / found.value)
+        slack = min(max(MASS_TOLERANCE, 10 * found.error / found.value), 1e-3)
         if not abs(math.expm1(min(log_mass, 700.0))) <= slack:
             raise InvalidInput(
                 "The density must integrate to 1; its integral is "
@@ -94,6 +96,8 @@ class Mass:
 
     def _raw(self, x: Array) -> Array:
         """The log-density as given, without warnings: far tails overflow in many formulas."""
+        if x.size == 0:
+            return np.zeros(x.shape)
         with np.errstate(all="ignore"):
             return np.asarray(self._logdensity(x), dtype=np.float64)
 
@@ -168,9 +172,16 @@ class Mass:
         def integrand(x: Array) -> tuple[Array, Array]:
             weight = self._relative(x)
             value, error = function(x)
+            # Close to underflow differences of the log-density may well be infinite.
+            finite = np.isfinite(value)
+            live = (weight > 0) & (finite | (weight > NO_DENSITY))
+            bad = live & ~finite
+            if bad.any():
+                raise NumericalFailure(
+                    "The quantity to be averaged (the score or curvature of the law) is NaN or "
+                    f"infinite at x = {float(x[bad][0])!r}, where the density is not zero."
+                )
             with np.errstate(all="ignore"):
-                # Where the density is zero there is nothing to add, whatever g is there.
-                live = weight > 0
                 return np.where(live, weight * value, 0.0), np.where(live, weight * error, 0.0)
 
         top = integrate(integrand, self._chains).estimate

@@ -1,0 +1,64 @@
+"""`import privest` is quick because it loads little; the ratio itself is in `make bench`."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = [
+    "scipy.linalg", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.integrate",
+    "matplotlib", "rich", "typer", "pandas", "cvxpy",
+]  # fmt: skip
+
+
+def loaded_after(code):
+    listing = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return set(listing.stdout.split())
+
+
+def test_heavy_parts_are_loaded_when_used():
+    loaded = loaded_after("import privest")
+    assert "numpy" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_the_library_never_needs_the_extras():
+    """A bound, a conversion and an SDP-free optimum with numpy and scipy only."""
+    blocked = "\n".join(
+        [
+            "import sys",
+            "for name in ('matplotlib', 'rich', 'typer', 'cvxpy', 'mpmath', 'pandas'):",
+            "    sys.modules[name] = None",
+            "import numpy as np, privest as pv",
+            "m = pv.LinearModel(np.eye(3), noise=pv.noise.Laplace(1.0))",
+            "pv.bound(m, pv.PrivacyLevel(np.eye(3) + 1.0)).ppcrlb",
+            "pv.bounds.trace_budget_bound(m, 1.0)",
+            "pv.PrivacyLevel(1.0).to_epsilon(delta=1e-6, move=1.0)",
+        ]
+    )
+    assert "privest" in loaded_after(blocked)
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_the_command_says_which_extra_is_missing(missing):
+    code = f"import sys; sys.modules['{missing}'] = None\nfrom privest.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'pip install "privest[cli]"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_has_no_side_effects():
+    code = (
+        "import numpy as np\n"
+        "before = np.geterr(), np.get_printoptions(), np.random.get_state()[1].tolist()\n"
+        "import privest\n"
+        "after = np.geterr(), np.get_printoptions(), np.random.get_state()[1].tolist()\n"
+        "assert before == after\n"
+    )
+    loaded_after(code)

@@ -1,0 +1,65 @@
+"""The public names, pinned: a change here is a change for users and belongs in the CHANGELOG."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import privest as pv
+
+ROOT = Path(__file__).parents[2]
+
+NAMES = {
+    "": {
+        "Bound", "Identifiability", "LinearModel", "NonlinearModel", "PrivacyLevel", "__version__",
+        "bound", "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
+    },
+    "bounds": {
+        "BayesianBound", "Bound", "Identifiability", "LinearRelease", "TraceBound",
+        "TraceBudgetBound", "averaged_bound", "bayesian_bound", "bayesian_bound_from_information",
+        "best_linear_release", "bound", "classical_bound", "consensus_bound", "identifiability",
+        "metric_dp_bound", "trace_bound", "trace_budget_bound",
+    },
+    "privacy": {"Along", "Move", "OneBlock", "OneReading", "PrivacyLevel", "gdp", "metric"},
+    "noise": {
+        "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",
+        "GaussianLaw", "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",
+        "MultivariateGaussian", "ScalarLaw", "Staircase", "StudentT", "Uniform", "as_joint",
+        "expected_squared_curvature_by_quadrature", "fisher_information_by_quadrature",
+        "from_logpdf",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", NAMES)
+def test_names_are_pinned(room):
+    module = getattr(pv, room) if room else pv
+    assert set(module.__all__) == NAMES[room]
+    for name in module.__all__:
+        assert hasattr(module, name)
+
+
+@pytest.mark.parametrize("room", NAMES)
+def test_everything_public_has_a_docstring(room):
+    module = getattr(pv, room) if room else pv
+    for name in set(module.__all__) - {"__version__"}:
+        assert (getattr(module, name).__doc__ or "").strip(), name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/promise.md"])
+def test_every_name_in_the_docs_exists(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for dotted in set(re.findall(r"`pv\.([\w.]+)", text)):
+        found = pv
+        for part in dotted.split("."):
+            found = getattr(found, part)
+
+
+def test_errors_are_one_tree():
+    errors = [e for e in vars(pv.errors).values() if isinstance(e, type)]
+    assert len(errors) >= 7
+    assert all(issubclass(e, pv.errors.PrivestError) for e in errors)
+
+
+def test_version_is_that_of_the_package():
+    assert f'version = "{pv.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

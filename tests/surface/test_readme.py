@@ -1,0 +1,80 @@
+"""The README's code runs, and prints what the README says it prints.
+
+A ```python block (run in one shared namespace) or a ```console block (each `$` line in a shell) may
+be followed by a ```text block: its lines must be printed, `...` stands for anything.
+"""
+
+import doctest
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def matches(expected, found):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(expected, found, flags)
+
+
+def run_console(block):
+    """The commands of the block, with the interpreter's own `privest`."""
+    printed = ""
+    env = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+    }
+    for line in block.splitlines():
+        assert line.startswith("$ "), f"console blocks hold commands only: {line!r}"
+        done = subprocess.run(
+            line[2:], shell=True, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        printed += done.stdout
+    return printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_runs_and_prints_what_it_says(page):
+    namespace = {}
+    printed = None
+    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "python":
+            out = io.StringIO()
+            with redirect_stdout(out):
+                exec(compile(block, str(page), "exec"), namespace)
+            printed = out.getvalue()
+        elif kind == "console":
+            printed = run_console(block)
+        elif kind == "text":
+            assert printed is not None, "a text block must follow the code that prints it"
+            assert matches(block, printed), f"{page.name} says:\n{block}\nprinted:\n{printed}"
+            printed = None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_check_itself_can_fail():
+    assert matches("a\n...\nb\n", "a\n1\n2\nb\n")
+    assert not matches("1.0\n", "2.0\n")
+
+
+def test_make_targets_of_the_readme_exist():
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    for target in ("demo", "test", "bench"):
+        subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)

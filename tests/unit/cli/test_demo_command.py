@@ -1,0 +1,50 @@
+"""`privest demo`: the table agrees with the library and the picture is a picture."""
+
+import subprocess
+import sys
+
+import numpy as np
+
+import privest as pv
+from privest.experiments.first import THETA, first_model, level_curve, paper_levels
+from privest.report.ellipses import RADIUS, ellipse_points
+
+
+def test_demo_prints_the_bounds_and_writes_a_picture(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "from privest.cli import main; main()", "demo", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+    )
+    for s in (0.1, 1.0, 10.0):
+        least = np.trace(pv.bound(first_model(), pv.PrivacyLevel(s)).ppcrlb)
+        assert f"{least:.4g}" in done.stdout
+    picture = (tmp_path / "demo.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 20_000
+
+
+def test_the_set_up_is_that_of_the_paper():
+    model = first_model()
+    assert model.matrix.shape == (10, 5)
+    assert np.abs(model.matrix).max() <= 1
+    assert THETA.tolist() == [0.63, 0.81, -0.75, 0.83, 0.26]
+    assert np.allclose(model.covariance.dense(), 0.04 * np.eye(10))
+    assert np.allclose(paper_levels(), np.linspace(0.1, 10, 100))
+
+
+def test_the_curve_falls_to_the_classical_bound():
+    curve = level_curve(first_model(), np.array([0.1, 1.0, 10.0, 1e8]))
+    assert (np.diff(curve.traces) < 0).all()
+    assert np.isclose(curve.traces[-1], curve.classical, rtol=1e-5)
+    assert np.allclose(curve.traces - curve.classical, curve.costs)
+
+
+def test_the_ellipse_is_the_level_set():
+    cov = np.array([[2.0, 0.7], [0.7, 1.0]])
+    points = ellipse_points(cov)
+    distance = np.einsum("pi,ij,pj->p", points, np.linalg.inv(cov), points)
+    assert np.allclose(distance, RADIUS**2)
+    assert np.allclose(1 - np.exp(-(RADIUS**2) / 2), 0.95)

@@ -1,0 +1,180 @@
+"""The linear model and its noise: Gaussian, non-Gaussian, heteroscedastic, correlated."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import InfiniteInformation, InvalidInput
+from privest.noise import Cauchy, Gaussian, Independent, Laplace, MultivariateGaussian, Uniform
+from strategies import psd_matrix
+
+H = np.random.default_rng(0).standard_normal((4, 2))
+
+
+@pytest.mark.parametrize(
+    ("noise", "inverse_information", "covariance"),
+    [
+        (Gaussian(cov=0.04), 0.04 * np.eye(4), 0.04 * np.eye(4)),
+        (Gaussian(cov=[1.0, 2.0, 3.0, 4.0]), np.diag([1.0, 2, 3, 4]), np.diag([1.0, 2, 3, 4])),
+        (Laplace(0.5), 0.25 * np.eye(4), 0.5 * np.eye(4)),
+        (
+            Independent(Laplace(1.0), scales=[1.0, 2.0, 3.0, 4.0]),
+            np.diag([1.0, 4, 9, 16]),
+            2 * np.diag([1.0, 4, 9, 16]),
+        ),
+        (
+            [Laplace(1.0), Gaussian(cov=3.0), Laplace(2.0), Gaussian(cov=1.0)],
+            np.diag([1.0, 3, 4, 1]),
+            np.diag([2.0, 3, 8, 1]),
+        ),
+    ],
+)
+def test_information_and_covariance(noise, inverse_information, covariance):
+    model = pv.LinearModel(H, noise=noise)
+    assert np.allclose(model.inverse_information.dense(), inverse_information)
+    assert np.allclose(model.covariance.dense(), covariance)
+    y = model.simulate([1.0, -1.0], np.random.default_rng(1), trials=200_000)
+    assert y.shape == (200_000, 4)
+    # fourth moments of these laws are at most 6 variances²: standard error of a covariance entry
+    spread = np.sqrt(6 * np.outer(np.diag(covariance), np.diag(covariance)) / 200_000)
+    assert (np.abs(np.cov(y.T) - covariance) < 6 * spread).all()
+    error = np.sqrt(np.diag(covariance) / 200_000)
+    assert (np.abs(y.mean(0) - H @ [1.0, -1.0]) < 6 * error).all()
+
+
+def test_correlated_gaussian_samples_have_the_covariance_also_when_singular():
+    rng = np.random.default_rng(2)
+    for rank in (4, 2):
+        cov = psd_matrix(rng, 4, rank)
+        noise = Gaussian(cov=cov, mean=[1.0, 2.0, 3.0, 4.0])
+        w = noise.sample(4, rng, trials=100_000) - [1, 2, 3, 4]
+        found = w.T @ w / len(w)
+        spread = np.sqrt((np.outer(np.diag(cov), np.diag(cov)) + cov**2) / len(w))
+        assert (np.abs(found - cov) < 6 * spread).all()
+    assert noise.sample(4, rng).shape == (4,)
+
+
+def test_sampling_uses_only_the_given_generator():
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
+    first = model.simulate([1.0, 2.0], np.random.default_rng(3))
+    second = model.simulate([1.0, 2.0], np.random.default_rng(3))
+    assert np.array_equal(first, second)
+    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_noise_whose_density_jumps_has_no_bound():
+    model = pv.LinearModel(H, noise=Uniform(1.0))
+    with pytest.raises(InfiniteInformation, match="jumps"):
+        pv.bound(model, pv.PrivacyLevel(1.0))
+    mixed = pv.LinearModel(H, noise=[Laplace(1.0), Laplace(1.0), Uniform(1.0), Laplace(1.0)])
+    with pytest.raises(InfiniteInformation, match="Uniform"):
+        pv.bound(mixed, pv.PrivacyLevel(1.0))
+
+
+def test_heavy_tails_have_a_bound_but_no_covariance():
+    model = pv.LinearModel(H, noise=Cauchy(1.0))
+    assert np.allclose(model.inverse_information.dense(), 2 * np.eye(4))
+    assert pv.bound(model, pv.PrivacyLevel(1.0)).identifiable
+    with pytest.raises(InvalidInput, match="no finite variance"):
+        _ = model.covariance
+
+
+def test_singular_noise_is_the_limit():
+    """Readings without noise: the classical bound is the limit of Σ + εI, the private one needs
+    no limit."""
+    rng = np.random.default_rng(4)
+    design = rng.standard_normal((6, 3))
+    for cov in (np.array([0.0, 1, 1, 2, 0, 3]), np.zeros(6), psd_matrix(rng, 6, 4)):
+        dense = np.diag(cov) if cov.ndim == 1 else cov
+        exact = pv.bound(pv.LinearModel(design, noise=Gaussian(cov=cov)), pv.PrivacyLevel(2.0))
+        near = pv.bound(
+            pv.LinearModel(design, noise=Gaussian(cov=dense + 1e-9 * np.eye(6))),
+            pv.PrivacyLevel(2.0),
+        )
+        assert np.abs(exact.classical - near.classical).max() < 1e-7
+        assert np.abs(exact.ppcrlb - near.ppcrlb).max() < 1e-7
+
+
+def test_reprs_show_shapes_not_numbers():
+    text = repr(pv.LinearModel([[12345.678, 1.0], [1.0, 1.0]], noise=Laplace(1.0)))
+    assert text == "LinearModel(2 readings, 2 parameters, noise=Laplace(scale=1.0))"
+    assert "3 laws" in repr(pv.LinearModel(np.eye(3), noise=[Laplace(1.0)] * 3))
+    assert repr(MultivariateGaussian([1.0, 0.0])) == "MultivariateGaussian(size=2, rank=1)"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pv.LinearModel([1.0, 2.0], noise=Gaussian()), "one row a reading"),
+        (
+            lambda: pv.LinearModel([[1.0, np.nan]], noise=Gaussian()),
+            r"H must be finite; it has NaN",
+        ),
+        (lambda: pv.LinearModel(np.zeros((0, 3)), noise=Gaussian()), "H is empty"),
+        (lambda: pv.LinearModel(np.zeros((3, 0)), noise=Gaussian()), "H is empty"),
+        (lambda: pv.LinearModel([["a"]], noise=Gaussian()), "H must hold real numbers"),
+        (lambda: pv.LinearModel(H, noise=0.04), r"Gaussian\(cov=v\)"),
+        (lambda: pv.LinearModel(H, noise="white"), "scalar law"),
+        (lambda: pv.LinearModel(H, noise=[]), "needs a scalar law"),
+        (lambda: pv.LinearModel(H, noise=[Laplace(1.0)] * 3), "3 components but H has 4 rows"),
+        (lambda: pv.LinearModel(H, noise=Gaussian(cov=np.eye(3))), "3 components but H has 4"),
+        (lambda: Gaussian(cov=-1.0), "variance must be > 0; received -1"),
+        (lambda: Gaussian(cov=0.0), "variance must be > 0"),
+        (lambda: Gaussian(cov=[1.0, -1.0]), "eigenvalue -1 at index 1"),
+        (lambda: Gaussian(cov=[[1.0, 2.0], [2.0, 1.0]]), "eigenvalue -1"),
+        (lambda: Gaussian(cov=[1.0, 2.0], mean=[1.0]), "must have length 2"),
+        (lambda: Gaussian(cov="big"), "must hold real numbers"),
+        (lambda: Gaussian(cov=[[1.0], [1.0, 2.0]]), "different lengths"),
+        (lambda: Independent(Laplace(1.0), scales=[1.0, 0.0]), "all be > 0"),
+        (lambda: Independent([Laplace(1.0)] * 2, scales=[1.0, 1.0]), "not both"),
+        (
+            lambda: pv.LinearModel(H, noise=Gaussian()).simulate([1.0], np.random.default_rng()),
+            "length 2; received 1",
+        ),
+    ],
+)
+def test_bad_input_has_one_clear_error(make, message):
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), "2 readings cannot determine 3 parameters"),
+        ([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]], r"zero columns \(1\)"),
+        ([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], "rank 1 of 2"),
+    ],
+)
+@pytest.mark.parametrize("cov", [1.0, "vector", "matrix", "singular"])
+def test_designs_that_never_determine_theta(matrix, message, cov):
+    m = len(matrix)
+    noise = {
+        "vector": np.arange(1.0, m + 1),
+        "matrix": psd_matrix(np.random.default_rng(0), m),
+        "singular": np.r_[0.0, np.ones(m - 1)],
+    }.get(cov, cov)
+    model = pv.LinearModel(matrix, noise=Gaussian(cov=noise))
+    with pytest.raises(pv.errors.NotIdentifiable, match=message) as caught:
+        pv.bound(model, pv.PrivacyLevel(1.0))
+    hidden = caught.value.hidden_directions
+    assert np.abs(np.asarray(matrix) @ hidden).max() < 1e-12
+    assert not pv.identifiability(model, pv.PrivacyLevel(1.0))
+    with pytest.raises(pv.errors.InvalidInput, match="LinearModel or a NonlinearModel"):
+        pv.bound(matrix, pv.PrivacyLevel(1.0))
+
+
+def test_a_level_must_be_a_level():
+    model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
+    for call in (pv.bound, pv.identifiability, pv.bounds.averaged_bound):
+        with pytest.raises(InvalidInput, match=r"received float. Write privest.PrivacyLevel\(1.0\)"):
+            call(model, 1.0)
+    with pytest.raises(InvalidInput, match="received float"):
+        pv.bounds.bayesian_bound(model, 1.0, np.eye(2))
+
+
+def test_identifiability_of_a_nonlinear_model_is_local():
+    model = pv.NonlinearModel(lambda t: [t[0] ** 2, t[1]], noise=Gaussian(cov=1.0))
+    assert pv.identifiability(model, pv.PrivacyLevel(1.0), theta=[1.0, 1.0])
+    assert pv.identifiability(model, pv.PrivacyLevel(1.0), theta=[0.0, 1.0]).rank == 1

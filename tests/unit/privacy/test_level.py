@@ -1,0 +1,166 @@
+"""`PrivacyLevel`: what it is, and what it means in differential privacy (theory §6)."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privest as pv
+from privest.errors import InvalidInput, NotAPrivacyLevel
+from privest.privacy import Along, OneBlock, OneReading, gdp
+from strategies import KINDS, dense, psd_matrix, structured
+
+moves = st.floats(-3, 3).map(lambda e: 10.0**e)
+
+
+@st.composite
+def levels(draw, m=6):
+    kind = draw(st.sampled_from(KINDS))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    value = structured(rng, kind, m, 1)
+    return value, dense(value, m), rng
+
+
+@given(levels(), moves)
+def test_mu_is_the_length_of_the_worst_move(case, by):
+    value, S, rng = case
+    level = pv.PrivacyLevel(value)
+    one = by * math.sqrt(np.diagonal(S).max())
+    assert level.to_mu(move=by) == pytest.approx(one)
+    assert level.to_mu(move=OneReading(by)) == pytest.approx(one)
+    direction = by * rng.standard_normal(6)
+    along = math.sqrt(max(direction @ S @ direction, 0))
+    assert level.to_mu(move=Along(direction)) == pytest.approx(along, rel=1e-7, abs=1e-9 * by)
+    for sizes in [(6,), (3, 3), (2, 1, 3), (1,) * 6]:
+        ends = np.cumsum(sizes)
+        worst = max(np.linalg.eigvalsh(S[e - b : e, e - b : e])[-1] for e, b in zip(ends, sizes))
+        assert level.to_mu(move=OneBlock(by, sizes)) == pytest.approx(by * math.sqrt(worst))
+
+
+@given(levels())
+def test_no_direction_of_a_move_exceeds_its_mu(case):
+    """The promise: every pair y, y' within the move has (y − y')ᵀS(y − y') ≤ μ²."""
+    value, S, rng = case
+    mu = pv.PrivacyLevel(value).to_mu(move=OneBlock(2.0, (2, 4)))
+    for _ in range(20):
+        move = np.zeros(6)
+        part = slice(0, 2) if rng.random() < 0.5 else slice(2, 6)
+        move[part] = rng.standard_normal(move[part].shape)
+        move *= 2.0 / np.linalg.norm(move)
+        assert move @ S @ move <= mu**2 * (1 + 1e-12)
+
+
+def test_own_blocks_are_the_default_of_one_block():
+    rng = np.random.default_rng(0)
+    blocks = [psd_matrix(rng, 2), psd_matrix(rng, 3)]
+    level = pv.PrivacyLevel.from_blocks(blocks)
+    worst = max(np.linalg.eigvalsh(b)[-1] for b in blocks)
+    assert level.to_mu(move=OneBlock(1.0)) == pytest.approx(math.sqrt(worst))
+
+
+@given(st.floats(0.01, 20), st.floats(-12, -1).map(lambda e: 10.0**e), moves, st.integers(0, 2))
+def test_from_epsilon_keeps_the_promise_and_wastes_nothing(epsilon, delta, by, kind):
+    move = [by, OneBlock(by), Along(np.array([0.6, 0.8]) * by)][kind]
+    level = pv.PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
+    back = level.to_epsilon(delta=delta, move=move)
+    assert back <= epsilon * (1 + 1e-12)
+    assert back == pytest.approx(epsilon, rel=1e-6)
+    assert level.to_delta(epsilon=epsilon, move=move) <= delta * (1 + 1e-12)
+    larger = level * 1.001
+    assert larger.to_epsilon(delta=delta, move=move) > epsilon * (1 - 1e-9)
+
+
+@given(st.floats(1e-6, 1e6), moves)
+def test_mu_and_rho_round_trips(number, by):
+    assert pv.PrivacyLevel.from_mu(number, move=by).to_mu(move=by) == pytest.approx(number)
+    level = pv.PrivacyLevel.from_rho(number, move=by)
+    assert level.to_rho(move=by) == pytest.approx(number)
+    assert level.to_rho(move=by) <= number
+    assert level.to_rho(move=by) == pytest.approx(gdp.rho_of(level.to_mu(move=by)))
+
+
+def test_the_first_ten_lines():
+    level = pv.PrivacyLevel(1.0)
+    assert level.to_epsilon(delta=1e-6, move=1.0) == pytest.approx(gdp.epsilon_of(1.0, 1e-6))
+    same = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=1.0)
+    assert same.to_epsilon(delta=1e-6, move=1.0) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_conversions_need_a_stated_move_and_a_positive_delta():
+    level = pv.PrivacyLevel(1.0)
+    with pytest.raises(TypeError):
+        level.to_epsilon(delta=1e-6)
+    with pytest.raises(InvalidInput, match="no finite pure"):
+        level.to_epsilon(delta=0.0, move=1.0)
+    with pytest.raises(InvalidInput, match="no finite pure"):
+        pv.PrivacyLevel.from_epsilon(1.0, delta=0.0, move=1.0)
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(InvalidInput, match="move must be"):
+            level.to_epsilon(delta=1e-6, move=bad)
+        with pytest.raises(InvalidInput, match="move must be"):
+            OneBlock(bad)
+        with pytest.raises(InvalidInput, match="move must be"):
+            OneReading(bad)
+    with pytest.raises(InvalidInput, match="must not be zero"):
+        Along([0.0, 0.0])
+    with pytest.raises(InvalidInput, match="length 2; the level has 3"):
+        pv.PrivacyLevel([1.0, 1.0, 1.0]).to_mu(move=Along([1.0, 1.0]))
+    with pytest.raises(InvalidInput, match="add up to 4; the level has 3"):
+        pv.PrivacyLevel([1.0, 1.0, 1.0]).to_mu(move=OneBlock(1.0, (2, 2)))
+    with pytest.raises(InvalidInput, match="positive whole numbers"):
+        OneBlock(1.0, (2, 0))
+    with pytest.raises(InvalidInput, match="mu must be ≥ 0"):
+        pv.PrivacyLevel.from_mu(-1.0, move=1.0)
+
+
+@given(levels(), levels())
+def test_sum_restriction_and_factor(first, second):
+    (a, A, rng), (b, B, _) = first, second
+    total = pv.PrivacyLevel(a) + pv.PrivacyLevel(b)
+    assert np.allclose(total.dense(6), A + B, atol=1e-12)
+    assert np.allclose((2.5 * pv.PrivacyLevel(a)).dense(6), 2.5 * A, atol=1e-12)
+    mask = rng.random(6) < 0.6
+    mask[int(rng.integers(6))] = True
+    part = pv.PrivacyLevel(a).restrict(mask)
+    assert np.allclose(part.dense(int(mask.sum())), A[np.ix_(mask, mask)], atol=1e-12)
+    again = pv.PrivacyLevel(a).restrict(np.flatnonzero(mask))
+    assert np.array_equal(part.dense(int(mask.sum())), again.dense(int(mask.sum())))
+
+
+def test_rank_size_and_repr():
+    assert pv.PrivacyLevel([1.0, 0.0, 2.0]).rank == 2
+    assert pv.PrivacyLevel(0.0).rank == 0
+    assert pv.PrivacyLevel(np.ones((3, 3))).rank == 1
+    with pytest.raises(InvalidInput, match="no rank of its own"):
+        pv.PrivacyLevel(1.0).rank  # noqa: B018
+    assert pv.PrivacyLevel(1.0).size is None
+    assert repr(pv.PrivacyLevel(1.0)) == "PrivacyLevel(1.0)"
+    assert repr(pv.PrivacyLevel([1.0, 0.0])) == "PrivacyLevel(diagonal, 2 readings, rank 1)"
+    assert repr(pv.PrivacyLevel(np.ones((3, 3)))) == "PrivacyLevel(dense, 3 readings, rank 1)"
+    two = pv.PrivacyLevel.from_blocks([np.ones((2, 2)), [[2.0]]])
+    assert repr(two) == "PrivacyLevel(2 blocks, 3 readings, rank 2)"
+    assert pv.PrivacyLevel([1.0, 2.0]).for_size(2).trace() == 3.0
+
+
+@pytest.mark.parametrize(
+    "readings", [[], [1, 0], [0, 0], [-1], [3], [0.5], [True], [[0]], "all", 1]
+)
+def test_bad_restrictions(readings):
+    with pytest.raises(InvalidInput, match="increasing indices"):
+        pv.PrivacyLevel([1.0, 2.0, 3.0]).restrict(readings)
+
+
+def test_what_is_not_a_level():
+    for bad in (-1.0, [1.0, -1.0], [[1.0, 2.0], [2.0, 1.0]], [[1, 2], [0, 1]], math.nan, math.inf):
+        with pytest.raises(NotAPrivacyLevel):
+            pv.PrivacyLevel(bad)
+    with pytest.raises(NotAPrivacyLevel, match="factor"):
+        pv.PrivacyLevel(1.0) * -1.0
+    with pytest.raises(TypeError):
+        pv.PrivacyLevel(1.0) + 1.0
+    with pytest.raises(NotAPrivacyLevel, match="for 2 readings; the model has 3"):
+        pv.PrivacyLevel([1.0, 2.0]).for_size(3)
+    with pytest.raises(InvalidInput, match="size=m"):
+        pv.PrivacyLevel(1.0).dense()
