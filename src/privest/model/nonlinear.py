@@ -24,7 +24,8 @@ class NonlinearModel:
         noise      as for `LinearModel`.
         jacobian   F', θ to an array (m, n). Without it the derivative is numerical: central
                    differences of rising order (scipy.differentiate), refused where the step
-                   halving does not settle (F not smooth, or noisy).
+                   halving does not settle (F not smooth, or noisy). A derivative that is exactly
+                   zero comes out as rounding: pass the Jacobian where that matters.
 
     >>> from privest.noise import Gaussian
     >>> model = NonlinearModel(lambda t: [t[0] ** 2, t[0] * t[1]], noise=Gaussian(cov=1.0))

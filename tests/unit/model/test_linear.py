@@ -168,13 +168,17 @@ def test_designs_that_never_determine_theta(matrix, message, cov):
 def test_a_level_must_be_a_level():
     model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
     for call in (pv.bound, pv.identifiability, pv.bounds.averaged_bound):
-        with pytest.raises(InvalidInput, match=r"received float. Write privest.PrivacyLevel\(1.0\)"):
+        with pytest.raises(InvalidInput, match=r"received float. Write privest.PrivacyLevel"):
             call(model, 1.0)
     with pytest.raises(InvalidInput, match="received float"):
         pv.bounds.bayesian_bound(model, 1.0, np.eye(2))
 
 
 def test_identifiability_of_a_nonlinear_model_is_local():
-    model = pv.NonlinearModel(lambda t: [t[0] ** 2, t[1]], noise=Gaussian(cov=1.0))
+    model = pv.NonlinearModel(
+        lambda t: [t[0] ** 2, t[1]],
+        noise=Gaussian(cov=1.0),
+        jacobian=lambda t: [[2 * t[0], 0.0], [0.0, 1.0]],
+    )
     assert pv.identifiability(model, pv.PrivacyLevel(1.0), theta=[1.0, 1.0])
     assert pv.identifiability(model, pv.PrivacyLevel(1.0), theta=[0.0, 1.0]).rank == 1

@@ -136,18 +136,20 @@ class NumericalDensity(Mass):
 
     @cached_property
     def kinks(self) -> tuple[float, ...]:
-        """Points where the score jumps and the density does not.
+        """Points where the score jumps; not searched for when the density itself jumps.
 
         A score taken by differences is good to 1e-5 widths of a kink that nobody declared, so
         there a change over 1e-4 widths is a jump; at special points it is looked at closer.
         """
+        if self.jumps:
+            return ()
         scale = self.width
         if self._score is not None:
             found = self._score_jumps(*self._search_cells(1e-8, 1e-6 * scale), 1e-10 * scale)
-            return self._snapped(tuple(k for k in found if not self._jumps_near(k)), 1e-9 * scale)
+            return self._snapped(found, 1e-9 * scale)
         near = 1e-4 * scale
         found = self._score_jumps(*self._search_cells(1e-8, 1.2e-2 * scale), near)
-        found = self._snapped(tuple(k for k in found if not self._jumps_near(k)), 3 * near)
+        found = self._snapped(found, 3 * near)
         known = self._landscape.points
         return tuple(k for k in found if k not in known or self._is_kink(k))
 
@@ -160,17 +162,10 @@ class NumericalDensity(Mass):
         )
 
     def _is_kink(self, point: float) -> bool:
-        reach = 3e-6 * self.width
+        # The score has digits down to 4096 units of rounding of x.
+        reach = max(3e-6 * self.width, 1e2 * 4096 * EPS * abs(point))
         around = np.array([point - 1.1 * reach]), np.array([point + reach])
-        width = max(1e-8 * self.width, 1e-2 * 256 * EPS * abs(point))
-        return bool(self._score_jumps(*around, width))
-
-    def _jumps_near(self, point: float) -> bool:
-        reach = 1e-4 * self.width
-        if any(abs(point - j) < reach for j in self.jumps):
-            return True
-        ends = np.array([point - reach]), np.array([point + reach])
-        return bool(self._density_jumps(*ends))
+        return bool(self._score_jumps(*around, reach / 300))
 
     def _snapped(self, points: tuple[float, ...], reach: float) -> tuple[float, ...]:
         """Return the points found, each replaced by the special point that it is close to."""
