@@ -83,7 +83,8 @@ def from_logpdf(
     smooth, `landmarks` points where a narrow part of it lies: quadrature puts its panels there.
     Both help accuracy and neither is trusted: `law.kinks` and `law.jumps` say what was found.
     `scale` is a typical width (default: half the support, or 1); only its order of magnitude
-    matters, and that little. `normalise=True` divides the density by its integral.
+    matters, and that little. `normalise=True` divides the density by its integral; a narrow part
+    that quadrature missed then goes unnoticed, so give landmarks.
 
     Guarantees: `fisher_information` is ∞ where the density jumps by more than 1e-10 of its peak,
     or is not zero at an end of the support, or where the integral diverges (a power of the

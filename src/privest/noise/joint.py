@@ -129,9 +129,7 @@ class MultivariateGaussian(JointNoise):
 def Gaussian(cov: float = ..., mean: float = ...) -> GaussianLaw: ...
 @overload
 def Gaussian(cov: ArrayLike, mean: ArrayLike = ...) -> GaussianLaw | MultivariateGaussian: ...
-def Gaussian(
-    cov: ArrayLike = 1.0, mean: ArrayLike = 0.0
-) -> GaussianLaw | MultivariateGaussian:
+def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | MultivariateGaussian:
     """Gaussian noise of covariance `cov`: a number cov·I, a vector diag(cov), or a matrix.
 
     A number gives a scalar law (`GaussianLaw`: density, score, ...), used for every reading;

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privest.noise import (
@@ -45,6 +45,7 @@ def close(a, b, scale=1.0):
     return (a == b) or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-10 * (abs(b) + scale)
 
 
+@settings(deadline=None)  # the first use of a numerical law computes it
 @given(law=st.sampled_from(LAWS), shift=shifts, scale=scales, t=points)
 def test_affine_rules(law, shift, scale, t):
     moved = Affine(law, shift, scale)
@@ -69,6 +70,7 @@ def test_affine_rules(law, shift, scale, t):
     assert close(estimate.error, law.fisher_information_estimate.error / scale**2, 0)
 
 
+@settings(deadline=None)  # the first use of a numerical law computes it
 @given(law=st.sampled_from(LAWS), a=shifts, b=scales, c=shifts, d=scales, t=points)
 def test_operators_compose(law, a, b, c, d, t):
     """d·(c + b·(law + a)) however it is written, is one wrapper at most."""
@@ -85,6 +87,7 @@ def test_operators_compose(law, a, b, c, d, t):
     assert close(steps.variance, scale**2 * law.variance, 0)
 
 
+@settings(deadline=None)  # the first use of a numerical law computes it
 @given(law=st.sampled_from(LAWS), c=scales)
 def test_there_and_back(law, c):
     back = (c * law) / c

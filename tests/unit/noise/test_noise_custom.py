@@ -8,6 +8,8 @@ from scipy import special
 
 from privest.errors import InvalidInput, NumericalFailure
 from privest.noise import (
+    Bump,
+    CosSquared,
     GaussianMixture,
     Laplace,
     ScalarLaw,
@@ -219,6 +221,18 @@ class TestFound:
         law = from_logpdf(lambda x: -x - np.exp(-x))
         x = np.linspace(-3, 30, 500)
         np.testing.assert_allclose(law.cdf(x), np.exp(-np.exp(-x)), atol=1e-13, rtol=0)
+
+    @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
+    def test_bounded_laws_whose_support_is_not_declared(self, scale):
+        bump = scale * Bump(2.0)
+        law = from_logpdf(bump.logpdf)
+        found = law.fisher_information_estimate
+        assert abs(found.value - bump.fisher_information) <= found.error
+        assert found.error < 1e-9 * found.value
+        assert law.cdf(1.5 * scale) == 1
+        cosine = 5 * scale + CosSquared(0.1 * scale)
+        found = from_logpdf(cosine.logpdf).fisher_information_estimate
+        assert abs(found.value - cosine.fisher_information) <= found.error < 1e-6 * found.value
 
     def test_scale_is_a_hint_only(self):
         found = [

@@ -14,12 +14,14 @@ from privest.arrays import EPS, Array
 from privest.errors import InvalidInput
 from privest.noise.numerics.panels import Chain
 
-# The scan: around every anchor, from 2^-50 to 2^60 scales, four points an octave.
-OCTAVES_IN, OCTAVES_OUT, PER_OCTAVE = 50, 60, 4
+# The scan: around every anchor, from 2^-50 to 2^60 scales, 16 points an octave.
+OCTAVES_IN, OCTAVES_OUT, PER_OCTAVE = 50, 60, 16
 LINEAR_POINTS = 512
 MOST_POINTS = 16
 # Chains: octaves towards a special point, and to infinity (1e60 scales: x⁴ is still finite).
 CHAIN_IN, CHAIN_OUT = 60, 200
+# Closer to a point p than this part of |p| differences of the log-density have no digits.
+FINEST = 4096 * EPS
 # e^-800 is below the smallest double: where the log-density has fallen by that, there is no mass.
 UNDERFLOW = 800.0
 
@@ -58,13 +60,17 @@ def survey(
     anchors = landmarks + ends + (() if ends or landmarks else (0.0,))
     x = _scan(support, anchors, scale)
     height = _scan_values(logdensity, x)
-    finite = np.isfinite(height) | np.isposinf(height)
-    if not finite.any():
+    if not np.any(height > -np.inf):
         raise InvalidInput(
             "The log-density is −∞ at every point looked at "
             f"({x.size} points between {x[0]:g} and {x[-1]:g}). Give the support, or a landmark "
             "(a point where the density is not zero)."
         )
+    # Once more around the highest peak: what is next to it was far from the first anchors.
+    top = float(_peaks(logdensity, x, height)[0])
+    x = _scan(support, (*anchors, top), scale)
+    height = _scan_values(logdensity, x)
+    finite = height > -np.inf
     peaks = _peaks(logdensity, x, height)
     heights = _scan_values(logdensity, peaks)
     peak = float(np.max(heights))
@@ -104,6 +110,7 @@ def chains(logdensity: LogDensity, landscape: Landscape, scale: float) -> tuple[
         if math.isfinite(end):
             continue
         base = _width(logdensity, p, landscape.support, scale, sides=(side,))
+        base = max(base, 16 * FINEST * abs(p))  # at an edge the width is nothing
         distances = base * 2.0 ** np.arange(CHAIN_OUT + 1)
         height = _scan_values(logdensity, p + side * distances)
         dead = height < landscape.peak - UNDERFLOW
@@ -115,7 +122,7 @@ def chains(logdensity: LogDensity, landscape: Landscape, scale: float) -> tuple[
 
 def _inward(p: float, side: int, half: float) -> Chain:
     """Return octaves from `half` down to the resolution of floating point at p."""
-    finest = 4096 * EPS * abs(p)
+    finest = FINEST * abs(p)
     octaves = CHAIN_IN if finest == 0 else int(math.log2(max(half / finest, 4.0)))
     return Chain(p, side, half * 2.0 ** -np.arange(min(octaves, CHAIN_IN) + 1))
 
