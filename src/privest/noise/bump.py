@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privest.arrays import Array, as_array, as_number
 from privest.errors import InvalidInput
-from privest.noise.law import ScalarLaw
+from privest.noise.law import CentredLaw
 
 # Points of the trapezoidal rule over the part of (−1, 1) where the density does not underflow.
 POINTS = 4001
@@ -19,7 +19,7 @@ UNDERFLOW = 750.0
 
 
 @dataclass(frozen=True)
-class Bump(ScalarLaw):
+class Bump(CentredLaw):
     """The bump law on (−1, 1), real p ≥ 2; q = 1 − x².
 
         f(x) ∝ exp(−q^{−p}),   l' = −2px q^{−p−1},   l'' = −2p q^{−p−2} (1 + (2p + 1) x²)
@@ -77,26 +77,6 @@ class Bump(ScalarLaw):
     def support(self) -> tuple[float, float]:
         """(−1, 1)."""
         return (-1.0, 1.0)
-
-    @property
-    def landmarks(self) -> tuple[float, ...]:
-        """The mode."""
-        return (0.0,)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None: the density and all its derivatives vanish at ±1."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def mean(self) -> float:
-        """0."""
-        return 0.0
 
     @cached_property
     def _grid(self) -> tuple[Array, Array]:

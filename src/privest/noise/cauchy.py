@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class Cauchy(ScalarLaw):
+class Cauchy(CentredLaw):
     """The Cauchy law; γ = scale, z = x/γ.
 
         f(x) = 1/(πγ(1 + z²)),   l' = −2z/(γ(1 + z²)),   l'' = −2(1 − z²)/(γ²(1 + z²)²)
@@ -56,21 +56,6 @@ class Cauchy(ScalarLaw):
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
         """Draw independent values."""
         return self.scale * as_generator(rng).standard_cauchy(size)
-
-    @property
-    def landmarks(self) -> tuple[float, ...]:
-        """The mode."""
-        return (0.0,)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
 
     @property
     def mean(self) -> float:

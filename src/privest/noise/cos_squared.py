@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privest.arrays import Array, as_array, as_positive
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class CosSquared(ScalarLaw):
+class CosSquared(CentredLaw):
     """The law with density cos² on [−a, a]; a = half_width.
 
         f(x) = cos²(πx/2a)/a,   l' = −(π/a) tan(πx/2a),   l'' = −(π²/2a²)/cos²(πx/2a)
@@ -84,21 +84,6 @@ class CosSquared(ScalarLaw):
     def support(self) -> tuple[float, float]:
         """[−a, a]."""
         return (-self.half_width, self.half_width)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None: the density falls to zero at ±a."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None inside; at ±a the score runs off to infinity."""
-        return ()
-
-    @property
-    def mean(self) -> float:
-        """0."""
-        return 0.0
 
     @property
     def variance(self) -> float:

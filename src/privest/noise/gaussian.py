@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_number, as_positive
 from privest.noise.affine import as_scale
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class GaussianLaw(ScalarLaw):
+class GaussianLaw(CentredLaw):
     """The Gaussian law of one number; v = variance.
 
         f(x) = e^{−(x − loc)²/2v} / √(2πv),   l' = −(x − loc)/v,   l'' = −1/v
@@ -64,16 +64,6 @@ class GaussianLaw(ScalarLaw):
     def landmarks(self) -> tuple[float, ...]:
         """The mode."""
         return (self.loc,)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
 
     @property
     def mean(self) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class Laplace(ScalarLaw):
+class Laplace(CentredLaw):
     """The two-sided exponential law; b = scale.
 
         f(x) = e^{−|x|/b}/2b,   l' = −sign(x)/b,   l'' = 0 for x ≠ 0
@@ -57,24 +57,9 @@ class Laplace(ScalarLaw):
         return as_generator(rng).laplace(0.0, self.scale, size)
 
     @property
-    def landmarks(self) -> tuple[float, ...]:
-        """The kink."""
-        return (0.0,)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None: the density is continuous."""
-        return ()
-
-    @property
     def kinks(self) -> tuple[float, ...]:
         """The score jumps at 0, from 1/b to −1/b."""
         return (0.0,)
-
-    @property
-    def mean(self) -> float:
-        """0."""
-        return 0.0
 
     @property
     def variance(self) -> float:

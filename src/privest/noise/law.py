@@ -230,6 +230,33 @@ class ScalarLaw(abc.ABC):
         return np.where((x > lo) & (x < hi), value, np.nan)
 
 
+class CentredLaw(ScalarLaw):
+    """A law of the catalogue: smooth, with its mode and its mean at 0, unless it says otherwise.
+
+    Stated here once, so that nothing has to be searched for numerically.
+    """
+
+    @property
+    def landmarks(self) -> tuple[float, ...]:
+        """The mode."""
+        return (0.0,)
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """None: the density is continuous."""
+        return ()
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """None: the score is continuous."""
+        return ()
+
+    @property
+    def mean(self) -> float:
+        """0, by symmetry."""
+        return 0.0
+
+
 def as_generator(rng: np.random.Generator) -> np.random.Generator:
     """Return `rng` if it is a numpy Generator, else say how to make one."""
     if not isinstance(rng, np.random.Generator):

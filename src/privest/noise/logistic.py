@@ -10,11 +10,11 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class Logistic(ScalarLaw):
+class Logistic(CentredLaw):
     """The logistic law; s = scale, z = x/s.
 
         f(x) = e^{−z}/(s(1 + e^{−z})²),   l' = −tanh(z/2)/s,   l'' = −2e^{−|z|}/(s(1 + e^{−|z|}))²
@@ -58,26 +58,6 @@ class Logistic(ScalarLaw):
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
         """Draw independent values."""
         return as_generator(rng).logistic(0.0, self.scale, size)
-
-    @property
-    def landmarks(self) -> tuple[float, ...]:
-        """The mode."""
-        return (0.0,)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def mean(self) -> float:
-        """0."""
-        return 0.0
 
     @property
     def variance(self) -> float:

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class GaussianMixture(ScalarLaw):
+class GaussianMixture(CentredLaw):
     """With probability w_i a draw from N(μ_i, σ_i²).
 
         f = Σ w_i φ_i,   r_i(x) = w_i φ_i(x)/f(x),   t_i = −(x − μ_i)/σ_i²
@@ -105,16 +105,6 @@ class GaussianMixture(ScalarLaw):
     def landmarks(self) -> tuple[float, ...]:
         """The means of the components: a narrow one is not missed."""
         return tuple(sorted(set(self.means)))
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
 
     @property
     def mean(self) -> float:

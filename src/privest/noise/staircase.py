@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
 from privest.errors import InvalidInput
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 JUMPS_LISTED = 32
 
 
 @dataclass(frozen=True)
-class Staircase(ScalarLaw):
+class Staircase(CentredLaw):
     """The staircase law; ε = epsilon, Δ = sensitivity, b = e^{−ε}.
 
         f(x) = h b^n,   n = ⌊|x|/Δ + 1 − γ⌋,   h = (1 − b)/(2Δ(γ + b(1 − γ)))
@@ -117,16 +117,6 @@ class Staircase(ScalarLaw):
         """±(k + γ)Δ for k = 0, …, 31: the innermost ones of infinitely many."""
         right = [(k + self._gamma) * self.sensitivity for k in range(JUMPS_LISTED)]
         return (*(-p for p in reversed(right)), *right)
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None (jumps of the density are not counted)."""
-        return ()
-
-    @property
-    def mean(self) -> float:
-        """0."""
-        return 0.0
 
     @property
     def variance(self) -> float:

@@ -10,11 +10,11 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class StudentT(ScalarLaw):
+class StudentT(CentredLaw):
     """Student's t law; ν = df > 0 (any real), s = scale, z = x/s.
 
         f(x) ∝ (1 + z²/ν)^{−(ν+1)/2},   l' = −(ν + 1) z/(s(ν + z²))
@@ -62,21 +62,6 @@ class StudentT(ScalarLaw):
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
         """Draw independent values."""
         return self.scale * as_generator(rng).standard_t(self.df, size)
-
-    @property
-    def landmarks(self) -> tuple[float, ...]:
-        """The mode."""
-        return (0.0,)
-
-    @property
-    def jumps(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
 
     @property
     def mean(self) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
-from privest.noise.law import ScalarLaw, Size, as_generator
+from privest.noise.law import CentredLaw, Size, as_generator
 
 
 @dataclass(frozen=True)
-class Uniform(ScalarLaw):
+class Uniform(CentredLaw):
     """The uniform law on [−a, a]; a = half_width.
 
         f(x) = 1/2a,   l' = l'' = 0 inside,   variance = a²/3,   I = ∞,   E l''² = ∞
@@ -67,16 +67,6 @@ class Uniform(ScalarLaw):
     def jumps(self) -> tuple[float, ...]:
         """Both ends."""
         return self.support
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None (jumps of the density are not counted)."""
-        return ()
-
-    @property
-    def mean(self) -> float:
-        """0."""
-        return 0.0
 
     @property
     def variance(self) -> float:
