@@ -11,7 +11,7 @@ import scipy.stats
 
 import privest as pv
 from privest.linalg import least_squares, whitening
-from strategies import psd_matrix
+from strategies import KINDS, design, psd_matrix, structured
 
 TRIALS = 40_000
 FALSE_ALARM = 1e-6
@@ -115,3 +115,23 @@ def test_best_linear_release_attains_the_trace_floor(s):
     loss = np.einsum("ti,ij,tj->t", errors, W, errors)
     floor = pv.bounds.trace_budget_bound(model, s, weight=W)
     assert abs(loss.mean() - floor.total) < 5 * loss.std() / np.sqrt(TRIALS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_covariance_equals_the_bound_on_random_problems(seed):
+    """Random sizes, structures and singularities; together one false alarm in 50 000 runs."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    m = int(rng.integers(n, 13))
+    kinds = rng.permutation(KINDS)[:2]
+    level = pv.PrivacyLevel(structured(rng, kinds[0], m, n))
+    noise = structured(rng, kinds[1], m, n)
+    model = pv.LinearModel(design(rng, m, n), noise=pv.noise.Gaussian(cov=noise))
+    theta = rng.standard_normal(n)
+    found = pv.bound(model, level)
+    assert found.identifiable
+    errors = np.concatenate(
+        [release_and_estimate(model, level, theta, rng) - theta for _ in range(10)]
+    )
+    assert covariance_statistic(errors, found.ppcrlb) < threshold(n)
