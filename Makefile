@@ -18,6 +18,7 @@ help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privest needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	@echo "making $(VENV) with $(PYTHON) ..."
 	@$(PYTHON) -m venv $(VENV)
 

@@ -1,4 +1,4 @@
-"""The trace-budget floor against the semidefinite program of theory §5, solved by CVXPY + Clarabel.
+"""The trace-budget floor against the semidefinite program, solved by CVXPY + Clarabel.
 
 min tr(W M) over S ≥ 0, tr S ≤ s with X ≤ (S⁻¹ + Σ)⁻¹ as the LMI [[S − X, S], [S, S + Σ⁻¹]] ≥ 0 and
 [[M, I], [I, HᵀXH]] ≥ 0. Clarabel solves to about 1e-8; 1e-5 leaves room for the LMI scaling.

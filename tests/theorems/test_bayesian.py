@@ -99,6 +99,29 @@ def test_more_parameters_than_readings_are_fine_with_a_prior():
     assert relative_error(b.bppcrlb, expected) < 1e-12
 
 
+@pytest.mark.parametrize("vague", [1.0, 1e4, 1e8, 1e12])
+def test_the_boundary_level_is_not_refused_by_rounding(vague):
+    """S = 1/σ² is exactly enough with m > n, however vague the prior."""
+    H = np.random.default_rng(1).standard_normal((30, 4))
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04))
+    b = bayesian_bound(model, pv.PrivacyLevel(25.0), vague * np.eye(4))
+    assert np.linalg.eigvalsh(b.bppcrlb)[0] > 0
+    with pytest.raises(pv.errors.LevelBelowPrior, match="must have s ≥ 25 here"):
+        bayesian_bound(model, pv.PrivacyLevel(25.0 * (1 - 1e-9)), vague * np.eye(4))
+
+
+def test_non_gaussian_noise_is_refused_because_its_marginal_is_another():
+    """With J_Y of a Gaussian the result would not be a floor (Laplace: 1.0 against 0.9055)."""
+    model = pv.LinearModel([[1.0]], noise=pv.noise.Laplace(1.0))
+    with pytest.raises(pv.errors.InvalidInput, match="needs Gaussian noise"):
+        bayesian_bound(model, pv.PrivacyLevel(0.5), 1.0)
+    known = 0.3685  # of N(0, 1) + Laplace(1), by quadrature
+    b = bayesian_bound_from_information(model, pv.PrivacyLevel(0.5), 1.0, [[known]])
+    s = 0.5 - known
+    assert b.bppcrlb[0, 0] == pytest.approx(1 / (1 + s / (1 + s)), rel=1e-12)
+    assert b.bppcrlb[0, 0] < 0.9055
+
+
 def test_readings_known_for_certain_exceed_every_level():
     model = pv.LinearModel([[1.0], [1.0]], noise=pv.noise.Gaussian(cov=[0.0, 0.0]))
     with pytest.raises(pv.errors.LevelBelowPrior, match="every finite level"):

@@ -52,10 +52,17 @@ def test_hidden_averages_are_refused():
         consensus_bound(pv.PrivacyLevel([[1.0, -1.0], [-1.0, 1.0]]))
     with pytest.raises(pv.errors.InvalidInput, match="number of agents"):
         consensus_bound(pv.PrivacyLevel(1.0))
+    with pytest.raises(pv.errors.InvalidInput, match="received float"):
+        consensus_bound(1.0, agents=5)
+    for bad in (0, 2.5, -1):
+        with pytest.raises(pv.errors.InvalidInput, match="whole number ≥ 1"):
+            consensus_bound(pv.PrivacyLevel(1.0), agents=bad)
+    with pytest.raises(pv.errors.InvalidInput, match="for 3 agents; received agents=5"):
+        consensus_bound(pv.PrivacyLevel([1.0, 1.0, 1.0]), agents=5)
 
 
 def test_correlated_noise_beats_it_when_only_the_diagonal_is_promised():
-    """theory §8 trap: z = y + d with Σd_i = 0 keeps [I_Z(Y)]_ii small but reveals the average
+    """Trap: z = y + d with Σd_i = 0 keeps [I_Z(Y)]_ii small but reveals the average
     exactly; jointly its information is not below diag(S_i)."""
     count = 4
     noise_cov = np.eye(count) - np.ones((count, count)) / count + 1e-9 * np.eye(count)

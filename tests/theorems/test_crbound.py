@@ -160,7 +160,7 @@ def test_far_apart_level_and_noise_lose_nothing_when_diagonal():
 
 
 def test_lost_unit_noise_is_said_not_patched():
-    """‖LᵀΣL‖ = 1e20 with a singular Σ: the "+ I" is below rounding (theory §1)."""
+    """‖LᵀΣL‖ = 1e20 with a singular Σ: the "+ I" is below rounding."""
     rng = np.random.default_rng(0)
     Sigma = psd_matrix(rng, 6, rank=2)
     S = 1e20 * psd_matrix(rng, 6)

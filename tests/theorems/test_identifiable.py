@@ -94,8 +94,8 @@ def test_what_h_never_sees_is_told_apart_from_what_the_level_hides():
     assert np.abs(verdict.unseen_directions[:, 0]) == pytest.approx([0.5**0.5, 0.5**0.5, 0])
     assert verdict.readings_to_reveal == (2,)
     assert list(verdict.helpful_readings) == [2]
-    assert "not seen by H" in verdict.explain()
-    assert "reading(s) 2" in verdict.explain()
+    assert "hidden even without privacy: θ[0], θ[1]" in verdict.explain()
+    assert "revealing something of reading 2 is enough" in verdict.explain()
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])

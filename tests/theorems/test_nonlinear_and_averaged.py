@@ -62,6 +62,41 @@ def test_unsettled_derivatives_are_refused():
         kink.at([1.0])
 
 
+T = np.linspace(0.1, 3, 12)
+HIDING = {
+    "a parameter that F ignores": lambda t: t[0] * np.sin(T),
+    "a product": lambda t: t[0] * t[1] * np.sin(T),
+    "a sum": lambda t: (t[0] + t[1]) * np.sin(T),
+    "a ratio": lambda t: t[0] / t[1] * np.exp(-T),
+    "a step": lambda t: np.floor(t[0]) * T + t[1],
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+@pytest.mark.parametrize("theta", [[1.3, 0.7], [130.3, 0.007], [1e-3, 2e-3]])
+def test_rounding_of_differences_is_not_taken_for_information(name, theta):
+    """The second direction of θ does not show in F: differences of F are dust there, and a bound
+    of 1e22 would be a lie."""
+    model = pv.NonlinearModel(HIDING[name], noise=GAUSS)
+    refused = (pv.errors.NotIdentifiable, pv.errors.NumericalFailure)  # the step: where it is rough
+    with pytest.raises(refused if name == "a step" else pv.errors.NotIdentifiable):
+        pv.bound(model, pv.PrivacyLevel(2.0), theta)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: np.abs(t[0] * np.array([0.5, 1.0, 2.0]) - 1.0) + t[1],
+        lambda t: np.maximum(t[0] * np.array([0.5, 1.0, 2.0]), 1.0) + t[1],
+    ],
+)
+def test_a_kink_is_refused(function):
+    model = pv.NonlinearModel(function, noise=GAUSS)
+    with pytest.raises(pv.errors.NumericalFailure, match="kink"):
+        model.at([1.0, 0.3])
+    assert model.at([1.1, 0.3]).matrix.shape == (3, 2)
+
+
 def test_errors_of_the_model():
     with pytest.raises(pv.errors.InvalidInput, match="pass theta"):
         pv.bound(pv.NonlinearModel(curve, noise=GAUSS), pv.PrivacyLevel(1.0))

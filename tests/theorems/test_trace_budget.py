@@ -1,4 +1,4 @@
-"""The best release under tr I_z(Y) ≤ s (theory §3)."""
+"""The best release under tr I_z(Y) ≤ s (docs/theory.md 3)."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_closed_form_for_white_noise(p, s):
 
 @given(problems(noise_kinds=("number",)), budgets)
 def test_weight_is_mapped_back_to_theta(p, s):
-    """theory §3 trap: (tr Ã^½/s)Ã^½ is the noise of W^½θ; unmapped it breaks the budget."""
+    """Trap: (tr Ã^½/s)Ã^½ is the noise of W^½θ; unmapped it breaks the budget."""
     W = psd_matrix(p.rng, p.n)
     A = np.linalg.inv(p.H.T @ p.H)
     half = square_root(W)

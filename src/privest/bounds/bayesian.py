@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.bounds.inputs import level_for
+from privest.bounds.inputs import level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.stacked import cholesky, rank_tolerance, solve_lower
@@ -33,6 +33,18 @@ class BayesianBound:
     measurement_information: Array
     extra_level: Array
 
+    @property
+    def standard_error(self) -> Array:
+        """√diag Σ_BPPCR."""
+        return np.sqrt(np.diagonal(self.bppcrlb))
+
+    def __repr__(self) -> str:
+        private, without = np.trace(self.bppcrlb), np.trace(self.without_privacy)
+        return (
+            f"BayesianBound({len(self.bppcrlb)} parameters, trace {private:.4g}, "
+            f"without privacy {without:.4g}, prior alone {np.trace(self.prior_covariance):.4g})"
+        )
+
 
 def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike) -> BayesianBound:
     """How well can a random θ be estimated when everything known of Y stays below S?
@@ -44,6 +56,9 @@ def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike
     prior's own information J_Y about the readings.
     Assumes Gaussian prior and Gaussian noise (J_Y is then exact); for other priors see
     `bayesian_bound_from_information`.
+    Mind: this S counts what the prior and the noise law tell by themselves. With more readings
+    than parameters it must be at least Σ⁻¹ in the directions that Hθ cannot reach, however vague
+    the prior is; the level of `bound` counts the release only.
     Attained by the Gaussian mechanism with level S − J_Y and the posterior mean.
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
     not even silence. Nothing is clipped beyond rounding (10·m·eps relative).
@@ -59,33 +74,60 @@ def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike
     >>> b.bppcrlb.round(12).tolist()  # 1/(1 + 1/(1 + 1))
     [[0.666666666667]]
     """
-    n = model.parameters
+    local = local_model(model)
+    if not local.noise.gaussian:
+        raise InvalidInput(
+            "bayesian_bound needs Gaussian noise: for other laws J_Y is not (HPHᵀ + Σ)⁻¹. Use "
+            "bayesian_bound_from_information with the J_Y of your marginal density."
+        )
+    n = local.parameters
     prior = psd(prior_cov, "the prior covariance", size=n)
     root = prior.times_factor(np.eye(n))
     root = root[:, root.any(axis=0)]
-    reduced = model.matrix @ root
-    sigma = model.inverse_information
-    marginal = sigma.dense() + reduced @ reduced.T
-    lower = cholesky(marginal[None])
-    if lower is None:
-        raise LevelBelowPrior(
-            "The prior and the noise leave some combination of the readings without any "
-            "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
-        )
-    whitener = solve_lower(lower, np.eye(model.readings)[None])[0]
-    known: Array = whitener.T @ whitener
-    extra = _extra_level(level_for(level, model), known)
-    private = _posterior(whitening(extra, sigma).rows(reduced), root)
-    # Without privacy, by the joint covariance: valid for singular Σ and P alike.
-    gain = whitener @ reduced
-    spread = np.eye(root.shape[1]) - gain.T @ gain
+    reduced = local.matrix @ root
+    sigma = local.inverse_information
+    known, spread = _marginal(reduced, sigma)
+    extra = _extra_level(level_for(level, local), known)
     return BayesianBound(
-        bppcrlb=private,
+        bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
         without_privacy=_symmetric(root @ spread @ root.T),
         prior_covariance=prior.dense(),
         measurement_information=known,
         extra_level=extra.dense(),
     )
+
+
+def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
+    """J_Y = (H'H'ᵀ + Σ)⁻¹ and (I − H'ᵀJ_YH'), the posterior of ξ ~ N(0, I), H' = HB.
+
+    In units of the noise, with H' = U diag(s) Vᵀ: J_Y = I − UUᵀ + U diag(1/(1 + s²)) Uᵀ, which
+    keeps its digits however vague the prior is. A singular Σ needs the Cholesky of the sum.
+    """
+    size = np.eye(sigma.size)
+    unit = _noise_whitener(sigma, size)
+    if unit is None:
+        lower = cholesky((sigma.dense() + reduced @ reduced.T)[None])
+        if lower is None:
+            raise LevelBelowPrior(
+                "The prior and the noise leave some combination of the readings without any "
+                "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
+            )
+        whitener = solve_lower(lower, size[None])[0]
+        gain = whitener @ reduced
+        return whitener.T @ whitener, np.eye(reduced.shape[1]) - gain.T @ gain
+    left, values, right = np.linalg.svd(unit @ reduced, full_matrices=False)
+    inner = size - left @ left.T + (left / (1.0 + values**2)) @ left.T
+    spread = np.eye(reduced.shape[1]) - (right.T * (values**2 / (1.0 + values**2))) @ right
+    return _symmetric(unit.T @ inner @ unit), spread
+
+
+def _noise_whitener(sigma: PSD, size: Array) -> Array | None:
+    """R⁻¹ with Σ = RRᵀ, or None if Σ is singular."""
+    if sigma.pointwise is not None:
+        variance = sigma.diagonal()
+        return size / np.sqrt(variance)[:, None] if (variance > 0).all() else None
+    lower = cholesky(sigma.dense()[None])
+    return None if lower is None else solve_lower(lower, size[None])[0]
 
 
 def bayesian_bound_from_information(
@@ -99,7 +141,7 @@ def bayesian_bound_from_information(
     Both are the caller's promise: J_θ = E[(∂ ln f_θ)(∂ ln f_θ)ᵀ] and J_Y the same for the marginal
     density of Y. The result is a lower bound (Jensen), not attained in general.
     """
-    n = model.parameters
+    n = local_model(model).parameters
     information = psd(prior_information, "the prior information", size=n).dense()
     known = psd(measurement_information, "the measurement information", size=model.readings).dense()
     lower = cholesky(information[None])
@@ -112,12 +154,12 @@ def bayesian_bound_from_information(
     reduced = model.matrix @ root
     sigma = model.inverse_information
     extra = _extra_level(level_for(level, model), known)
-    lower_sigma = cholesky(sigma.dense()[None])
-    if lower_sigma is None:
+    unit = _noise_whitener(sigma, np.eye(sigma.size))
+    if unit is None:
         raise InvalidInput("the noise must not be singular here; use bayesian_bound.")
     return BayesianBound(
         bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
-        without_privacy=_posterior(solve_lower(lower_sigma, reduced[None])[0], root),
+        without_privacy=_posterior(unit @ reduced, root),
         prior_covariance=root @ root.T,
         measurement_information=known,
         extra_level=extra.dense(),
@@ -132,10 +174,11 @@ def _extra_level(level: PSD, known: Array) -> Blocks:
         strongest = np.argsort(-np.abs(order.direction))[:5]
         listed = ", ".join(f"{order.direction[k]:+.2f}·y[{k}]" for k in strongest)
         raise LevelBelowPrior(
-            "The level asks for less than the prior alone reveals: S − J_Y has eigenvalue "
+            "The level asks for less than the prior and the known noise law reveal about the "
+            "readings before anything is released: S − J_Y has eigenvalue "
             f"{order.margin:.4g} in the direction {listed}"
-            f"{' + …' if len(order.direction) > 5 else ''}. "
-            "Raise the level there, or state a less informative prior; no mechanism satisfies it."
+            f"{' + …' if len(order.direction) > 5 else ''}. No mechanism satisfies it. A level "
+            f"s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
         )
     values, vectors = np.linalg.eigh(_symmetric(total - known))
     kept = values > rank_tolerance(len(total)) * max(np.abs(total).max(), np.abs(known).max())

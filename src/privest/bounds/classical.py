@@ -12,29 +12,37 @@ from privest.linalg.stacked import rank_tolerance, solve_lower
 from privest.model import LinearModel
 
 
-def require_seen(matrix: Array, root: InformationRoot) -> None:
+def parameter_list(directions: Array) -> str:
+    """The parameters that take part in the directions (n, h): "θ[0], θ[2]"."""
+    index = np.flatnonzero(np.linalg.norm(directions, axis=1) > 1e-8)
+    return ", ".join(f"θ[{k}]" for k in index[:8]) + (", …" if len(index) > 8 else "")
+
+
+def require_seen(model: LinearModel, root: InformationRoot | None = None) -> None:
     """Raise NotIdentifiable if H alone, whatever the privacy level, does not determine θ.
 
     `root` is the root of HᵀWH for some W > 0.
     """
-    m, n = matrix.shape
+    m, n = model.matrix.shape
+    root = weighted_roots(model.matrix, [1.0])[0] if root is None else root
+    root = root.with_tolerance(model.accuracy)
     if m < n:
         raise NotIdentifiable(
             f"{m} readings cannot determine {n} parameters: H has fewer rows than columns "
-            f"(shape {matrix.shape}). Add readings or drop parameters.",
+            f"(shape {(m, n)}). Add readings or drop parameters.",
             root.hidden,
         )
     zero = np.flatnonzero(root.column_scale == 0)
     if len(zero):
-        listed = ", ".join(str(j) for j in zero)
+        listed = parameter_list(np.eye(n)[:, zero])
         raise NotIdentifiable(
-            f"H has zero columns ({listed}): no reading depends on these parameters.",
+            f"H has zero columns: no reading depends on {listed}.",
             root.hidden,
         )
     if root.rank < n:
         raise NotIdentifiable(
-            f"H has rank {root.rank} of {n}: its columns are linearly dependent, so θ cannot be "
-            "determined even without privacy. See hidden_directions of this error.",
+            f"H has rank {root.rank} of {n}: the columns of {parameter_list(root.hidden)} are "
+            "linearly dependent, so these parameters cannot be told apart even without privacy.",
             root.hidden,
         )
 
@@ -56,9 +64,9 @@ def classical_bound(model: LinearModel) -> Array:
     pointwise = sigma.pointwise
     if pointwise is not None and np.all(np.asarray(pointwise) > 0):
         root = weighted_roots(model.matrix, [1.0 / pointwise])[0]
-        require_seen(model.matrix, root)
+        require_seen(model, root)
         return root.inverse()
-    require_seen(model.matrix, weighted_roots(model.matrix, [1.0])[0])
+    require_seen(model)
     if isinstance(sigma, Blocks) and sigma.positive_definite:
         return root_of_rows(_precision_rows(model.matrix, sigma)).inverse()
     return _limit(model.matrix, sigma)

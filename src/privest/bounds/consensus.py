@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privest.bounds.inputs import require_level
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import Blocks
 from privest.privacy import PrivacyLevel
@@ -29,9 +30,14 @@ def consensus_bound(level: PrivacyLevel, agents: int | None = None) -> float:
     >>> consensus_bound(PrivacyLevel(4.0), agents=10)
     0.025
     """
+    require_level(level)
+    if agents is not None and (not isinstance(agents, int) or agents < 1):
+        raise InvalidInput(f"agents must be a whole number ≥ 1; received {agents!r}.")
     count = level.size if agents is None else agents
-    if count is None or count < 1:
-        raise InvalidInput("consensus_bound needs the number of agents: agents=N.")
+    if count is None:
+        raise InvalidInput("A level given as a number needs the number of agents: agents=N.")
+    if level.size not in (None, count):
+        raise InvalidInput(f"The level is for {level.size} agents; received agents={count}.")
     s = level.for_size(count)
     if s.pointwise is not None:
         values = s.diagonal()

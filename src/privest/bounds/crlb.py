@@ -89,7 +89,8 @@ class Bound:
             "cost_floor": self.cost_floor.tolist() if exists else None,
             "information": self.information.tolist(),
             "standard_error": self.standard_error.tolist() if exists else None,
-            "hidden_directions": self.identifiability.hidden_directions.T.tolist(),
+            "hidden_directions": self.identifiability.hidden_directions.tolist(),
+            "unseen_directions": self.identifiability.unseen_directions.tolist(),
             "readings_to_reveal": list(self.identifiability.readings_to_reveal),
         }
 
@@ -138,12 +139,12 @@ def bound(
         private, allowed, open_root = weighted_roots(
             matrix, [pointwise_weight(weight, variance), weight, 1.0 / variance]
         )
-        require_seen(matrix, open_root)
+        require_seen(local, open_root)
         classical = open_root.inverse()
     else:
         classical = classical_bound(local)
         private, allowed = private_root(matrix, s, sigma), level_root(matrix, s)
-    found = verdict(matrix, allowed)
+    found = verdict(local, allowed)
     return Bound(
         information=private.information,
         classical=classical,

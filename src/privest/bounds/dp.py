@@ -8,6 +8,7 @@ import numpy as np
 
 from privest.arrays import Array, as_positive
 from privest.bounds.classical import classical_bound
+from privest.bounds.inputs import local_model
 from privest.bounds.trace_budget import inverse_gram, root_trace
 from privest.errors import InvalidInput
 from privest.model import LinearModel
@@ -31,12 +32,15 @@ class TraceBound:
     printed_trace: float
     trace: float
 
+    def __repr__(self) -> str:
+        return f"TraceBound(budget {self.budget:g}, trace {self.trace:.4g})"
+
 
 def trace_bound(model: LinearModel, budget: float) -> TraceBound:
     """What any mechanism with tr I_z(Y) ≤ s costs at least, for any noise law.
 
         MSE ≥ Σ_CR + (ΣH_kᵀH_k)⁻¹ / s                      (`coro:DP`, as printed)
-        tr MSE ≥ tr Σ_CR + (tr (ΣH_kᵀH_k)^-½)² / s         (tighter; theory §3)
+        tr MSE ≥ tr Σ_CR + (tr (ΣH_kᵀH_k)^-½)² / s         (tighter; docs/theory.md 3)
 
     For a floor that is attained under general Gaussian noise see `trace_budget_bound`.
 
@@ -46,8 +50,8 @@ def trace_bound(model: LinearModel, budget: float) -> TraceBound:
     (3.333333333, 4.0)
     """
     s = as_positive(budget, "budget")
-    classical = classical_bound(model)
-    inverse = inverse_gram(model.matrix)
+    classical = classical_bound(local_model(model))
+    inverse = inverse_gram(model)
     matrix = classical + inverse / s
     return TraceBound(
         budget=s,
@@ -74,7 +78,7 @@ def metric_dp_bound(
     >>> metric_dp_bound(model, epsilon=0.5).trace  # 1/K + 1/(K·Kε²): K = 4
     0.5
     """
-    count = model.readings if readings is None else readings
+    count = local_model(model).readings if readings is None else readings
     if count < 1 or model.readings % count:
         raise InvalidInput(
             f"readings must divide the {model.readings} rows of H into K equal readings; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Index
+from privest.bounds.classical import parameter_list
 from privest.bounds.inputs import level_for, local_model
 from privest.linalg import InformationRoot, level_root, weighted_roots
 from privest.model import LinearModel, NonlinearModel
@@ -39,25 +41,28 @@ class Identifiability:
         return self.identifiable
 
     def explain(self) -> str:
-        """The verdict in words."""
+        """The verdict in words; readings and parameters are counted from 0."""
         n = len(self.hidden_directions)
         if self.identifiable:
             return f"identifiable: all {n} parameters can be estimated under this level"
         parts = [f"not identifiable: rank {self.rank} of {n}"]
-        unseen = self.unseen_directions.shape[1]
-        if unseen:
+        if self.unseen_directions.shape[1]:
             parts.append(
-                f"{_directions(unseen)} not seen by H even without privacy "
-                f"(parameters involved: {_involved(self.unseen_directions)})"
+                f"hidden even without privacy: {parameter_list(self.unseen_directions)} "
+                "(H does not see them apart)"
             )
         if self.readings_to_reveal:
-            hidden = self.hidden_directions.shape[1] - unseen
-            listed = ", ".join(str(k) for k in self.readings_to_reveal)
+            enough = _readings(self.readings_to_reveal)
+            others = [k for k in self.helpful_readings if k not in self.readings_to_reveal]
+            also = f" ({_readings(others)} would also help)" if others else ""
             parts.append(
-                f"{_directions(hidden)} hidden by the level (parameters involved: "
-                f"{_involved(self.hidden_directions)}); reveal something of reading(s) {listed}"
+                f"hidden by the level: {parameter_list(self.hidden_directions)}; "
+                f"revealing something of {enough} is enough{also}"
             )
         return "; ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Identifiability({self.explain()})"
 
 
 def identifiability(
@@ -85,19 +90,20 @@ def identifiability(
     [[0.0, 1.0]]
     """
     local = local_model(model, theta)
-    return verdict(local.matrix, level_root(local.matrix, level_for(level, local)))
+    return verdict(local, level_root(local.matrix, level_for(level, local)))
 
 
-def verdict(matrix: Array, root: InformationRoot) -> Identifiability:
+def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
     """Identifiability from the root of HᵀSH."""
-    n = matrix.shape[1]
+    matrix, n = model.matrix, model.parameters
+    root = root.with_tolerance(model.accuracy)
     if root.rank == n:
         none = np.zeros((n, 0))
         return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp))
     hidden = root.hidden
-    unseen = weighted_roots(matrix, [1.0])[0].hidden
+    unseen = weighted_roots(matrix, [1.0])[0].with_tolerance(model.accuracy).hidden
     exposure = matrix @ hidden
-    tolerance = max(matrix.shape) * EPS * np.linalg.norm(matrix, axis=1)
+    tolerance = max(max(matrix.shape) * EPS, model.accuracy) * np.linalg.norm(matrix, axis=1)
     helpful = np.flatnonzero(np.linalg.norm(exposure, axis=1) > tolerance)
     wanted = hidden.shape[1] - unseen.shape[1]
     chosen: tuple[int, ...] = ()
@@ -109,13 +115,6 @@ def verdict(matrix: Array, root: InformationRoot) -> Identifiability:
     return Identifiability(False, root.rank, hidden, unseen, chosen, helpful)
 
 
-def _involved(directions: Array) -> str:
-    """Indices of the parameters that take part in the directions."""
-    weight = np.linalg.norm(directions, axis=1)
-    index = np.flatnonzero(weight > 1e-8)
-    listed = ", ".join(str(k) for k in index[:8])
-    return listed + (", …" if len(index) > 8 else "")
-
-
-def _directions(count: int) -> str:
-    return "1 direction of θ" if count == 1 else f"{count} directions of θ"
+def _readings(index: Sequence[int]) -> str:
+    listed = ", ".join(str(k) for k in index[:6]) + (", …" if len(index) > 6 else "")
+    return f"reading{'s' if len(index) > 1 else ''} {listed}"

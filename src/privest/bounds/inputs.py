@@ -17,21 +17,30 @@ def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = N
     model is that of H = F'(θ); it speaks of unbiased estimates at that θ.
     """
     if isinstance(model, LinearModel):
+        if theta is not None:
+            raise InvalidInput("A linear model has the same bound at every theta: leave theta out.")
         return model
     if isinstance(model, NonlinearModel):
         if theta is None:
-            raise InvalidInput("The bound of a nonlinear model is local: pass theta=...")
+            raise InvalidInput(
+                "The bound of a nonlinear model is local: pass theta=..., or model.at(theta)."
+            )
         return model.at(theta)
     raise InvalidInput(
         f"model must be a LinearModel or a NonlinearModel; received {type(model).__name__}."
     )
 
 
-def level_for(level: PrivacyLevel, model: LinearModel) -> PSD:
-    """S for the readings of the model."""
+def require_level(level: PrivacyLevel) -> None:
+    """A level is never guessed from a bare number."""
     if not isinstance(level, PrivacyLevel):
         raise InvalidInput(
             f"level must be a PrivacyLevel; received {type(level).__name__}. "
-            "Write privest.PrivacyLevel(1.0) for the level 1.0·I."
+            "Wrap what you have: privest.PrivacyLevel(...) takes a number, a vector or a matrix."
         )
+
+
+def level_for(level: PrivacyLevel, model: LinearModel) -> PSD:
+    """S for the readings of the model."""
+    require_level(level)
     return level.for_size(model.readings)

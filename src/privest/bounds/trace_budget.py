@@ -1,4 +1,4 @@
-"""The best release under a scalar budget tr I_z(Y) ≤ s (theory §3): tighter than the paper.
+"""The best release under a scalar budget tr I_z(Y) ≤ s (docs/theory.md 3).
 
 For a linear unbiased estimate Ty of θ, released with noise of covariance D, the loss is
 tr W(TΣTᵀ + D) and the budget tr TᵀD⁻¹T ≤ s. With W = BBᵀ and M = BᵀT the best D costs ‖M‖_*²/s
@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_positive
 from privest.bounds.classical import classical_bound, require_seen
+from privest.bounds.inputs import local_model
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import PSD, Blocks, psd, weighted_roots
 from privest.model import LinearModel
@@ -39,7 +40,9 @@ MAX_ROUNDS = 2000
 class TraceBudgetBound:
     """The floor on tr(W·MSE) under tr I_z(Y) ≤ s, for any mechanism and unbiased estimate.
 
-    total          the floor, = sampling + privacy, certified: no mechanism is below total − gap.
+    budget         s.
+    total          the floor, = sampling + privacy.
+    gap            the certificate: no mechanism is below total − gap.
     sampling       the part that measurement noise costs.
     privacy        the part that the budget costs.
     simple_floor   tr WΣ_CR + (tr Ã^½)²/s ≤ total: a floor without iteration, attained if
@@ -61,7 +64,7 @@ class LinearRelease:
     """The best linear release z = M y + d, d ~ N(0, noise), of Bᵀθ where W = BBᵀ.
 
     map        M (r, m), r = rank W, with M H = Bᵀ.
-    noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = tr Mᵀ noise⁻¹ M = s.
+    noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = tr Mᵀ noise⁻¹ M = s, the `budget`.
     root       B (n, r). For W > 0: θ̂ = B⁻ᵀz, with `theta_map` T = B⁻ᵀM and `theta_noise` on θ̂.
     sampling, privacy, total, gap: as in `TraceBudgetBound`, with cov w for Σ.
     """
@@ -73,6 +76,9 @@ class LinearRelease:
     sampling: float
     privacy: float
     gap: float
+
+    def __repr__(self) -> str:
+        return f"LinearRelease(budget {self.budget:g}, loss {self.total:.4g})"
 
     @property
     def total(self) -> float:
@@ -113,7 +119,7 @@ def trace_budget_bound(
     E tr I_z(Y) ≤ s holds. Attained by `best_linear_release` for Gaussian noise.
     Numerics: exact in one step for Σ = σ²I; otherwise to a certified gap, reported as `gap`, of
     1e-9 relative as a rule; an error beyond 1e-6. O(mn³) a round, tens of rounds.
-    Source: theory §3; tightens `coro:DP`.
+    Source: docs/theory.md 3; tightens `coro:DP`.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0, 0.0], [0.0, 2.0]], noise=Gaussian(cov=1.0))
@@ -122,12 +128,12 @@ def trace_budget_bound(
     (1.25, 0.25)
     """
     s = as_positive(budget, "budget")
-    root = weight_root(weight, model.parameters)
+    root = weight_root(weight, local_model(model).parameters)
     classical = classical_bound(model)
-    solution = _solve(model.matrix, model.inverse_information, root, s)
-    least_squares = inverse_gram(model.matrix)
-    shaped = root.T @ least_squares @ root
-    paper = _quadratic(_least_squares_map(model.matrix, root), model.inverse_information)
+    solution = _solve(model, model.inverse_information, root, s)
+    inverse = inverse_gram(model)
+    shaped = root.T @ inverse @ root
+    paper = _quadratic(root.T @ inverse @ model.matrix.T, model.inverse_information)
     return TraceBudgetBound(
         budget=s,
         total=solution.total,
@@ -153,9 +159,8 @@ def best_linear_release(
     [[0.166666666667, 0.0], [0.0, 0.083333333333]]
     """
     s = as_positive(budget, "budget")
-    root = weight_root(weight, model.parameters)
-    weighted_seen(model.matrix)
-    return _solve(model.matrix, model.covariance, root, s)
+    root = weight_root(weight, local_model(model).parameters)
+    return _solve(model, model.covariance, root, s)
 
 
 def weight_root(weight: ArrayLike | None, n: int) -> Array:
@@ -170,15 +175,10 @@ def weight_root(weight: ArrayLike | None, n: int) -> Array:
     return root
 
 
-def weighted_seen(matrix: Array) -> None:
-    """Raise NotIdentifiable unless H has full column rank."""
-    require_seen(matrix, weighted_roots(matrix, [1.0])[0])
-
-
-def inverse_gram(matrix: Array) -> Array:
+def inverse_gram(model: LinearModel) -> Array:
     """A = (HᵀH)⁻¹."""
-    root = weighted_roots(matrix, [1.0])[0]
-    require_seen(matrix, root)
+    root = weighted_roots(model.matrix, [1.0])[0]
+    require_seen(model, root)
     return root.inverse()
 
 
@@ -188,19 +188,15 @@ def root_trace(matrix: Array) -> float:
     return float(np.sqrt(np.maximum(values, 0.0)).sum())
 
 
-def _least_squares_map(matrix: Array, root: Array) -> Array:
-    result: Array = root.T @ inverse_gram(matrix) @ matrix.T
-    return result
-
-
 def _quadratic(rows: Array, sigma: PSD) -> float:
     """tr MΣMᵀ."""
     return float((sigma.factor_rows(rows.T) ** 2).sum())
 
 
-def _solve(matrix: Array, sigma: PSD, root: Array, s: float) -> LinearRelease:
-    values, rotated = _eigen_coordinates(matrix, sigma)
-    rows = _least_squares_map(rotated, root)  # in the eigenvector coordinates of Σ
+def _solve(model: LinearModel, sigma: PSD, root: Array, s: float) -> LinearRelease:
+    values, rotated = _eigen_coordinates(model.matrix, sigma)
+    # Start from least squares, in the eigenvector coordinates of Σ.
+    rows: Array = root.T @ inverse_gram(model) @ rotated.T
     for _ in range(MAX_ROUNDS):
         gram = rows @ rows.T
         shape = _square_root(gram)

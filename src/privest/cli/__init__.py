@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 
 def main() -> None:
     """Entry point of the `privest` command: exit code 2 and one message for bad input."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show θ is no reason to fail.
+            stream.reconfigure(errors="replace")
     try:
         from privest.cli.app import run
+
+        run()
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] not in ("typer", "rich"):
             raise
-        sys.exit('privest: the command line needs two more packages: pip install "privest[cli]"')
-    run()
+        sys.exit(
+            "privest: the command line needs typer and rich: install the extra 'cli', "
+            'for example with pip install ".[cli]" in the source folder'
+        )
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import privest
 from privest.cli import demo as demo_command
@@ -24,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
 
 
@@ -32,10 +36,26 @@ def run() -> None:
     try:
         app()
     except PrivestError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(
-            "[bold red]privest:[/]", str(error), markup=True
-        )
+        _complain(str(error))
         sys.exit(2)
+    except OSError as error:  # a full disk, a closed pipe
+        _complain(f"cannot write the output ({error.strerror}).")
+        sys.exit(1)
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(
+        Text("privest:", style="bold red"), Text(text)
+    )
+
+
+@contextmanager
+def _about(option: str) -> Iterator[None]:
+    """Name the option that an error is about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"{option}: {error}") from None
 
 
 def _version(wanted: bool) -> None:
@@ -48,7 +68,9 @@ def _version(wanted: bool) -> None:
 def _main(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version.", metavar=""
+        ),
     ] = False,
 ) -> None:
     pass
@@ -60,8 +82,8 @@ def bound(
         Path,
         typer.Option(
             "--h",
-            help="CSV file of H: one row a reading, one column a parameter; a first line may "
-            "name the parameters.",
+            help="CSV file of H: one row per reading, one column per parameter; a first line may "
+            "name the parameters. A minus reads standard input.",
             metavar="FILE",
         ),
     ],
@@ -86,46 +108,60 @@ def bound(
         typer.Option(help="Instead of --level: ε of (ε, δ)-differential privacy.", metavar="ε"),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="δ that goes with --epsilon.", metavar="δ")
+        float | None, typer.Option(help="δ of (ε, δ)-differential privacy.", metavar="δ")
     ] = None,
     move: Annotated[
         float | None,
         typer.Option(
-            help="What --epsilon speaks of: one reading moves by at most this, in its own units.",
+            help="What ε speaks of: one reading moves by at most this, in its own units.",
             metavar="C",
         ),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON with the names of the library.")
+        bool, typer.Option("--json", help="Print JSON with the names of the library.", metavar="")
     ] = False,
 ) -> None:
     """The least error of any unbiased estimate of θ in y = Hθ + w under a privacy level.
 
-    Nothing is released and no reading is needed: H, the noise and the level are enough.
+    Nothing is released and no reading is needed: H, the noise and the level are enough. State
+    the privacy as --level, or as --epsilon with --delta and --move; --level with --delta and
+    --move also prints the ε that the level amounts to. CSV files use commas and decimal points.
 
-    Example: privest bound --h H.csv --noise-cov 0.04 --level 1.0
+    Examples:
+
+    privest bound --h H.csv --noise-cov 0.04 --level 1.0
+
+    privest bound --h H.csv --noise-cov cov.csv --epsilon 1 --delta 1e-6 --move 0.5 --json
     """
     wanted = _privacy(level, epsilon, delta, move)
-    covariance = read_value(noise_cov, "--noise-cov")
-    matrix, names = read_table(h, "--h")
-    model = LinearModel(matrix, noise=Gaussian(cov=covariance))
+    with _about(f"--noise-cov {noise_cov}"):
+        noise = Gaussian(cov=read_value(noise_cov))
+    with _about(f"--h {h}"):
+        matrix, names = read_table(str(h))
+    model = LinearModel(matrix, noise=noise)
     result = privest.bound(model, wanted)
+    spent = None
+    if delta is not None and move is not None:
+        spent = tables.Spent(wanted.to_epsilon(delta=delta, move=move), delta, move)
     if json:
-        tables.print_json(result)
+        tables.print_json(result, model, wanted, names, spent)
     else:
-        tables.print_bound(Console(), result, model, wanted, names)
+        tables.print_bound(Console(), result, model, wanted, names, spent)
 
 
 def _privacy(
     level: str | None, epsilon: float | None, delta: float | None, move: float | None
 ) -> PrivacyLevel:
     """The level as given, or the one that (ε, δ) for a stated move amounts to; never a guess."""
-    if level is not None and epsilon is None:
-        return PrivacyLevel(read_value(level, "--level"))
+    stated = delta is not None and move is not None
+    if level is not None and epsilon is None and (stated or (delta is None and move is None)):
+        with _about(f"--level {level}"):
+            return PrivacyLevel(read_value(level))
     if level is None and epsilon is not None and delta is not None and move is not None:
         return PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
     raise InvalidInput(
-        "Give the privacy either as --level, or as --epsilon together with --delta and --move."
+        "Give the privacy either as --level, or as --epsilon together with --delta and --move "
+        "(--delta and --move go together)."
     )
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from privest.errors import MissingDependency
 from privest.experiments.first import first_model, level_curve, paper_levels
 from privest.privacy import PrivacyLevel
 from privest.report.ellipses import save_ellipses
@@ -29,34 +31,38 @@ def show(console: Console, folder: Path) -> None:
     )
     table = Table(title="\nThe price of a privacy level", title_justify="left")
     for heading in (
-        "level s",
-        "adversary's\nleast error",
+        "level\ns",
+        "adver-\nsary",
         f"ε at\nδ = {DELTA:g}",
         "least\nMSE",
         "of which\nprivacy",
-        "times\nno privacy",
+        "times\nopen",
     ):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for s in SHOWN:
         at = int(np.abs(curve.levels - s).argmin())
         epsilon = PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=1.0)
         table.add_row(
-            f"{s:g}",
-            f"{1 / np.sqrt(s):.3g}",
+            f"{s:.1f}",
+            f"{1 / np.sqrt(s):.2f}",
             f"{epsilon:.2f}",
-            f"{curve.traces[at]:.4g}",
-            f"{curve.costs[at]:.4g}",
+            f"{curve.traces[at]:.3f}",
+            f"{curve.costs[at]:.3f}",
             f"{curve.traces[at] / curve.classical:.1f}",
         )
     table.add_section()
-    table.add_row("no privacy", "0", "∞", f"{curve.classical:.4g}", "0", "1")
+    table.add_row("open", "0", "∞", f"{curve.classical:.3f}", "0", "1.0")
     console.print(table)
     console.print(
-        "Adversary's least error: standard deviation of the best unbiased guess of one reading. "
-        "ε: of the Gaussian release, when one reading moves by 1.",
+        "adversary: standard deviation of the best unbiased guess of one reading; ε: of the "
+        "Gaussian release, when one reading moves by 1; open: without privacy.",
         style="dim",
         highlight=False,
     )
     picture = folder / "demo.png"
-    save_ellipses(curve, SHOWN[[0, 1, 2, 3, 6]], picture, pair=(0, 1))
-    console.print(f"\nPicture: [bold]{picture}[/] (the error ellipse grows as privacy tightens)")
+    try:
+        save_ellipses(curve, SHOWN, picture, pair=(0, 1))
+    except MissingDependency as missing:
+        console.print(Text(f"\nNo picture: {missing}"))
+        return
+    console.print(Text(f"\nPicture: {picture} (the error ellipse grows as privacy tightens)"))

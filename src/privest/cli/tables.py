@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 import json
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+import privest
 from privest.bounds import Bound
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 
 
-def print_json(result: Bound) -> None:
-    """The attributes of the bound, by name."""
-    typer.echo(json.dumps(result.to_dict(), indent=2))
+class Spent(NamedTuple):
+    """The differential privacy of the Gaussian release at the level."""
+
+    epsilon: float
+    delta: float
+    move: float
+
+
+def print_json(
+    result: Bound,
+    model: LinearModel,
+    level: PrivacyLevel,
+    names: list[str] | None,
+    spent: Spent | None,
+) -> None:
+    """The attributes of the bound by name, and what was asked; one matrix row a line."""
+    record: dict[str, Any] = {
+        "privest": privest.__version__,
+        "readings": model.readings,
+        "parameters": model.parameters,
+        "names": names,
+        "level": level.number if level.number is not None else repr(level),
+        "differential_privacy": None if spent is None else spent._asdict(),
+        **result.to_dict(),
+    }
+    typer.echo("{\n" + ",\n".join(f'  "{k}": {_value(v)}' for k, v in record.items()) + "\n}")
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return "[\n" + ",\n".join(f"    {json.dumps(row)}" for row in value) + "\n  ]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def print_bound(
@@ -26,32 +57,50 @@ def print_bound(
     model: LinearModel,
     level: PrivacyLevel,
     names: list[str] | None,
+    spent: Spent | None,
 ) -> None:
     """Standard errors parameter by parameter, then the sums."""
-    console.print(f"{model!r}", soft_wrap=True, highlight=False)
-    console.print(f"{level!r}", soft_wrap=True, highlight=False)
+    console.print(Text(f"{model!r}"), soft_wrap=True, highlight=False)
+    console.print(Text(f"{level!r}"), soft_wrap=True, highlight=False)
+    if spent is not None:
+        console.print(
+            f"The Gaussian release at this level is (ε, δ)-differentially private with "
+            f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, when one reading moves by "
+            f"{spent.move:g}.",
+            highlight=False,
+        )
+    labels = [f"θ[{j}]" for j in range(model.parameters)] if names is None else names
     if not result.identifiable:
-        console.print(f"\n[bold]{result.identifiability.explain()}[/]", soft_wrap=True)
+        verdict = result.identifiability.explain()
+        for j, name in enumerate(names or []):
+            verdict = verdict.replace(f"θ[{j}]", name)
+        console.print()
+        console.print(Text(verdict, style="bold"))
         console.print("There is no finite bound under this level.")
         return
     without = np.sqrt(np.diagonal(result.classical))
-    table = Table(title="Least standard error of an unbiased estimate", title_justify="left")
-    for heading in ("parameter", "without privacy", "with privacy", "ratio"):
-        table.add_column(heading, justify="right")
-    for j, (open_error, private_error) in enumerate(zip(without, result.standard_error)):
+    table = _table("Least standard error of an unbiased estimate")
+    table.add_column("parameter", overflow="fold")
+    for heading in ("without privacy", "with privacy", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for label, open_error, private_error in zip(labels, without, result.standard_error):
         ratio = f"{private_error / open_error:.3g}" if open_error > 0 else "∞"
-        label = f"θ[{j}]" if names is None else names[j]
-        table.add_row(escape(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
+        table.add_row(Text(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
     console.print()
     console.print(table)
-    sums = Table(title="Mean-square error, sum over the parameters", title_justify="left")
+    console.print()
+    sums = _table("Mean-square error, summed")
     sums.add_column("quantity")
-    sums.add_column("trace", justify="right")
+    sums.add_column("trace", justify="right", no_wrap=True)
     for name, matrix in (
-        ("private bound (ppcrlb)", result.ppcrlb),
-        ("without privacy (classical)", result.classical),
-        ("cost of privacy (privacy_cost)", result.privacy_cost),
-        ("floor of that cost (cost_floor)", result.cost_floor),
+        ("private bound", result.ppcrlb),
+        ("without privacy", result.classical),
+        ("cost of privacy", result.privacy_cost),
+        ("floor of that cost", result.cost_floor),
     ):
         sums.add_row(name, f"{np.trace(matrix):.6g}")
     console.print(sums)
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold")

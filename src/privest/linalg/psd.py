@@ -19,7 +19,7 @@ from privest.linalg import stacked
 
 
 class PSD(ABC):
-    """S = L Lᵀ ≥ 0 of size m (theory §1).
+    """S = L Lᵀ ≥ 0 of size m (docs/theory.md 1).
 
     L is m×m, in the structure of S, with zero columns where S is singular: z̃ = Lᵀy + e then has
     one coordinate a reading, in the order of the blocks, and L depends on S alone.

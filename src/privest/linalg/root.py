@@ -7,7 +7,7 @@ keeps twice the digits of the information matrix itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -64,6 +64,10 @@ class InformationRoot:
         _, right, scale = self._scaled
         null = right[self.rank :].T / scale[:, None]
         return np.linalg.qr(null)[0] if null.shape[1] else null
+
+    def with_tolerance(self, tolerance: float) -> InformationRoot:
+        """The same root when the rows carry a relative error of their own."""
+        return replace(self, tolerance=max(self.tolerance, tolerance))
 
     def inverse(self) -> Array:
         """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular."""

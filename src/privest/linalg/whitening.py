@@ -1,4 +1,4 @@
-"""The whitening kernel: one form for everything Gaussian (theory §1).
+"""The whitening kernel: one form for everything Gaussian (docs/theory.md 1).
 
 For a level S = L Lᵀ and a noise covariance Σ the release z̃ = Lᵀy + e, e ~ N(0, I), of
 y = Hθ + w is z̃ = LᵀH θ + noise of covariance

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, as_array, as_number
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.noise import JointNoise, ScalarLaw, as_joint
@@ -21,6 +21,8 @@ class LinearModel:
         matrix   H, shape (m, n), finite. Kept as given, not copied.
         noise    the law of w: `noise.Gaussian(cov)`, any scalar law (i.i.d. components), a list of
                  laws, `noise.Independent(law, scales=...)`, or your own `JointNoise`.
+        accuracy relative error of the columns of H, 0 if they are exact: directions of θ that H
+                 shows no better than this count as not seen.
 
     H and the noise are public inputs: fitted on the private readings they leak.
 
@@ -30,8 +32,13 @@ class LinearModel:
     """
 
     def __init__(
-        self, matrix: ArrayLike, noise: ScalarLaw | JointNoise | Sequence[ScalarLaw]
+        self,
+        matrix: ArrayLike,
+        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        *,
+        accuracy: float = 0.0,
     ) -> None:
+        self.accuracy = as_number(accuracy, "accuracy of H")
         self.matrix = as_array(matrix, "H")
         if self.matrix.ndim != 2:
             raise InvalidInput(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.errors import InvalidInput, NumericalFailure
+from privest.errors import InvalidInput
+from privest.model.derivative import numerical_jacobian
 from privest.model.linear import LinearModel
 from privest.noise import JointNoise, ScalarLaw, as_joint
-
-DERIVATIVE_TOLERANCE = 1e-6  # relative error at which a numerical Jacobian is refused
 
 
 class NonlinearModel:
@@ -24,8 +21,9 @@ class NonlinearModel:
         noise      as for `LinearModel`.
         jacobian   F', θ to an array (m, n). Without it the derivative is numerical: central
                    differences of rising order (scipy.differentiate), refused where the step
-                   halving does not settle (F not smooth, or noisy). A derivative that is exactly
-                   zero comes out as rounding: pass the Jacobian where that matters.
+                   halving does not settle or the two sides disagree (F not smooth, or noisy).
+                   Columns below their own error are zero, and the error of the others counts
+                   when the rank is decided.
 
     >>> from privest.noise import Gaussian
     >>> model = NonlinearModel(lambda t: [t[0] ** 2, t[0] * t[1]], noise=Gaussian(cov=1.0))
@@ -53,42 +51,17 @@ class NonlinearModel:
     def at(self, theta: ArrayLike) -> LinearModel:
         """The local linear model: H = F'(θ), the same noise."""
         point = as_array(theta, "theta", ndim=1)
-        readings = len(self.value(point))
-        if self.jacobian is not None:
-            matrix = as_array(self.jacobian(point.copy()), "the Jacobian of F", ndim=2)
-        else:
-            matrix = self._numerical_jacobian(point, readings)
-        if matrix.shape != (readings, len(point)):
+        value = self.value(point)
+        if self.jacobian is None:
+            matrix, accuracy = numerical_jacobian(self.function, point, value)
+            return LinearModel(matrix, self.noise, accuracy=accuracy)
+        matrix = as_array(self.jacobian(point.copy()), "the Jacobian of F", ndim=2)
+        if matrix.shape != (len(value), len(point)):
             raise InvalidInput(
-                f"The Jacobian of F must have shape {(readings, len(point))} "
+                f"The Jacobian of F must have shape {(len(value), len(point))} "
                 f"(readings, parameters); received {matrix.shape}."
             )
         return LinearModel(matrix, self.noise)
-
-    def _numerical_jacobian(self, point: Array, readings: int) -> Array:
-        def columns(points: Array) -> Array:
-            # scipy asks for many points at once along the trailing axes; F takes one.
-            return np.apply_along_axis(self._value_or_nan, 0, points, readings)
-
-        # The scale on which F bends is not known: of the order of one, or of θ itself.
-        for scale in (np.maximum(np.abs(point), 1.0), np.where(point == 0.0, 1.0, np.abs(point))):
-            result = scipy.differentiate.jacobian(columns, point, initial_step=0.1 * scale)
-            size = np.abs(result.df).max(initial=0.0)
-            error = np.where(result.success, 0.0, result.error)
-            if np.isfinite(result.df).all() and (error <= DERIVATIVE_TOLERANCE * size).all():
-                return np.asarray(result.df)
-        raise NumericalFailure(
-            "The numerical derivative of F does not settle at this theta: F is not smooth "
-            "there, not deterministic, or undefined nearby. Pass jacobian=..."
-        )
-
-    def _value_or_nan(self, point: Array, readings: int) -> Array:
-        """F where a trial step may leave its domain: NaN there, no warning, no error."""
-        with np.errstate(all="ignore"):
-            try:
-                return np.asarray(self.function(point.copy()), dtype=float)
-            except (ValueError, ArithmeticError):
-                return np.full(readings, np.nan)
 
     def __repr__(self) -> str:
         how = "numerical" if self.jacobian is None else "given"

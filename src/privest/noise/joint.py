@@ -21,6 +21,11 @@ class JointNoise(ABC):
 
     size: int | None
 
+    @property
+    def gaussian(self) -> bool:
+        """Whether w is jointly Gaussian."""
+        return False
+
     @abstractmethod
     def covariance(self, size: int) -> PSD:
         """cov w."""
@@ -60,6 +65,10 @@ class Independent(JointNoise):
         sized = self.scales is not None or not isinstance(laws, ScalarLaw)
         self.size = (len(self.laws) if self.scales is None else len(self.scales)) if sized else None
 
+    @property
+    def gaussian(self) -> bool:
+        return all(isinstance(law, GaussianLaw) for law in self.laws)
+
     def __repr__(self) -> str:
         inner = repr(self.laws[0]) if len(self.laws) == 1 else f"{len(self.laws)} laws"
         return f"Independent({inner}{'' if self.scales is None else ', scales=...'})"
@@ -79,7 +88,8 @@ class Independent(JointNoise):
             law = self.laws[int(np.argmin(np.isfinite(information)))]
             raise InfiniteInformation(
                 f"The noise density of {law!r} jumps, so its Fisher information is infinite and "
-                "the theorem does not apply (it assumes a continuous density)."
+                "the theorem does not apply (it assumes a continuous density). Use a continuous "
+                "law for the measurement noise."
             )
         return self._diagonal([1.0 / value for value in information], size)
 
@@ -109,6 +119,10 @@ class MultivariateGaussian(JointNoise):
             raise InvalidInput(
                 f"the noise mean must have length {self.size}; received {len(self.mean)}."
             )
+
+    @property
+    def gaussian(self) -> bool:
+        return True
 
     def __repr__(self) -> str:
         return f"MultivariateGaussian(size={self.size}, rank={self.cov.rank})"
@@ -144,7 +158,17 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
     given = as_array(cov, "the noise covariance")
     if given.ndim:
         return MultivariateGaussian(given, mean)
+    if given == 0:
+        raise InvalidInput(
+            "the noise variance must be > 0; received 0. Readings without noise are given as a "
+            "vector of variances with zeros."
+        )
     return GaussianLaw(as_positive(given, "the noise variance"), as_number(mean, "the noise mean"))
+
+
+def _described(thing: object) -> str:
+    kind = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+    return f"{kind} (call it to make a law)" if isinstance(thing, type) else kind
 
 
 def as_joint(noise: ScalarLaw | JointNoise | Sequence[ScalarLaw]) -> JointNoise:
@@ -154,6 +178,6 @@ def as_joint(noise: ScalarLaw | JointNoise | Sequence[ScalarLaw]) -> JointNoise:
     if isinstance(noise, ScalarLaw | Sequence):
         return Independent(noise)
     raise InvalidInput(
-        f"noise must be a law of privest.noise or a list of them; received {type(noise).__name__}. "
-        "For Gaussian noise of variance v write privest.noise.Gaussian(cov=v)."
+        "noise must be a law of privest.noise, such as privest.noise.Gaussian(cov=0.04) or "
+        f"privest.noise.Laplace(scale), or a list of laws; received {_described(noise)}."
     )

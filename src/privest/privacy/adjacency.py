@@ -60,9 +60,14 @@ class OneBlock(Move):
 
     def __init__(self, by: float, sizes: Sequence[int] | None = None) -> None:
         object.__setattr__(self, "by", as_positive(by, "move"))
-        object.__setattr__(self, "sizes", None if sizes is None else tuple(int(b) for b in sizes))
-        if self.sizes is not None and (not self.sizes or min(self.sizes) < 1):
-            raise InvalidInput("sizes of the blocks must be positive whole numbers.")
+        if sizes is not None:
+            listed = np.asarray(sizes)
+            if listed.ndim != 1 or listed.dtype.kind not in "iu" or (listed < 1).any():
+                raise InvalidInput(
+                    "sizes of the blocks must be a list of positive whole numbers, one a block."
+                )
+            sizes = tuple(int(b) for b in listed)
+        object.__setattr__(self, "sizes", sizes)
 
     @property
     def squared_length(self) -> float:
@@ -107,4 +112,11 @@ class Along(Move):
 
 def as_move(move: float | Move) -> Move:
     """A number c means: one reading moves by at most c."""
-    return move if isinstance(move, Move) else OneReading(as_positive(move, "move"))
+    if isinstance(move, Move):
+        return move
+    if np.ndim(move):
+        raise InvalidInput(
+            "move must be a number (one reading moves by at most that), OneBlock(...), or "
+            "Along(v) for a move along a vector."
+        )
+    return OneReading(as_positive(move, "move"))

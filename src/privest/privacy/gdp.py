@@ -47,7 +47,7 @@ def delta_of(mu: ArrayLike, epsilon: ArrayLike) -> float:
 
     Guarantees: equality for a Gaussian release, the smallest δ at this ε, within the error of the
     module docstring. 0 when δ is below the smallest float (then see `log_delta_of`).
-    Source: theory notes §6; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13.
+    Source: docs/theory.md 5; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13.
 
     >>> print(f"{delta_of(1.0, 1.0):.6f}")
     0.126937
@@ -138,7 +138,7 @@ def mu_of(epsilon: ArrayLike, delta: ArrayLike) -> float:
 def rho_of(mu: ArrayLike) -> float:
     """The zCDP number of a μ-GDP release: ρ = μ²/2, exact (Rényi divergence αρ at every order α).
 
-    Source: theory notes §6; Bun and Steinke 2016, Proposition 1.6.
+    Source: docs/theory.md 5; Bun and Steinke 2016, Proposition 1.6.
 
     >>> rho_of(2.0)
     2.0
@@ -166,7 +166,7 @@ def compose(*mus: ArrayLike) -> float:
     an earlier one. With shared noise it is false: y + d and y − d together reveal y.
     Guarantees: equality when none is chosen after another and all μᵢ are of the same pair y, y';
     else an upper bound.
-    Source: theory notes §6; Dong, Roth and Su 2022, Corollary 3.3.
+    Source: docs/theory.md 5; Dong, Roth and Su 2022, Corollary 3.3.
 
     >>> compose(3.0, 4.0)
     5.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, as_array, as_number
+from privest.arrays import EPS, Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
 from privest.privacy import gdp
@@ -63,6 +63,11 @@ class PrivacyLevel:
         return level
 
     # --- what it is -------------------------------------------------------------------------
+
+    @property
+    def number(self) -> float | None:
+        """s of a level given as a number, s·I; None for the others."""
+        return self._number
 
     @property
     def size(self) -> int | None:
@@ -135,6 +140,10 @@ class PrivacyLevel:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> PrivacyLevel:
+        """A level `divisor` > 0 times as strict."""
+        return self * (1.0 / as_positive(divisor, "divisor of a privacy level"))
+
     def __repr__(self) -> str:
         matrix = self._matrix
         if matrix is None:
@@ -147,7 +156,7 @@ class PrivacyLevel:
             kind = "dense"
         return f"PrivacyLevel({kind}, {matrix.size} readings, rank {matrix.rank})"
 
-    # --- differential privacy of a Gaussian release at this level (theory §6) -----------------
+    # --- differential privacy of a Gaussian release at this level (docs/theory.md 5) --------------
 
     def to_mu(self, *, move: float | Move) -> float:
         """μ of the Gaussian release z = Sy + d, d ~ N(0, S): exactly μ-GDP for this move.
@@ -179,20 +188,38 @@ class PrivacyLevel:
         return gdp.rho_of(self.to_mu(move=move))
 
     @classmethod
-    def from_mu(cls, mu: float, *, move: float | Move) -> PrivacyLevel:
-        """The largest level s·I whose Gaussian release is μ-GDP for this move: s = (μ/c)²."""
+    def from_mu(
+        cls, mu: float, *, move: float | Move, shape: PrivacyLevel | None = None
+    ) -> PrivacyLevel:
+        """The largest multiple of `shape` whose Gaussian release is μ-GDP for this move.
+
+        Without a shape: s·I with s = (μ/c)². Rounded down by a few units in the last place, so
+        that converting back never exceeds the promise.
+        """
         strength = as_number(mu, "mu")
         if strength < 0:
             raise InvalidInput(f"mu must be ≥ 0; received {strength:g}.")
-        # A few ulps down, so that converting back never exceeds the promise.
-        return cls(strength**2 / as_move(move).squared_length * (1 - 4 * EPS))
+        unit = cls(1.0) if shape is None else shape
+        reach = unit.to_mu(move=move)
+        if reach == 0:
+            raise InvalidInput("the shape does not see this move at all: any multiple would do.")
+        return unit * ((strength / reach) ** 2 * (1 - 8 * EPS))
 
     @classmethod
-    def from_epsilon(cls, epsilon: float, *, delta: float, move: float | Move) -> PrivacyLevel:
-        """The largest level s·I whose Gaussian release is (ε, δ)-DP for this move."""
-        return cls.from_mu(gdp.mu_of(epsilon, delta), move=move)
+    def from_epsilon(
+        cls,
+        epsilon: float,
+        *,
+        delta: float,
+        move: float | Move,
+        shape: PrivacyLevel | None = None,
+    ) -> PrivacyLevel:
+        """The largest multiple of `shape` (or s·I) whose Gaussian release is (ε, δ)-DP."""
+        return cls.from_mu(gdp.mu_of(epsilon, delta), move=move, shape=shape)
 
     @classmethod
-    def from_rho(cls, rho: float, *, move: float | Move) -> PrivacyLevel:
-        """The largest level s·I whose Gaussian release is ρ-zCDP for this move."""
-        return cls.from_mu(gdp.mu_of_rho(rho), move=move)
+    def from_rho(
+        cls, rho: float, *, move: float | Move, shape: PrivacyLevel | None = None
+    ) -> PrivacyLevel:
+        """The largest multiple of `shape` (or s·I) whose Gaussian release is ρ-zCDP."""
+        return cls.from_mu(gdp.mu_of_rho(rho), move=move, shape=shape)

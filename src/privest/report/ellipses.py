@@ -36,9 +36,10 @@ def save_ellipses(curve: LevelCurve, shown: Array, path: Path, *, pair: tuple[in
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise MissingDependency(
-            'Figures need matplotlib: pip install "privest[plot]".'
+            "Figures need matplotlib: install the extra 'plot', for example with "
+            'pip install ".[plot]" in the source folder.'
         ) from missing
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = Figure(figsize=(12.5, 5.4), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(shown)))
@@ -60,13 +61,13 @@ def _draw_ellipses(
     x, y = ellipse_points(curve.bounds[0].classical[index]).T
     axes.fill(x, y, color="black", alpha=0.85, label="no privacy")
     axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(x=0.35, y=0.06)  # room for the legend beside the widest ellipse
     axes.axhline(0, color="0.85", lw=0.8, zorder=0)
     axes.axvline(0, color="0.85", lw=0.8, zorder=0)
-    axes.set_xlabel(f"error of θ{_subscript(pair[0] + 1)}")
-    axes.set_ylabel(f"error of θ{_subscript(pair[1] + 1)}")
-    axes.set_title("Smallest possible 95 % error ellipse")
-    axes.legend(title="privacy level S = sI", loc="upper right", fontsize=9)
+    axes.set_xlabel(f"error of θ[{pair[0]}]")
+    axes.set_ylabel(f"error of θ[{pair[1]}]")
+    total = len(curve.bounds[0].classical)
+    axes.set_title(f"Smallest possible 95 % error ellipse (2 of {total} parameters)")
+    axes.legend(title="level S = sI", loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
 def _draw_curve(axes: Axes, curve: LevelCurve, shown: Array, colours: Array) -> None:
@@ -92,7 +93,3 @@ def _draw_curve(axes: Axes, curve: LevelCurve, shown: Array, colours: Array) -> 
     axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(True, which="both", alpha=0.2)
     axes.legend(loc="upper right", fontsize=9)
-
-
-def _subscript(number: int) -> str:
-    return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))

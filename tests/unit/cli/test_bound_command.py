@@ -67,18 +67,23 @@ def test_table(folder):
     path = csv(folder, "named.csv", "intercept,[age]\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
     done = privest("bound", "--h", path, "--noise-cov", 0.04, "--level", 1)
     assert done.returncode == 0, done.stderr
-    for words in ("intercept", "[age]", "without privacy", "with privacy", "ppcrlb", "cost_floor"):
+    for words in ("intercept", "[age]", "without privacy", "with privacy", "private bound"):
         assert words in done.stdout
-    assert "3.5" not in done.stderr
+    assert done.stderr == ""
 
 
 def test_epsilon_instead_of_a_level(folder):
     common = ["bound", "--h", folder / "H.csv", "--noise-cov", 0.04, "--json"]
     s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=2.0)
     by_epsilon = privest(*common, "--epsilon", 1, "--delta", 1e-6, "--move", 2)
-    by_level = privest(*common, "--level", repr(float(s.for_size(1).norm())))
+    by_level = privest(*common, "--level", repr(s.number), "--delta", 1e-6, "--move", 2)
     assert by_epsilon.returncode == 0, by_epsilon.stderr
-    assert json.loads(by_epsilon.stdout) == json.loads(by_level.stdout)
+    found = json.loads(by_epsilon.stdout)
+    assert found == json.loads(by_level.stdout)
+    assert found["level"] == s.number
+    assert found["differential_privacy"]["epsilon"] == pytest.approx(1.0, rel=1e-9)
+    table = privest(*common[:-1], "--level", 1, "--delta", 1e-6, "--move", 1)
+    assert "ε = 4.887, δ = 1e-06" in table.stdout
 
 
 def test_a_hiding_level_is_an_answer_not_an_error(folder):
@@ -90,7 +95,10 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
     found = json.loads(program.stdout)
     assert found["identifiable"] is False
     assert found["ppcrlb"] is None
-    assert len(found["hidden_directions"]) == 1
+    assert np.shape(found["hidden_directions"]) == (2, 1)
+    named = csv(folder, "named.csv", "intercept,age\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
+    shown = privest("bound", "--h", named, "--noise-cov", 0.04, "--level", level).stdout
+    assert "hidden by the level: intercept, age" in shown
 
 
 @pytest.mark.parametrize(
@@ -102,17 +110,21 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         ("1,2\n3,4,5\n", 0.04, 1, "line 2 has 3 columns; the lines before have 2"),
         ("", 0.04, 1, "holds no numbers"),
         ("a,b\n", 0.04, 1, "holds no numbers"),
-        ("1,nan\n1,2\n", 0.04, 1, "H must be finite; it has NaN at index (0, 1)"),
-        ("1,inf\n1,2\n", 0.04, 1, "an infinity at index (0, 1)"),
+        ("1,nan\n1,2\n", 0.04, 1, "line 1, column 2 must be finite"),
+        ("a,b\n1,2\n1,inf\n", 0.04, 1, "line 3, column 2 must be finite"),
+        ("1;2\n3;4\n", 0.04, 1, "columns must be separated by commas"),
+        ("1\t2\n3\t4\n", 0.04, 1, "columns must be separated by commas"),
+        ("a,b,c\n1,2\n3,5\n", 0.04, 1, "the first line names 3 columns; the others have 2"),
+        ("# H\n1,2\n3,5\n", 0.04, 1, "the first line names 1 columns; the others have 2"),
         ("1,2,3\n4,5,7\n", 0.04, 1, "2 readings cannot determine 3 parameters"),
-        ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns (1)"),
+        ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns: no reading depends on θ[1]"),
         ("1,2\n2,4\n3,6\n", 0.04, 1, "H has rank 1 of 2"),
         (None, -0.04, 1, "the noise variance must be > 0; received -0.04"),
         (None, 0.04, -1, "eigenvalue -1"),
         (None, 0.04, "nan", "must be finite; it has NaN"),
         (None, 0.04, "inf", "must be finite; it has an infinity"),
-        (None, 0.04, "missing.csv", "--level: there is no file missing.csv"),
-        (None, "missing.csv", 1, "--noise-cov: there is no file missing.csv"),
+        (None, 0.04, "missing.csv", "--level missing.csv: neither a number nor an existing file"),
+        (None, "missing.csv", 1, "--noise-cov missing.csv: neither a number nor an existing file"),
         (None, 0.04, np.array([[1.0, 2], [0, 1]]), "must be symmetric"),
         (None, 0.04, np.array([[1.0, 2], [2, 1]]), "eigenvalue -1"),
         (None, 0.04, np.ones((2, 3)), "must be square"),
@@ -138,8 +150,10 @@ def test_files_that_are_not_text(folder):
     binary.write_bytes(bytes(range(128, 256)))
     for path, message in [
         (binary, "not a text file"),
-        (folder, "is not a file"),
-        (folder / "nope.csv", "there is no file"),
+        (folder, "a folder, not a file"),
+        (folder / "nope.csv", "there is no such file"),
+        (folder / "[plot].csv", "[plot].csv: there is no such file"),
+        (folder / "[/].csv", "there is no such file"),
     ]:
         done = privest("bound", "--h", path, "--noise-cov", 1, "--level", 1)
         assert (done.returncode, message in done.stderr) == (2, True)
@@ -152,6 +166,8 @@ def test_files_that_are_not_text(folder):
         ["--level", 1, "--epsilon", 1, "--delta", 1e-6, "--move", 1],
         ["--epsilon", 1],
         ["--epsilon", 1, "--delta", 1e-6],
+        ["--level", 1, "--delta", 1e-6],
+        ["--level", 1, "--move", 1],
     ],
 )
 def test_the_privacy_must_be_stated_completely(folder, privacy):
@@ -167,6 +183,47 @@ def test_help_and_version():
         assert "Usage" in done.stdout
     assert privest("--version").stdout == f"privest {pv.__version__}\n"
     assert privest("bound", "--help").stdout.count("--") >= 7
+
+
+def test_standard_input_and_module(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "privest", "bound", "--h", "-", "--noise-cov", "1", "--level", "1"],
+            sys.executable,
+            "-m",
+            "privest",
+            "bound",
+            "--h",
+            "-",
+            "--noise-cov",
+            "0.04",
+            "--level",
+            "1",
+        ],
+        input="1,0.2\n1,0.4\n1,0.9\n1,1.0\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "LinearModel(4 readings, 2 parameters" in done.stdout
+
+
+def test_a_terminal_without_greek_letters(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", "from privest.cli import main; main()", "bound", "--help"],
+        capture_output=True,
+        check=False,
+        env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": ""},
+    )
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+
+
+def test_output_that_cannot_be_written(folder):
+    done = privest("demo", "--out", folder / "H.csv")
+    assert done.returncode == 1
+    assert "cannot write the output" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_byte_order_mark_and_windows_lines(folder):

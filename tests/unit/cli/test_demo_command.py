@@ -20,7 +20,7 @@ def test_demo_prints_the_bounds_and_writes_a_picture(tmp_path):
     )
     for s in (0.1, 1.0, 10.0):
         least = np.trace(pv.bound(first_model(), pv.PrivacyLevel(s)).ppcrlb)
-        assert f"{least:.4g}" in done.stdout
+        assert f"{least:.3f}" in done.stdout
     picture = (tmp_path / "demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 20_000
@@ -48,3 +48,17 @@ def test_the_ellipse_is_the_level_set():
     distance = np.einsum("pi,ij,pj->p", points, np.linalg.inv(cov), points)
     assert np.allclose(distance, RADIUS**2)
     assert np.allclose(1 - np.exp(-(RADIUS**2) / 2), 0.95)
+
+
+def test_demo_without_matplotlib_says_what_is_missing(tmp_path):
+    code = "import sys; sys.modules['matplotlib'] = None\nfrom privest.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"COLUMNS": "200", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+    )
+    assert done.returncode == 0
+    assert 'pip install ".[plot]"' in done.stdout
+    assert not list(tmp_path.iterdir())

@@ -114,13 +114,14 @@ def test_reprs_show_shapes_not_numbers():
         (lambda: pv.LinearModel(np.zeros((0, 3)), noise=Gaussian()), "H is empty"),
         (lambda: pv.LinearModel(np.zeros((3, 0)), noise=Gaussian()), "H is empty"),
         (lambda: pv.LinearModel([["a"]], noise=Gaussian()), "H must hold real numbers"),
-        (lambda: pv.LinearModel(H, noise=0.04), r"Gaussian\(cov=v\)"),
+        (lambda: pv.LinearModel(H, noise=0.04), "received float"),
         (lambda: pv.LinearModel(H, noise="white"), "scalar law"),
+        (lambda: pv.LinearModel(H, noise=Laplace), "the class Laplace .call it to make a law"),
         (lambda: pv.LinearModel(H, noise=[]), "needs a scalar law"),
         (lambda: pv.LinearModel(H, noise=[Laplace(1.0)] * 3), "3 components but H has 4 rows"),
         (lambda: pv.LinearModel(H, noise=Gaussian(cov=np.eye(3))), "3 components but H has 4"),
         (lambda: Gaussian(cov=-1.0), "variance must be > 0; received -1"),
-        (lambda: Gaussian(cov=0.0), "variance must be > 0"),
+        (lambda: Gaussian(cov=0.0), "vector of variances with zeros"),
         (lambda: Gaussian(cov=[1.0, -1.0]), "eigenvalue -1 at index 1"),
         (lambda: Gaussian(cov=[[1.0, 2.0], [2.0, 1.0]]), "eigenvalue -1"),
         (lambda: Gaussian(cov=[1.0, 2.0], mean=[1.0]), "must have length 2"),
@@ -143,7 +144,7 @@ def test_bad_input_has_one_clear_error(make, message):
     ("matrix", "message"),
     [
         (np.ones((2, 3)), "2 readings cannot determine 3 parameters"),
-        ([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]], r"zero columns \(1\)"),
+        ([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]], r"zero columns: no reading depends on θ\[1\]"),
         ([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], "rank 1 of 2"),
     ],
 )
@@ -168,17 +169,40 @@ def test_designs_that_never_determine_theta(matrix, message, cov):
 def test_a_level_must_be_a_level():
     model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
     for call in (pv.bound, pv.identifiability, pv.bounds.averaged_bound):
-        with pytest.raises(InvalidInput, match=r"received float. Write privest.PrivacyLevel"):
+        with pytest.raises(InvalidInput, match=r"received float. Wrap what you have"):
             call(model, 1.0)
     with pytest.raises(InvalidInput, match="received float"):
         pv.bounds.bayesian_bound(model, 1.0, np.eye(2))
 
 
+def test_theta_belongs_to_nonlinear_models_only():
+    with pytest.raises(InvalidInput, match="leave theta out"):
+        pv.bound(pv.LinearModel(H, noise=Gaussian()), pv.PrivacyLevel(1.0), theta=[1.0, 1.0])
+    nonlinear = pv.NonlinearModel(lambda t: H @ t, noise=Gaussian())
+    for call in (
+        lambda: pv.bounds.trace_bound(nonlinear, 1.0),
+        lambda: pv.bounds.trace_budget_bound(nonlinear, 1.0),
+        lambda: pv.bounds.best_linear_release(nonlinear, 1.0),
+        lambda: pv.bounds.metric_dp_bound(nonlinear, 1.0),
+        lambda: pv.bounds.bayesian_bound(nonlinear, pv.PrivacyLevel(9.0), 1.0),
+    ):
+        with pytest.raises(InvalidInput, match=r"model.at\(theta\)"):
+            call()
+
+
 def test_identifiability_of_a_nonlinear_model_is_local():
-    model = pv.NonlinearModel(
-        lambda t: [t[0] ** 2, t[1]],
-        noise=Gaussian(cov=1.0),
-        jacobian=lambda t: [[2 * t[0], 0.0], [0.0, 1.0]],
-    )
+    model = pv.NonlinearModel(lambda t: [t[0] ** 2, t[1]], noise=Gaussian(cov=1.0))
     assert pv.identifiability(model, pv.PrivacyLevel(1.0), theta=[1.0, 1.0])
     assert pv.identifiability(model, pv.PrivacyLevel(1.0), theta=[0.0, 1.0]).rank == 1
+
+
+def test_an_inexact_design_is_not_trusted_beyond_its_accuracy():
+    rng = np.random.default_rng(9)
+    a = rng.standard_normal(8)
+    nearly = np.stack([a, a + 1e-7 * rng.standard_normal(8)], axis=1)
+    exact = pv.LinearModel(nearly, noise=Gaussian())
+    assert pv.identifiability(exact, pv.PrivacyLevel(1.0)).rank == 2
+    inexact = pv.LinearModel(nearly, noise=Gaussian(), accuracy=1e-6)
+    assert pv.identifiability(inexact, pv.PrivacyLevel(1.0)).rank == 1
+    with pytest.raises(pv.errors.NotIdentifiable, match="rank 1 of 2"):
+        pv.bound(inexact, pv.PrivacyLevel(1.0))

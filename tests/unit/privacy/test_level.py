@@ -1,4 +1,4 @@
-"""`PrivacyLevel`: what it is, and what it means in differential privacy (theory §6)."""
+"""`PrivacyLevel`: what it is, and what it means in differential privacy."""
 
 import math
 
@@ -81,6 +81,31 @@ def test_mu_and_rho_round_trips(number, by):
     assert level.to_rho(move=by) == pytest.approx(gdp.rho_of(level.to_mu(move=by)))
 
 
+@given(levels(), st.floats(0.05, 10), moves)
+def test_a_shape_is_scaled_to_the_promise(case, epsilon, by):
+    value, S, _rng = case
+    shape = pv.PrivacyLevel(value)
+    level = pv.PrivacyLevel.from_epsilon(epsilon, delta=1e-6, move=by, shape=shape)
+    back = level.to_epsilon(delta=1e-6, move=by)
+    assert back <= epsilon * (1 + 1e-12)
+    assert back == pytest.approx(epsilon, rel=1e-6)
+    scaled = level.dense(6)
+    assert np.allclose(scaled * S.max(), S * scaled.max(), rtol=1e-9, atol=1e-12 * scaled.max())
+
+
+def test_a_shape_that_does_not_see_the_move():
+    with pytest.raises(InvalidInput, match="does not see this move"):
+        pv.PrivacyLevel.from_mu(1.0, move=Along([0.0, 1.0]), shape=pv.PrivacyLevel([1.0, 0.0]))
+
+
+def test_numbers_and_quotients():
+    assert pv.PrivacyLevel(3.0).number == 3.0
+    assert (pv.PrivacyLevel(3.0) / 2).number == 1.5
+    assert pv.PrivacyLevel([1.0, 2.0]).number is None
+    with pytest.raises(InvalidInput, match="divisor"):
+        pv.PrivacyLevel(1.0) / 0
+
+
 def test_the_first_ten_lines():
     level = pv.PrivacyLevel(1.0)
     assert level.to_epsilon(delta=1e-6, move=1.0) == pytest.approx(gdp.epsilon_of(1.0, 1e-6))
@@ -109,8 +134,12 @@ def test_conversions_need_a_stated_move_and_a_positive_delta():
         pv.PrivacyLevel([1.0, 1.0, 1.0]).to_mu(move=Along([1.0, 1.0]))
     with pytest.raises(InvalidInput, match="add up to 4; the level has 3"):
         pv.PrivacyLevel([1.0, 1.0, 1.0]).to_mu(move=OneBlock(1.0, (2, 2)))
-    with pytest.raises(InvalidInput, match="positive whole numbers"):
+    with pytest.raises(InvalidInput, match="list of positive whole numbers"):
         OneBlock(1.0, (2, 0))
+    with pytest.raises(InvalidInput, match="list of positive whole numbers"):
+        OneBlock(1.0, 3)
+    with pytest.raises(InvalidInput, match="Along"):
+        level.to_mu(move=[1.0, 2.0])
     with pytest.raises(InvalidInput, match="mu must be ≥ 0"):
         pv.PrivacyLevel.from_mu(-1.0, move=1.0)
 
