@@ -67,7 +67,10 @@ def require_finite(array: Array, name: str, *, error: type[InvalidInput] = Inval
 
 def as_number(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:
     """Return `value` as a finite float."""
-    return float(as_array(value, name, ndim=0, error=error))
+    array = as_array(value, name, error=error)
+    if array.ndim:
+        raise error(f"{name} must be a single number; received an array of shape {array.shape}.")
+    return float(array)
 
 
 def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:

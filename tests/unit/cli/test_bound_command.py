@@ -185,20 +185,10 @@ def test_help_and_version():
     assert privest("bound", "--help").stdout.count("--") >= 7
 
 
-def test_standard_input_and_module(folder):
+def test_standard_input_and_module():
+    arguments = ["bound", "--h", "-", "--noise-cov", "1", "--level", "1"]
     done = subprocess.run(
-        [sys.executable, "-m", "privest", "bound", "--h", "-", "--noise-cov", "1", "--level", "1"],
-            sys.executable,
-            "-m",
-            "privest",
-            "bound",
-            "--h",
-            "-",
-            "--noise-cov",
-            "0.04",
-            "--level",
-            "1",
-        ],
+        [sys.executable, "-m", "privest", *arguments],
         input="1,0.2\n1,0.4\n1,0.9\n1,1.0\n",
         capture_output=True,
         text=True,

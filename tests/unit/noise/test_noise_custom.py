@@ -239,3 +239,18 @@ class TestFound:
             from_logpdf(gaussian, scale=scale).fisher_information for scale in (1e-3, 1.0, 1e3)
         ]
         np.testing.assert_allclose(found, 1, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("logpdf", "message"),
+    [
+        (lambda x: x * np.nan, "is NaN at every point"),
+        (lambda x: np.full(x.shape, -np.inf), "is −∞ at every point"),
+        (lambda x: x**2, "grows without end"),
+        (lambda x: x, "grows without end"),
+        (lambda x: 0 * x, "integral diverges"),
+    ],
+)
+def test_what_is_no_density_is_named(logpdf, message):
+    with pytest.raises(InvalidInput, match=message):
+        from_logpdf(logpdf)

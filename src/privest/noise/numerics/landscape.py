@@ -62,7 +62,8 @@ def survey(
     height = _scan_values(logdensity, x)
     if not np.any(height > -np.inf):
         raise InvalidInput(
-            "The log-density is −∞ at every point looked at "
+            f"The log-density is {'NaN' if np.isnan(logdensity(x)).all() else '−∞'} at every point "
+            "looked at "
             f"({x.size} points between {x[0]:g} and {x[-1]:g}). Give the support, or a landmark "
             "(a point where the density is not zero)."
         )

@@ -111,7 +111,15 @@ class Mass:
                 f"{self.support}. Return −inf where the density is zero."
             )
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(value - self._peak))
+            relative = np.asarray(np.exp(value - self._peak))
+        high = np.isinf(relative) & np.isfinite(value)
+        if high.any():
+            raise InvalidInput(
+                "The density cannot be integrated: the log-density grows without end "
+                f"(at x = {float(x[high][0])!r} it is {float(value[high][0]):.3g}). Check its sign, "
+                "and give the support if it is bounded."
+            )
+        return relative
 
     # -- distribution function and moments ------------------------------------------------------
 
