@@ -116,8 +116,8 @@ class Mass:
         if high.any():
             raise InvalidInput(
                 "The density cannot be integrated: the log-density grows without end "
-                f"(at x = {float(x[high][0])!r} it is {float(value[high][0]):.3g}). Check its sign, "
-                "and give the support if it is bounded."
+                f"(at x = {float(x[high][0])!r} it is {float(value[high][0]):.3g}). Check its "
+                "sign, and give the support if it is bounded."
             )
         return relative
 
