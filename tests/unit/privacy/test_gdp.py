@@ -279,7 +279,7 @@ def test_results_are_plain_floats():
         (lambda: delta_of(1.0, -1.0), "epsilon must be >= 0; received -1"),
         (lambda: delta_of(math.nan, 1.0), "mu must be finite; it has NaN"),
         (lambda: delta_of(1.0, math.inf), "epsilon must be finite; it has an infinity"),
-        (lambda: delta_of([1.0], 1.0), "mu must be 0-dimensional"),
+        (lambda: delta_of([1.0], 1.0), "mu must be a single number"),
         (lambda: log_delta_of(-1.0, 1.0), "mu must be >= 0; received -1"),
         (lambda: epsilon_of(1.0, 0.0), "no finite pure epsilon"),
         (lambda: epsilon_of(1.0, 1.0), r"delta must be in \(0, 1\).*received 1.0"),
