@@ -63,7 +63,8 @@ def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
     Numerically positive definite: the block scaled to unit diagonal (so that the units of the
     individual readings do not matter) has smallest eigenvalue above 10·m·eps. Large pivots settle
     it; small ones may be rounding of a singular block, blown up by the condition of its leading
-    part, and are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack.
+    part, and are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack
+    and leave numbers above the diagonal of L, which triangular routines do not look at.
     """
     diagonal = np.diagonal(stack, axis1=-2, axis2=-1).copy()
     if not (diagonal > 0).all():
@@ -94,7 +95,7 @@ def _potrf(matrix: Array, overwrite: bool) -> Array | None:
     if size <= LAPACK_LIMIT:
         # The transpose of a C-ordered symmetric matrix is what Fortran wants, without a copy.
         lower, info = scipy.linalg.lapack.dpotrf(
-            matrix.T, lower=1, clean=1, overwrite_a=int(overwrite)
+            matrix.T, lower=1, clean=int(not overwrite), overwrite_a=int(overwrite)
         )
         return lower if info == 0 else None
     half = size // 2
@@ -108,7 +109,8 @@ def _potrf(matrix: Array, overwrite: bool) -> Array | None:
     if second is None:
         return None
     lower = np.zeros((size, size), order="F")
-    lower[:half, :half], lower[half:, :half], lower[half:, half:] = first, below, second
+    lower[:half, :half], lower[half:, half:] = np.tril(first), np.tril(second)
+    lower[half:, :half] = below
     return lower
 
 

@@ -99,9 +99,16 @@ def _congruences(level: PSD, covariance: PSD) -> Iterator[tuple[Index, Array]]:
         assert isinstance(covariance, Blocks)
         root = np.sqrt(level.diagonal())
         for rows, sigma in covariance.groups:
-            scaled = sigma * root[rows][:, :, None]
-            scaled *= root[rows][:, None, :]
-            yield rows, scaled
+            yield rows, _scaled(sigma, root[rows])
+
+
+def _scaled(stack: Array, unit: Array) -> Array:
+    """diag(u) A diag(u) for stacks, in one pass if all u are equal."""
+    if (unit == unit.flat[0]).all():
+        return stack * unit.flat[0] ** 2
+    scaled = stack * unit[:, :, None]
+    scaled *= unit[:, None, :]
+    return scaled
 
 
 def _congruence(factor: stacked.Factor, sigma: Array) -> Array:
@@ -168,8 +175,7 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
     orthogonal, triangle = np.linalg.qr(matrix / unit[:, None])
     gram = np.zeros((triangle.shape[0], triangle.shape[0]))
     for rows, stack in level.groups:
-        scaled = stack * unit[rows][:, :, None]
-        scaled *= unit[rows][:, None, :]
+        scaled = _scaled(stack, unit[rows])
         part = orthogonal[rows]
         right = np.concatenate([part, scaled @ part], axis=2)
         stacked.add_to_diagonal(scaled, 1.0)
