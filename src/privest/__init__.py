@@ -9,7 +9,7 @@ pv.bound(model, level).ppcrlb
 from privest import bounds, errors, linalg, noise, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
 from privest.model import LinearModel, NonlinearModel
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, StreamLevel
 
 __version__ = "0.1.0"
 
@@ -19,6 +19,7 @@ __all__ = [
     "LinearModel",
     "NonlinearModel",
     "PrivacyLevel",
+    "StreamLevel",
     "__version__",
     "bound",
     "bounds",

@@ -11,16 +11,18 @@ ROOT = Path(__file__).parents[2]
 
 NAMES = {
     "": {
-        "Bound", "Identifiability", "LinearModel", "NonlinearModel", "PrivacyLevel", "__version__",
-        "bound", "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
+        "Bound", "Identifiability", "LinearModel", "NonlinearModel", "PrivacyLevel", "StreamLevel",
+        "__version__", "bound", "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
     },
     "bounds": {
-        "BayesianBound", "Bound", "Identifiability", "LinearRelease", "TraceBound",
+        "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",
         "TraceBudgetBound", "averaged_bound", "bayesian_bound", "bayesian_bound_from_information",
         "best_linear_release", "bound", "classical_bound", "consensus_bound", "identifiability",
-        "metric_dp_bound", "trace_bound", "trace_budget_bound",
+        "metric_dp_bound", "stream_bound", "stream_estimates", "trace_bound", "trace_budget_bound",
     },
-    "privacy": {"Along", "Move", "OneBlock", "OneReading", "PrivacyLevel", "gdp", "metric"},
+    "privacy": {
+        "Along", "Move", "OneBlock", "OneReading", "PrivacyLevel", "StreamLevel", "gdp", "metric",
+    },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",
         "GaussianLaw", "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",

@@ -13,6 +13,7 @@ from privest.bounds.consensus import consensus_bound
 from privest.bounds.crlb import Bound, bound
 from privest.bounds.dp import TraceBound, metric_dp_bound, trace_bound
 from privest.bounds.identifiable import Identifiability, identifiability
+from privest.bounds.recursive import StreamBound, stream_bound, stream_estimates
 from privest.bounds.trace_budget import (
     LinearRelease,
     TraceBudgetBound,
@@ -25,6 +26,7 @@ __all__ = [
     "Bound",
     "Identifiability",
     "LinearRelease",
+    "StreamBound",
     "TraceBound",
     "TraceBudgetBound",
     "averaged_bound",
@@ -36,6 +38,8 @@ __all__ = [
     "consensus_bound",
     "identifiability",
     "metric_dp_bound",
+    "stream_bound",
+    "stream_estimates",
     "trace_bound",
     "trace_budget_bound",
 ]

@@ -260,11 +260,15 @@ class Blocks(PSD):
     def blocks(self, sizes: Sequence[int]) -> Blocks:
         if tuple(sizes) == self.sizes:
             return self
+        return Blocks(_merged(self.matrices, sizes), _merged(self.lowers(), sizes))
+
+    def lowers(self) -> list[Array]:
+        """L block by block."""
         own: list[Array] = [np.zeros(0)] * len(self.sizes)
         for members, factor in zip(self.members, self.factors):
             for k, lower in zip(members, factor.lower):
                 own[k] = lower
-        return Blocks(_merged(self.matrices, sizes), _merged(own, sizes))
+        return own
 
 
 def _stack(matrices: Sequence[Array] | Array, members: Index) -> Array:

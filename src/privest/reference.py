@@ -1,0 +1,126 @@
+"""The paper's Algorithms 1-3, literally: slow, dense, with inverses, to compare with.
+
+Nothing in the library uses this module; tests and benchmarks do. Every line carries the symbol of
+the paper. One step k has H_k (m_k, n), Σ_w,k (m_k, m_k), S_k (m_k, m_k) and U_k (M_{k−1}, m_k).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privest.arrays import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The public data of one measurement: H_k, Σ_w,k, S_k and U_k."""
+
+    H: Array
+    Sigma: Array
+    S: Array
+    U: Array
+
+
+@dataclass(frozen=True, eq=False)
+class InformationStep:
+    """What `algo:recursive_PI` computes at step k, by the names of the paper."""
+
+    PI: Array
+    Phi: Array
+    Psi: Array
+    Lambda: Array
+    G: Array
+    B: Array
+    S_Sigma: Array
+    S: Array
+
+
+def block_diagonal(first: Array, second: Array) -> Array:
+    """diag{first, second}."""
+    rows, columns = first.shape
+    result = np.zeros((rows + second.shape[0], columns + second.shape[1]))
+    result[:rows, :columns] = first
+    result[rows:, columns:] = second
+    return result
+
+
+def recursive_information(steps: Sequence[Step]) -> Iterator[InformationStep]:
+    """`algo:recursive_PI`: the privacy-preserving Fisher information PI_k, k = 1, 2, …"""
+    first = steps[0]
+    eye = np.eye(len(first.S))
+    B = np.linalg.inv(eye + first.S @ first.Sigma)
+    S_Delta = np.linalg.inv(first.S + np.linalg.inv(first.Sigma))
+    PI = first.H.T @ B @ first.S @ first.H
+    H_bar = first.H
+    # The general step with M_0 = 0 gives the same; these are its symbols at k = 1.
+    Lambda = first.S @ np.linalg.inv(eye + first.Sigma @ first.S)
+    yield InformationStep(PI, eye, first.Sigma, Lambda, first.H.T, B, first.Sigma, first.S)
+    for step in steps[1:]:
+        eye = np.eye(len(step.S))
+        H_bar = np.concatenate([H_bar, step.H])
+        Phi = np.concatenate([step.U @ np.linalg.pinv(step.S), eye])
+        B_previous = block_diagonal(B, eye)
+        Gamma = B_previous @ Phi
+        S_Sigma = block_diagonal(S_Delta, step.Sigma)
+        Psi = S_Sigma @ Phi
+        Lambda = step.S @ np.linalg.inv(eye + Phi.T @ S_Sigma @ Phi @ step.S)
+        S_Delta = S_Sigma - Psi @ Lambda @ Psi.T
+        G = H_bar.T @ Gamma
+        B = B_previous - Gamma @ Lambda @ Psi.T
+        PI = PI + G @ Lambda @ G.T
+        yield InformationStep(PI, Phi, Psi, Lambda, G, B, S_Sigma, step.S)
+
+
+def recursive_bound(information: Sequence[InformationStep], k0: int) -> Iterator[Array]:
+    """`algo:recursive_PPCR`: Σ_PPCR,k for k = k0, k0 + 1, … (counted from 1; PI_k0 invertible)."""
+    bound = np.linalg.inv(information[k0 - 1].PI)
+    yield bound
+    for step in information[k0:]:
+        eye = np.eye(len(step.S))
+        Xi = (
+            eye + step.Phi.T @ step.S_Sigma @ step.Phi @ step.S + step.G.T @ bound @ step.G @ step.S
+        )
+        bound = bound - bound @ step.G @ step.S @ np.linalg.inv(Xi) @ step.G.T @ bound
+        yield bound
+
+
+def sequential_gaussian(
+    steps: Sequence[Step], y: Sequence[Array], d: Sequence[Array]
+) -> list[Array]:
+    """Phase 1 of `algo:PP_RLS`: z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k, with d_k ~ N(0, S_k) given."""
+    past: Array = np.zeros(0)
+    released: list[Array] = []
+    for step, reading, noise in zip(steps, y, d):
+        released.append(step.U.T @ past + step.S @ reading + noise)
+        past = np.concatenate([past, reading])
+    return released
+
+
+def private_rls(
+    steps: Sequence[Step],
+    information: Sequence[InformationStep],
+    bounds: Sequence[Array],
+    z: Sequence[Array],
+    k0: int,
+) -> Iterator[Array]:
+    """Phase 2 of `algo:PP_RLS`: θ̂_k for k = k0, k0 + 1, … from the releases alone."""
+    zeta: Array = np.zeros(0)
+    H_bar = np.zeros((0, steps[0].H.shape[1]))
+    estimate: Array = np.zeros(0)
+    for k, (step, info, release) in enumerate(zip(steps, information, z), start=1):
+        H_bar = np.concatenate([H_bar, step.H])
+        zeta = np.concatenate([zeta, np.zeros(len(step.S))]) + info.Phi @ release
+        if k < k0:
+            continue
+        bound = bounds[k - k0]
+        if k == k0:
+            estimate = bound @ H_bar.T @ info.B @ zeta
+        else:
+            correction = (
+                release - info.Lambda @ info.Psi.T @ zeta - info.Lambda @ info.G.T @ estimate
+            )
+            estimate = estimate + bound @ info.G @ correction
+        yield estimate
