@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks import bench_bound, bench_import
+from benchmarks import bench_bound, bench_import, bench_stream
 
 THREADS = 1
 OUT = Path("out/bench.json")
@@ -20,20 +20,21 @@ OUT = Path("out/bench.json")
 def main():
     console = Console(width=150)
     table = Table(title=f"Ratios measured in one run, {THREADS} BLAS thread", title_justify="left")
-    for heading in ("work", "reference", "work", "reference", "ratio", "limit", ""):
-        table.add_column(heading, justify="left" if heading in ("", "reference") else "right")
+    for heading in ("work", "against", "time", "its time", "ratio", "limit", ""):
+        table.add_column(heading, justify="left" if heading in ("", "against") else "right")
     found = []
     with threadpool_limits(limits=THREADS), console.status("measuring ..."):
-        for module in (bench_bound, bench_import):
+        for module in (bench_bound, bench_stream, bench_import):
             for row in module.rows():
                 found.append(row)
                 limit = f"≤ {row.limit:g}" if row.limit else ""
+                limit = f"≤ 1/{row.at_least:g}" if row.at_least else limit
                 table.add_row(
                     row.name,
                     row.reference,
                     f"{row.seconds * 1e3:.1f} ms",
                     f"{row.reference_seconds * 1e3:.1f} ms",
-                    f"{row.ratio:.2f}",
+                    f"{row.ratio:.2f}" if row.ratio > 0.1 else f"1/{1 / row.ratio:.0f}",
                     limit,
                     row.verdict,
                 )

@@ -25,6 +25,8 @@ def as_array(
 
     The message gives shapes and positions, never an entry: the array may be private.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise error(f"{name} is a masked array: say what the masked entries mean (fill or drop).")
     try:
         raw: NDArray[Any] = np.asarray(value)
     except ValueError:

@@ -26,7 +26,7 @@ class LevelBelowPrior(InvalidInput):
     """A Bayesian level S asks for less than the prior alone reveals: S − J_Y is not ≥ 0."""
 
 
-class NotIdentifiable(PrivestError):
+class NotIdentifiable(PrivestError, ValueError):
     """Some directions of θ cannot be estimated; `hidden_directions` (n×h) spans them."""
 
     def __init__(self, message: str, hidden_directions: Array | None = None) -> None:

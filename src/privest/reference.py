@@ -1,12 +1,13 @@
 """The paper's Algorithms 1-3, literally: slow, dense, with inverses, to compare with.
 
 Nothing in the library uses this module; tests and benchmarks do. Every line carries the symbol of
-the paper. One step k has H_k (m_k, n), Σ_w,k (m_k, m_k), S_k (m_k, m_k) and U_k (M_{k−1}, m_k).
+the paper. The recursions are generators: chained, they keep one step in memory. One step k has
+H_k (m_k, n), Σ_w,k (m_k, m_k), S_k (m_k, m_k) and U_k (M_{k−1}, m_k).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,16 +75,18 @@ def recursive_information(steps: Sequence[Step]) -> Iterator[InformationStep]:
         yield InformationStep(PI, Phi, Psi, Lambda, G, B, S_Sigma, step.S)
 
 
-def recursive_bound(information: Sequence[InformationStep], k0: int) -> Iterator[Array]:
+def recursive_bound(information: Iterable[InformationStep], k0: int) -> Iterator[Array]:
     """`algo:recursive_PPCR`: Σ_PPCR,k for k = k0, k0 + 1, … (counted from 1; PI_k0 invertible)."""
-    bound = np.linalg.inv(information[k0 - 1].PI)
-    yield bound
-    for step in information[k0:]:
-        eye = np.eye(len(step.S))
-        Xi = (
-            eye + step.Phi.T @ step.S_Sigma @ step.Phi @ step.S + step.G.T @ bound @ step.G @ step.S
-        )
-        bound = bound - bound @ step.G @ step.S @ np.linalg.inv(Xi) @ step.G.T @ bound
+    bound: Array = np.zeros((0, 0))
+    for k, step in enumerate(information, start=1):
+        if k < k0:
+            continue
+        if k == k0:
+            bound = np.linalg.inv(step.PI)
+        else:
+            eye = np.eye(len(step.S))
+            Xi = eye + (step.Phi.T @ step.S_Sigma @ step.Phi + step.G.T @ bound @ step.G) @ step.S
+            bound = bound - bound @ step.G @ step.S @ np.linalg.inv(Xi) @ step.G.T @ bound
         yield bound
 
 
@@ -101,8 +104,8 @@ def sequential_gaussian(
 
 def private_rls(
     steps: Sequence[Step],
-    information: Sequence[InformationStep],
-    bounds: Sequence[Array],
+    information: Iterable[InformationStep],
+    bounds: Iterable[Array],
     z: Sequence[Array],
     k0: int,
 ) -> Iterator[Array]:
@@ -110,17 +113,16 @@ def private_rls(
     zeta: Array = np.zeros(0)
     H_bar = np.zeros((0, steps[0].H.shape[1]))
     estimate: Array = np.zeros(0)
+    from_k0 = iter(bounds)
     for k, (step, info, release) in enumerate(zip(steps, information, z), start=1):
         H_bar = np.concatenate([H_bar, step.H])
         zeta = np.concatenate([zeta, np.zeros(len(step.S))]) + info.Phi @ release
         if k < k0:
             continue
-        bound = bounds[k - k0]
+        bound = next(from_k0)
         if k == k0:
             estimate = bound @ H_bar.T @ info.B @ zeta
         else:
-            correction = (
-                release - info.Lambda @ info.Psi.T @ zeta - info.Lambda @ info.G.T @ estimate
-            )
-            estimate = estimate + bound @ info.G @ correction
+            expected = info.Lambda @ (info.Psi.T @ zeta + info.G.T @ estimate)
+            estimate = estimate + bound @ info.G @ (release - expected)
         yield estimate

@@ -78,7 +78,7 @@ def test_a_level_below_the_prior_is_refused_with_its_direction(p, part):
     values, vectors = np.linalg.eigh(known)
     k = int(p.rng.integers(p.m))
     S = known - part * values[k] * np.outer(vectors[:, k], vectors[:, k])
-    with pytest.raises(pv.errors.LevelBelowPrior, match="S − J_Y has eigenvalue -"):
+    with pytest.raises(pv.errors.LevelBelowPrior, match="S − J_Y is negative in the direction"):
         bayesian_bound(model, pv.PrivacyLevel((S + S.T) / 2), P)
 
 

@@ -11,7 +11,7 @@ from privest.arrays import Array
 from privest.bounds.inputs import level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
-from privest.linalg.stacked import cholesky, rank_tolerance, solve_lower
+from privest.linalg.stacked import cholesky, solve_lower
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 
@@ -117,7 +117,7 @@ def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
         return whitener.T @ whitener, np.eye(reduced.shape[1]) - gain.T @ gain
     left, values, right = np.linalg.svd(unit @ reduced, full_matrices=False)
     inner = size - left @ left.T + (left / (1.0 + values**2)) @ left.T
-    spread = np.eye(reduced.shape[1]) - (right.T * (values**2 / (1.0 + values**2))) @ right
+    spread = np.eye(reduced.shape[1]) - right.T @ right + (right.T / (1.0 + values**2)) @ right
     return _symmetric(unit.T @ inner @ unit), spread
 
 
@@ -167,28 +167,36 @@ def bayesian_bound_from_information(
 
 
 def _extra_level(level: PSD, known: Array) -> Blocks:
-    """S − J_Y as a structured level, or LevelBelowPrior with the violated direction."""
-    total = level.dense()
-    order = loewner(known, total)
+    """S − J_Y as a structured level, or LevelBelowPrior with the violated direction.
+
+    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter.
+    """
+    unit = 1.0 / np.sqrt(np.diagonal(known))
+    total = level.dense() * unit * unit[:, None]
+    prior = known * unit * unit[:, None]
+    order = loewner(prior, total)
     if not order:
-        strongest = np.argsort(-np.abs(order.direction))[:5]
-        listed = ", ".join(f"{order.direction[k]:+.2f}·y[{k}]" for k in strongest)
+        direction = order.direction * unit
+        direction /= np.linalg.norm(direction)
+        strongest = np.argsort(-np.abs(direction))[:5]
+        listed = ", ".join(f"{direction[k]:+.2f}·y[{k}]" for k in strongest)
         raise LevelBelowPrior(
             "The level asks for less than the prior and the known noise law reveal about the "
-            "readings before anything is released: S − J_Y has eigenvalue "
-            f"{order.margin:.4g} in the direction {listed}"
-            f"{' + …' if len(order.direction) > 5 else ''}. No mechanism satisfies it. A level "
+            "readings before anything is released: S − J_Y is negative in the direction "
+            f"{listed}{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it. A level "
             f"s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
         )
-    values, vectors = np.linalg.eigh(_symmetric(total - known))
-    kept = values > rank_tolerance(len(total)) * max(np.abs(total).max(), np.abs(known).max())
-    factor = vectors * np.sqrt(np.where(kept, values, 0.0))
+    values, vectors = np.linalg.eigh(_symmetric(total - prior))
+    kept = values > order.tolerance
+    factor = vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None]
     return Blocks([factor @ factor.T], [factor])
 
 
 def _posterior(rows: Array, root: Array) -> Array:
     """B (GᵀG + I)⁻¹ Bᵀ by QR of the stacked rows."""
     n = root.shape[1]
+    if n == 0:  # θ is known
+        return np.zeros((len(root), len(root)))
     inner = root_of_rows(np.concatenate([rows, np.eye(n)])).inverse()
     return _symmetric(root @ inner @ root.T)
 

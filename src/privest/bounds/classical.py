@@ -6,6 +6,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.bounds.inputs import local_model
 from privest.errors import NotIdentifiable
 from privest.linalg import PSD, Blocks, InformationRoot, root_of_rows, weighted_roots
 from privest.linalg.stacked import rank_tolerance, solve_lower
@@ -21,7 +22,7 @@ def parameter_list(directions: Array) -> str:
 def require_seen(model: LinearModel, root: InformationRoot | None = None) -> None:
     """Raise NotIdentifiable if H alone, whatever the privacy level, does not determine θ.
 
-    `root` is the root of HᵀWH for some W > 0.
+    `root` is the root of HᵀH, if it is there already.
     """
     m, n = model.matrix.shape
     root = weighted_roots(model.matrix, [1.0])[0] if root is None else root
@@ -60,11 +61,11 @@ def classical_bound(model: LinearModel) -> Array:
     >>> classical_bound(model).round(12).tolist()
     [[0.75]]
     """
-    sigma = model.inverse_information
+    sigma = local_model(model).inverse_information
     pointwise = sigma.pointwise
     if pointwise is not None and np.all(np.asarray(pointwise) > 0):
-        root = weighted_roots(model.matrix, [1.0 / pointwise])[0]
-        require_seen(model, root)
+        root, seen = weighted_roots(model.matrix, [1.0 / pointwise, 1.0])
+        require_seen(model, seen)
         return root.inverse()
     require_seen(model)
     if isinstance(sigma, Blocks) and sigma.positive_definite:
@@ -80,18 +81,27 @@ def _precision_rows(matrix: Array, sigma: Blocks) -> Array:
 
 
 def _limit(matrix: Array, sigma: PSD) -> Array:
-    """lim ε→0 of (Hᵀ(Σ + εI)⁻¹H)⁻¹ by the eigenvectors of Σ."""
-    pointwise = sigma.pointwise
-    if pointwise is not None:
-        values, rotated = sigma.diagonal(), matrix
-    else:
-        values, vectors = np.linalg.eigh(sigma.dense())
-        rotated = vectors.T @ matrix
-    floor = 0.0 if pointwise is not None else rank_tolerance(sigma.size) * values.max(initial=0)
-    exact = values <= floor
-    free = scipy.linalg.null_space(rotated[exact]) if exact.any() else np.eye(matrix.shape[1])
+    """lim ε→0 of (Hᵀ(Σ + εD)⁻¹H)⁻¹, D = diag Σ, by the eigenvectors of D^-½ΣD^-½.
+
+    Readings of variance 0, and combinations of variance 0, are exact equations; the rest is
+    estimated in their null space. Scaled rows and columns: no unit decides what is zero.
+    """
+    deviation = np.sqrt(sigma.diagonal())
+    noisy = deviation > 0
+    exact, rest = matrix[~noisy], matrix[noisy] / deviation[noisy, None]
+    if sigma.pointwise is None and noisy.any():
+        unit = sigma.dense()[np.ix_(noisy, noisy)] / deviation[noisy] / deviation[noisy, None]
+        values, vectors = np.linalg.eigh(unit)
+        rotated = vectors.T @ rest
+        zero = values <= rank_tolerance(len(values)) * values[-1]
+        exact = np.concatenate([exact, rotated[zero]])
+        rest = rotated[~zero] / np.sqrt(values[~zero])[:, None]
+    scale = np.linalg.norm(matrix, axis=0)
+    exact = exact / scale
+    exact = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), np.finfo(float).tiny)
+    free = scipy.linalg.null_space(exact) if len(exact) else np.eye(len(scale))
     if free.shape[1] == 0:
-        return np.zeros((matrix.shape[1],) * 2)
-    rows = rotated[~exact] @ free / np.sqrt(values[~exact])[:, None]
-    result: Array = free @ root_of_rows(rows).inverse() @ free.T
+        return np.zeros((len(scale),) * 2)
+    inner = root_of_rows((rest / scale) @ free).inverse()
+    result: Array = (free @ inner @ free.T) / scale / scale[:, None]
     return result

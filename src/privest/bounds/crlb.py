@@ -31,7 +31,8 @@ class Bound:
     information       PI, (n, n): the privacy-preserving Fisher information matrix.
     classical         Σ_CR, (n, n): the bound without privacy.
     ppcrlb            Σ_PPCR = PI⁻¹, (n, n): the bound under the level.
-    privacy_cost      Σ_PPCR − Σ_CR: what privacy costs.
+    privacy_cost      Σ_PPCR − Σ_CR: what privacy costs; a difference, so where privacy is weak it
+                      has the absolute, not the relative, accuracy of the two.
     cost_floor        (HᵀSH)⁻¹ ≤ privacy_cost (`coro:PPCR`), whatever the noise.
     identifiable      whether ppcrlb exists; `identifiability` says what is hidden if not.
     constraint        "pointwise": I_z(y) ≤ S for every y; "average": E I_z(y) ≤ S only.
@@ -136,10 +137,9 @@ def bound(
     weight, variance = s.pointwise, sigma.pointwise
     if weight is not None and variance is not None and np.all(np.asarray(variance) > 0):
         # All three information matrices in one pass over H.
-        private, allowed, open_root = weighted_roots(
-            matrix, [pointwise_weight(weight, variance), weight, 1.0 / variance]
-        )
-        require_seen(local, open_root)
+        weights = [pointwise_weight(weight, variance), weight, 1.0 / variance, 1.0]
+        private, allowed, open_root, seen = weighted_roots(matrix, weights)
+        require_seen(local, seen)
         classical = open_root.inverse()
     else:
         classical = classical_bound(local)

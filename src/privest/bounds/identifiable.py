@@ -102,8 +102,11 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
         return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp))
     hidden = root.hidden
     unseen = weighted_roots(matrix, [1.0])[0].with_tolerance(model.accuracy).hidden
-    exposure = matrix @ hidden
-    tolerance = max(max(matrix.shape) * EPS, model.accuracy) * np.linalg.norm(matrix, axis=1)
+    # In units where every column of H has length one, so that no parameter's unit decides.
+    size = np.linalg.norm(matrix, axis=0)
+    size[size == 0] = 1.0
+    exposure = (matrix / size) @ np.linalg.qr(hidden * size[:, None])[0]
+    tolerance = max(max(matrix.shape) * EPS, model.accuracy) * np.linalg.norm(matrix / size, axis=1)
     helpful = np.flatnonzero(np.linalg.norm(exposure, axis=1) > tolerance)
     wanted = hidden.shape[1] - unseen.shape[1]
     chosen: tuple[int, ...] = ()

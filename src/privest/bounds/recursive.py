@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.linalg import InformationRoot, root_of_rows
+from privest.linalg import InformationRoot, pointwise_weight, root_of_rows
 from privest.linalg.cumulative import cumulative_gram, inverses, solutions
 from privest.linalg.sequential import BandedRows, DenseRows, Rows
+from privest.linalg.stacked import rank_tolerance
 from privest.model import LinearModel
 from privest.privacy.stream import StreamLevel
 
@@ -33,7 +34,7 @@ class StreamBound:
     information: Array
     first: int | None
     rows: Array
-    ends: Array
+    _prefixes: _Prefixes
 
     @cached_property
     def _bounds(self) -> Array:
@@ -48,7 +49,7 @@ class StreamBound:
         """Σ_PPCR,k; raises NotIdentifiable, with the hidden directions, before `first`."""
         k = range(len(self.information))[step]
         if self.first is None or k < self.first:
-            hidden = _root(self.rows[: int(self.ends[k])]).hidden
+            hidden = self._prefixes.root(k).hidden
             raise NotIdentifiable(
                 f"After step {k} θ is not yet identifiable: {hidden.shape[1]} of {len(hidden)} "
                 "directions are hidden.",
@@ -59,7 +60,7 @@ class StreamBound:
     def require_first(self) -> int:
         """`first`, or NotIdentifiable."""
         if self.first is None:
-            hidden = _root(self.rows).hidden
+            hidden = self._prefixes.root(len(self.information) - 1).hidden
             raise NotIdentifiable(
                 f"θ is not identifiable at any step of this stream: {hidden.shape[1]} of "
                 f"{len(hidden)} directions stay hidden.",
@@ -92,7 +93,7 @@ def stream_bound(model: LinearModel, level: StreamLevel) -> StreamBound:
     """
     rows = _rows_for(model, level)
     whitened = rows.whiten(model.inverse_information, rows.times(model.matrix))
-    return _bound(whitened, level)
+    return _bound(whitened, model, level)
 
 
 def stream_estimates(
@@ -110,7 +111,7 @@ def stream_estimates(
     rows = _rows_for(model, level)
     right = np.concatenate([rows.times(model.matrix), given[:, None]], axis=1)
     whitened = rows.whiten(model.covariance, right)
-    bound = _bound(whitened[:, :-1], level)
+    bound = _bound(whitened[:, :-1], model, level)
     first = bound.require_first()
     sums = _by_step(whitened[:, :-1], level, whitened[:, -1:])[:, :, 0]
     return solutions(bound.information[first:], sums[first:]), bound
@@ -123,13 +124,13 @@ def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
         )
     rows = level.rows
     if isinstance(rows, BandedRows) and rows.couples(model.inverse_information):
-        return DenseRows(rows.dense())  # noise that ties steps together fills the band
+        return DenseRows(rows.dense(), rows.block)  # noise that ties steps together fills the band
     return rows
 
 
-def _bound(whitened: Array, level: StreamLevel) -> StreamBound:
-    ends = np.cumsum(level.sizes)
-    return StreamBound(_by_step(whitened, level), _first(whitened, ends), whitened, ends)
+def _bound(whitened: Array, model: LinearModel, level: StreamLevel) -> StreamBound:
+    prefixes = _Prefixes(whitened, model, level)
+    return StreamBound(_by_step(whitened, level), prefixes.first(), whitened, prefixes)
 
 
 def _by_step(rows: Array, level: StreamLevel, right: Array | None = None) -> Array:
@@ -142,27 +143,40 @@ def _by_step(rows: Array, level: StreamLevel, right: Array | None = None) -> Arr
     return np.asarray(cumulative_gram(rows[:, None, :], other)[np.cumsum(level.sizes) - 1])
 
 
-def _first(rows: Array, ends: Array) -> int | None:
-    """The first step after which the rows have full column rank, by bisection."""
-    n = rows.shape[1]
-    if _root(rows).rank < n:
-        return None
-    low, high = -1, len(ends) - 1
-    # Most streams are identifiable early: gallop, then bisect.
-    reach = 1
-    while low + reach < high:
-        if _root(rows[: int(ends[low + reach])]).rank == n:
-            high = low + reach
-            break
-        low, reach = low + reach, 2 * reach
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _root(rows[: int(ends[middle])]).rank == n:
-            high = middle
-        else:
-            low = middle
-    return high
+class _Prefixes:
+    """Ranks of the first k steps: each column is compared with √(Σ_j [S̄]_jj h_j²), what it would
+    be if nothing cancelled, so that rounding is not taken for information.
+    """
 
+    def __init__(self, rows: Array, model: LinearModel, level: StreamLevel) -> None:
+        self.rows = rows
+        self.ends = np.cumsum(level.sizes)
+        weight = pointwise_weight(
+            level.final_blocks().diagonal(), model.inverse_information.diagonal()
+        )
+        self.scale = np.sqrt(np.cumsum(np.reshape(weight, (-1, 1)) * model.matrix**2, axis=0))
+        self.tolerance = 1e2 * rank_tolerance(max(rows.shape[1], *set(level.sizes)))
 
-def _root(rows: Array) -> InformationRoot:
-    return root_of_rows(rows)
+    def root(self, step: int) -> InformationRoot:
+        end = int(self.ends[step])
+        return root_of_rows(self.rows[:end], self.scale[end - 1], self.tolerance)
+
+    def first(self) -> int | None:
+        """The first step after which the rows have full column rank: gallop, then bisect."""
+        n = self.rows.shape[1]
+        last = len(self.ends) - 1
+        if self.root(last).rank < n:
+            return None
+        low, high, reach = -1, last, 1
+        while low + reach < high:
+            if self.root(low + reach).rank == n:
+                high = low + reach
+                break
+            low, reach = low + reach, 2 * reach
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.root(middle).rank == n:
+                high = middle
+            else:
+                low = middle
+        return high

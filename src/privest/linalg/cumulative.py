@@ -6,10 +6,13 @@ length K, which costs n³/6 passes over memory instead of K calls.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from privest.arrays import Array
 
+CHUNK_ENTRIES = 2**16
 VECTORISED = 12  # beyond this n LAPACK's call overhead no longer matters
 
 
@@ -25,6 +28,14 @@ def inverses(information: Array) -> Array:
     n = information.shape[-1]
     if n > VECTORISED:
         return np.linalg.inv(information)
+    result = np.empty_like(information)
+    for part in _chunks(information):
+        _invert(information[part], result[part])
+    return result
+
+
+def _invert(information: Array, result: Array) -> None:
+    n = information.shape[-1]
     lower = _cholesky(information)
     # X = C⁻¹ column by column, then PI⁻¹ = XᵀX.
     inverse = np.zeros_like(lower)
@@ -35,14 +46,12 @@ def inverses(information: Array) -> Array:
             for k in range(j + 1, i):
                 total += lower[i, k] * inverse[k, j]
             inverse[i, j] = -total / lower[i, i]
-    result = np.empty_like(information)
     for i in range(n):
         for j in range(i + 1):
             total = inverse[i, i] * inverse[i, j]
             for k in range(i + 1, n):
                 total += inverse[k, i] * inverse[k, j]
             result[:, i, j] = result[:, j, i] = total
-    return result
 
 
 def solutions(information: Array, right: Array) -> Array:
@@ -50,6 +59,14 @@ def solutions(information: Array, right: Array) -> Array:
     n = information.shape[-1]
     if n > VECTORISED:
         return np.linalg.solve(information, right[:, :, None])[:, :, 0]
+    solution = np.empty_like(right)
+    for part in _chunks(information):
+        _solve(information[part], right[part], solution[part])
+    return solution
+
+
+def _solve(information: Array, right: Array, solution: Array) -> None:
+    n = information.shape[-1]
     lower = _cholesky(information)
     forward: list[Array] = []
     for i in range(n):
@@ -57,13 +74,17 @@ def solutions(information: Array, right: Array) -> Array:
         for k in range(i):
             total -= lower[i, k] * forward[k]
         forward.append(total / lower[i, i])
-    solution = np.empty_like(right)
     for i in reversed(range(n)):
         total = forward[i]
         for k in range(i + 1, n):
             total = total - lower[k, i] * solution[:, k]
         solution[:, i] = total / lower[i, i]
-    return solution
+
+
+def _chunks(information: Array) -> Iterator[slice]:
+    """Steps at a time so that the n² vectors of a chunk stay in cache."""
+    step = max(CHUNK_ENTRIES // information.shape[-1] ** 2, 1)
+    return (slice(at, at + step) for at in range(0, len(information), step))
 
 
 def _cholesky(information: Array) -> Array:

@@ -43,7 +43,11 @@ def loewner(lower: ArrayLike | PSD, upper: ArrayLike | PSD, *, rtol: float | Non
     """
     first, second = _pointwise(lower), _pointwise(upper)
     if first is not None and second is not None:
-        a, b = np.broadcast_arrays(first, second)
+        a, b = first, second
+        if a.shape != b.shape or a.size == 0:
+            raise InvalidInput(
+                f"The Loewner order compares matrices of one size; received {len(a)} and {len(b)}."
+            )
         sizes = np.abs(a).max(), np.abs(b).max()
         gap = b - a
         worst = int(gap.argmin())

@@ -13,8 +13,9 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array
+from privest.arrays import Array
 from privest.errors import NotIdentifiable
+from privest.linalg.stacked import rank_tolerance
 
 # Up to this condition number of the (column-scaled) Gram matrix its Cholesky factor is used:
 # the relative error stays below about 1e4·n·eps. Beyond it the rows are factored by QR.
@@ -37,8 +38,9 @@ class InformationRoot:
 
     @property
     def information(self) -> Array:
-        """RᵀR."""
-        return self.triangle.T @ self.triangle
+        """RᵀR (infinite where it leaves the range of double precision; R itself does not)."""
+        with np.errstate(over="ignore"):
+            return self.triangle.T @ self.triangle
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array, Array]:
@@ -77,7 +79,8 @@ class InformationRoot:
                 f"the information matrix has rank {self.rank} of {n}", self.hidden
             )
         root = np.triu(scipy.linalg.lapack.dtrtri(self.triangle)[0])
-        result: Array = root @ root.T
+        with np.errstate(over="ignore"):
+            result: Array = root @ root.T
         return result
 
 
@@ -86,7 +89,7 @@ def root_of_rows(
 ) -> InformationRoot:
     """R from dense rows G (m, n) by QR: backward stable, 2mn² flops.
 
-    `tolerance` defaults to max(m, n)·eps, the rounding of the QR itself.
+    `tolerance` defaults to 10·n·eps, the rounding of the QR itself.
     """
     n = rows.shape[1]
     triangle = np.zeros((n, n))
@@ -94,9 +97,7 @@ def root_of_rows(
         upper = _upper(rows)
         triangle[: len(upper)] = upper
     scale = np.linalg.norm(rows, axis=0) if column_scale is None else column_scale
-    return InformationRoot(
-        triangle, scale, max(rows.shape) * EPS if tolerance is None else tolerance
-    )
+    return InformationRoot(triangle, scale, rank_tolerance(n) if tolerance is None else tolerance)
 
 
 def weighted_roots(matrix: Array, weights: Sequence[Array | float]) -> list[InformationRoot]:
@@ -104,15 +105,37 @@ def weighted_roots(matrix: Array, weights: Sequence[Array | float]) -> list[Info
 
     One pass over H in chunks that stay in cache: the Gram matrix and its Cholesky factor
     where the columns (scaled to unit length) have a condition number below 100, else a QR of
-    the same chunks, which keeps all digits.
+    the same chunks, which keeps all digits. Columns whose squares would leave the range of
+    double precision are scaled first.
     """
     vectors = [w for w in weights if isinstance(w, np.ndarray)]
-    grams = _grams(matrix, vectors, plain=len(vectors) < len(weights))
-    plain, weighted = grams[0], iter(grams[1:])
-    return [
-        _weighted_root(matrix, w, next(weighted) if isinstance(w, np.ndarray) else w * plain)
-        for w in weights
-    ]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        grams = _grams(matrix, vectors, plain=len(vectors) < len(weights))
+        plain, weighted = grams[0], iter(grams[1:])
+        chosen = [next(weighted) if isinstance(w, np.ndarray) else w * plain for w in weights]
+    if all(_in_range(gram) for gram in chosen):
+        return [_weighted_root(matrix, w, gram) for w, gram in zip(weights, chosen)]
+    return [_extreme_root(matrix, w) for w in weights]
+
+
+def _in_range(gram: Array) -> bool:
+    diagonal = np.diagonal(gram)
+    return bool(((diagonal > 1e-250) & (diagonal < 1e250)).all())
+
+
+def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
+    """The root by QR after scaling the columns and the weight to the order of one."""
+    top = np.maximum(np.abs(matrix).max(axis=0), np.finfo(float).tiny)
+    heaviest = float(np.max(weight)) or 1.0
+    scaled = weight / heaviest
+    root = _root_by_qr(matrix / top, scaled)
+    size = top * np.sqrt(heaviest)
+    seen = np.abs(matrix).max(axis=0) > 0
+    return replace(
+        root,
+        triangle=root.triangle * size,
+        column_scale=np.where(seen, root.column_scale * size, 0),
+    )
 
 
 def _upper(rows: Array) -> Array:
@@ -121,18 +144,20 @@ def _upper(rows: Array) -> Array:
 
 def _weighted_root(matrix: Array, weight: Array | float, gram: Array) -> InformationRoot:
     scale = np.sqrt(np.diagonal(gram))
-    if (scale > 0).all():
-        correlation = gram / scale / scale[:, None]
-        values = np.linalg.eigvalsh(correlation)
-        if values[0] * GRAM_CONDITION > values[-1]:
-            return InformationRoot(
-                np.linalg.cholesky(correlation).T * scale, scale, max(matrix.shape) * EPS
-            )
+    correlation = gram / scale / scale[:, None]
+    values = np.linalg.eigvalsh(correlation)
+    if values[0] * GRAM_CONDITION > values[-1]:
+        triangle = np.linalg.cholesky(correlation).T * scale
+        return InformationRoot(triangle, scale, rank_tolerance(matrix.shape[1]))
+    return _root_by_qr(matrix, weight)
+
+
+def _root_by_qr(matrix: Array, weight: Array | float) -> InformationRoot:
     triangle: Array = np.zeros((0, matrix.shape[1]))
     for part in _chunks(matrix):
         root = np.sqrt(weight[part])[:, None] if isinstance(weight, np.ndarray) else np.sqrt(weight)
         triangle = _upper(np.concatenate([triangle, root * matrix[part]]))
-    return root_of_rows(triangle, scale, max(matrix.shape) * EPS)
+    return root_of_rows(triangle, None, rank_tolerance(matrix.shape[1]))
 
 
 def _grams(matrix: Array, weights: Sequence[Array], *, plain: bool) -> list[Array]:

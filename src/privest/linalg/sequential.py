@@ -18,6 +18,8 @@ from privest.linalg import stacked
 from privest.linalg.psd import PSD, Blocks
 from privest.linalg.whitening import whitening
 
+PANEL = 256  # rows at a time: wide enough for full speed, narrow enough to waste little
+
 LOST = (
     "The level is so large against the noise that rounding loses the unit release noise: "
     "V = AΣAᵀ + I is numerically singular. Use a smaller level, or noise that is not singular."
@@ -60,11 +62,15 @@ class IndependentRows(Rows):
 
 
 class DenseRows(Rows):
-    """A stored as a matrix: O(M³/3) once, any covariance Σ̄."""
+    """A stored as a matrix: one factorisation of M³/3 flops, any covariance Σ̄.
 
-    def __init__(self, matrix: Array) -> None:
+    `widest` is the largest block size m_k.
+    """
+
+    def __init__(self, matrix: Array, widest: int) -> None:
         self.matrix = matrix
         self.size = len(matrix)
+        self.widest = widest
 
     def times(self, right: Array) -> Array:
         return np.asarray(self.matrix @ right)
@@ -73,13 +79,34 @@ class DenseRows(Rows):
         return self.matrix
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
-        half = covariance.factor_rows(self.matrix.T)
-        stack = (half.T @ half)[None]
+        stack = self._variance(covariance)[None]
         stacked.add_to_diagonal(stack, 1.0)
         lower = stacked.cholesky(stack, overwrite=True)
         if lower is None:
             raise NumericalFailure(LOST)
         return np.asarray(stacked.solve_lower(lower, right[None])[0])
+
+    def _variance(self, covariance: PSD) -> Array:
+        """The upper triangle of A Σ̄ Aᵀ; where Σ̄ does not mix readings, at a third of the price.
+
+        B = A Σ̄^½ is then block lower-triangular like A, and a panel of V needs only the columns of
+        B up to that panel: K³/3 flops in matrix products instead of K³.
+        """
+        if covariance.pointwise is None:
+            half = covariance.factor_rows(self.matrix.T)
+            return np.asarray(half.T @ half)
+        scaled = self.matrix * np.sqrt(covariance.diagonal())
+        variance = np.zeros(self.matrix.shape)
+        for start in range(0, self.size, PANEL):
+            stop = self._block_end(min(start + PANEL, self.size))
+            variance[start : start + PANEL, start:] = (
+                scaled[start : start + PANEL, :stop] @ scaled[start:, :stop].T
+            )
+        return variance
+
+    def _block_end(self, row: int) -> int:
+        """The last column that rows before `row` may use: blocks look ahead within themselves."""
+        return min(row + self.widest - 1, self.size)
 
 
 class BandedRows(Rows):

@@ -11,7 +11,8 @@ from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.linalg.psd import PSD, Blocks, Diagonal, Scalar
 
-SYMMETRY_TOLERANCE = 1e-10  # of the largest entry; within it the nearest symmetric matrix is taken
+# Of √(S_ii S_jj), so that units do not matter; within it the nearest symmetric matrix is taken.
+SYMMETRY_TOLERANCE = 1e-10
 
 
 def psd(
@@ -93,12 +94,14 @@ def _symmetric(stack: Array, name: str, error: type[InvalidInput]) -> Array:
     ):
         return np.array(stack, order="C")
     gap = np.abs(stack - transposed)
-    if gap.max() > SYMMETRY_TOLERANCE * np.abs(stack).max():
-        block, i, j = (int(k) for k in np.unravel_index(gap.argmax(), gap.shape))
+    size = np.sqrt(np.abs(np.diagonal(stack, axis1=-2, axis2=-1)))
+    excess = gap - SYMMETRY_TOLERANCE * size[:, :, None] * size[:, None, :]
+    if excess.max() > 0:
+        block, i, j = (int(k) for k in np.unravel_index(excess.argmax(), gap.shape))
         where = "" if len(stack) == 1 else f" of block {block}"
         raise error(
             f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}){where} differ by "
-            f"{gap.max():.3g}. If the asymmetry is rounding, pass (S + S.T) / 2."
+            f"{gap[block, i, j]:.3g}. If the asymmetry is rounding, average it with its transpose."
         )
     return (stack + transposed) / 2
 
@@ -120,5 +123,6 @@ def _require_semidefinite(matrix: Blocks, name: str, error: type[InvalidInput]) 
             smallest = np.linalg.eigvalsh(stack[worst])[0]
             raise error(
                 f"{name} must be positive semi-definite; it has eigenvalue {smallest:.6g}, "
-                f"beyond rounding (10·m·eps relative)."
+                "beyond rounding (10·m·eps relative to its diagonal). A reading that is meant to "
+                "be hidden needs a row and column of exact zeros."
             )

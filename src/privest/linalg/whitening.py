@@ -23,6 +23,10 @@ from privest.linalg import stacked
 from privest.linalg.psd import PSD, Blocks, aligned
 from privest.linalg.root import InformationRoot, root_of_rows, weighted_roots
 
+# Below this ratio of eigenvalues the one-Cholesky route is left for the kernel: its error is about
+# eps over the ratio.
+GRADED = 1e-4
+
 
 class Whitening(ABC):
     """The map C⁻¹Lᵀ of a level S = L Lᵀ and a covariance Σ, factored once.
@@ -63,6 +67,8 @@ class BlockWhitening(Whitening):
         self.level = level
         self.lower: list[tuple[Index, Array]] = []
         for rows, variance in _congruences(level, covariance):
+            if variance.shape[-1] == 0:  # a group of blocks that reveals nothing
+                continue
             stacked.add_to_diagonal(variance, 1.0)
             largest = variance.max()
             lower = stacked.cholesky(variance, overwrite=True)
@@ -159,15 +165,21 @@ def private_root(matrix: Array, level: PSD, covariance: PSD) -> InformationRoot:
 
 def pointwise_weight(level: Array | float, variance: Array | float) -> Array | float:
     """x = s/(1 + sσ²): the information about h_kθ that one reading lets through."""
-    return level / (1.0 + level * variance)
+    with np.errstate(over="ignore", divide="ignore"):
+        product = np.multiply(level, variance)
+        # For large sσ² the same as 1/(1/s + σ²), which does not overflow.
+        weight = np.where(
+            product <= 1.0, level / (1.0 + product), 1.0 / (np.divide(1.0, level) + variance)
+        )
+    return weight if weight.ndim else float(weight)
 
 
 def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> InformationRoot | None:
     """PI with one Cholesky: X = S(S + I)⁻¹ in units of the noise (S and Σ commute then).
 
     With readings in units of their noise, H = QR, S + I = CCᵀ, A = C⁻¹Q and B = C⁻¹SQ:
-    PI = Rᵀ(AᵀB)R. Half the work of V = LᵀL + I at the same condition number; the orthonormal Q
-    keeps an ill-conditioned H out of the product. None where the route does not exist.
+    PI = Rᵀ(AᵀB)R. Half the work of V = LᵀL + I; the orthonormal Q keeps an ill-conditioned H out
+    of the product. None where the route does not exist or would lose digits.
     """
     if not (variance > 0).all():
         return None
@@ -184,5 +196,9 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
             return None
         first, second = np.split(stacked.solve_lower(lower, right), 2, axis=2)
         gram += (first.transpose(0, 2, 1) @ second).sum(0)
-    factor = stacked.factor((gram + gram.T)[None] / 2)
+    gram = (gram + gram.T) / 2
+    values = np.linalg.eigvalsh(gram)
+    if not values[0] > GRADED * values[-1]:
+        return None  # the product loses what a graded S hides; the kernel does not
+    factor = stacked.factor(gram[None])
     return root_of_rows(factor.transpose_times(triangle[None])[0])

@@ -39,6 +39,8 @@ class LinearModel:
         accuracy: float = 0.0,
     ) -> None:
         self.accuracy = as_number(accuracy, "accuracy of H")
+        if self.accuracy < 0:
+            raise InvalidInput(f"accuracy of H must be ≥ 0; received {self.accuracy:g}.")
         self.matrix = as_array(matrix, "H")
         if self.matrix.ndim != 2:
             raise InvalidInput(

@@ -6,6 +6,7 @@ A Gaussian release at level S makes the pair exactly μ-GDP with μ² = (y − y
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +24,12 @@ class Move(ABC):
 
     @property
     @abstractmethod
-    def squared_length(self) -> float:
-        """The largest ‖y − y'‖²: μ² for the level S = I."""
+    def length(self) -> float:
+        """The largest ‖y − y'‖: μ for the level S = I."""
 
     @abstractmethod
-    def squared_mu(self, level: PSD) -> float:
-        """μ² = max (y − y')ᵀS(y − y') over the set."""
+    def mu(self, level: PSD) -> float:
+        """μ = max √((y − y')ᵀS(y − y')) over the set."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class OneReading(Move):
         as_positive(self.by, "move")
 
     @property
-    def squared_length(self) -> float:
-        return self.by**2
+    def length(self) -> float:
+        return self.by
 
-    def squared_mu(self, level: PSD) -> float:
-        return self.by**2 * float(np.max(level.diagonal()))
+    def mu(self, level: PSD) -> float:
+        return self.by * math.sqrt(float(np.max(level.diagonal())))
 
 
 @dataclass(frozen=True)
@@ -70,27 +71,27 @@ class OneBlock(Move):
         object.__setattr__(self, "sizes", sizes)
 
     @property
-    def squared_length(self) -> float:
-        return self.by**2
+    def length(self) -> float:
+        return self.by
 
-    def squared_mu(self, level: PSD) -> float:
+    def mu(self, level: PSD) -> float:
         if self.sizes is not None and sum(self.sizes) != level.size:
             raise InvalidInput(
                 f"sizes of the blocks add up to {sum(self.sizes)}; the level has {level.size} rows."
             )
         own = not isinstance(level, Blocks) or self.sizes in (None, level.sizes)
         if self.sizes is None or own:
-            return self.by**2 * level.norm()
+            return self.by * math.sqrt(level.norm())
         ends = np.cumsum(self.sizes)
         parts = (level.restrict(np.arange(end - size, end)) for end, size in zip(ends, self.sizes))
-        return self.by**2 * max(part.norm() for part in parts)
+        return self.by * math.sqrt(max(part.norm() for part in parts))
 
 
 class Along(Move):
     """y moves by the given vector v (or a smaller multiple): μ² = vᵀSv."""
 
     def __init__(self, direction: ArrayLike) -> None:
-        self.direction: Array = as_array(direction, "direction of the move", ndim=1)
+        self.direction: Array = as_array(direction, "direction of the move", ndim=1).copy()
         if not self.direction.any():
             raise InvalidInput("direction of the move must not be zero.")
 
@@ -98,16 +99,16 @@ class Along(Move):
         return f"Along(a direction of length {len(self.direction)})"
 
     @property
-    def squared_length(self) -> float:
-        return float(self.direction @ self.direction)
+    def length(self) -> float:
+        return float(np.linalg.norm(self.direction))
 
-    def squared_mu(self, level: PSD) -> float:
+    def mu(self, level: PSD) -> float:
         if len(self.direction) != level.size:
             raise InvalidInput(
                 f"direction of the move has length {len(self.direction)}; "
                 f"the level has {level.size} rows."
             )
-        return float((level.factor_rows(self.direction[:, None]) ** 2).sum())
+        return float(np.linalg.norm(level.factor_rows(self.direction[:, None])))
 
 
 def as_move(move: float | Move) -> Move:

@@ -25,8 +25,8 @@ class PrivacyLevel:
     on the diagonal means: that reading is never revealed. Each keeps its structure: a number on a
     million readings stays a number.
 
-    Refuses what is not finite, symmetric (up to 1e-10 of the largest entry, then averaged) and
-    positive semi-definite (eigenvalues below −10·m·eps of the largest, in units where the diagonal
+    Refuses what is not finite, symmetric (up to 1e-10 of √(S_ii S_jj), then averaged) and positive
+    semi-definite (eigenvalues below −10·m·eps of the largest, in units where the diagonal
     is one), naming the eigenvalue.
 
     >>> PrivacyLevel([1.0, 0.0, 2.0]).rank
@@ -38,7 +38,7 @@ class PrivacyLevel:
     Traceback (most recent call last):
     ...
     privest.errors.NotAPrivacyLevel: the privacy level must be positive semi-definite; it has
-    eigenvalue -1, beyond rounding (10·m·eps relative).
+    eigenvalue -1, beyond rounding ...
     """
 
     def __init__(self, value: ArrayLike) -> None:
@@ -106,7 +106,12 @@ class PrivacyLevel:
 
     def restrict(self, readings: ArrayLike) -> PrivacyLevel:
         """The level of some of the readings: increasing indices, or a boolean mask."""
-        given = np.asarray(readings)
+        try:
+            given = np.asarray(readings)
+        except ValueError:
+            given = np.zeros(0)
+        if given.dtype.kind == "u":
+            given = given.astype(np.intp)
         limit = math.inf if self.size is None else self.size
         fits = given.dtype != bool or self.size in (None, given.size)
         index = np.flatnonzero(given) if given.dtype == bool else given
@@ -126,7 +131,10 @@ class PrivacyLevel:
             return PrivacyLevel(self._number + other._number)
         size = self.size if self.size is not None else other.size
         assert size is not None
-        return self.from_matrix(self.for_size(size).plus(other.for_size(size)))
+        total = self.for_size(size).plus(other.for_size(size))
+        if not math.isfinite(total.trace()):
+            raise NotAPrivacyLevel("the sum of the levels leaves the range of double precision.")
+        return self.from_matrix(total)
 
     def __mul__(self, factor: float) -> PrivacyLevel:
         """A level `factor` ≥ 0 times as permissive."""
@@ -167,9 +175,9 @@ class PrivacyLevel:
         """
         difference = as_move(move)
         if self._number is not None:
-            return math.sqrt(self._number * difference.squared_length)
+            return math.sqrt(self._number) * difference.length
         assert self._matrix is not None
-        return math.sqrt(difference.squared_mu(self._matrix))
+        return difference.mu(self._matrix)
 
     def to_epsilon(self, *, delta: float, move: float | Move) -> float:
         """The smallest ε for which the Gaussian release is (ε, δ)-differentially private.
@@ -200,10 +208,13 @@ class PrivacyLevel:
         if strength < 0:
             raise InvalidInput(f"mu must be ≥ 0; received {strength:g}.")
         unit = cls(1.0) if shape is None else shape
+        if not isinstance(unit, PrivacyLevel):
+            raise InvalidInput(f"shape must be a PrivacyLevel; received {type(unit).__name__}.")
         reach = unit.to_mu(move=move)
         if reach == 0:
             raise InvalidInput("the shape does not see this move at all: any multiple would do.")
-        return unit * ((strength / reach) ** 2 * (1 - 8 * EPS))
+        ratio = strength / reach
+        return unit * (ratio * ratio * (1 - 64 * EPS))
 
     @classmethod
     def from_epsilon(

@@ -114,7 +114,7 @@ class StreamLevel:
             remaining = left.T @ remaining
             result[end - m : end - m + rank, :end] = remaining[:rank]
             remaining, end = remaining[rank:, : end - m], end - m
-        return cls._of(DenseRows(result), steps)
+        return cls._of(DenseRows(result, max(steps)), steps)
 
     # --- what it is -------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class StreamLevel:
         difference = as_move(move)
         if not isinstance(difference, OneReading | OneBlock):
             raise InvalidInput("a stream converts moves of one reading or of one step (OneBlock).")
-        return math.sqrt(difference.squared_mu(self.final_blocks()))
+        return difference.mu(self.final_blocks())
 
     def to_epsilon(self, *, delta: float, move: float | Move) -> float:
         """The smallest ε for which the whole Gaussian stream is (ε, δ)-differentially private."""
@@ -275,4 +275,4 @@ def _rows_with_past(
     for end, size, lower, part in zip(ends, sizes, lowers, coefficients):
         matrix[end - size : end, : end - size] = part
         matrix[end - size : end, end - size : end] = lower.T
-    return DenseRows(matrix)
+    return DenseRows(matrix, max(sizes))
