@@ -9,7 +9,7 @@ import numpy as np
 from privest.arrays import Array, as_positive
 from privest.bounds.classical import classical_bound
 from privest.bounds.inputs import local_model
-from privest.bounds.trace_budget import inverse_gram, root_trace
+from privest.bounds.trace_budget import inverse_gram, least_squares_strength
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import metric
@@ -58,7 +58,7 @@ def trace_bound(model: LinearModel, budget: float) -> TraceBound:
         classical=classical,
         matrix=matrix,
         printed_trace=float(np.trace(matrix)),
-        trace=float(np.trace(classical)) + root_trace(inverse) ** 2 / s,
+        trace=float(np.trace(classical)) + least_squares_strength(model) ** 2 / s,
     )
 
 
@@ -79,9 +79,9 @@ def metric_dp_bound(
     0.5
     """
     count = local_model(model).readings if readings is None else readings
-    if count < 1 or model.readings % count:
+    if not isinstance(count, int) or count < 1 or model.readings % count:
         raise InvalidInput(
             f"readings must divide the {model.readings} rows of H into K equal readings; "
-            f"received {count}."
+            f"received {count!r}."
         )
     return trace_bound(model, metric.trace_bound(epsilon, count))

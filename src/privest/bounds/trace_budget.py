@@ -22,13 +22,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_positive
 from privest.bounds.classical import classical_bound, require_seen
 from privest.bounds.inputs import local_model
 from privest.errors import InvalidInput, NumericalFailure
-from privest.linalg import PSD, Blocks, psd, weighted_roots
+from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots
 from privest.model import LinearModel
 
 CERTIFICATE = 1e-9  # relative gap at which the alternation stops
@@ -133,14 +134,16 @@ def trace_budget_bound(
     solution = _solve(model, model.inverse_information, root, s)
     inverse = inverse_gram(model)
     shaped = root.T @ inverse @ root
-    paper = _quadratic(root.T @ inverse @ model.matrix.T, model.inverse_information)
+    ordinary = _least_squares_rows(model.matrix, np.ones(model.readings), root)
+    paper = _quadratic(ordinary, model.inverse_information)
     return TraceBudgetBound(
         budget=s,
         total=solution.total,
         sampling=solution.sampling,
         privacy=solution.privacy,
         gap=solution.gap,
-        simple_floor=float(np.trace(root.T @ classical @ root)) + root_trace(shaped) ** 2 / s,
+        simple_floor=float(np.trace(root.T @ classical @ root))
+        + least_squares_strength(model, root) ** 2 / s,
         paper_release=paper + model.parameters * float(np.trace(shaped)) / s,
     )
 
@@ -182,10 +185,12 @@ def inverse_gram(model: LinearModel) -> Array:
     return root.inverse()
 
 
-def root_trace(matrix: Array) -> float:
-    """tr X^½ of a PSD matrix."""
-    values = np.linalg.eigvalsh(matrix)
-    return float(np.sqrt(np.maximum(values, 0.0)).sum())
+def least_squares_strength(model: LinearModel, root: Array | None = None) -> float:
+    """‖BᵀH⁺‖_* = tr (Bᵀ(HᵀH)⁻¹B)^½, from the triangular root of HᵀH."""
+    triangle = weighted_roots(model.matrix, [1.0])[0].triangle
+    targets = np.eye(len(triangle)) if root is None else root
+    inner = scipy.linalg.solve_triangular(triangle, targets, trans="T", check_finite=False)
+    return float(np.linalg.svd(inner, compute_uv=False).sum())
 
 
 def _quadratic(rows: Array, sigma: PSD) -> float:
@@ -194,32 +199,33 @@ def _quadratic(rows: Array, sigma: PSD) -> float:
 
 
 def _solve(model: LinearModel, sigma: PSD, root: Array, s: float) -> LinearRelease:
+    require_seen(model)
     values, rotated = _eigen_coordinates(model.matrix, sigma)
     # Start from least squares, in the eigenvector coordinates of Σ.
-    rows: Array = root.T @ inverse_gram(model) @ rotated.T
+    rows = _least_squares_rows(rotated, np.ones(len(rotated)), root)
     for _ in range(MAX_ROUNDS):
-        gram = rows @ rows.T
-        shape = _square_root(gram)
-        shape /= np.trace(shape)
-        rows = _separate_rows(rotated, values, root, shape, s)
+        left, strength = _shape(rows)
+        weights = strength / strength.sum()
+        rows = _separate_rows(rotated, values, root, left, weights, s)
         sampling = float((rows**2 @ values).sum())
-        inner = np.linalg.solve(shape, rows @ rows.T)  # Q⁻¹MMᵀ
-        spent = float(np.trace(inner))
-        slope = np.linalg.eigvalsh(_symmetric(np.linalg.solve(shape, inner.T)))[-1]
-        gap = max(float(slope) - spent, 0.0) / s
-        nuclear = root_trace(rows @ rows.T)
-        privacy = nuclear**2 / s
+        # Q⁻½M for the Q in use: ‖·‖² is what it spends, its largest singular value the slope.
+        inner = left.T @ rows / np.sqrt(weights)[:, None]
+        slope = float(np.linalg.norm(inner / np.sqrt(weights)[:, None], 2) ** 2)
+        gap = max(slope - float((inner**2).sum()), 0.0) / s
+        if isinstance(sigma, Scalar):
+            gap = 0.0  # every Q gives least squares: this is the closed form
+        left, strength = _shape(rows)
+        privacy = float(strength.sum()) ** 2 / s
         if gap <= CERTIFICATE * (sampling + privacy):
             break
-    if gap > GIVE_UP * (sampling + privacy):
+    if not gap <= GIVE_UP * (sampling + privacy):
         raise NumericalFailure(
             f"The best release was not found in {MAX_ROUNDS} rounds: certified relative gap "
             f"{gap / (sampling + privacy):.2g}."
         )
-    noise = nuclear / s * _square_root(rows @ rows.T)
     return LinearRelease(
         map=_back(rows, sigma),
-        noise=noise,
+        noise=float(strength.sum()) / s * (left * strength) @ left.T,
         root=root,
         budget=s,
         sampling=sampling,
@@ -228,16 +234,39 @@ def _solve(model: LinearModel, sigma: PSD, root: Array, s: float) -> LinearRelea
     )
 
 
-def _separate_rows(matrix: Array, values: Array, root: Array, shape: Array, s: float) -> Array:
+def _shape(rows: Array) -> tuple[Array, Array]:
+    """Left singular vectors and singular values of M: (MMᵀ)^½ = U diag(s) Uᵀ."""
+    triangle = np.linalg.qr(rows.T, mode="r")  # M = RᵀQᵀ: a small matrix is enough
+    left, strength, _ = np.linalg.svd(np.asarray(triangle).T)
+    return left, strength
+
+
+def _least_squares_rows(matrix: Array, precision: Array, targets: Array) -> Array:
+    """The rows m with m H = bᵀ, b the columns of `targets`, of least m diag(1/precision) mᵀ.
+
+    By QR of the weighted H, whose error grows with the condition of H and not with its square;
+    for well-conditioned H the triangular root alone, which is several times faster.
+    """
+    root = weighted_roots(matrix, [precision])[0]
+    if root.condition < 100:
+        half = scipy.linalg.solve_triangular(root.triangle, targets, trans="T", check_finite=False)
+        solved = scipy.linalg.solve_triangular(root.triangle, half, check_finite=False)
+        return np.asarray((precision[:, None] * (matrix @ solved)).T)
+    weight = np.sqrt(precision)[:, None]
+    orthogonal, triangle = np.linalg.qr(weight * matrix)
+    inner = scipy.linalg.solve_triangular(triangle, targets, trans="T", check_finite=False)
+    return np.asarray((weight * (orthogonal @ inner)).T)
+
+
+def _separate_rows(
+    matrix: Array, values: Array, root: Array, left: Array, weights: Array, s: float
+) -> Array:
     """The best M for a fixed Q: one generalised least-squares problem for each eigenvector."""
-    weights, vectors = np.linalg.eigh(shape)
-    result = np.zeros((root.shape[1], len(matrix)))
-    for q, vector in zip(weights, vectors.T):
-        precision = 1.0 / (values + 1.0 / (s * q))
-        information = weighted_roots(matrix, [precision])[0]
-        target = information.inverse() @ (root @ vector)
-        result += np.outer(vector, precision * (matrix @ target))
-    return result
+    rows = [
+        _least_squares_rows(matrix, 1.0 / (values + 1.0 / (s * q)), (root @ vector)[:, None])[0]
+        for q, vector in zip(weights, left.T)
+    ]
+    return np.asarray(left @ np.stack(rows))
 
 
 def _eigen_coordinates(matrix: Array, sigma: PSD) -> tuple[Array, Array]:
@@ -260,14 +289,4 @@ def _back(rows: Array, sigma: PSD) -> Array:
     for index, stack in sigma.groups:
         vectors = np.linalg.eigh(stack)[1]
         result.T[index] = vectors @ rows.T[index]
-    return result
-
-
-def _symmetric(matrix: Array) -> Array:
-    return (matrix + matrix.T) / 2
-
-
-def _square_root(matrix: Array) -> Array:
-    values, vectors = np.linalg.eigh(_symmetric(matrix))
-    result: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return result

@@ -20,7 +20,10 @@ def read_table(source: str) -> tuple[Array, list[str] | None]:
     name the line and the column, never the content of a cell.
     """
     text = _read(source)
-    first = next(csv.reader(io.StringIO(text)), [])
+    try:
+        first = next(csv.reader(io.StringIO(text)), [])
+    except csv.Error:
+        raise InvalidInput("not a CSV file of numbers.") from None
     names = [cell.strip() for cell in first] if _is_header(first) else None
     body = text.split("\n", 1)[1] if names and "\n" in text else "" if names else text
     if not body.strip():
@@ -44,7 +47,11 @@ def read_value(text: str) -> Array | float:
         return float(text)
     except ValueError:
         pass
-    if text != "-" and not Path(text).exists():
+    try:
+        exists = text == "-" or (text != "" and Path(text).exists())
+    except OSError:
+        exists = False
+    if not exists:
         raise InvalidInput("neither a number nor an existing file.")
     matrix, _ = read_table(text)
     return matrix.ravel() if 1 in matrix.shape else matrix

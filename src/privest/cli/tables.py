@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,8 +73,8 @@ def print_bound(
     labels = [f"θ[{j}]" for j in range(model.parameters)] if names is None else names
     if not result.identifiable:
         verdict = result.identifiability.explain()
-        for j, name in enumerate(names or []):
-            verdict = verdict.replace(f"θ[{j}]", name)
+        if names is not None:
+            verdict = re.sub(r"θ\[(\d+)\]", lambda found: names[int(found[1])], verdict)
         console.print()
         console.print(Text(verdict, style="bold"))
         console.print("There is no finite bound under this level.")

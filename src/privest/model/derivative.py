@@ -1,4 +1,4 @@
-"""A numerical Jacobian that knows its own error, and refuses where there is none."""
+"""A numerical Jacobian that knows its own error, and refuses where it cannot be trusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 
-REFUSED = 1e-6  # relative error at which a derivative is not accepted
+REFUSED = 1e-6  # error of an entry, relative to its column, at which a derivative is not accepted
 ROUNDING = 1e-12  # of |F| over the scale of θ: rounding of F divided by the smallest steps taken
+AGREEMENT = 1e-2  # between the extrapolated slope and a plain difference over a tiny step
+TINY = 1e-6  # that step, in units of θ
+ZOOM = (1.0, 1e-2, 1e-4)  # first steps tried, in units of θ / 10
 
 
 def numerical_jacobian(
@@ -20,64 +23,82 @@ def numerical_jacobian(
 ) -> tuple[Array, float]:
     """F'(θ) (m, n) at `point`, where F is `value`, and the relative error of its columns.
 
-    Central differences of rising order with shrinking steps (scipy.differentiate). Columns
-    that their own error hides are zero. Raises NumericalFailure where the steps do not settle
-    or the slopes of the two sides differ.
+    Central differences of rising order with shrinking steps (scipy.differentiate), accepted only if
+    a plain difference over a tiny step agrees: a first step that leaps over the wiggles of F
+    settles on a wrong slope. Columns that are nowhere above their error are zero. Raises
+    NumericalFailure where the steps do not settle, an entry is not known to 1e-6 of its column, or
+    the slopes of the two sides differ.
     """
 
     def columns(points: Array) -> Array:
         # scipy asks for many points at once along the trailing axes; F takes one.
         return np.apply_along_axis(_value_or_nan, 0, points, function, len(value))
 
-    # The scale on which F bends is not known: of the order of one, or of θ itself.
-    for scale in (np.maximum(np.abs(point), 1.0), np.where(point == 0.0, 1.0, np.abs(point))):
-        result = scipy.differentiate.jacobian(columns, point, initial_step=0.1 * scale)
-        matrix = np.asarray(result.df)
-        if not np.isfinite(matrix).all():
-            continue
-        # What differences of F cannot tell from zero: their own error, and the rounding of F.
-        error = np.maximum(result.error, ROUNDING * np.abs(value)[:, None] / scale)
-        size, doubt = np.linalg.norm(matrix, axis=0), np.linalg.norm(error, axis=0)
-        unsettled = np.where(result.success, 0.0, result.error)
-        if (unsettled <= REFUSED * size.max(initial=0.0)).all():
-            _require_no_kink(columns, point, value, scale, size)
-            dust = size <= 10 * doubt
-            relative = np.where(dust, 0.0, doubt / np.where(dust, 1.0, size))
-            return np.where(dust, 0.0, matrix), 10 * float(relative.max(initial=0.0))
+    # The scale on which F bends is not known: of the order of one, or of θ itself, or less.
+    own = np.where(point == 0.0, 1.0, np.abs(point))
+    for scale in (np.maximum(own, 1.0), own):
+        near = _Near(columns, point, value, scale)
+        for zoom in ZOOM:
+            step = 0.1 * zoom * scale
+            result = scipy.differentiate.jacobian(columns, point, initial_step=step)
+            matrix = np.asarray(result.df)
+            if not np.isfinite(matrix).all() or not near.agrees(matrix):
+                continue
+            # What differences cannot tell from zero: their own error, and the rounding of F.
+            error = np.maximum(result.error, ROUNDING * np.abs(value)[:, None] / scale)
+            dust = (np.abs(matrix) <= 10 * error).all(axis=0)
+            size = np.where(dust, 1.0, np.linalg.norm(matrix, axis=0))
+            doubt = np.where(dust, 0.0, error / size)
+            if (doubt <= REFUSED).all():
+                near.require_no_kink(np.where(dust, 0.0, size))
+                return np.where(dust, 0.0, matrix), 10 * float(doubt.max(initial=0.0))
     raise NumericalFailure(
-        "The numerical derivative of F does not settle at this theta: F is not smooth "
-        "there, not deterministic, or undefined nearby. Pass jacobian=..."
+        "The numerical derivative of F does not settle at this theta: F is not smooth there, not "
+        "deterministic, undefined nearby, or its readings have too different scales for "
+        "differences. Pass jacobian=..."
     )
 
 
-def _require_no_kink(
-    columns: Callable[[Array], Array], point: Array, value: Array, scale: Array, size: Array
-) -> None:
-    """Refuse where the slopes from the left and from the right differ: |x| at 0, say.
+class _Near:
+    """Plain differences of F over a tiny and a small step."""
 
-    Of a smooth F the difference of the two slopes falls with the step, at a kink it stays.
-    """
+    def __init__(
+        self, columns: Callable[[Array], Array], point: Array, value: Array, scale: Array
+    ) -> None:
+        def both(step: Array) -> tuple[Array, Array]:
+            ahead = columns(point[:, None] + np.diag(step))
+            behind = columns(point[:, None] - np.diag(step))
+            return (ahead - behind) / (2 * step), np.abs(ahead - 2 * value[:, None] + behind) / step
 
-    def bend(step: Array) -> Array:
-        ahead = columns(point[:, None] + np.diag(step))
-        behind = columns(point[:, None] - np.diag(step))
-        return np.abs(ahead - 2.0 * value[:, None] + behind) / step
+        _, self.wide_bend = both(1e2 * TINY * scale)
+        self.slope, self.bend = both(TINY * scale)
+        # Rounding of F (whose terms may be larger than F itself) over the tiny step.
+        self.floor = 1e-6 * np.maximum(np.abs(value)[:, None], 1e-3 * np.abs(value).max()) / scale
 
-    wide, narrow = bend(1e-4 * scale), bend(1e-6 * scale)
-    # Rounding of F (whose terms may be larger than F itself) is far below both of these.
-    visible = 1e-3 * size + 1e-6 * np.abs(value).max() / scale
-    if ((narrow > 0.3 * wide) & (narrow > visible)).any():
-        raise NumericalFailure(
-            "F has a kink at this theta (its slopes on the two sides differ), so it has no "
-            "derivative there. The bound assumes a differentiable F; take another theta, or "
-            "pass jacobian=..."
-        )
+    def agrees(self, matrix: Array) -> bool:
+        size = np.linalg.norm(matrix, axis=0)
+        apart = np.abs(matrix - self.slope)
+        return bool((apart <= AGREEMENT * size + self.floor).all())
+
+    def require_no_kink(self, size: Array) -> None:
+        """Refuse where the slopes from the left and from the right differ: |x| at 0, say.
+
+        Of a smooth F the difference of the two slopes falls with the step, at a kink it stays.
+        """
+        visible = 1e-3 * size + self.floor
+        if ((self.bend > 0.3 * self.wide_bend) & (self.bend > visible)).any():
+            raise NumericalFailure(
+                "F has a kink at this theta (its slopes on the two sides differ), so it has no "
+                "derivative there. The bound assumes a differentiable F; take another theta, or "
+                "pass jacobian=..."
+            )
 
 
 def _value_or_nan(point: Array, function: Callable[[Array], ArrayLike], readings: int) -> Array:
     """F where a trial step may leave its domain: NaN there, no warning, no error."""
     with np.errstate(all="ignore"):
         try:
-            return np.asarray(function(point.copy()), dtype=float)
+            found = np.asarray(function(point.copy()), dtype=float)
         except (ValueError, ArithmeticError):
             return np.full(readings, np.nan)
+    return found if found.shape == (readings,) else np.full(readings, np.nan)
