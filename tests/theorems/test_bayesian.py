@@ -126,3 +126,25 @@ def test_readings_known_for_certain_exceed_every_level():
     model = pv.LinearModel([[1.0], [1.0]], noise=pv.noise.Gaussian(cov=[0.0, 0.0]))
     with pytest.raises(pv.errors.LevelBelowPrior, match="every finite level"):
         bayesian_bound(model, pv.PrivacyLevel(5.0), 1.0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-9])
+def test_units_of_the_readings_do_not_matter(unit):
+    H, cov = np.diag([1.0, unit]), np.array([1.0, unit**2])
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov))
+    b = bayesian_bound(model, pv.PrivacyLevel([1.5, 1.5 / unit**2]), np.eye(2))
+    assert np.diagonal(b.bppcrlb) == pytest.approx([2 / 3, 2 / 3])
+    with pytest.raises(pv.errors.LevelBelowPrior, match=r"\+1.00·y\[1\]|-1.00·y\[1\]"):
+        bayesian_bound(model, pv.PrivacyLevel([1.5, 0.1 / unit**2]), np.eye(2))
+
+
+@pytest.mark.parametrize("vague", [1e4, 1e12, 1e16])
+def test_without_privacy_keeps_its_digits_for_a_vague_prior(vague):
+    model = pv.LinearModel(np.ones((3, 1)), noise=pv.noise.Gaussian(cov=1.0))
+    b = bayesian_bound(model, pv.PrivacyLevel(2.0), vague)
+    assert b.without_privacy[0, 0] == pytest.approx(1 / (3 + 1 / vague), rel=1e-6)
+
+
+def test_a_known_parameter_stays_known():
+    model = pv.LinearModel(np.ones((3, 1)), noise=pv.noise.Gaussian(cov=1.0))
+    assert bayesian_bound(model, pv.PrivacyLevel(2.0), 0.0).bppcrlb.tolist() == [[0.0]]

@@ -71,3 +71,11 @@ def test_correlated_noise_beats_it_when_only_the_diagonal_is_promised():
     attained = np.ones(count) @ noise_cov @ np.ones(count) / count**2
     assert attained < 1e-8 < consensus_bound(pv.PrivacyLevel(per_agent))
     assert not pv.linalg.loewner(information, np.diag(per_agent))
+
+
+def test_every_block_counts():
+    rng = np.random.default_rng(5)
+    blocks = [psd_matrix(rng, 2), psd_matrix(rng, 2), psd_matrix(rng, 3)]
+    ones = [np.ones(len(b)) @ np.linalg.solve(b, np.ones(len(b))) for b in blocks]
+    found = consensus_bound(pv.PrivacyLevel.from_blocks(blocks))
+    assert found == pytest.approx(sum(ones) / 49, rel=1e-10)

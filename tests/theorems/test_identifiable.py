@@ -109,3 +109,34 @@ def test_units_do_not_decide(unit):
     assert pv.identifiability(model, pv.PrivacyLevel(S * unit))
     assert pv.identifiability(model, pv.PrivacyLevel([1, unit, 1, 1, 0, 0])).rank == 3
     assert pv.identifiability(model, pv.PrivacyLevel([1, unit, 0, 0, 0, 0])).rank == 2
+
+
+def test_duplicate_readings_are_not_both_asked_for():
+    """Two hidden directions; readings 0 and 1 show the same one."""
+    H = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([0, 0, 0, 1.0]))
+    assert len(verdict.readings_to_reveal) == 2
+    assert 2 in verdict.readings_to_reveal
+    assert list(verdict.helpful_readings) == [0, 1, 2]
+    assert (
+        pv.bound(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([0, 0, 0, 1.0])).to_dict()["rank"]
+        == 1
+    )
+
+
+def test_a_hidden_parameter_in_a_small_unit_still_has_a_remedy():
+    H = [[1.0, 0.0], [1.0, 1e-17]]
+    verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([1.0, 0.0]))
+    assert verdict.rank == 1
+    assert verdict.readings_to_reveal == (1,)
+
+
+def test_a_computed_singular_level_with_a_spread_diagonal_stays_singular():
+    """The rounding of the small entry is 1e-12 of it: not information."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        v = rng.standard_normal(2) * [1.0, 10.0 ** rng.uniform(-2, 0)]
+        S = np.outer(v, v)
+        S[0, 0] = S[0, 0] * (1 + 1e-16)
+        model = pv.LinearModel([[-v[1]], [v[0]]], noise=GAUSS)
+        assert not pv.identifiability(model, pv.PrivacyLevel(S))

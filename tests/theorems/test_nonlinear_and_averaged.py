@@ -150,3 +150,42 @@ def test_a_trial_step_may_leave_the_domain(log):
     """log θ at θ = 0.01: the first step of 0.1 goes below zero; the next scale settles."""
     model = pv.NonlinearModel(lambda t: [log(t[0]), 2 * log(t[0])], noise=GAUSS)
     assert model.at([0.01]).matrix[:, 0] == pytest.approx([100.0, 200.0], rel=1e-7)
+
+
+@pytest.mark.parametrize("omega", [1, 30, 1000])
+def test_wiggles_are_not_leapt_over(omega):
+    """A first step of many periods settles on a wrong slope; a tiny step tells."""
+    rng = np.random.default_rng(omega)
+    model = pv.NonlinearModel(lambda t: [np.sin(omega * t[0]), np.cos(omega * t[0])], noise=GAUSS)
+    for t in rng.uniform(0.5, 3, 30):
+        found = model.at([t]).matrix[:, 0]
+        expected = omega * np.array([np.cos(omega * t), -np.sin(omega * t)])
+        assert np.abs(found - expected).max() < 1e-5 * omega
+
+
+def test_a_narrow_peak_is_not_leapt_over():
+    model = pv.NonlinearModel(
+        lambda t: [np.exp(-(((t[0] - 1) / 1e-3) ** 2)) + 0.1 * t[0]], noise=GAUSS
+    )
+    expected = 0.1 - 2 * 1e3 * np.exp(-1.0)
+    assert model.at([1.001]).matrix[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: [1e12 * t[0] + t[1], t[1]],
+        lambda t: [1e8 * t[0], t[1], t[1] * 2],
+    ],
+)
+def test_readings_of_too_different_scales_are_refused_not_zeroed(function):
+    model = pv.NonlinearModel(function, noise=GAUSS)
+    with pytest.raises(pv.errors.NumericalFailure, match="too different scales"):
+        model.at([1.0, 1.0])
+
+
+def test_the_averaged_bound_of_a_nonlinear_model_uses_its_theta():
+    model = pv.NonlinearModel(curve, noise=GAUSS, jacobian=curve_jacobian)
+    level = pv.PrivacyLevel(3.0)
+    average = pv.bounds.averaged_bound(model, level, THETA)
+    assert np.array_equal(average.ppcrlb, pv.bound(model, level, THETA).ppcrlb)

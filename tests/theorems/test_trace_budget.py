@@ -144,3 +144,27 @@ def test_non_gaussian_noise_has_a_floor_from_its_information_and_a_release_from_
     assert release.sampling == pytest.approx(2 * A, rel=1e-9)  # variance 2b²
     with pytest.raises(pv.errors.InvalidInput, match="no finite variance"):
         best_linear_release(pv.LinearModel(H, noise=pv.noise.Cauchy(1.0)), 4.0)
+
+
+@pytest.mark.parametrize("decades", [3, 6, 8, 10])
+def test_ill_conditioned_designs_stay_unbiased(decades):
+    """MH = Bᵀ to eps·κ, not eps·κ²."""
+    rng = np.random.default_rng(decades)
+    u = np.linalg.qr(rng.standard_normal((8, 3)))[0]
+    H = (u * np.logspace(0, -decades, 3)) @ orthogonal(rng, 3).T
+    kappa = 10.0**decades
+    for cov in (1.0, psd_matrix(rng, 8)) if decades < 8 else (1.0,):
+        release = best_linear_release(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=cov)), 2.0)
+        assert np.abs(release.theta_map @ H - np.eye(3)).max() < 1e3 * kappa * 2.3e-16
+
+
+def test_the_weight_enters_every_floor():
+    rng = np.random.default_rng(11)
+    H, W = rng.standard_normal((9, 3)), np.diag([1.0, 100.0, 1e-4])
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
+    floor = trace_budget_bound(model, 3.0, weight=W)
+    A = np.linalg.inv(H.T @ H)
+    half = np.sqrt(W)
+    strength = np.sqrt(np.linalg.eigvalsh(half @ A @ half)).sum()
+    assert floor.simple_floor == pytest.approx(0.5 * np.trace(W @ A) + strength**2 / 3.0)
+    assert floor.paper_release == pytest.approx((0.5 + 3 / 3.0) * np.trace(W @ A))

@@ -61,7 +61,7 @@ def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike
     the prior is; the level of `bound` counts the release only.
     Attained by the Gaussian mechanism with level S − J_Y and the posterior mean.
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
-    not even silence. Nothing is clipped beyond rounding (10·m·eps relative).
+    not even silence. Nothing is clipped beyond rounding.
     Numerics: θ = Bξ with P = BBᵀ makes the prior n extra rows [G; I] of the kernel: no difference
     of large matrices, P may be singular. m³ flops: J_Y is dense.
     Source: Σ_BPPCR of the section on dynamic models.

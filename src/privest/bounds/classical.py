@@ -66,7 +66,7 @@ def classical_bound(model: LinearModel) -> Array:
     if pointwise is not None and np.all(np.asarray(pointwise) > 0):
         root, seen = weighted_roots(model.matrix, [1.0 / pointwise, 1.0])
         require_seen(model, seen)
-        return root.inverse()
+        return root.inverse(graded=True)
     require_seen(model)
     if isinstance(sigma, Blocks) and sigma.positive_definite:
         return root_of_rows(_precision_rows(model.matrix, sigma)).inverse()

@@ -140,7 +140,7 @@ def bound(
         weights = [pointwise_weight(weight, variance), weight, 1.0 / variance, 1.0]
         private, allowed, open_root, seen = weighted_roots(matrix, weights)
         require_seen(local, seen)
-        classical = open_root.inverse()
+        classical = open_root.inverse(graded=True)
     else:
         classical = classical_bound(local)
         private, allowed = private_root(matrix, s, sigma), level_root(matrix, s)

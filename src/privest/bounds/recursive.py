@@ -155,7 +155,7 @@ class _Prefixes:
             level.final_blocks().diagonal(), model.inverse_information.diagonal()
         )
         self.scale = np.sqrt(np.cumsum(np.reshape(weight, (-1, 1)) * model.matrix**2, axis=0))
-        self.tolerance = 1e2 * rank_tolerance(max(rows.shape[1], *set(level.sizes)))
+        self.tolerance = rank_tolerance(max(rows.shape[1], *set(level.sizes)))
 
     def root(self, step: int) -> InformationRoot:
         end = int(self.ends[step])

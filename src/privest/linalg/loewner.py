@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.linalg.psd import PSD
-from privest.linalg.stacked import rank_tolerance
+from privest.linalg.stacked import rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def loewner(lower: ArrayLike | PSD, upper: ArrayLike | PSD, *, rtol: float | Non
         sizes = np.linalg.norm(a, 2), np.linalg.norm(b, 2)
         values, vectors = np.linalg.eigh((b - a + (b - a).T) / 2)
         margin, direction = float(values[0]), vectors[:, 0]
-    tolerance = float(max(sizes)) * (rank_tolerance(len(direction)) if rtol is None else rtol)
+    tolerance = float(max(sizes)) * (rounding(len(direction)) if rtol is None else rtol)
     return Order(margin >= -tolerance, margin, tolerance, direction)
 
 

@@ -15,7 +15,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import NotIdentifiable
-from privest.linalg.stacked import rank_tolerance
+from privest.linalg.stacked import rounding
 
 # Up to this condition number of the (column-scaled) Gram matrix its Cholesky factor is used:
 # the relative error stays below about 1e4·n·eps. Beyond it the rows are factored by QR.
@@ -71,10 +71,14 @@ class InformationRoot:
         """The same root when the rows carry a relative error of their own."""
         return replace(self, tolerance=max(self.tolerance, tolerance))
 
-    def inverse(self) -> Array:
-        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular."""
+    def inverse(self, *, graded: bool = False) -> Array:
+        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular.
+
+        `graded`: the rows are known to have full rank but very different weights, so that only an
+        exact zero on the diagonal of R counts.
+        """
         n = len(self.triangle)
-        if self.rank < n:
+        if not np.diagonal(self.triangle).all() if graded else self.rank < n:
             raise NotIdentifiable(
                 f"the information matrix has rank {self.rank} of {n}", self.hidden
             )
@@ -97,7 +101,7 @@ def root_of_rows(
         upper = _upper(rows)
         triangle[: len(upper)] = upper
     scale = np.linalg.norm(rows, axis=0) if column_scale is None else column_scale
-    return InformationRoot(triangle, scale, rank_tolerance(n) if tolerance is None else tolerance)
+    return InformationRoot(triangle, scale, rounding(n) if tolerance is None else tolerance)
 
 
 def weighted_roots(matrix: Array, weights: Sequence[Array | float]) -> list[InformationRoot]:
@@ -148,16 +152,20 @@ def _weighted_root(matrix: Array, weight: Array | float, gram: Array) -> Informa
     values = np.linalg.eigvalsh(correlation)
     if values[0] * GRAM_CONDITION > values[-1]:
         triangle = np.linalg.cholesky(correlation).T * scale
-        return InformationRoot(triangle, scale, rank_tolerance(matrix.shape[1]))
+        return InformationRoot(triangle, scale, rounding(matrix.shape[1]))
     return _root_by_qr(matrix, weight)
 
 
 def _root_by_qr(matrix: Array, weight: Array | float) -> InformationRoot:
     triangle: Array = np.zeros((0, matrix.shape[1]))
+    if isinstance(weight, np.ndarray) and weight.min() < 1e-8 * weight.max():
+        # Heavy rows first: then QR does not drown the light ones in the rounding of the heavy.
+        order = np.argsort(-weight, kind="stable")
+        matrix, weight = matrix[order], weight[order]
     for part in _chunks(matrix):
         root = np.sqrt(weight[part])[:, None] if isinstance(weight, np.ndarray) else np.sqrt(weight)
         triangle = _upper(np.concatenate([triangle, root * matrix[part]]))
-    return root_of_rows(triangle, None, rank_tolerance(matrix.shape[1]))
+    return root_of_rows(triangle, None, rounding(matrix.shape[1]))
 
 
 def _grams(matrix: Array, weights: Sequence[Array], *, plain: bool) -> list[Array]:

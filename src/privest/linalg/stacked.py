@@ -48,20 +48,26 @@ class Factor(NamedTuple):
         return self.lower[:, :, : self.columns].transpose(0, 2, 1) @ right
 
 
-def rank_tolerance(size: int) -> float:
-    """Relative size below which an eigenvalue or pivot counts as zero: 10·m·eps.
-
-    LAPACK's backward error is a modest multiple of m·eps, so below it zero and non-zero
-    cannot be told apart.
-    """
+def rounding(size: int) -> float:
+    """10·m·eps: a modest multiple of LAPACK's backward error for a matrix of m rows."""
     return 10.0 * size * EPS
+
+
+def rank_tolerance(size: int) -> float:
+    """Relative size below which an eigenvalue (of a matrix with unit diagonal) counts as zero.
+
+    1e-11, or 10·m·eps if that is larger. A singular matrix that was computed rather than typed in
+    carries rounding of the order of eps times the spread of its diagonal; 1e-11 leaves room for a
+    spread of 1e4 and still tells a condition number of 1e10 from a singular matrix.
+    """
+    return max(1e-11, rounding(size))
 
 
 def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
     """Lower factors L, stack = L Lᵀ, or None if a block is not numerically positive definite.
 
     Numerically positive definite: the block scaled to unit diagonal (so that the units of the
-    individual readings do not matter) has smallest eigenvalue above 10·m·eps. Large pivots settle
+    individual readings do not matter) has smallest eigenvalue above 1e-11. Large pivots settle
     it; small ones may be rounding of a singular block, blown up by the condition of its leading
     part, and are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack
     and leave numbers above the diagonal of L, which triangular routines do not look at.
@@ -132,7 +138,7 @@ def factor(stack: Array) -> Factor:
     """S = L Lᵀ for blocks of any rank: Cholesky where positive definite, else eigenvectors.
 
     The eigenvalue route works on D^-½ S D^-½ with D = diag S (unit diagonal), so that the rank
-    does not change with the units of a reading; eigenvalues within 10·m·eps of the largest
+    does not change with the units of a reading; eigenvalues within 1e-11 of the largest
     count as zero. A negative diagonal entry, or a non-zero row on a zero one, is excess −inf.
     Cost: b³/3 flops a block, about 15 times that where the eigenvalues are needed.
     """

@@ -123,6 +123,6 @@ def _require_semidefinite(matrix: Blocks, name: str, error: type[InvalidInput]) 
             smallest = np.linalg.eigvalsh(stack[worst])[0]
             raise error(
                 f"{name} must be positive semi-definite; it has eigenvalue {smallest:.6g}, "
-                "beyond rounding (10·m·eps relative to its diagonal). A reading that is meant to "
+                "beyond rounding (1e-11 relative to its diagonal). A reading that is meant to "
                 "be hidden needs a row and column of exact zeros."
             )

@@ -26,8 +26,8 @@ class PrivacyLevel:
     million readings stays a number.
 
     Refuses what is not finite, symmetric (up to 1e-10 of √(S_ii S_jj), then averaged) and positive
-    semi-definite (eigenvalues below −10·m·eps of the largest, in units where the diagonal
-    is one), naming the eigenvalue.
+    semi-definite (eigenvalues below −1e-11 of the largest, in units where the diagonal is one),
+    naming the eigenvalue.
 
     >>> PrivacyLevel([1.0, 0.0, 2.0]).rank
     2
@@ -131,7 +131,8 @@ class PrivacyLevel:
             return PrivacyLevel(self._number + other._number)
         size = self.size if self.size is not None else other.size
         assert size is not None
-        total = self.for_size(size).plus(other.for_size(size))
+        with np.errstate(over="ignore"):
+            total = self.for_size(size).plus(other.for_size(size))
         if not math.isfinite(total.trace()):
             raise NotAPrivacyLevel("the sum of the levels leaves the range of double precision.")
         return self.from_matrix(total)

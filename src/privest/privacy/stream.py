@@ -19,7 +19,7 @@ from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, psd, psd_blocks
 from privest.linalg.sequential import BandedRows, DenseRows, IndependentRows, Rows
-from privest.linalg.stacked import rank_tolerance
+from privest.linalg.stacked import rounding
 from privest.privacy import gdp
 from privest.privacy.adjacency import Move, OneBlock, OneReading, as_move
 
@@ -101,7 +101,7 @@ class StreamLevel:
         if sum(steps) != len(matrix) or min(steps) < 1:
             raise InvalidInput(f"sizes must be positive and add up to {len(matrix)}.")
         values, vectors = np.linalg.eigh(matrix)
-        tolerance = rank_tolerance(len(matrix))
+        tolerance = rounding(len(matrix))
         kept = values > tolerance * max(values[-1], 0.0)
         remaining = (vectors[:, kept] * np.sqrt(values[kept])).T
         scale = math.sqrt(max(values[-1], 0.0))

@@ -7,7 +7,7 @@ import numpy as np
 
 import privest as pv
 from privest.experiments.first import THETA, first_model, level_curve, paper_levels
-from privest.report.ellipses import RADIUS, ellipse_points
+from privest.report.ellipses import RADIUS, ellipse_points, save_ellipses
 
 
 def test_demo_prints_the_bounds_and_writes_a_picture(tmp_path):
@@ -62,3 +62,31 @@ def test_demo_without_matplotlib_says_what_is_missing(tmp_path):
     assert done.returncode == 0
     assert 'pip install ".[plot]"' in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_the_numbers_of_the_table(tmp_path):
+    """s = 0.1: adversary 1/√s, ε at δ = 1e-6 for a move of 1."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from privest.cli import main; main()", "demo", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+    )
+    row = next(line for line in done.stdout.splitlines() if line.startswith("│   0.1"))
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    epsilon = pv.PrivacyLevel(0.1).to_epsilon(delta=1e-6, move=1.0)
+    assert cells[:3] == ["0.1", f"{0.1**-0.5:.2f}", f"{epsilon:.2f}"]
+
+
+def test_the_figure_draws_the_private_ellipses(monkeypatch, tmp_path):
+    drawn = []
+    original = ellipse_points
+    monkeypatch.setattr(
+        "privest.report.ellipses.ellipse_points", lambda c: drawn.append(c) or original(c)
+    )
+    curve = level_curve(first_model(), np.array([0.1, 1.0]))
+    save_ellipses(curve, np.array([0.1, 1.0]), tmp_path / "a.png", pair=(0, 1))
+    for covariance, b in zip(drawn, curve.bounds):
+        assert np.array_equal(covariance, b.ppcrlb[:2, :2])
+    assert np.array_equal(drawn[-1], curve.bounds[0].classical[:2, :2])
