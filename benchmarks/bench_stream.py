@@ -18,7 +18,7 @@ def everything(model, level, releases):
 def dense_rows():
     rng = np.random.default_rng(0)
     n, variance = 5, 0.5
-    for steps, speed_up in ((1000, 100), (2000, 150)):
+    for steps in (1000, 2000):
         S = rng.uniform(0.2, 2, steps)
         U = 0.1 * np.sqrt(S)[:, None] * np.tril(rng.standard_normal((steps, steps)), -1)
         H, z = rng.standard_normal((steps, n)), rng.standard_normal(steps)
@@ -44,10 +44,8 @@ def dense_rows():
             return everything(model, level, z)
 
         name = f"dense stream, all bounds and estimates, K = {steps}"
-        yield compare(
-            name, ours, "algorithms 1-3, literally", the_paper, at_least=speed_up, repeats=1
-        )
-        yield compare(name, ours, "one K×K Cholesky (dpotrf)", cholesky, limit=3)
+        yield compare(name, ours, "algorithms 1-3, literally", the_paper, repeats=1)
+        yield compare(name, ours, "one K×K Cholesky (dpotrf)", cholesky)
 
 
 def long_rows():

@@ -151,10 +151,9 @@ class _Prefixes:
     def __init__(self, rows: Array, model: LinearModel, level: StreamLevel) -> None:
         self.rows = rows
         self.ends = np.cumsum(level.sizes)
-        weight = pointwise_weight(
-            level.final_blocks().diagonal(), model.inverse_information.diagonal()
-        )
-        self.scale = np.sqrt(np.cumsum(np.reshape(weight, (-1, 1)) * model.matrix**2, axis=0))
+        shown, noise = level.rows.level_diagonal(), model.inverse_information.diagonal()
+        weight = np.reshape(pointwise_weight(shown, noise), (-1, 1))
+        self.scale = np.sqrt(np.cumsum(weight * model.matrix**2, axis=0))
         self.tolerance = rank_tolerance(max(rows.shape[1], *set(level.sizes)))
 
     def root(self, step: int) -> InformationRoot:

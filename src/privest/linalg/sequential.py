@@ -18,7 +18,7 @@ from privest.linalg import stacked
 from privest.linalg.psd import PSD, Blocks
 from privest.linalg.whitening import whitening
 
-PANEL = 256  # rows at a time: wide enough for full speed, narrow enough to waste little
+PANEL = 64  # rows at a time: wide enough for BLAS, narrow enough to waste little
 
 LOST = (
     "The level is so large against the noise that rounding loses the unit release noise: "
@@ -40,6 +40,10 @@ class Rows(ABC):
         """A as an M×M matrix."""
 
     @abstractmethod
+    def level_diagonal(self) -> Array:
+        """The diagonal of S̄ = AᵀA, (M,): what the whole stream reveals of each reading."""
+
+    @abstractmethod
     def whiten(self, covariance: PSD, right: Array) -> Array:
         """C⁻¹ X for X (M, c), V = A Σ̄ Aᵀ + I = C Cᵀ."""
 
@@ -56,6 +60,9 @@ class IndependentRows(Rows):
 
     def dense(self) -> Array:
         return self.times(np.eye(self.size))
+
+    def level_diagonal(self) -> Array:
+        return self.level.diagonal()
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         return whitening(self.level, covariance).whiten(right)
@@ -77,6 +84,9 @@ class DenseRows(Rows):
 
     def dense(self) -> Array:
         return self.matrix
+
+    def level_diagonal(self) -> Array:
+        return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix))
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         stack = self._variance(covariance)[None]
@@ -133,6 +143,12 @@ class BandedRows(Rows):
 
     def dense(self) -> Array:
         return self.times(np.eye(self.size))
+
+    def level_diagonal(self) -> Array:
+        total = np.zeros((self.steps, self.block))
+        for lag in range(self.reach + 1):
+            total[: self.steps - lag] += (self.blocks[lag, lag:] ** 2).sum(axis=1)
+        return total.ravel()
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         band = self._variance_band(_step_covariances(covariance, self.steps, self.block))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
-from privest.linalg import PSD, Blocks, psd, psd_blocks
+from privest.linalg import PSD, Blocks, Diagonal, psd, psd_blocks
 from privest.linalg.sequential import BandedRows, DenseRows, IndependentRows, Rows
 from privest.linalg.stacked import rounding
 from privest.privacy import gdp
@@ -161,6 +161,8 @@ class StreamLevel:
         """
         if isinstance(self.rows, IndependentRows):
             return self.rows.level
+        if max(self.sizes) == 1:
+            return Diagonal(self.rows.level_diagonal())
         if isinstance(self.rows, BandedRows):
             blocks = self.rows.blocks
             total = np.zeros((self.steps, self.rows.block, self.rows.block))
