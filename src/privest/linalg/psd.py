@@ -247,11 +247,12 @@ class Blocks(PSD):
 
     def restrict(self, index: Index) -> PSD:
         ends = np.cumsum(self.sizes)
-        kept = [
-            matrix[np.ix_(local, local)]
-            for matrix, end in zip(self.matrices, ends)
-            if len(local := index[(index >= end - len(matrix)) & (index < end)] - end + len(matrix))
-        ]
+        owner = np.searchsorted(ends, index, side="right")
+        touched, first = np.unique(owner, return_index=True)
+        kept = []
+        for k, rows in zip(touched, np.split(index, first[1:])):
+            local = rows - (ends[k] - self.sizes[k])
+            kept.append(self.matrices[k][np.ix_(local, local)])
         return Blocks(kept)
 
     def scaled(self, factor: float) -> Blocks:
