@@ -143,10 +143,11 @@ def bound(
     spent = None
     if delta is not None and move is not None:
         spent = tables.Spent(wanted.to_epsilon(delta=delta, move=move), delta, move)
+    answer = tables.Answer(result, model, wanted, names, spent)
     if json:
-        tables.print_json(result, model, wanted, names, spent)
+        tables.print_json(answer)
     else:
-        tables.print_bound(Console(), result, model, wanted, names, spent)
+        tables.print_bound(Console(), answer)
 
 
 def _privacy(

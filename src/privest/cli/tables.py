@@ -26,14 +26,19 @@ class Spent(NamedTuple):
     move: float
 
 
-def print_json(
-    result: Bound,
-    model: LinearModel,
-    level: PrivacyLevel,
-    names: list[str] | None,
-    spent: Spent | None,
-) -> None:
+class Answer(NamedTuple):
+    """A bound and what it was asked about."""
+
+    result: Bound
+    model: LinearModel
+    level: PrivacyLevel
+    names: list[str] | None
+    spent: Spent | None
+
+
+def print_json(answer: Answer) -> None:
     """The attributes of the bound by name, and what was asked; one matrix row a line."""
+    result, model, level, names, spent = answer
     record: dict[str, Any] = {
         "privest": privest.__version__,
         "readings": model.readings,
@@ -52,15 +57,9 @@ def _value(value: Any) -> str:  # noqa: ANN401 - whatever JSON holds
     return json.dumps(value, ensure_ascii=False)
 
 
-def print_bound(
-    console: Console,
-    result: Bound,
-    model: LinearModel,
-    level: PrivacyLevel,
-    names: list[str] | None,
-    spent: Spent | None,
-) -> None:
+def print_bound(console: Console, answer: Answer) -> None:
     """Standard errors parameter by parameter, then the sums."""
+    result, model, level, names, spent = answer
     console.print(Text(f"{model!r}"), soft_wrap=True, highlight=False)
     console.print(Text(f"{level!r}"), soft_wrap=True, highlight=False)
     if spent is not None:

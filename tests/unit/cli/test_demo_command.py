@@ -9,15 +9,21 @@ import privest as pv
 from privest.experiments.first import THETA, first_model, level_curve, paper_levels
 from privest.report.ellipses import RADIUS, ellipse_points, save_ellipses
 
+RUN = "from privest.cli import main; main()"
 
-def test_demo_prints_the_bounds_and_writes_a_picture(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", "from privest.cli import main; main()", "demo", "--out", tmp_path],
+
+def demo(folder, before=""):
+    return subprocess.run(
+        [sys.executable, "-c", f"{before}\n{RUN}", "demo", "--out", folder],
         capture_output=True,
         text=True,
         check=True,
-        env={"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+        env={"COLUMNS": "200", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
     )
+
+
+def test_demo_prints_the_bounds_and_writes_a_picture(tmp_path):
+    done = demo(tmp_path)
     for s in (0.1, 1.0, 10.0):
         least = np.trace(pv.bound(first_model(), pv.PrivacyLevel(s)).ppcrlb)
         assert f"{least:.3f}" in done.stdout
@@ -51,28 +57,14 @@ def test_the_ellipse_is_the_level_set():
 
 
 def test_demo_without_matplotlib_says_what_is_missing(tmp_path):
-    code = "import sys; sys.modules['matplotlib'] = None\nfrom privest.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "demo", "--out", tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"COLUMNS": "200", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
-    )
-    assert done.returncode == 0
+    done = demo(tmp_path, before="import sys; sys.modules['matplotlib'] = None")
     assert 'pip install ".[plot]"' in done.stdout
     assert not list(tmp_path.iterdir())
 
 
 def test_the_numbers_of_the_table(tmp_path):
     """s = 0.1: adversary 1/√s, ε at δ = 1e-6 for a move of 1."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from privest.cli import main; main()", "demo", "--out", tmp_path],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
-    )
+    done = demo(tmp_path)
     row = next(line for line in done.stdout.splitlines() if line.startswith("│   0.1"))
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     epsilon = pv.PrivacyLevel(0.1).to_epsilon(delta=1e-6, move=1.0)
