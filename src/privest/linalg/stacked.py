@@ -67,9 +67,10 @@ def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
     """Lower factors L, stack = L Lᵀ, or None if a block is not numerically positive definite.
 
     Numerically positive definite: the block scaled to unit diagonal (so that the units of the
-    individual readings do not matter) has smallest eigenvalue above 1e-11. Large pivots settle
-    it; small ones may be rounding of a singular block, blown up by the condition of its leading
-    part, and are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack
+    individual readings do not matter) has smallest eigenvalue above 1e-11. Pivots above
+    1e-4 are taken as proof (matrices built to hide behind large pivots, as Kahan's, pass); smaller
+    ones may be rounding of a singular block, blown up by the condition of its leading part, and
+    are looked at again. Cost b³/3 flops a block. `overwrite` may destroy the stack
     and leave numbers above the diagonal of L, which triangular routines do not look at.
     """
     diagonal = np.diagonal(stack, axis1=-2, axis2=-1).copy()
