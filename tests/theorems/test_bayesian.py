@@ -148,3 +148,11 @@ def test_without_privacy_keeps_its_digits_for_a_vague_prior(vague):
 def test_a_known_parameter_stays_known():
     model = pv.LinearModel(np.ones((3, 1)), noise=pv.noise.Gaussian(cov=1.0))
     assert bayesian_bound(model, pv.PrivacyLevel(2.0), 0.0).bppcrlb.tolist() == [[0.0]]
+
+
+def test_the_message_names_the_reading_that_is_asked_too_much_of():
+    model = pv.LinearModel(np.eye(8), noise=pv.noise.Gaussian(cov=1.0))
+    level = np.full(8, 1.5)
+    level[6] = 0.1
+    with pytest.raises(pv.errors.LevelBelowPrior, match=r"direction [+-]1.00·y\[6\]"):
+        bayesian_bound(model, pv.PrivacyLevel(level), np.eye(8))

@@ -140,3 +140,13 @@ def test_a_computed_singular_level_with_a_spread_diagonal_stays_singular():
         S[0, 0] = S[0, 0] * (1 + 1e-16)
         model = pv.LinearModel([[-v[1]], [v[0]]], noise=GAUSS)
         assert not pv.identifiability(model, pv.PrivacyLevel(S))
+
+
+def test_no_reading_is_asked_for_what_h_never_sees():
+    """θ₀ − θ₁ is unseen, θ₂ is hidden by the level: one reading is enough, of two that would do."""
+    H = [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 2.0]]
+    verdict = pv.identifiability(pv.LinearModel(H, noise=GAUSS), pv.PrivacyLevel([1.0, 0.0, 0.0]))
+    assert verdict.rank == 1
+    assert verdict.unseen_directions.shape == (3, 1)
+    assert list(verdict.helpful_readings) == [1, 2]
+    assert len(verdict.readings_to_reveal) == 1
