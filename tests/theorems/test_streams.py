@@ -325,3 +325,14 @@ def test_later_steps_spend_earlier_readings(s):
 def test_bad_input_has_one_clear_error(make, message):
     with pytest.raises(pv.errors.InvalidInput, match=message):
         make()
+
+
+def test_non_gaussian_noise_attains_the_formula_with_cov_w_not_the_bound():
+    rng = np.random.default_rng(6)
+    H, level = rng.standard_normal((30, 2)), pv.StreamLevel.from_lags(np.ones(30), [0.5])
+    laplace = pv.LinearModel(H, noise=pv.noise.Laplace(0.5))
+    same_variance = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
+    _, attained = stream_estimates(laplace, level, rng.standard_normal(30))
+    assert relative_error(attained.at(29), stream_bound(same_variance, level).at(29)) < 1e-12
+    floor = stream_bound(laplace, level).at(29)
+    assert np.linalg.eigvalsh(attained.at(29) - floor)[0] > 0

@@ -99,9 +99,11 @@ def stream_bound(model: LinearModel, level: StreamLevel) -> StreamBound:
 def stream_estimates(
     model: LinearModel, level: StreamLevel, releases: ArrayLike
 ) -> tuple[Array, StreamBound]:
-    """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,) alone, and the bounds.
+    """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
-    The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j. Uses cov w.
+    The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j, with cov w for Σ̄. The
+    second value holds what they attain: for Gaussian noise the bound itself (`thm:opt`), for any
+    other noise a covariance above it, the floor being `stream_bound(model, level)`.
     """
     given = as_array(releases, "the releases", ndim=1)
     if len(given) != level.readings:
