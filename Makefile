@@ -9,6 +9,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements.lock
 RUN_ENV  := $(VENV)/.ready-run
 TEST_ENV := $(VENV)/.ready-test
+BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
@@ -54,7 +55,13 @@ test: lint types layers unit ## everything that CI runs
 test-slow: $(TEST_ENV) ## the longer statistics
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m slow
 
-bench: $(TEST_ENV) ## ratios against literal formulas and limits; writes out/bench.json
+$(BENCH_ENV): $(TEST_ENV)
+	@echo "installing the peers to compare with ..."
+	@$(PIP) setuptools wheel
+	@$(PIP) --no-build-isolation -e ".[bench]"
+	@touch $@
+
+bench: $(BENCH_ENV) ## ratios against literal formulas and limits; writes out/bench.json
 	@$(BIN)/python -m benchmarks
 
 format: $(TEST_ENV) ## rewrite the code in the house style
@@ -62,7 +69,7 @@ format: $(TEST_ENV) ## rewrite the code in the house style
 	@$(BIN)/ruff format --quiet .
 
 lock: ## renew requirements.lock (needs uv)
-	uv pip compile --universal --python-version 3.11 --extra dev --no-annotate --no-header \
+	uv pip compile --universal --python-version 3.11 --extra dev --extra bench --no-annotate --no-header \
 	    pyproject.toml requirements-build.in -o requirements.lock
 
 clean: ## remove the environment and everything made
