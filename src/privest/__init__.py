@@ -8,18 +8,25 @@ pv.bound(model, level).ppcrlb
 
 from privest import bounds, errors, linalg, noise, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
+from privest.estimator import PrivateRLS
+from privest.mechanism import StreamMechanism
 from privest.model import LinearModel, NonlinearModel
-from privest.privacy import PrivacyLevel, StreamLevel
+from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
+from privest.release import StreamRelease
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bound",
+    "EndlessLevel",
     "Identifiability",
     "LinearModel",
     "NonlinearModel",
     "PrivacyLevel",
+    "PrivateRLS",
     "StreamLevel",
+    "StreamMechanism",
+    "StreamRelease",
     "__version__",
     "bound",
     "bounds",

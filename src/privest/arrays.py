@@ -11,6 +11,7 @@ from privest.errors import InvalidInput
 
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 EPS = float(np.finfo(np.float64).eps)
 
 

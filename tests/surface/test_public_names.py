@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 NAMES = {
     "": {
-        "Bound", "Identifiability", "LinearModel", "NonlinearModel", "PrivacyLevel", "StreamLevel",
-        "__version__", "bound", "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
+        "Bound", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel", "PrivacyLevel",
+        "PrivateRLS", "StreamLevel", "StreamMechanism", "StreamRelease", "__version__", "bound",
+        "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
     },
     "bounds": {
         "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",
@@ -21,7 +22,8 @@ NAMES = {
         "metric_dp_bound", "stream_bound", "stream_estimates", "trace_bound", "trace_budget_bound",
     },
     "privacy": {
-        "Along", "Move", "OneBlock", "OneReading", "PrivacyLevel", "StreamLevel", "gdp", "metric",
+        "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
+        "SequentialLevel", "StreamLevel", "gdp", "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",

@@ -151,7 +151,7 @@ class BandedRows(Rows):
         return total.ravel()
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
-        band = self._variance_band(_step_covariances(covariance, self.steps, self.block))
+        band = self.variance_band(_step_covariances(covariance, self.steps, self.block))
         band[0] += 1.0
         lower, failed = scipy.linalg.lapack.dpbtrf(band, lower=1, overwrite_ab=1)
         if failed:
@@ -166,7 +166,7 @@ class BandedRows(Rows):
         ends = set(np.cumsum(covariance.sizes).tolist())
         return not all(end in ends for end in range(self.block, self.size + 1, self.block))
 
-    def _variance_band(self, sigma: Array) -> Array:
+    def variance_band(self, sigma: Array) -> Array:
         """A Σ̄ Aᵀ in LAPACK's lower band storage: band[d, j] = V[j + d, j]."""
         steps, m = self.steps, self.block
         band = np.zeros(((self.reach + 1) * m, self.size), order="F")

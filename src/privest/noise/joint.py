@@ -37,6 +37,10 @@ class JointNoise(ABC):
         Equals cov w for a Gaussian, and is smaller for every other law.
         """
 
+    def expectation(self, size: int) -> Array | float:
+        """E w, which estimates must take off; 0 unless the law says otherwise."""
+        return 0.0
+
     @abstractmethod
     def sample(self, size: int, rng: np.random.Generator, trials: int | None = None) -> Array:
         """Simulated w, shape (size,) or (trials, size)."""
@@ -81,6 +85,12 @@ class Independent(JointNoise):
                 "(bounds do not need it: they use the Fisher information)."
             )
         return self._diagonal(variances, size)
+
+    def expectation(self, size: int) -> Array | float:
+        means = np.array([law.mean for law in self.laws])
+        if self.scales is not None:
+            return np.asarray(means[0] * self.scales)
+        return float(means[0]) if self.size is None else means
 
     def inverse_information(self, size: int) -> PSD:
         information = [law.fisher_information for law in self.laws]
@@ -129,6 +139,9 @@ class MultivariateGaussian(JointNoise):
 
     def covariance(self, size: int) -> PSD:
         return self.cov
+
+    def expectation(self, size: int) -> Array | float:
+        return self.mean if self.mean.ndim else float(self.mean)
 
     def inverse_information(self, size: int) -> PSD:
         return self.cov

@@ -2,15 +2,18 @@
 
 from privest.privacy import gdp, metric
 from privest.privacy.adjacency import Along, Move, OneBlock, OneReading
+from privest.privacy.endless import EndlessLevel
 from privest.privacy.level import PrivacyLevel
-from privest.privacy.stream import StreamLevel
+from privest.privacy.stream import SequentialLevel, StreamLevel
 
 __all__ = [
     "Along",
+    "EndlessLevel",
     "Move",
     "OneBlock",
     "OneReading",
     "PrivacyLevel",
+    "SequentialLevel",
     "StreamLevel",
     "gdp",
     "metric",

@@ -8,8 +8,11 @@ the information of z̃_k = A_k Ȳ_k + e_k, A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ]; sta
 
 from __future__ import annotations
 
+import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -27,7 +30,79 @@ NAME = "the stream level"
 RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S_k
 
 
-class StreamLevel:
+class SequentialLevel(ABC):
+    """What both sides of a stream ask of a level, a few steps at a time."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int | None:
+        """K, or None for a stream without an end."""
+
+    @property
+    @abstractmethod
+    def block(self) -> int | None:
+        """The size m of every reading, or None where it changes."""
+
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """One of "independent", "banded" and "dense"."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How many steps back a release looks."""
+
+    @abstractmethod
+    def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
+        """m_k for start ≤ k < stop."""
+
+    @abstractmethod
+    def pointwise(self, start: int, stop: int) -> Array | float | None:
+        """The levels of the single readings of these steps where nothing mixes them, else None."""
+
+    @abstractmethod
+    def blocks(self, start: int, stop: int) -> Array:
+        """A by lag, (reach + 1, stop − start, m, m); for forms other than dense."""
+
+    @abstractmethod
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """The rows A_k of these steps, up to their last reading; for the dense form."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Tells levels apart: both sides of a stream must use the same."""
+
+    @abstractmethod
+    def final_blocks(self) -> PSD:
+        """The diagonal blocks [S̄_K]_kk of the FINAL cumulative level, one a step.
+
+        A later step with U ≠ 0 spends budget of earlier readings: S_k alone under-reports.
+        """
+
+    def to_mu(self, *, move: float | Move) -> float:
+        """μ of the whole stream for "one reading moves by at most c" or `OneBlock(c)`: one step."""
+        difference = as_move(move)
+        if not isinstance(difference, OneReading | OneBlock):
+            raise InvalidInput("a stream converts moves of one reading or of one step (OneBlock).")
+        return difference.mu(self.final_blocks())
+
+    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
+        """The smallest ε for which the whole Gaussian stream is (ε, δ)-differentially private."""
+        return gdp.epsilon_of(self.to_mu(move=move), delta)
+
+
+def fingerprint_of(kind: str, *arrays: Array) -> str:
+    """Sixteen hex digits of SHA-256 over the exact numbers."""
+    digest = hashlib.sha256(kind.encode())
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array, dtype="<f8").data)
+    return digest.hexdigest()[:16]
+
+
+class StreamLevel(SequentialLevel):
     """The levels of all steps of a stream, in the form that their structure allows.
 
     `StreamLevel(S)` has U = 0: S is a vector (scalar readings), an array (K, m, m), or a list of
@@ -118,7 +193,7 @@ class StreamLevel:
 
     # --- what it is -------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """K."""
         return len(self.sizes)
@@ -152,8 +227,6 @@ class StreamLevel:
         back = f", reach {self.reach}" if self.form == "banded" else ""
         return f"StreamLevel({self.steps} steps, {self.readings} readings, {self.form}{back})"
 
-    # --- differential privacy of the Gaussian stream --------------------------------------------
-
     def final_blocks(self) -> PSD:
         """The diagonal blocks [S̄_K]_kk of the FINAL cumulative level, one a step.
 
@@ -174,16 +247,61 @@ class StreamLevel:
         ends = np.cumsum(self.sizes)
         return Blocks([whole[e - m : e, e - m : e] for e, m in zip(ends, self.sizes)])
 
-    def to_mu(self, *, move: float | Move) -> float:
-        """μ of the whole stream for "one reading moves by at most c" or `OneBlock(c)`: one step."""
-        difference = as_move(move)
-        if not isinstance(difference, OneReading | OneBlock):
-            raise InvalidInput("a stream converts moves of one reading or of one step (OneBlock).")
-        return difference.mu(self.final_blocks())
+    # --- a few steps at a time ------------------------------------------------------------------
 
-    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
-        """The smallest ε for which the whole Gaussian stream is (ε, δ)-differentially private."""
-        return gdp.epsilon_of(self.to_mu(move=move), delta)
+    @cached_property
+    def block(self) -> int | None:
+        """The size m of every reading, None where it changes."""
+        return self.sizes[0] if len(set(self.sizes)) == 1 else None
+
+    def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
+        return self.sizes[start:stop]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [0, *np.cumsum(self.sizes).tolist()]
+
+    @cached_property
+    def _diagonal(self) -> Array | None:
+        own = self.rows.level if isinstance(self.rows, IndependentRows) else None
+        return None if own is None or own.pointwise is None else own.diagonal()
+
+    def pointwise(self, start: int, stop: int) -> Array | float | None:
+        if self._diagonal is None:
+            return None
+        if stop - start == 1 and self.block == 1:
+            return float(self._diagonal[start])
+        return self._diagonal[self._ends[start] : self._ends[stop]]
+
+    @cached_property
+    def _own_transposed(self) -> list[Array] | Array:
+        """ℓ_kᵀ of a level with U = 0."""
+        assert isinstance(self.rows, IndependentRows)
+        if self.block is not None:
+            return _lowers(self.rows.level, self.sizes).transpose(0, 2, 1)
+        return [lower.T for lower in self.rows.level.blocks(self.sizes).lowers()]
+
+    def blocks(self, start: int, stop: int) -> Array:
+        if isinstance(self.rows, BandedRows):
+            return self.rows.blocks[:, start:stop]
+        return np.stack(list(self._own_transposed[start:stop]))[None]
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        assert isinstance(self.rows, DenseRows)
+        first, last = self._ends[start], self._ends[stop]
+        return self.rows.matrix[first:last, :last]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        sizes = np.array(self.sizes, dtype=float)
+        if isinstance(self.rows, IndependentRows):
+            level = self.rows.level
+            if level.pointwise is not None:
+                return fingerprint_of("independent", sizes, level.diagonal())
+            return fingerprint_of("blocks", sizes, *level.blocks(self.sizes).matrices)
+        if isinstance(self.rows, BandedRows):
+            return fingerprint_of("banded", sizes, self.rows.blocks)
+        return fingerprint_of("dense", sizes, self.rows.dense())
 
 
 def _own_levels(given: ArrayLike | Sequence[ArrayLike]) -> tuple[PSD, tuple[int, ...]]:

@@ -1,0 +1,5 @@
+"""Estimators: the side that sees releases only."""
+
+from privest.estimator.rls import PrivateRLS
+
+__all__ = ["PrivateRLS"]

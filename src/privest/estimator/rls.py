@@ -1,0 +1,377 @@
+"""Private recursive least squares: phase 2 of `algo:PP_RLS`, from releases alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, as_array
+from privest.bounds.classical import parameter_list
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.linalg import PSD, Blocks, Diagonal
+from privest.linalg.appending import BandedAppend, DenseAppend
+from privest.linalg.running import RunningLeastSquares
+from privest.linalg.stacked import rank_tolerance
+from privest.noise import JointNoise, ScalarLaw, as_joint
+from privest.privacy import SequentialLevel
+from privest.release import StreamRelease
+
+CHUNK = 8192  # readings at a time: their rows stay in cache
+
+
+class PrivateRLS:
+    """The learner's side of a stream: θ̂_k and its covariance after every release.
+
+        θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ ζ_j ,   [G, ζ] = C⁻¹[A H̄, z̃] ,   C Cᵀ = A Σ̄ Aᵀ + I
+
+    Symbols: `level` as in the mechanism, `parameters` = n, `noise` the law of w at one step
+    (independent between steps; for noise that changes give `noise` to `update`).
+    Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
+    every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
+    Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
+    Numerics: rows are whitened as they come (`linalg.appending`) and added to a triangle by QR;
+    O(1) a step for U = 0, O(b²) and a fixed memory for a level that looks back b steps, O(k²) for
+    a dense one.
+    Source: `algo:PP_RLS`, `thm:opt`; the recursion itself is ours (docs/theory.md 6).
+
+    >>> import privest as pv
+    >>> level, rng = pv.EndlessLevel(4.0), np.random.default_rng(0)
+    >>> mechanism = pv.StreamMechanism(level)
+    >>> rls = PrivateRLS(level, 1, noise=pv.noise.Gaussian(cov=0.25))
+    >>> for y in [1.0, 1.2, 0.8]:
+    ...     rls.update(mechanism.simulate(y, rng), [1.0])
+    >>> rls.steps, rls.covariance.round(12).tolist()  # (1/4 + 1/4) / 3
+    (3, [[0.166666666667]])
+    """
+
+    def __init__(
+        self,
+        level: SequentialLevel,
+        parameters: int,
+        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+    ) -> None:
+        if not isinstance(level, SequentialLevel):
+            raise InvalidInput(
+                f"level must be a StreamLevel or an EndlessLevel; received {type(level).__name__}."
+            )
+        if not isinstance(parameters, int | np.integer) or parameters < 1:
+            raise InvalidInput("parameters must be a whole number ≥ 1: the length of θ.")
+        self.level, self.parameters = level, int(parameters)
+        self.noise = as_joint(noise)
+        if self.noise.size is not None and self.noise.size != level.block:
+            raise InvalidInput(
+                f"The noise has {self.noise.size} components; a step of this stream has "
+                f"{'a changing number of' if level.block is None else level.block} readings."
+            )
+        self.steps, self.readings = 0, 0
+        widest = level.block or max(level.sizes_between(0, level.steps or 0))
+        self._fit = RunningLeastSquares(
+            self.parameters, rank_tolerance(max(self.parameters, widest))
+        )
+        self._missing: Flags = np.zeros(0, dtype=bool)  # of the steps that rows may look back to
+        self._rows: BandedAppend | DenseAppend | None = None
+        columns = self.parameters + 1
+        if level.form == "dense":
+            self._rows = DenseAppend(widest, columns)
+        elif level.block is not None:
+            self._rows = BandedAppend(level.reach, level.block, columns)
+            self._missing = np.zeros(level.reach, dtype=bool)
+        # One reading a step, U = 0: a row of numbers, without the machinery.
+        self._one: tuple[float, float] | None = None
+        if level.form == "independent" and level.block == 1:
+            variance, mean = self.noise.covariance(1).diagonal(), self.noise.expectation(1)
+            self._one = (float(variance[0]), float(np.ravel(mean)[0]))
+        self._work = np.empty((1, columns))
+
+    # --- updates ------------------------------------------------------------------------------
+
+    def update(
+        self,
+        release: StreamRelease,
+        rows: ArrayLike,
+        *,
+        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw] | None = None,
+    ) -> None:
+        """Use the release of the next step or steps; `rows` are their H, (n,) or (readings, n).
+
+        `noise` is the law of all readings of this release, if it is not the usual one.
+        """
+        if release.start != self.steps or release.level != self.level.fingerprint:
+            self._refuse(release)
+        if release.steps == 1 and self._one is not None and noise is None:
+            return self._update_one(release, rows)
+        H = self._matrix(rows, len(release.values))
+        law = self.noise if noise is None else as_joint(noise)
+        start, stop = self.steps, self.steps + release.steps
+        s = self.level.pointwise(start, stop)
+        if s is not None:
+            sigma = self._covariance(law, noise is not None, start, stop)
+            if sigma.pointwise is not None:
+                self._add_independent(release, H, s, sigma.pointwise, law)
+                return self._advance(release)
+        whitened, natural = self._whiten(release, H, law, noise is not None)
+        self._fit.add(whitened, natural)
+        return self._advance(release)
+
+    def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
+        """One scalar reading, U = 0: x = h √s/√(1 + sσ²)."""
+        assert self._one is not None
+        n, k = self.parameters, self.steps
+        h = rows if type(rows) is np.ndarray and rows.shape == (n,) else self._matrix(rows, 1)[0]
+        if release.missing is None:
+            variance, mean = self._one
+            s = self.level.pointwise(k, k + 1)
+            root = math.sqrt(s)  # type: ignore[arg-type] # one number
+            deviation = math.sqrt(1.0 + s * variance)  # type: ignore[operator]
+            work, z = self._work, release.values[0]
+            np.multiply(h, root / deviation, out=work[0, :n])
+            work[0, n] = (z - root * mean) / deviation
+            if not math.isfinite(work[0].dot(work[0])):
+                self._matrix(rows, 1)  # names what is not finite
+                as_array(release.values, "the release")
+            self._fit.add_row(work)
+        self.steps = k + 1
+        self.readings += 1
+
+    def _add_independent(
+        self,
+        release: StreamRelease,
+        H: Array,
+        level: Array | float,
+        variance: Array | float,
+        law: JointNoise,
+    ) -> None:
+        """U = 0 with nothing mixed: one pass in chunks that stay in cache."""
+        n, size = self.parameters, len(H)
+        root, mean = np.sqrt(level), law.expectation(size)
+        deviation = np.sqrt(1.0 + np.multiply(level, variance))
+        missing: Flags | None = None
+        if release.missing is not None:
+            sizes = self.level.sizes_between(release.start, release.start + release.steps)
+            missing = np.repeat(release.missing, sizes)
+        buffer = np.empty((min(CHUNK, size), n + 1))
+        for at in range(0, size, CHUNK):
+            part = slice(at, min(at + CHUNK, size))
+            work = buffer[: part.stop - at]
+            own, unit = _column(root, part), _column(deviation, part)
+            np.multiply(H[part], own / unit, out=work[:, :n])
+            z = release.values[part, None]
+            np.divide(z - own * _column(mean, part), unit, out=work[:, n:])
+            if missing is not None:
+                work[missing[part]] = 0.0
+            self._fit.add(work, work[:, :n])
+
+    def _whiten(
+        self, release: StreamRelease, H: Array, law: JointNoise, given: bool
+    ) -> tuple[Array, Array]:
+        """[G, ζ] of these steps, and the size of G had nothing cancelled."""
+        level, start, stop = self.level, self.steps, self.steps + release.steps
+        size = len(H)
+        right = np.empty((size, self.parameters + 1))
+        right[:, :-1], right[:, -1] = H, -np.asarray(law.expectation(size))
+        shown = np.zeros_like(right)
+        shown[:, -1] = release.values
+        sigma = self._covariance(law, given, start, stop)
+        sizes = level.sizes_between(start, stop)
+        missing = release.missing if release.missing is not None else np.zeros(len(sizes), bool)
+        if isinstance(self._rows, DenseAppend):
+            rows = level.dense_rows(start, stop)
+            hidden = np.concatenate([self._missing, np.repeat(missing, sizes)])
+            if hidden.any():
+                rows = np.where(hidden, 0.0, rows)
+                rows[hidden[self.readings :]] = 0.0
+            scalar = level.block == 1 and sigma.pointwise is not None
+            halves = np.sqrt(sigma.diagonal()) if scalar else sigma.blocks(sizes).lowers()
+            white, natural, pivots = self._rows.extend(rows, halves, right, shown)
+            self._missing = hidden
+        elif self._rows is not None:
+            blocks, hidden = level.blocks(start, stop), np.concatenate([self._missing, missing])
+            if hidden.any():
+                blocks = _without(blocks, hidden)
+            m = sizes[0]
+            stack = sigma.blocks(sizes).groups[0][1] if m > 1 else sigma.diagonal()[:, None, None]
+            white, natural, pivots = self._rows.extend(blocks, stack, right, shown)
+            self._missing = hidden[len(hidden) - level.reach :]
+        else:
+            white, natural, pivots = self._changing(sizes, missing, sigma, right, shown)
+        return white, natural[:, :-1] / pivots[:, None]
+
+    def _changing(
+        self, sizes: tuple[int, ...], missing: Flags, sigma: PSD, right: Array, shown: Array
+    ) -> tuple[Array, Array, Array]:
+        """U = 0 and m_k that changes: every step by itself."""
+        parts, at = [], 0
+        for k, (size, absent, half) in enumerate(
+            zip(sizes, missing, sigma.blocks(sizes).matrices), start=self.steps
+        ):
+            blocks = self.level.blocks(k, k + 1) * (0.0 if absent else 1.0)
+            one = slice(at, at + size)
+            alone = BandedAppend(0, size, right.shape[1])
+            parts.append(alone.extend(blocks, half[None], right[one], shown[one]))
+            at += size
+        white, natural, pivots = (np.concatenate(part) for part in zip(*parts))
+        return white, natural, pivots
+
+    def _covariance(self, law: JointNoise, given: bool, start: int, stop: int) -> PSD:
+        """Σ of these steps; it must not tie steps together."""
+        sizes = self.level.sizes_between(start, stop)
+        total = sum(sizes)
+        if not given:
+            if law.size is None:
+                return law.covariance(total)
+            one = law.covariance(law.size)
+            if one.pointwise is not None:
+                return Diagonal(np.tile(one.diagonal(), len(sizes)))
+            return Blocks(np.broadcast_to(one.dense(), (len(sizes), *one.dense().shape)))
+        if law.size not in (None, total):
+            raise InvalidInput(
+                f"The noise has {law.size} components; this release has {total} readings."
+            )
+        sigma = law.covariance(total)
+        if isinstance(sigma, Blocks):
+            ends = np.cumsum(sizes).tolist()
+            if not set(np.cumsum(sigma.sizes).tolist()).issuperset(ends):
+                return _step_blocks(sigma.dense(), ends, sizes)
+        return sigma
+
+    def _matrix(self, rows: ArrayLike, size: int) -> Array:
+        """H of a release, (size, n). Finite where it is not too long to look twice."""
+        H = np.asarray(rows)
+        if H.dtype != np.float64 or H.ndim != 2 or H.size <= CHUNK:
+            H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
+        if H.ndim < 2 and size == 1:
+            H = H.reshape(1, -1)
+        elif H.ndim == 1 and self.parameters == 1:
+            H = H.reshape(-1, 1)
+        if H.shape != (size, self.parameters):
+            raise InvalidInput(
+                f"the rows of H must have shape {(size, self.parameters)}; received {H.shape}."
+            )
+        return H
+
+    def _refuse(self, release: StreamRelease) -> None:
+        if release.level != self.level.fingerprint:
+            raise InvalidInput(
+                "This release was made with another level. Both sides must use the same."
+            )
+        raise InvalidInput(
+            f"The next step is {self.steps}; this release starts at step {release.start}. "
+            "Every release is used once, in order."
+        )
+
+    def _advance(self, release: StreamRelease) -> None:
+        self.steps += release.steps
+        self.readings += len(release.values)
+
+    # --- what is known ------------------------------------------------------------------------
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the releases so far show all of θ."""
+        return self._fit.full
+
+    @property
+    def hidden_directions(self) -> Array:
+        """Orthonormal basis (n, h) of what the releases do not show yet."""
+        return self._fit.root().hidden if not self._fit.full else np.zeros((self.parameters, 0))
+
+    @property
+    def estimate(self) -> Array:
+        """θ̂_k."""
+        self._require()
+        return self._fit.solution()
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance of θ̂_k: Σ_PPCR,k for Gaussian noise."""
+        self._require()
+        return self._fit.root().inverse(graded=True)
+
+    @property
+    def standard_error(self) -> Array:
+        """√ of the diagonal of the covariance."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def information(self) -> Array:
+        """PI_k, also before θ is identifiable."""
+        return self._fit.root().information
+
+    @property
+    def misfit(self) -> float:
+        """‖Gθ̂ − ζ‖²: χ² with (readings shown − n) degrees of freedom if the model is right."""
+        self._require()
+        return self._fit.misfit
+
+    def _require(self) -> None:
+        if not self._fit.full:
+            hidden = self._fit.root().hidden
+            raise NotIdentifiable(
+                f"After {self.steps} steps θ is not yet identifiable: {hidden.shape[1]} of "
+                f"{self.parameters} directions are hidden ({parameter_list(hidden)}).",
+                hidden,
+            )
+
+    # --- put down and taken up ------------------------------------------------------------------
+
+    def state(self) -> dict[str, Array]:
+        """What the next steps need, as arrays. Public: made of releases only."""
+        result = {
+            "steps": np.array(self.steps),
+            "readings": np.array(self.readings),
+            "missing": self._missing,
+        }
+        result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
+        if self._rows is not None:
+            result |= {f"rows.{name}": array for name, array in self._rows.state().items()}
+        return result
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state again."""
+        self.steps, self.readings = int(state["steps"]), int(state["readings"])
+        self._missing = state["missing"].astype(bool)
+        self._fit.restore(_under(state, "fit."))
+        if self._rows is not None:
+            self._rows.restore(_under(state, "rows."))
+
+    def __repr__(self) -> str:
+        when = "identifiable" if self._fit.full else "not yet identifiable"
+        return f"PrivateRLS({self.parameters} parameters, after {self.steps} steps, {when})"
+
+
+def _column(value: Array | float, part: slice) -> Array:
+    """A part of a vector as a column, or the number."""
+    array = np.asarray(value)
+    return array[part, None] if array.ndim else array
+
+
+def _under(state: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name[len(prefix) :]: a for name, a in state.items() if name.startswith(prefix)}
+
+
+def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Blocks:
+    """The diagonal blocks of a matrix that has nothing outside them."""
+    blocks = [sigma[end - m : end, end - m : end] for end, m in zip(ends, sizes)]
+    if np.count_nonzero(sigma) != sum(np.count_nonzero(block) for block in blocks):
+        raise InvalidInput(
+            "The noise ties steps together. PrivateRLS needs noise that is independent between "
+            "steps; use bounds.stream_estimates on the whole stream."
+        )
+    return Blocks(blocks)
+
+
+def _without(blocks: Array, hidden: Flags) -> Array:
+    """Rows of missing steps and what later steps take from them, set to zero.
+
+    `hidden` has the flags of the steps before these, then of these.
+    """
+    kept = blocks.copy()
+    count, reach = blocks.shape[1], len(blocks) - 1
+    for lag in range(reach + 1):
+        first = reach - lag
+        kept[lag, hidden[first : first + count]] = 0.0
+    kept[:, hidden[reach:]] = 0.0
+    return kept

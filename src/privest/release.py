@@ -1,0 +1,68 @@
+"""What leaves the data holder: z̃, and the public facts needed to use it. It cannot hold y."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array, Flags, as_array
+from privest.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StreamRelease:
+    """The releases z̃_k = A_kȲ_k + e_k of `steps` steps from step `start` (counted from 0).
+
+    values     z̃ of these steps, one after another.
+    missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
+               None: none was. Which readings are missing is public.
+    level      fingerprint of the level; an estimator with another level refuses the release.
+    simulated  drawn with a simulation generator: for experiments, no protection.
+    """
+
+    start: int
+    steps: int
+    values: Array
+    missing: Flags | None
+    level: str
+    simulated: bool
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __repr__(self) -> str:
+        last = self.start + self.steps - 1
+        which = f"step {self.start}" if self.steps == 1 else f"steps {self.start}..{last}"
+        kind = ", simulated" if self.simulated else ""
+        return f"StreamRelease({which}, {len(self.values)} values{kind})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON; they come back exactly."""
+        return {
+            "start": self.start,
+            "steps": self.steps,
+            "values": self.values.tolist(),
+            "missing": None if self.missing is None else np.flatnonzero(self.missing).tolist(),
+            "level": self.level,
+            "simulated": self.simulated,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> StreamRelease:
+        """The inverse of `to_dict`."""
+        try:
+            start, steps = int(record["start"]), int(record["steps"])
+            values = as_array(record["values"], "the values of a release", ndim=1)
+            missing = None
+            if record["missing"] is not None:
+                missing = np.zeros(steps, dtype=bool)
+                missing[record["missing"]] = True
+            level, simulated = str(record["level"]), bool(record["simulated"])
+        except (KeyError, TypeError, IndexError) as error:
+            raise InvalidInput(f"this is not a release: {error!r}.") from None
+        if start < 0 or steps < 1:
+            raise InvalidInput(f"a release cannot have {steps} steps from step {start}.")
+        return cls(start, steps, values, missing, level, simulated)
