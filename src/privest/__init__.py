@@ -8,6 +8,7 @@ pv.bound(model, level).ppcrlb
 
 from privest import bounds, errors, linalg, noise, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
+from privest.checkpoint import Checkpoint
 from privest.estimator import PrivateRLS
 from privest.mechanism import StreamMechanism
 from privest.model import LinearModel, NonlinearModel
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bound",
+    "Checkpoint",
     "EndlessLevel",
     "Identifiability",
     "LinearModel",

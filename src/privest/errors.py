@@ -42,5 +42,9 @@ class NumericalFailure(PrivestError, ArithmeticError):
     """Rounding or a missed convergence would spoil the result. No jitter was added."""
 
 
+class CheckpointError(PrivestError, OSError):
+    """A saved stream cannot be taken up, or must not be overwritten."""
+
+
 class MissingDependency(PrivestError, ImportError):
     """An optional dependency is needed; the message names the extra that brings it."""

@@ -1,5 +1,8 @@
 """The online pair against the batch and the literal algorithms: any partition, missing readings."""
 
+import itertools
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +19,7 @@ def partition(rng, steps):
     cuts = [0]
     while cuts[-1] < steps:
         cuts.append(min(steps, cuts[-1] + int(rng.choice([1, 1, 2, 5, 30]))))
-    return list(zip(cuts, cuts[1:]))
+    return list(itertools.pairwise(cuts))
 
 
 def per_step(stream):
@@ -259,8 +262,6 @@ def test_changing_sizes_need_whole_steps():
 
 
 def test_a_release_travels_as_json():
-    import json
-
     mechanism, rls = pair()
     release = mechanism.simulate([0.1, np.nan, 0.3], np.random.default_rng(0))
     again = pv.StreamRelease.from_dict(json.loads(json.dumps(release.to_dict())))

@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 NAMES = {
     "": {
-        "Bound", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel", "PrivacyLevel",
-        "PrivateRLS", "StreamLevel", "StreamMechanism", "StreamRelease", "__version__", "bound",
-        "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
+        "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
+        "PrivacyLevel", "PrivateRLS", "StreamLevel", "StreamMechanism", "StreamRelease",
+        "__version__", "bound", "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
     },
     "bounds": {
         "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",

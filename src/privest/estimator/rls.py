@@ -17,6 +17,7 @@ from privest.linalg.running import RunningLeastSquares
 from privest.linalg.stacked import rank_tolerance
 from privest.noise import JointNoise, ScalarLaw, as_joint
 from privest.privacy import SequentialLevel
+from privest.privacy.stream import fingerprint_of
 from privest.release import StreamRelease
 
 CHUNK = 8192  # readings at a time: their rows stay in cache
@@ -316,6 +317,14 @@ class PrivateRLS:
             )
 
     # --- put down and taken up ------------------------------------------------------------------
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells estimators apart by what they assume: level, n, and the noise of a step."""
+        size = self.noise.size or 1
+        noise = self.noise.covariance(size).dense()
+        mean = np.asarray(self.noise.expectation(size), dtype=float)
+        return f"{self.level.fingerprint}/{fingerprint_of(str(self.parameters), noise, mean)}"
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as arrays. Public: made of releases only."""

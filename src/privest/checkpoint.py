@@ -1,0 +1,240 @@
+"""A stream put down and taken up again: both sides in one file, at any moment.
+
+Write ahead, then send. `save` puts the state *after* a step, and the release of that step, into
+the file before the release leaves; a process killed before `save` has shown nothing of the
+reading, one killed after it takes up `pending` and sends the same numbers again. So no reading is
+ever released with two different noises.
+
+The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
+to disk, and put in its place in one move. The mechanism's side may hold the last readings: the
+file is as sensitive as they are and is made readable for its owner only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import CheckpointError
+from privest.estimator import PrivateRLS
+from privest.mechanism import StreamMechanism
+from privest.release import StreamRelease
+
+if sys.platform != "win32":
+    import fcntl
+
+FORMAT = "privest stream checkpoint"
+VERSION = 1
+
+
+class Checkpoint:
+    """Keeps a mechanism, an estimator, or both, in the file `path`.
+
+    Make the objects as at the first start, then `resume()`: False when there is no file yet;
+    else their states, the generator's too, are those of the last `save`, and the stream goes on
+    bit by bit as if nothing had happened. `pending` is the release that was saved last: send it
+    again if it may not have arrived. `notes` holds what the caller saved (JSON).
+
+    Raises CheckpointError if the file is damaged, of a newer version, belongs to another level,
+    model or noise, is in use by another process, or would be overwritten without `resume`.
+
+    >>> import tempfile, privest as pv
+    >>> path = tempfile.mkdtemp() + "/stream.ckpt"
+    >>> mechanism, rng = pv.StreamMechanism(pv.EndlessLevel(1.0)), np.random.default_rng(0)
+    >>> with Checkpoint(path, mechanism=mechanism, rng=rng) as kept:
+    ...     if not kept.resume():
+    ...         kept.save(pending=mechanism.simulate(0.5, rng))
+    >>> again = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    >>> with Checkpoint(path, mechanism=again, rng=rng) as kept:
+    ...     kept.resume(), again.steps, kept.pending
+    (True, 1, StreamRelease(step 0, 1 values, simulated))
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mechanism: StreamMechanism | None = None,
+        estimator: PrivateRLS | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.mechanism, self.estimator, self.rng = mechanism, estimator, rng
+        self.pending: StreamRelease | None = None
+        self.notes: dict[str, Any] = {}
+        self._started = False
+        self._lock = _locked(self.path.with_name(self.path.name + ".lock"))
+
+    # --- the two moves ----------------------------------------------------------------------
+
+    def resume(self) -> bool:
+        """Take up the saved states; False if nothing was saved yet."""
+        if not self.path.exists():
+            self._started = True
+            return False
+        header, arrays = _read(self.path)
+        self._require_same(header)
+        if self.mechanism is not None:
+            self.mechanism.restore(_side(arrays, "mechanism."))
+        if self.estimator is not None:
+            self.estimator.restore(_side(arrays, "estimator."))
+        if self.rng is not None:
+            self.rng.bit_generator.state = _with_arrays(header["rng"])
+        pending = header["pending"]
+        self.pending = None if pending is None else StreamRelease.from_dict(pending)
+        self.notes = header["notes"]
+        self._started = True
+        return True
+
+    def save(
+        self, pending: StreamRelease | None = None, notes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Save the states as they are now, before `pending` is sent. Atomic and durable."""
+        if not self._started and self.path.exists():
+            raise CheckpointError(
+                f"{self.path} exists: call resume() first. Deleting it starts the stream anew, "
+                "which would release its readings a second time."
+            )
+        self._started = True
+        arrays: dict[str, Array] = {}
+        for name, side in (("mechanism.", self.mechanism), ("estimator.", self.estimator)):
+            if side is not None:
+                arrays |= {name + key: array for key, array in side.state().items()}
+        header = self._identity() | {
+            "rng": None if self.rng is None else _without_arrays(self.rng.bit_generator.state),
+            "pending": None if pending is None else pending.to_dict(),
+            "notes": dict(notes or {}),
+        }
+        _write(self.path, header, arrays)
+        self.pending, self.notes = pending, header["notes"]
+
+    def close(self) -> None:
+        """Let another process use the file."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- what belongs together ----------------------------------------------------------------
+
+    def _identity(self) -> dict[str, Any]:
+        """The public facts that must be the same when the stream is taken up again."""
+        estimator = self.estimator
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "mechanism": None if self.mechanism is None else self.mechanism.level.fingerprint,
+            "estimator": None if estimator is None else estimator.fingerprint,
+            "generator": None if self.rng is None else type(self.rng.bit_generator).__name__,
+        }
+
+    def _require_same(self, header: Mapping[str, Any]) -> None:
+        mine = self._identity()
+        reasons = {
+            "mechanism": "another level, or without a mechanism",
+            "estimator": "another level, number of parameters or noise, or without an estimator",
+            "generator": "another kind of random generator",
+        }
+        for key, reason in reasons.items():
+            if header[key] != mine[key]:
+                raise CheckpointError(
+                    f"{self.path} was saved with {reason}: it cannot continue this stream."
+                )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        if header["format"] != FORMAT:
+            raise KeyError("format")
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise CheckpointError(
+            f"{path} is not a stream checkpoint, or it is damaged ({type(error).__name__})."
+        ) from None
+    if header["version"] > VERSION:
+        raise CheckpointError(
+            f"{path} has version {header['version']}; this privest reads up to {VERSION}. "
+            "Use a newer privest."
+        )
+    return header, arrays
+
+
+def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Beside the old file, to the disk, then in its place: there is always one whole file."""
+    buffer = io.BytesIO()
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(buffer, allow_pickle=False, header=text, **arrays)
+    beside = path.with_name(path.name + ".new")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(buffer.getbuffer())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    with contextlib.suppress(OSError):  # some systems cannot open a folder
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _locked(path: Path) -> int | None:
+    """A lock that the system lets go of when the process ends, however it ends."""
+    if sys.platform == "win32":
+        return None  # no such locks there
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise CheckpointError(f"cannot write beside {path}: {error.strerror}.") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise CheckpointError(
+            f"{path} is held by another process. Two of them would release readings twice."
+        ) from None
+    return descriptor
+
+
+def _side(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def _without_arrays(value: Any) -> Any:  # noqa: ANN401 - whatever a generator's state holds
+    if isinstance(value, dict):
+        return {key: _without_arrays(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": str(value.dtype)}
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _with_arrays(value: Any) -> Any:  # noqa: ANN401
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array", "dtype"}:
+        return np.array(value["array"], dtype=value["dtype"])
+    return {key: _with_arrays(part) for key, part in value.items()}
