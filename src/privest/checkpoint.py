@@ -165,7 +165,7 @@ class Checkpoint:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
         if header["format"] != FORMAT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,12 @@ from rich.text import Text
 
 import privest
 from privest.cli import demo as demo_command
-from privest.cli import tables
+from privest.cli import streaming, tables
 from privest.cli.files import read_table, read_value
 from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
 from privest.noise import Gaussian
-from privest.privacy import PrivacyLevel
+from privest.privacy import EndlessLevel, PrivacyLevel
 
 app = typer.Typer(
     name="privest",
@@ -164,6 +165,191 @@ def _privacy(
         "Give the privacy either as --level, or as --epsilon together with --delta and --move "
         "(--delta and --move go together)."
     )
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    csv = "csv"
+    jsonl = "jsonl"
+
+
+class Emit(StrEnum):
+    """What goes out."""
+
+    estimates = "estimates"
+    releases = "releases"
+
+
+class Given(StrEnum):
+    """What comes in."""
+
+    readings = "readings"
+    releases = "releases"
+
+
+@app.command()
+def stream(
+    source: Annotated[
+        str, typer.Argument(help="CSV or JSON lines; a minus reads standard input.", metavar="FILE")
+    ],
+    level: Annotated[
+        float | None,
+        typer.Option(
+            help="Fisher level S of one reading: what each step may show of it.", metavar="S"
+        ),
+    ] = None,
+    lags: Annotated[
+        str,
+        typer.Option(
+            help="A step also shows earlier readings: weights of the last 1, 2, … of them.",
+            metavar="W,W,…",
+        ),
+    ] = "",
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of --level: ε of the whole, endless stream, with --delta and --move.",
+            metavar="ε",
+        ),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="δ.", metavar="δ")] = None,
+    move: Annotated[
+        float | None,
+        typer.Option(help="What ε speaks of: one reading moves by at most this.", metavar="C"),
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="Column of the sensitive readings.", metavar="NAME")
+    ] = "y",
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of H, public. All other columns if not given.", metavar="NAME,NAME,…"
+        ),
+    ] = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept", help="Add a constant to the features.")
+    ] = False,
+    noise_variance: Annotated[
+        float | None,
+        typer.Option(
+            help="Variance of a reading about Hθ; needed for estimates. Never fitted on the "
+            "readings.",
+            metavar="V",
+        ),
+    ] = None,
+    emit: Annotated[Emit, typer.Option(help="What to write.")] = Emit.estimates,
+    given: Annotated[
+        Given,
+        typer.Option(
+            "--from",
+            help="What the rows hold: readings, or releases that `--emit releases` wrote "
+            "elsewhere (then no reading is ever seen here).",
+        ),
+    ] = Given.readings,
+    block: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Rows at a time. One line of estimates, and one save, a block.",
+            metavar="N",
+        ),
+    ] = 1,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write. Standard output if not given.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Save the stream here after every block; the same command then goes on where it "
+            "was, killed or not. As sensitive as the readings.",
+        ),
+    ] = None,
+    replay: Annotated[
+        bool | None,
+        typer.Option(
+            "--replay/--continue",
+            help="After a restart the input begins again (default for files) or goes on with new "
+            "readings. Standard input must say which.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the simulated noise, to repeat a run.", metavar="N")
+    ] = None,
+    input_format: Annotated[
+        Format | None, typer.Option(help="By the file's ending, else csv.")
+    ] = None,
+    output_format: Annotated[
+        Format | None, typer.Option(help="By the file's ending, else that of the input.")
+    ] = None,
+) -> None:
+    """Release readings as they come, and estimate θ from the releases alone.
+
+    Each row is one reading y_k (column --target) and its public features h_k, y_k = h_kθ + w_k.
+    An empty reading is a step that shows nothing. The noise of this version is simulated.
+
+    Examples:
+
+    privest stream meter.csv --target load --level 4 --noise-variance 0.25
+
+    sensor | privest stream - --level 1 --emit releases --checkpoint s.ckpt --output z.jsonl
+
+    privest stream z.jsonl --from releases --level 1 --noise-variance 0.25
+    """
+    json_in = _is_json(input_format, source, False)
+    json_out = _is_json(output_format, "" if output is None else str(output), json_in)
+    if given is Given.releases and emit is Emit.releases:
+        raise InvalidInput("--from releases --emit releases: there is nothing to do.")
+    if emit is Emit.estimates and noise_variance is None:
+        raise InvalidInput(
+            "estimates need --noise-variance, from public knowledge (or use --emit releases)."
+        )
+    streaming.run(
+        streaming.StreamPlan(
+            source=source,
+            target=target,
+            features=None if features is None else _names(features),
+            level=_endless(level, lags, epsilon, delta, move),
+            variance=noise_variance if emit is Emit.estimates else None,
+            intercept=intercept,
+            from_releases=given is Given.releases,
+            emit_releases=emit is Emit.releases,
+            json_in=json_in,
+            json_out=json_out,
+            output=output,
+            block=block,
+            checkpoint=checkpoint,
+            replay=True if replay is None and source != "-" else replay,
+            seed=seed,
+        ),
+        Console(stderr=True, highlight=False),
+    )
+
+
+def _endless(
+    level: float | None, lags: str, epsilon: float | None, delta: float | None, move: float | None
+) -> EndlessLevel:
+    try:
+        weights = [float(weight) for weight in lags.split(",") if weight.strip()]
+    except ValueError:
+        raise InvalidInput("--lags must be numbers separated by commas.") from None
+    wanted = _privacy(None if level is None else str(level), epsilon, delta, move)
+    assert wanted.number is not None
+    if epsilon is None:
+        return EndlessLevel(wanted.number, weights)
+    # ε speaks of all that is ever shown of a reading: S(1 + Σ W²)
+    return EndlessLevel(wanted.number / (1.0 + sum(w * w for w in weights)), weights)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _is_json(wanted: Format | None, path: str, otherwise: bool) -> bool:
+    if wanted is not None:
+        return wanted is Format.jsonl
+    ending = Path(path).suffix.lower()
+    return True if ending in (".jsonl", ".ndjson") else False if ending == ".csv" else otherwise
 
 
 @app.command()

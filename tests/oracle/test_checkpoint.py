@@ -1,0 +1,166 @@
+"""Put down and taken up: bit-identical, and no reading released with two noises."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import CheckpointError
+
+SCRIPT = Path(__file__).parents[1] / "killed_stream.py"
+
+
+def killed(folder, kind, kills, seed):
+    done = subprocess.run(
+        [sys.executable, SCRIPT, folder, kind, str(kills), str(seed)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    sent = [json.loads(line) for line in (folder / "sent.jsonl").read_text().splitlines()]
+    return int(done.stdout), sent
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+@pytest.mark.parametrize(("kind", "kills"), [("independent", 25), ("banded", 25), ("dense", 25)])
+def test_killed_at_random_moments(tmp_path, kind, kills):
+    """75 kills in all: what was sent is what an undisturbed run sends, some of it twice."""
+    calm, wild = tmp_path / "calm", tmp_path / "wild"
+    calm.mkdir()
+    wild.mkdir()
+    _, expected = killed(calm, kind, 0, 0)
+    count, sent = killed(wild, kind, kills, 3)
+    assert count == kills
+    once = {}
+    for release, estimate in sent:
+        # every reading: one release, however often it was sent
+        seen = once.setdefault(release["start"], (release, estimate))
+        assert seen == (release, estimate)
+    assert [once[start] for start in sorted(once)] == [(r, e) for r, e in expected]
+    # and every reading was released
+    starts = sorted(once)
+    ends = [start + once[start][0]["steps"] for start in starts]
+    assert starts[0] == 0
+    assert starts[1:] == ends[:-1]
+    assert not list(wild.glob("*.new")) or (wild / "stream.ckpt").exists()
+
+
+def pair(level=None, n=2, cov=1.0):
+    level = pv.EndlessLevel(1.0, [0.5]) if level is None else level
+    return pv.StreamMechanism(level), pv.PrivateRLS(level, n, pv.noise.Gaussian(cov=cov))
+
+
+def saved(path, rng=None):
+    mechanism, estimator = pair()
+    rng = np.random.default_rng(0) if rng is None else rng
+    with pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, rng=rng) as kept:
+        assert kept.resume() is False
+        release = mechanism.simulate([0.1, 0.2, np.nan], rng)
+        estimator.update(release, np.eye(3, 2))
+        kept.save(pending=release, notes={"place": 3})
+    return mechanism, estimator, release
+
+
+def resume(path, rng=None, **change):
+    mechanism, estimator = pair(**change)
+    rng = np.random.default_rng(5) if rng is None else rng
+    with pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, rng=rng) as kept:
+        assert kept.resume()
+        return mechanism, estimator, rng, kept
+
+
+@pytest.mark.parametrize("source", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+def test_the_noise_goes_on_where_it_was(tmp_path, source):
+    path = tmp_path / "s"
+    rng = np.random.Generator(source(1))
+    mechanism, estimator, release = saved(path, rng)
+    again, rls, other, kept = resume(path, np.random.Generator(source(2)))
+    assert np.array_equal(kept.pending.values, release.values)
+    assert kept.notes == {"place": 3}
+    one, two = mechanism.simulate([0.4, 0.5], rng), again.simulate([0.4, 0.5], other)
+    assert np.array_equal(one.values, two.values)
+    H = np.array([[1.0, 2.0], [0.5, -1.0]])
+    estimator.update(one, H)
+    rls.update(two, H)
+    assert np.array_equal(estimator.estimate, rls.estimate)
+    assert np.array_equal(estimator.covariance, rls.covariance)
+
+
+def test_only_the_owner_may_read_it(tmp_path):
+    saved(tmp_path / "s")
+    assert (tmp_path / "s").stat().st_mode & 0o077 == 0
+
+
+def test_no_pickle_inside(tmp_path):
+    saved(tmp_path / "s")
+    with np.load(tmp_path / "s", allow_pickle=False) as archive:
+        for name in archive.files:
+            assert archive[name].dtype.kind in "uifb", name
+        header = json.loads(archive["header"].tobytes())
+    assert header["version"] == 1
+
+
+def test_another_stream_is_refused(tmp_path):
+    path = tmp_path / "s"
+    saved(path)
+    with pytest.raises(CheckpointError, match="another level"):
+        resume(path, level=pv.EndlessLevel(1.0, [0.4]))
+    with pytest.raises(CheckpointError, match="number of parameters or noise"):
+        resume(path, n=3)
+    with pytest.raises(CheckpointError, match="number of parameters or noise"):
+        resume(path, cov=2.0)
+    with pytest.raises(CheckpointError, match="kind of random generator"):
+        resume(path, np.random.Generator(np.random.MT19937(0)))
+
+
+def test_a_saved_stream_is_not_overwritten_unseen(tmp_path):
+    path = tmp_path / "s"
+    saved(path)
+    mechanism, estimator = pair()
+    with (
+        pv.Checkpoint(path, mechanism=mechanism, estimator=estimator) as kept,
+        pytest.raises(CheckpointError, match="second time"),
+    ):
+        kept.save()
+
+
+def test_two_processes_cannot_share_it(tmp_path):
+    mechanism, _ = pair()
+    with (
+        pv.Checkpoint(tmp_path / "s", mechanism=mechanism),
+        pytest.raises(CheckpointError, match="another process"),
+    ):
+        pv.Checkpoint(tmp_path / "s", mechanism=mechanism)
+    pv.Checkpoint(tmp_path / "s", mechanism=mechanism).close()  # free again
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text", "flip"])
+def test_a_damaged_file_is_an_error_and_stays(tmp_path, damage):
+    path = tmp_path / "s"
+    saved(path)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    broken = {
+        "empty": b"",
+        "cut": whole[:middle],
+        "text": b"hello",
+        "flip": whole.replace(b"privest", b"privesd", 1),
+    }[damage]
+    path.write_bytes(broken)
+    with pytest.raises(CheckpointError, match="damaged"):
+        resume(path)
+    assert path.read_bytes() == broken
+
+
+def test_a_newer_version_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "s"
+    monkeypatch.setattr("privest.checkpoint.VERSION", 2)
+    saved(path)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="version 2; this privest reads up to 1"):
+        resume(path)

@@ -1,0 +1,300 @@
+"""`privest stream`: two sides on two machines, as they come; killed, resumed, never twice."""
+
+import csv
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import privest as pv
+
+MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
+ENV = {
+    "COLUMNS": "200",
+    "NO_COLOR": "1",
+    "PATH": "",
+    "PYTHONIOENCODING": "utf-8",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+def stream(*arguments, text=None):
+    return subprocess.run(
+        [*MAIN, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ENV,
+        input=text,
+    )
+
+
+def ok(*arguments, text=None):
+    done = stream(*arguments, text=text)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = 1 + X @ [0.5, -2.0] + 0.5 * rng.standard_normal(60)
+    y[[3, 20]] = np.nan
+    return X, y
+
+
+@pytest.fixture
+def meter(tmp_path, data):
+    path = tmp_path / "meter.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "load", "b"])
+        for (a, b), y in zip(data[0].tolist(), data[1].tolist()):
+            writer.writerow([a, "" if np.isnan(y) else y, b])
+    return path
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+COMMON = ("--target", "load", "--level", "4", "--seed", "3")
+
+
+@pytest.mark.parametrize("lags", [[], [0.5, -0.2]])
+def test_estimates_are_those_of_the_library(meter, data, lags):
+    X, y = data
+    done = ok(
+        meter,
+        *COMMON,
+        "--noise-variance",
+        "0.25",
+        "--intercept",
+        "--lags",
+        ",".join(map(str, lags)),
+    )
+    level, rng = pv.EndlessLevel(4.0, lags), np.random.default_rng(3)
+    mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 3, pv.noise.Gaussian(cov=0.25))
+    found = rows(done.stdout)
+    assert len(found) == 60
+    for k, line in enumerate(found):
+        rls.update(mechanism.simulate(y[k : k + 1], rng), [1.0, *X[k]])
+        assert int(line["step"]) == k
+        if not rls.identifiable:
+            assert line["a"] == line["a_error"] == ""
+            continue
+        estimate = [float(line[name]) for name in ("intercept", "a", "b")]
+        errors = [float(line[f"{name}_error"]) for name in ("intercept", "a", "b")]
+        assert estimate == rls.estimate.tolist()
+        assert errors == rls.standard_error.tolist()
+    assert "60 rows; 2 of them without a reading" in done.stderr
+    assert "simulated" in done.stderr
+
+
+def test_two_machines(meter, tmp_path):
+    """Releases on one, estimates on the other: the same as on one machine."""
+    together = ok(meter, *COMMON, "--noise-variance", "0.25", "--lags", "0.5")
+    released = tmp_path / "z.jsonl"
+    ok(meter, *COMMON, "--lags", "0.5", "--emit", "releases", "--output", released)
+    first = json.loads(released.read_text().splitlines()[0])
+    assert set(first) == {"step", "level", "z", "a", "b"}
+    assert json.loads(released.read_text().splitlines()[3])["z"] is None
+    learner = ("--from", "releases", "--lags", "0.5", "--noise-variance", "0.25")
+    apart = ok(released, *learner, "--level", "4", "--output-format", "csv")
+    assert apart.stdout == together.stdout
+    assert "simulated" not in apart.stderr
+    # a release that arrives twice is used once; a lost one is an error; so is another level
+    lines = released.read_text().splitlines(keepends=True)
+    twice = ok(
+        "-", *learner, "--level", "4", "--input-format", "jsonl", text="".join(lines + lines[5:])
+    )
+    assert "55 repeated releases left out" in twice.stderr
+    lost = stream(
+        "-",
+        *learner,
+        "--level",
+        "4",
+        "--input-format",
+        "jsonl",
+        text="".join(lines[:5] + lines[6:]),
+    )
+    assert (lost.returncode, "release of step 5 is missing" in lost.stderr) == (2, True)
+    other = stream(released, *learner, "--level", "3")
+    assert (other.returncode, "another level" in other.stderr) == (2, True)
+
+
+def test_json_lines_say_what_is_hidden(meter):
+    done = ok(meter, *COMMON, "--noise-variance", "0.25", "--output-format", "jsonl")
+    first, *_, last = map(json.loads, done.stdout.splitlines())
+    assert first == {"step": 0, "identifiable": False, "hidden": ["a", "b"]}
+    assert set(last["estimate"]) == set(last["standard_error"]) == {"a", "b"}
+
+
+def test_blocks_give_one_line_each(meter):
+    one = rows(ok(meter, *COMMON, "--noise-variance", "0.25").stdout)
+    some = rows(ok(meter, *COMMON, "--noise-variance", "0.25", "--block", "25").stdout)
+    assert [int(line["step"]) for line in some] == [24, 49, 59]
+    assert float(some[-1]["a"]) == pytest.approx(float(one[-1]["a"]), rel=1e-9)
+
+
+def test_epsilon_speaks_of_the_whole_stream(meter, tmp_path):
+    out = tmp_path / "z.csv"
+    dp = ("--epsilon", "2", "--delta", "1e-6", "--move", "1", "--lags", "0.5,0.3")
+    ok(meter, "--target", "load", *dp, "--emit", "releases", "--output", out)
+    s = pv.PrivacyLevel.from_epsilon(2.0, delta=1e-6, move=1.0).number / (1 + 0.25 + 0.09)
+    level = pv.EndlessLevel(s, [0.5, 0.3])
+    assert level.to_epsilon(delta=1e-6, move=1.0) == pytest.approx(2.0, rel=1e-9)
+    assert rows(out.read_text())[0]["level"] == level.fingerprint
+
+
+def test_resumes_where_it_was(meter, tmp_path):
+    """First half of the file, then all of it: as if in one go."""
+    whole = ok(meter, *COMMON, "--emit", "releases").stdout
+    lines = meter.read_text().splitlines(keepends=True)
+    half = tmp_path / "half.csv"
+    half.write_text("".join(lines[:31]))
+    out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
+    arguments = (*COMMON, "--emit", "releases", "--output", out, "--checkpoint", kept)
+    ok(half, *arguments)
+    done = ok(meter, *arguments)
+    assert "resumed" in done.stderr
+    assert out.read_text() == whole
+    ok(meter, *arguments)  # nothing new: nothing happens
+    assert out.read_text() == whole
+    changed = tmp_path / "changed.csv"
+    changed.write_text("".join([lines[0], *lines[2:]]))
+    refused = stream(changed, *arguments)
+    assert (refused.returncode, "its features differ" in refused.stderr) == (2, True)
+    renamed = stream(meter, *arguments, "--features", "a")
+    assert (renamed.returncode, "other columns" in renamed.stderr) == (2, True)
+
+
+def test_standard_input_must_say_where_it_is(meter, tmp_path):
+    text = meter.read_text()
+    lines = text.splitlines(keepends=True)
+    whole = ok("-", *COMMON, "--emit", "releases", text=text).stdout
+    kept = tmp_path / "s.ckpt"
+    arguments = ("-", *COMMON, "--emit", "releases", "--checkpoint", kept)
+    first = ok(*arguments, text="".join(lines[:31])).stdout
+    unsaid = stream(*arguments, text=text)
+    assert (unsaid.returncode, "must not be released twice" in unsaid.stderr) == (2, True)
+    again = ok(*arguments, "--continue", text="".join([lines[0], *lines[31:]])).stdout
+    # the last line before the stop comes again, with the same numbers
+    assert again.startswith(first.splitlines(keepends=True)[-1])
+    assert first + "".join(again.splitlines(keepends=True)[1:]) == whole
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_killed_command(tmp_path):
+    """Up to twelve kills of the real command (75 more in tests/oracle/test_checkpoint.py)."""
+    rng = np.random.default_rng(1)
+    path = tmp_path / "m.csv"
+    body = "\n".join(",".join(map(repr, row)) for row in rng.standard_normal((3000, 3)).tolist())
+    path.write_text("x1,x2,y\n" + body + "\n")
+    arguments = ["--level", "2", "--lags", "0.5", "--seed", "1", "--noise-variance", "1"]
+    whole = ok(path, *arguments).stdout
+    out, kept = tmp_path / "e.csv", tmp_path / "s.ckpt"
+    command = [*MAIN, str(path), *arguments, "--output", str(out), "--checkpoint", str(kept)]
+    moments, kills = random.Random(2), 0
+    while kills < 12:
+        worker = subprocess.Popen(
+            command, env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        start = time.monotonic()
+        while not kept.exists() and time.monotonic() - start < 20:
+            time.sleep(0.01)
+        time.sleep(0.3 * moments.random() + (0.4 if kills else 0.0))
+        worker.kill()
+        _, error = worker.communicate()
+        kills += worker.returncode == -signal.SIGKILL
+        if worker.returncode == 0:
+            break
+        assert worker.returncode == -signal.SIGKILL, error
+    assert kills >= 5  # a fast machine may finish before the twelfth
+    ok(*command[len(MAIN) :])
+    assert out.read_text() == whole
+
+
+def test_ctrl_c_loses_nothing(tmp_path):
+    out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
+    arguments = [
+        "--level",
+        "1",
+        "--emit",
+        "releases",
+        "--output",
+        str(out),
+        "--checkpoint",
+        str(kept),
+    ]
+    worker = subprocess.Popen(
+        [*MAIN, "-", *arguments], env=ENV, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    worker.stdin.write("x,y\n" + "1,2\n" * 10)
+    worker.stdin.flush()
+    start = time.monotonic()
+    while (
+        not out.exists() or len(out.read_text().splitlines()) < 11
+    ) and time.monotonic() - start < 20:
+        time.sleep(0.02)
+    worker.send_signal(signal.SIGINT)
+    _, error = worker.communicate(timeout=20)
+    assert worker.returncode == 130
+    assert "10 rows; stopped; the same command goes on" in error
+    assert len(out.read_text().splitlines()) == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("1,2\n3,4\n", [], "first line must name the columns"),
+        ("x,w\n1,2\n", [], "no column 'y'"),
+        ("x,y\n1,12.75abc\n", [], "line 2: 'y' is not a number"),
+        ("x,y\n1,inf\n", [], "line 2: 'y' is not finite"),
+        ("x,y\n,12.75\n", [], "line 2: 'x' is missing"),
+        ("x,y\n1,2,3\n", [], "line 2 has 3 columns"),
+        ("y\n12.75\n", [], "no column of features"),
+        ("x,y\n1,2\n", ["--noise-variance", "-1"], "must be > 0"),
+        ("x,y\n1,2\n", ["--lags", "a"], "numbers separated by commas"),
+        ("x,y\n1,2\n", ["--level", "-1"], "level"),
+        ("x,y\n1,2\n", ["--epsilon", "1"], "either as --level"),
+        ("x,y\n1,2\n", ["--input-format", "jsonl"], "line 1 is not a JSON object"),
+        ("x,y\n1,2\n", ["--from", "releases", "--emit", "releases"], "nothing to do"),
+        ("x,z\n1,2\n", ["--from", "releases"], "column 'step'"),
+        ("x,y\n1,2\n", ["--output", "/nonexistent/folder/z.csv"], "cannot write"),
+        ("x,y\n1,2\n", ["--checkpoint", "/nonexistent/folder/s"], "cannot write"),
+    ],
+)  # fmt: skip
+def test_one_clear_error(text, arguments, message):
+    defaults = [] if "--level" in arguments else ["--level", "1"]
+    variance = [] if "--noise-variance" in arguments else ["--noise-variance", "1"]
+    done = stream("-", *defaults, *variance, *arguments, text=text)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "12.75" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_release_without_a_level():
+    done = stream("-", "--noise-variance", "1", text="x,y\n1,2\n")
+    assert (done.returncode, "Give the privacy" in done.stderr) == (2, True)
+    done = stream("-", "--level", "1", text="x,y\n1,2\n")
+    assert (done.returncode, "--noise-variance" in done.stderr) == (2, True)
+    assert (
+        "missing.csv"
+        in stream(os.devnull + "/missing.csv", "--level", "1", "--noise-variance", "1").stderr
+    )
+
+
+def test_help_shows_how():
+    text = ok("--help").stdout
+    for word in ("--checkpoint", "--from", "releases", "Examples", "--replay"):
+        assert word in text
