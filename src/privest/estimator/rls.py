@@ -15,12 +15,13 @@ from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg.appending import BandedAppend, DenseAppend
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.stacked import rank_tolerance
+from privest.linalg.tall import tall_triangle
 from privest.noise import JointNoise, ScalarLaw, as_joint
 from privest.privacy import SequentialLevel
 from privest.privacy.stream import fingerprint_of
 from privest.release import StreamRelease
 
-CHUNK = 8192  # readings at a time: their rows stay in cache
+LONG = 8192  # entries of H that are looked through before they are used, not after
 
 
 class PrivateRLS:
@@ -109,10 +110,12 @@ class PrivateRLS:
         start, stop = self.steps, self.steps + release.steps
         s = self.level.pointwise(start, stop)
         if s is not None:
-            sigma = self._covariance(law, noise is not None, start, stop)
+            sigma = self._covariance(law, noise is not None, release)
             if sigma.pointwise is not None:
                 self._add_independent(release, H, s, sigma.pointwise, law)
                 return self._advance(release)
+        as_array(H, "the rows of H")
+        as_array(release.values, "the release")
         whitened, natural = self._whiten(release, H, law, noise is not None)
         self._fit.add(whitened, natural)
         return self._advance(release)
@@ -145,25 +148,19 @@ class PrivateRLS:
         variance: Array | float,
         law: JointNoise,
     ) -> None:
-        """U = 0 with nothing mixed: one pass in chunks that stay in cache."""
-        n, size = self.parameters, len(H)
-        root, mean = np.sqrt(level), law.expectation(size)
+        """U = 0 with nothing mixed: one pass over H and z."""
+        root, mean = np.sqrt(level), law.expectation(len(H))
         deviation = np.sqrt(1.0 + np.multiply(level, variance))
-        missing: Flags | None = None
+        weight, unit, shift = root / deviation, 1.0 / deviation, root * mean / deviation
         if release.missing is not None:
             sizes = self.level.sizes_between(release.start, release.start + release.steps)
-            missing = np.repeat(release.missing, sizes)
-        buffer = np.empty((min(CHUNK, size), n + 1))
-        for at in range(0, size, CHUNK):
-            part = slice(at, min(at + CHUNK, size))
-            work = buffer[: part.stop - at]
-            own, unit = _column(root, part), _column(deviation, part)
-            np.multiply(H[part], own / unit, out=work[:, :n])
-            z = release.values[part, None]
-            np.divide(z - own * _column(mean, part), unit, out=work[:, n:])
-            if missing is not None:
-                work[missing[part]] = 0.0
-            self._fit.add(work, work[:, :n])
+            seen = ~np.repeat(release.missing, sizes)
+            weight, unit, shift = weight * seen, unit * seen, shift * seen
+        triangle, squares = tall_triangle(H, release.values, weight, unit, shift)
+        if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
+            as_array(H, "the rows of H")
+            as_array(release.values, "the release")
+        self._fit.add_triangle(triangle, squares)
 
     def _whiten(
         self, release: StreamRelease, H: Array, law: JointNoise, given: bool
@@ -175,7 +172,7 @@ class PrivateRLS:
         right[:, :-1], right[:, -1] = H, -np.asarray(law.expectation(size))
         shown = np.zeros_like(right)
         shown[:, -1] = release.values
-        sigma = self._covariance(law, given, start, stop)
+        sigma = self._covariance(law, given, release)
         sizes = level.sizes_between(start, stop)
         missing = release.missing if release.missing is not None else np.zeros(len(sizes), bool)
         if isinstance(self._rows, DenseAppend):
@@ -216,23 +213,23 @@ class PrivateRLS:
         white, natural, pivots = (np.concatenate(part) for part in zip(*parts))
         return white, natural, pivots
 
-    def _covariance(self, law: JointNoise, given: bool, start: int, stop: int) -> PSD:
+    def _covariance(self, law: JointNoise, given: bool, release: StreamRelease) -> PSD:
         """Σ of these steps; it must not tie steps together."""
-        sizes = self.level.sizes_between(start, stop)
-        total = sum(sizes)
+        total, steps = len(release.values), release.steps
         if not given:
             if law.size is None:
                 return law.covariance(total)
             one = law.covariance(law.size)
             if one.pointwise is not None:
-                return Diagonal(np.tile(one.diagonal(), len(sizes)))
-            return Blocks(np.broadcast_to(one.dense(), (len(sizes), *one.dense().shape)))
+                return Diagonal(np.tile(one.diagonal(), steps))
+            return Blocks(np.broadcast_to(one.dense(), (steps, *one.dense().shape)))
         if law.size not in (None, total):
             raise InvalidInput(
                 f"The noise has {law.size} components; this release has {total} readings."
             )
         sigma = law.covariance(total)
         if isinstance(sigma, Blocks):
+            sizes = self.level.sizes_between(release.start, release.start + steps)
             ends = np.cumsum(sizes).tolist()
             if not set(np.cumsum(sigma.sizes).tolist()).issuperset(ends):
                 return _step_blocks(sigma.dense(), ends, sizes)
@@ -241,7 +238,7 @@ class PrivateRLS:
     def _matrix(self, rows: ArrayLike, size: int) -> Array:
         """H of a release, (size, n). Finite where it is not too long to look twice."""
         H = np.asarray(rows)
-        if H.dtype != np.float64 or H.ndim != 2 or H.size <= CHUNK:
+        if H.dtype != np.float64 or H.ndim != 2 or H.size <= LONG:
             H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
         if H.ndim < 2 and size == 1:
             H = H.reshape(1, -1)
@@ -349,12 +346,6 @@ class PrivateRLS:
     def __repr__(self) -> str:
         when = "identifiable" if self._fit.full else "not yet identifiable"
         return f"PrivateRLS({self.parameters} parameters, after {self.steps} steps, {when})"
-
-
-def _column(value: Array | float, part: slice) -> Array:
-    """A part of a vector as a column, or the number."""
-    array = np.asarray(value)
-    return array[part, None] if array.ndim else array
 
 
 def _under(state: Mapping[str, Array], prefix: str) -> dict[str, Array]:

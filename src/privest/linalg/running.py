@@ -16,9 +16,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.linalg.root import CHUNK_ENTRIES, GRAM_CONDITION, InformationRoot
-
-TALL = 64  # from so many rows a parameter on, a Gram matrix may go first
+from privest.linalg.root import InformationRoot
 
 
 class RunningLeastSquares:
@@ -54,11 +52,7 @@ class RunningLeastSquares:
 
         Cost 2rn² flops; one LAPACK call of about a microsecond for one row.
         """
-        columns = rows.shape[1]
-        step = max(CHUNK_ENTRIES, TALL * columns**2) // columns
-        for at in range(0, len(rows), step):
-            part = rows[at : at + step]
-            self._merge(_shortened(part) if len(part) > TALL * columns else part)
+        self._merge(rows)
         if not self.full:
             self.squares += np.einsum("ij,ij->j", natural, natural)
             self._look()
@@ -68,6 +62,13 @@ class RunningLeastSquares:
         self._merge(row)
         if not self.full:
             self.squares += row[0, :-1] ** 2
+            self._look()
+
+    def add_triangle(self, triangle: Array, squares: Array) -> None:
+        """Add rows that were reduced before: the triangle of [G, ζ], and Σ natural²."""
+        self._merge(triangle)
+        if not self.full:
+            self.squares += squares
             self._look()
 
     def _merge(self, rows: Array) -> None:
@@ -94,16 +95,3 @@ class RunningLeastSquares:
     def misfit(self) -> float:
         """‖Gθ̂ − ζ‖²."""
         return float(self.triangle[-1, -1] ** 2)
-
-
-def _shortened(rows: Array) -> Array:
-    """The triangle of many rows: by their Gram matrix where that keeps the digits, else as is."""
-    gram = rows.T @ rows
-    scale = np.sqrt(np.diagonal(gram))
-    if not (np.isfinite(scale).all() and scale.all()):
-        return rows
-    correlation = gram / scale / scale[:, None]
-    values = np.linalg.eigvalsh(correlation)
-    if not values[0] * GRAM_CONDITION > values[-1]:
-        return rows
-    return np.asfortranarray(np.linalg.cholesky(correlation).T * scale)

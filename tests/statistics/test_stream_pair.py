@@ -1,0 +1,101 @@
+"""The implemented pair, as it runs: realised information, efficiency, normality (`thm:opt`).
+
+Thresholds: false alarm 1e-6 each, from the exact law of the statistic (chi-square, Kolmogorov).
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import privest as pv
+from privest.bounds import stream_bound
+from strategies import psd_matrix
+from theorems.test_streams import Stream
+
+FALSE_ALARM = 1e-6
+
+
+def releases(level, y, rng):
+    mechanism = pv.StreamMechanism(level)
+    return mechanism.simulate(y, rng).values
+
+
+@pytest.mark.parametrize(("sizes", "reach"), [(1, 0), (1, 3), (1, 12), (2, 2), (2, 12)])
+def test_the_realised_information_is_the_level(sizes, reach):
+    """I_Z̄k(Ȳk) = JᵀJ with J the Jacobian of the running mechanism (unit noise, tested below)."""
+    s = Stream(2, 12, sizes, reach, 2, singular=True)
+    level, y = s.level, s.rng.standard_normal(s.M)
+    base = releases(level, y, np.random.default_rng(0))
+    jacobian = np.stack(
+        [releases(level, y + unit, np.random.default_rng(0)) - base for unit in np.eye(s.M)], axis=1
+    )
+    for count in (1, 5, 12):
+        size = s.starts[count]
+        J = jacobian[:size, :size]
+        assert np.abs(jacobian[:size, size:]).max(initial=0.0) == 0  # nothing from the future
+        expected = s.cumulative(count)  # the recursion eq:barS, literally
+        assert np.abs(J.T @ J - expected).max() < 1e-11 * max(1.0, np.abs(expected).max())
+
+
+def test_the_noise_is_white_and_normal():
+    level, rng = pv.EndlessLevel(1.0, [0.5]), np.random.default_rng(3)
+    trials, m = 20_000, 4
+    noise = np.stack([releases(level, np.zeros(m), rng) for _ in range(trials)])
+    values = np.linalg.eigvalsh(noise.T @ noise / trials)
+    statistic = trials * (values.sum() - np.log(values).sum() - m)
+    assert statistic < scipy.stats.chi2.isf(FALSE_ALARM, m * (m + 1) / 2)
+    for column in noise.T:
+        assert scipy.stats.kstest(column, "norm").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("reach", [0, 2, 15])
+def test_estimates_are_normal_and_efficient(reach):
+    """θ̂_k − θ ~ N(0, Σ_PPCR,k) at an early, a middle and the last step: all that `thm:opt` says."""
+    s = Stream(6, 15, 1, reach, 2, singular=False)
+    model, level, theta, trials = s.model(), s.level, np.array([0.6, -0.7]), 4000
+    bound = stream_bound(model, level)
+    variances = np.diagonal(s.cov)
+    cuts = (0, 3, 8, 15)
+    errors = np.empty((3, trials, 2))
+    for trial in range(trials):
+        y = model.simulate(theta, s.rng)
+        mechanism = pv.StreamMechanism(level)
+        rls = pv.PrivateRLS(level, 2, pv.noise.Gaussian(cov=1.0))
+        for i, (a, b) in enumerate(itertools.pairwise(cuts)):
+            rls.update(
+                mechanism.simulate(y[a:b], s.rng),
+                s.H[a:b],
+                noise=pv.noise.Gaussian(cov=variances[a:b]),
+            )
+            errors[i, trial] = rls.estimate - theta
+    for i, last in enumerate(cuts[1:]):
+        white = np.linalg.solve(np.linalg.cholesky(bound.at(last - 1)), errors[i].T)
+        values = np.linalg.eigvalsh(white @ white.T / trials)
+        statistic = trials * (values.sum() - np.log(values).sum() - 2)
+        assert statistic < scipy.stats.chi2.isf(FALSE_ALARM, 3)
+        for component in white:
+            assert scipy.stats.kstest(component, "norm").pvalue > FALSE_ALARM
+        # not two normal margins only: the squared length is χ² with 2 degrees of freedom
+        assert scipy.stats.kstest((white**2).sum(0), "chi2", args=(2,)).pvalue > FALSE_ALARM
+
+
+def test_vector_readings_with_a_singular_level_are_efficient():
+    rng = np.random.default_rng(9)
+    S, sigma = psd_matrix(rng, 3, 2), psd_matrix(rng, 3)
+    level, noise = pv.EndlessLevel(S, [0.4]), pv.noise.Gaussian(cov=sigma)
+    steps, trials, theta = 6, 4000, np.array([1.0, -1.0])
+    H = rng.standard_normal((3 * steps, 2))
+    blocks = pv.noise.Gaussian(cov=np.broadcast_to(sigma, (steps, 3, 3)))
+    bound = stream_bound(pv.LinearModel(H, noise=blocks), level.first(steps))
+    errors = np.empty((trials, 2))
+    for trial in range(trials):
+        y = H @ theta + blocks.sample(3 * steps, rng)
+        mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 2, noise)
+        rls.update(mechanism.simulate(y, rng), H)
+        errors[trial] = rls.estimate - theta
+    white = np.linalg.solve(np.linalg.cholesky(bound.at(steps - 1)), errors.T)
+    values = np.linalg.eigvalsh(white @ white.T / trials)
+    statistic = trials * (values.sum() - np.log(values).sum() - 2)
+    assert statistic < scipy.stats.chi2.isf(FALSE_ALARM, 3)
