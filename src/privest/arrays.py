@@ -12,6 +12,7 @@ from privest.errors import InvalidInput
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+AnyArray = NDArray[Any]
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import AnyArray
 from privest.errors import CheckpointError
 from privest.estimator import PrivateRLS
 from privest.mechanism import StreamMechanism
@@ -107,7 +107,7 @@ class Checkpoint:
                 "which would release its readings a second time."
             )
         self._started = True
-        arrays: dict[str, Array] = {}
+        arrays: dict[str, AnyArray] = {}
         for name, side in (("mechanism.", self.mechanism), ("estimator.", self.estimator)):
             if side is not None:
                 arrays |= {name + key: array for key, array in side.state().items()}
@@ -163,7 +163,7 @@ class Checkpoint:
                 )
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -182,7 +182,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays
 
 
-def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
     """Beside the old file, to the disk, then in its place: there is always one whole file."""
     buffer = io.BytesIO()
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
@@ -220,7 +220,7 @@ def _locked(path: Path) -> int | None:
     return descriptor
 
 
-def _side(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+def _side(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     return {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
 
 

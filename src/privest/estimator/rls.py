@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_array
+from privest.arrays import AnyArray, Array, Flags, Index, as_array
 from privest.bounds.classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, Blocks, Diagonal
@@ -73,14 +73,16 @@ class PrivateRLS:
         self._fit = RunningLeastSquares(
             self.parameters, rank_tolerance(max(self.parameters, widest))
         )
-        self._missing: Flags = np.zeros(0, dtype=bool)  # of the steps that rows may look back to
+        # Missing readings that later rows look back to: steps of the window, or all (dense).
+        self._window: Flags = np.zeros(0, dtype=bool)
+        self._absent: Index = np.zeros(0, dtype=np.intp)
         self._rows: BandedAppend | DenseAppend | None = None
         columns = self.parameters + 1
         if level.form == "dense":
             self._rows = DenseAppend(widest, columns)
         elif level.block is not None:
             self._rows = BandedAppend(level.reach, level.block, columns)
-            self._missing = np.zeros(level.reach, dtype=bool)
+            self._window = np.zeros(level.reach, dtype=bool)
         # One reading a step, U = 0: a row of numbers, without the machinery.
         self._one: tuple[float, float] | None = None
         if level.form == "independent" and level.block == 1:
@@ -117,7 +119,7 @@ class PrivateRLS:
         as_array(H, "the rows of H")
         as_array(release.values, "the release")
         whitened, natural = self._whiten(release, H, law, noise is not None)
-        self._fit.add(whitened, natural)
+        self._fit.add(whitened, None if natural is None else natural[:, :-1])
         return self._advance(release)
 
     def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
@@ -164,8 +166,8 @@ class PrivateRLS:
 
     def _whiten(
         self, release: StreamRelease, H: Array, law: JointNoise, given: bool
-    ) -> tuple[Array, Array]:
-        """[G, ζ] of these steps, and the size of G had nothing cancelled."""
+    ) -> tuple[Array, Array | None]:
+        """[G, ζ] of these steps, and their size had nothing cancelled (while that is asked)."""
         level, start, stop = self.level, self.steps, self.steps + release.steps
         size = len(H)
         right = np.empty((size, self.parameters + 1))
@@ -174,44 +176,53 @@ class PrivateRLS:
         shown[:, -1] = release.values
         sigma = self._covariance(law, given, release)
         sizes = level.sizes_between(start, stop)
-        missing = release.missing if release.missing is not None else np.zeros(len(sizes), bool)
+        wanted = not self._fit.full
         if isinstance(self._rows, DenseAppend):
             rows = level.dense_rows(start, stop)
-            hidden = np.concatenate([self._missing, np.repeat(missing, sizes)])
-            if hidden.any():
-                rows = np.where(hidden, 0.0, rows)
-                rows[hidden[self.readings :]] = 0.0
+            hidden = self._hidden(release, sizes)
+            if len(hidden):
+                rows = rows.copy()
+                rows[:, hidden] = 0.0
+                rows[hidden[hidden >= self.readings] - self.readings] = 0.0
             scalar = level.block == 1 and sigma.pointwise is not None
             halves = np.sqrt(sigma.diagonal()) if scalar else sigma.blocks(sizes).lowers()
-            white, natural, pivots = self._rows.extend(rows, halves, right, shown)
-            self._missing = hidden
-        elif self._rows is not None:
-            blocks, hidden = level.blocks(start, stop), np.concatenate([self._missing, missing])
-            if hidden.any():
-                blocks = _without(blocks, hidden)
-            m = sizes[0]
-            stack = sigma.blocks(sizes).groups[0][1] if m > 1 else sigma.diagonal()[:, None, None]
-            white, natural, pivots = self._rows.extend(blocks, stack, right, shown)
-            self._missing = hidden[len(hidden) - level.reach :]
-        else:
-            white, natural, pivots = self._changing(sizes, missing, sigma, right, shown)
-        return white, natural[:, :-1] / pivots[:, None]
+            result = self._rows.extend(rows, halves, right, shown, natural=wanted)
+            self._absent = hidden
+            return result
+        missing = release.missing if release.missing is not None else np.zeros(len(sizes), bool)
+        if self._rows is None:
+            return self._changing(sizes, missing, sigma, right, shown)
+        blocks, flags = level.blocks(start, stop), np.concatenate([self._window, missing])
+        if flags.any():
+            blocks = _without(blocks, flags)
+        m = sizes[0]
+        stack = sigma.blocks(sizes).groups[0][1] if m > 1 else sigma.diagonal()[:, None, None]
+        result = self._rows.extend(blocks, stack, right, shown, natural=wanted)
+        self._window = flags[len(flags) - level.reach :]
+        return result
+
+    def _hidden(self, release: StreamRelease, sizes: tuple[int, ...]) -> Index:
+        """The numbers of all missing readings so far: a dense level looks back to every one."""
+        if release.missing is None:
+            return self._absent
+        fresh = np.flatnonzero(np.repeat(release.missing, sizes)) + self.readings
+        return np.concatenate([self._absent, fresh])
 
     def _changing(
         self, sizes: tuple[int, ...], missing: Flags, sigma: PSD, right: Array, shown: Array
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Array, Array]:
         """U = 0 and m_k that changes: every step by itself."""
         parts, at = [], 0
-        for k, (size, absent, half) in enumerate(
+        for k, (size, absent, own) in enumerate(
             zip(sizes, missing, sigma.blocks(sizes).matrices), start=self.steps
         ):
             blocks = self.level.blocks(k, k + 1) * (0.0 if absent else 1.0)
             one = slice(at, at + size)
             alone = BandedAppend(0, size, right.shape[1])
-            parts.append(alone.extend(blocks, half[None], right[one], shown[one]))
+            parts.append(alone.extend(blocks, own[None], right[one], shown[one]))
             at += size
-        white, natural, pivots = (np.concatenate(part) for part in zip(*parts))
-        return white, natural, pivots
+        white, natural = zip(*parts)
+        return np.concatenate(white), np.concatenate(natural)
 
     def _covariance(self, law: JointNoise, given: bool, release: StreamRelease) -> PSD:
         """Σ of these steps; it must not tie steps together."""
@@ -286,7 +297,7 @@ class PrivateRLS:
     def covariance(self) -> Array:
         """The covariance of θ̂_k: Σ_PPCR,k for Gaussian noise."""
         self._require()
-        return self._fit.root().inverse(graded=True)
+        return self._fit.inverse()
 
     @property
     def standard_error(self) -> Array:
@@ -323,22 +334,23 @@ class PrivateRLS:
         mean = np.asarray(self.noise.expectation(size), dtype=float)
         return f"{self.level.fingerprint}/{fingerprint_of(str(self.parameters), noise, mean)}"
 
-    def state(self) -> dict[str, Array]:
+    def state(self) -> dict[str, AnyArray]:
         """What the next steps need, as arrays. Public: made of releases only."""
-        result = {
+        result: dict[str, AnyArray] = {
             "steps": np.array(self.steps),
             "readings": np.array(self.readings),
-            "missing": self._missing,
+            "window": self._window,
+            "absent": self._absent,
         }
         result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
         if self._rows is not None:
             result |= {f"rows.{name}": array for name, array in self._rows.state().items()}
         return result
 
-    def restore(self, state: Mapping[str, Array]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Take up a state again."""
         self.steps, self.readings = int(state["steps"]), int(state["readings"])
-        self._missing = state["missing"].astype(bool)
+        self._window, self._absent = state["window"].copy(), state["absent"].copy()
         self._fit.restore(_under(state, "fit."))
         if self._rows is not None:
             self._rows.restore(_under(state, "rows."))
@@ -348,7 +360,7 @@ class PrivateRLS:
         return f"PrivateRLS({self.parameters} parameters, after {self.steps} steps, {when})"
 
 
-def _under(state: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+def _under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     return {name[len(prefix) :]: a for name, a in state.items() if name.startswith(prefix)}
 
 

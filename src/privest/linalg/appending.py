@@ -50,23 +50,24 @@ class BandedAppend:
             setattr(self, name, state[name].copy())
 
     def extend(
-        self, rows: Array, sigma: Array, right: Array, given: Array
-    ) -> tuple[Array, Array, Array]:
-        """C⁻¹(A X + D) for the new steps, the unwhitened size |A||X|, and the diagonal of C.
+        self, rows: Array, sigma: Array, right: Array, given: Array, *, natural: bool = True
+    ) -> tuple[Array, Array | None]:
+        """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C: the size
+        that C⁻¹AX would have if nothing cancelled.
 
         rows (b + 1, count, m, m) by lag, sigma (count, m, m), right X and given D (count·m, c).
         """
         few = len(sigma) <= max(FEW, self.reach)
         append = self._one_by_one if few else self._together
-        return append(rows, sigma, right, given)
+        return append(rows, sigma, right, given, natural)
 
     def _one_by_one(
-        self, rows: Array, sigma: Array, right: Array, given: Array
-    ) -> tuple[Array, Array, Array]:
+        self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
+    ) -> tuple[Array, Array | None]:
         """Step by step within the window."""
         m, size = self.block, len(self.rows)
-        white, natural = np.empty_like(right), np.empty_like(right)
-        pivots = np.empty(len(right))
+        white = np.empty_like(right)
+        sizes = np.empty_like(right) if natural else None
         kept = self.state()
         self.restore(kept)  # copies: a failure leaves everything as it was
         try:
@@ -76,7 +77,6 @@ class BandedAppend:
                 own = rows[::-1, k].transpose(1, 0, 2).reshape(m, size + m)
                 before, now = own[:, :size], own[:, size:]
                 every = np.concatenate([self.right, right[part]])
-                natural[part] = np.abs(own) @ np.abs(every)
                 value = own @ every + given[part]
                 weighted = np.concatenate([_times_blocks(before, self.sigma), now @ sigma[k]], 1)
                 variance = weighted @ own.T
@@ -84,13 +84,14 @@ class BandedAppend:
                 variance -= corner @ corner.T
                 lower = _lower_with_unit(variance)
                 white[part] = _solve_lower(lower, value - corner @ self.white)
-                pivots[part] = np.diagonal(lower)
+                if sizes is not None:
+                    sizes[part] = np.abs(own) @ np.abs(every) / np.diagonal(lower)[:, None]
                 if self.reach:
                     self._shift(own, sigma[k], weighted, right[part], corner, lower, white[part])
         except NumericalFailure:
             self.restore(kept)
             raise
-        return white, natural, pivots
+        return white, sizes
 
     def _shift(
         self,
@@ -122,8 +123,8 @@ class BandedAppend:
         self.sigma[-1] = sigma
 
     def _together(
-        self, rows: Array, sigma: Array, right: Array, given: Array
-    ) -> tuple[Array, Array, Array]:
+        self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
+    ) -> tuple[Array, Array | None]:
         """Many steps: LAPACK's banded Cholesky, started from the window."""
         old, new = len(self.rows), len(right)
         band = BandedRows(np.concatenate([_by_lag(self.rows, self.reach, self.block), rows], 1))
@@ -132,8 +133,6 @@ class BandedAppend:
         variance = band.variance_band(every_sigma)
         variance[0] += 1.0
         shown = band.times(every_right)[old:] + given
-        natural = BandedRows(np.abs(band.blocks)).times(np.abs(every_right))[old:]
-
         near = min(old, new)  # new rows that still see the window
         corner = _solve_lower(self.lower, _below(variance, old, near).T).T  # C_21
         fresh = np.asfortranarray(variance[:, old:])
@@ -152,7 +151,10 @@ class BandedAppend:
             self.crossed = _times_blocks(self.rows, self.sigma).T.copy()
             self.right, self.white = every_right[-old:].copy(), white[-old:].copy()
             self.lower = _dense_lower(lower[:, new - old :])
-        return white, natural, lower[0]
+        if not natural:
+            return white, None
+        sizes = BandedRows(np.abs(band.blocks)).times(np.abs(every_right))[old:]
+        return white, sizes / lower[0][:, None]
 
 
 def _solve_lower(lower: Array, right: Array) -> Array:
@@ -255,9 +257,15 @@ class DenseAppend:
             setattr(self, name, array.copy())
 
     def extend(
-        self, rows: Array, halves: Array | list[Array], right: Array, given: Array
-    ) -> tuple[Array, Array, Array]:
-        """C⁻¹(A X + D) for the new steps, |A||X|, and the diagonal of C.
+        self,
+        rows: Array,
+        halves: Array | list[Array],
+        right: Array,
+        given: Array,
+        *,
+        natural: bool = True,
+    ) -> tuple[Array, Array | None]:
+        """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C.
 
         rows (r, M + r) of A, M readings so far; halves: a factor of Σ_k for each new step, or one
         vector of deviations where all steps are scalar; right X and given D (r, c).
@@ -267,12 +275,15 @@ class DenseAppend:
         self.right[old : old + new] = right
         self._append_halves(rows, halves, old)
         every = self.right[: old + new]
-        shown, natural = rows @ every + given, np.abs(rows) @ np.abs(every)
+        shown = rows @ every + given
         scaled = self._times_half(rows)
         append = self._one_by_one if new <= FEW else self._together
         pivots = append(scaled, shown, old)
         self.size = old + new
-        return self.white[old : self.size].copy(), natural, pivots
+        white = self.white[old : self.size].copy()
+        if not natural:
+            return white, None
+        return white, np.abs(rows) @ np.abs(every) / pivots[:, None]
 
     def _one_by_one(self, scaled: Array, shown: Array, old: int) -> Array:
         """Two triangular passes over packed rows for each new row: B b, then C⁻¹."""

@@ -47,13 +47,15 @@ class RunningLeastSquares:
         self.squares = state["squares"].copy()
         self.full = bool(state["full"])
 
-    def add(self, rows: Array, natural: Array) -> None:
-        """Add whitened rows [G, ζ] (r, n + 1); natural (r, n): the size of G without cancellation.
+    def add(self, rows: Array, natural: Array | None) -> None:
+        """Add whitened rows [G, ζ] (r, n + 1); natural (r, n): the size of G without cancellation,
+        needed until the rank is full.
 
         Cost 2rn² flops; one LAPACK call of about a microsecond for one row.
         """
         self._merge(rows)
         if not self.full:
+            assert natural is not None
             self.squares += np.einsum("ij,ij->j", natural, natural)
             self._look()
 
@@ -81,9 +83,13 @@ class RunningLeastSquares:
     def root(self) -> InformationRoot:
         """R, and against what its rank is decided."""
         n = self.parameters
-        return InformationRoot(
-            np.triu(self.triangle[:n, :n]), np.sqrt(self.squares), self.tolerance
-        )
+        return InformationRoot(self.triangle[:n, :n], np.sqrt(self.squares), self.tolerance)
+
+    def inverse(self) -> Array:
+        """(RᵀR)⁻¹. Only when `full`."""
+        n = self.parameters
+        root: Array = scipy.linalg.lapack.dtrtri(self.triangle[:n, :n])[0]
+        return root @ root.T
 
     def solution(self) -> Array:
         """θ̂ = R⁻¹q. Only when `full`."""
