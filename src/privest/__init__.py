@@ -6,6 +6,8 @@ level = pv.PrivacyLevel(1.0)
 pv.bound(model, level).ppcrlb
 """
 
+from typing import TYPE_CHECKING
+
 from privest import bounds, errors, linalg, noise, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
 from privest.checkpoint import Checkpoint
@@ -25,6 +27,7 @@ __all__ = [
     "LinearModel",
     "NonlinearModel",
     "PrivacyLevel",
+    "PrivateLinearRegression",
     "PrivateRLS",
     "StreamLevel",
     "StreamMechanism",
@@ -38,3 +41,18 @@ __all__ = [
     "noise",
     "privacy",
 ]
+
+if TYPE_CHECKING:
+    from privest.estimator.regression import PrivateLinearRegression
+else:
+
+    def __getattr__(name: str) -> object:
+        """PrivateLinearRegression is loaded when first asked for: it needs scikit-learn."""
+        if name == "PrivateLinearRegression":
+            from privest.estimator.regression import PrivateLinearRegression
+
+            return PrivateLinearRegression
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

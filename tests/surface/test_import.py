@@ -7,7 +7,7 @@ import pytest
 
 HEAVY = [
     "scipy.linalg", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.integrate",
-    "matplotlib", "rich", "typer", "pandas", "cvxpy",
+    "matplotlib", "rich", "typer", "pandas", "cvxpy", "sklearn",
 ]  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def test_the_library_never_needs_the_extras():
     blocked = "\n".join(
         [
             "import sys",
-            "for name in ('matplotlib', 'rich', 'typer', 'cvxpy', 'mpmath', 'pandas'):",
+            "for name in ('matplotlib', 'rich', 'typer', 'cvxpy', 'mpmath', 'pandas', 'sklearn'):",
             "    sys.modules[name] = None",
             "import numpy as np, privest as pv",
             "m = pv.LinearModel(np.eye(3), noise=pv.noise.Laplace(1.0))",
@@ -51,6 +51,22 @@ def test_the_command_says_which_extra_is_missing(missing):
     assert done.returncode == 1
     assert 'pip install ".[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_regression_is_loaded_when_asked_for():
+    assert "sklearn" in loaded_after("import privest as pv; pv.PrivateLinearRegression()")
+    assert "sklearn" in loaded_after("from privest import PrivateLinearRegression")
+    quick = "import privest as pv; assert 'PrivateLinearRegression' in dir(pv)\n"
+    quick += "assert not hasattr(pv, 'PrivateNothing')"
+    assert "sklearn" not in loaded_after(quick)
+
+
+def test_the_regression_says_which_extra_is_missing():
+    code = "import sys; sys.modules['sklearn'] = None\nimport privest as pv\n"
+    code += "try: pv.PrivateLinearRegression\n"
+    code += "except pv.errors.MissingDependency as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "privest[learn]"' in done.stdout
 
 
 def test_importing_has_no_side_effects():

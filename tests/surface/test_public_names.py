@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[2]
 NAMES = {
     "": {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
-        "PrivacyLevel", "PrivateRLS", "StreamLevel", "StreamMechanism", "StreamRelease",
-        "__version__", "bound", "bounds", "errors", "identifiability", "linalg", "noise", "privacy",
+        "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
+        "StreamRelease", "__version__", "bound", "bounds", "errors", "identifiability", "linalg",
+        "noise", "privacy",
     },
     "bounds": {
         "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",

@@ -276,6 +276,12 @@ def stream(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the simulated noise, to repeat a run.", metavar="N")
     ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the estimates and their intervals along the stream.", metavar="PNG"
+        ),
+    ] = None,
     input_format: Annotated[
         Format | None, typer.Option(help="By the file's ending, else csv.")
     ] = None,
@@ -290,7 +296,7 @@ def stream(
 
     Examples:
 
-    privest stream meter.csv --target load --level 4 --noise-variance 0.25
+    privest stream meter.csv --target load --level 4 --noise-variance 0.0625 --png load.png
 
     sensor | privest stream - --level 1 --emit releases --checkpoint s.ckpt --output z.jsonl
 
@@ -321,6 +327,7 @@ def stream(
             checkpoint=checkpoint,
             replay=True if replay is None and source != "-" else replay,
             seed=seed,
+            picture=png,
         ),
         Console(stderr=True, highlight=False),
     )

@@ -32,6 +32,7 @@ from privest.mechanism import StreamMechanism
 from privest.noise import Gaussian
 from privest.privacy import EndlessLevel
 from privest.release import StreamRelease
+from privest.report.convergence import BAND, Trail, save_convergence
 
 INTERCEPT = "intercept"
 
@@ -55,6 +56,7 @@ class StreamPlan:
     checkpoint: Path | None
     replay: bool | None  # after a restart: the input begins again, or goes on
     seed: int | None
+    picture: Path | None
 
 
 def run(plan: StreamPlan, report: Console) -> None:
@@ -101,6 +103,7 @@ class _Job:
             self.estimator = PrivateRLS(plan.level, len(self.names), noise)
         self.rng = np.random.default_rng(plan.seed)
         self.used, self.missing, self.repeated = 0, 0, 0
+        self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
         self.output = _Output(plan.output, stack)
         self.kept: Checkpoint | None = None
@@ -205,6 +208,15 @@ class _Job:
             }
             self.kept.save(pending=release, notes=notes)
         self.output.write(lines)
+        if self.plan.picture is not None and self.estimator is not None:
+            self._remember()
+
+    def _remember(self) -> None:
+        assert self.estimator is not None
+        if self.estimator.identifiable:
+            self.trail.add(
+                self.estimator.steps - 1, self.estimator.estimate, self.estimator.standard_error
+            )
 
     def _release(self, values: Array) -> StreamRelease:
         if self.mechanism is not None:
@@ -296,9 +308,12 @@ class _Job:
         for name, value, error in zip(
             self.names, self.estimator.estimate, self.estimator.standard_error
         ):
-            low, high = value - 1.959964 * error, value + 1.959964 * error
+            low, high = value - BAND * error, value + BAND * error
             table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
         report.print(table)
+        if self.plan.picture is not None and self.trail.points:
+            save_convergence(self.trail, self.names, self.plan.picture)
+            report.print(Text(f"Picture: {self.plan.picture}"))
 
 
 class _Output:
@@ -322,10 +337,11 @@ class _Output:
         try:
             mode = "r+b" if offset else "wb"
             self.file = self.stack.enter_context(open(self.path, mode))  # noqa: SIM115
-            if self.file.seek(0, io.SEEK_END) < offset:
-                raise CheckpointError(f"{self.path} is shorter than when the stream was saved.")
-            self.file.truncate(offset)
-            self.file.seek(offset)
+            if offset:
+                if self.file.seek(0, io.SEEK_END) < offset:
+                    raise CheckpointError(f"{self.path} is shorter than when it was saved.")
+                self.file.truncate(offset)
+                self.file.seek(offset)
         except OSError as error:
             if isinstance(error, CheckpointError):
                 raise

@@ -158,11 +158,11 @@ class PrivateRLS:
             sizes = self.level.sizes_between(release.start, release.start + release.steps)
             seen = ~np.repeat(release.missing, sizes)
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        triangle, squares = tall_triangle(H, release.values, weight, unit, shift)
+        triangle = tall_triangle(H, release.values, weight, unit, shift)
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
             as_array(release.values, "the release")
-        self._fit.add_triangle(triangle, squares)
+        self._fit.add_triangle(triangle)
 
     def _whiten(
         self, release: StreamRelease, H: Array, law: JointNoise, given: bool

@@ -30,21 +30,21 @@ class RunningLeastSquares:
     def __init__(self, parameters: int, tolerance: float) -> None:
         self.parameters, self.tolerance = parameters, tolerance
         self.triangle: Array = np.zeros((parameters + 1, parameters + 1), order="F")
-        self.squares: Array = np.zeros(parameters)
+        self.natural: Array = np.zeros(parameters)
         self.full = False
 
     def state(self) -> dict[str, Array]:
         """Everything that the next rows need."""
         return {
             "triangle": self.triangle,
-            "squares": self.squares,
+            "natural": self.natural,
             "full": np.array(self.full),
         }
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up a state again."""
         self.triangle = np.asfortranarray(state["triangle"])
-        self.squares = state["squares"].copy()
+        self.natural = state["natural"].copy()
         self.full = bool(state["full"])
 
     def add(self, rows: Array, natural: Array | None) -> None:
@@ -56,34 +56,32 @@ class RunningLeastSquares:
         self._merge(rows)
         if not self.full:
             assert natural is not None
-            self.squares += np.einsum("ij,ij->j", natural, natural)
-            self._look()
+            self._look(np.hypot.reduce(natural, axis=0))
 
     def add_row(self, row: Array) -> None:
         """Add one row [g, ζ] (1, n + 1) in which nothing cancelled."""
         self._merge(row)
         if not self.full:
-            self.squares += row[0, :-1] ** 2
-            self._look()
+            self._look(row[0, :-1])
 
-    def add_triangle(self, triangle: Array, squares: Array) -> None:
-        """Add rows that were reduced before: the triangle of [G, ζ], and Σ natural²."""
+    def add_triangle(self, triangle: Array) -> None:
+        """Add rows that were reduced before, and in which nothing cancelled: their triangle."""
         self._merge(triangle)
         if not self.full:
-            self.squares += squares
-            self._look()
+            self._look(np.hypot.reduce(triangle[:, :-1], axis=0))
 
     def _merge(self, rows: Array) -> None:
         n = self.parameters + 1
         self.triangle = scipy.linalg.lapack.dtpqrt(0, n, self.triangle, rows, overwrite_a=1)[0]
 
-    def _look(self) -> None:
+    def _look(self, natural: Array) -> None:
+        self.natural = np.hypot(self.natural, natural)
         self.full = self.root().rank == self.parameters
 
     def root(self) -> InformationRoot:
         """R, and against what its rank is decided."""
         n = self.parameters
-        return InformationRoot(self.triangle[:n, :n], np.sqrt(self.squares), self.tolerance)
+        return InformationRoot(self.triangle[:n, :n], self.natural, self.tolerance)
 
     def inverse(self) -> Array:
         """(RᵀR)⁻¹. Only when `full`."""

@@ -20,8 +20,8 @@ PAIRED = 2  # rows side by side: a wider, faster product whose off-diagonal bloc
 
 def tall_triangle(
     matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
-) -> tuple[Array, Array]:
-    """R of [g∘H, u∘z − v] (n + 1, n + 1), and Σ g²h² by column.
+) -> Array:
+    """R of [g∘H, u∘z − v], (n + 1, n + 1).
 
     matrix H (m, n), right z (m,), weight g, unit u and shift v: numbers or vectors (m,).
     """
@@ -32,14 +32,13 @@ def tall_triangle(
             if numbers
             else _weighted_gram(matrix, right, weight, unit, shift)
         )
-    squares = np.diagonal(gram)[:-1].copy()
     scale = np.sqrt(np.diagonal(gram))
     if (scale > 1e-125).all() and (scale < 1e125).all():
         correlation = gram / scale / scale[:, None]
         values = np.linalg.eigvalsh(correlation)
         if values[0] * GRAM_CONDITION > values[-1]:
-            return np.asfortranarray(np.linalg.cholesky(correlation).T * scale), squares
-    return _triangle_by_qr(matrix, right, weight, unit, shift), squares
+            return np.asfortranarray(np.linalg.cholesky(correlation).T * scale)
+    return _triangle_by_qr(matrix, right, weight, unit, shift)
 
 
 def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: float) -> Array:
