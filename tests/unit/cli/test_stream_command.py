@@ -294,6 +294,25 @@ def test_no_release_without_a_level():
     )
 
 
+def test_a_picture_of_the_stream(meter, tmp_path):
+    picture = tmp_path / "deep" / "p.png"
+    done = ok(meter, *COMMON, "--noise-variance", "0.25", "--png", picture)
+    assert f"Picture: {picture}" in done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_trail_of_any_length_stays_short():
+    from privest.report.convergence import Trail
+
+    trail = Trail(most=50)
+    for k in range(1000):
+        trail.add(k, np.zeros(1), np.ones(1))
+    steps = [step for step, _, _ in trail.points]
+    assert len(steps) < 50
+    assert steps[0] == 0
+    assert len({b - a for a, b in zip(steps, steps[1:])}) == 1  # noqa: RUF007
+
+
 def test_help_shows_how():
     text = ok("--help").stdout
     for word in ("--checkpoint", "--from", "releases", "Examples", "--replay"):
