@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from privest.arrays import Array
-from privest.errors import MissingDependency
+from privest.report.canvas import new_figure, save
 
 BAND = 1.959964  # deviations: 95 % of a normal law
 
@@ -36,18 +36,9 @@ class Trail:
 
 def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
     """Write the figure: one panel a parameter, a line for θ̂_k and its 95 % band."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingDependency(
-            "Figures need matplotlib: install the extra 'plot', for example with "
-            'pip install ".[plot]" in the source folder.'
-        ) from missing
     columns = min(3, math.ceil(math.sqrt(len(names))))
     lines = -(-len(names) // columns)
-    figure = Figure(figsize=(4.2 * columns, 2.9 * lines), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(4.2 * columns, 2.9 * lines)
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
     steps = np.array([step for step, _, _ in trail.points]) + 1
     estimates = np.array([estimate for _, estimate, _ in trail.points])
@@ -70,5 +61,4 @@ def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
         axes.set_xlabel("readings")
         axes.tick_params(labelbottom=True)
     figure.suptitle("Private estimates and 95 % intervals, from releases alone", fontsize=11)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    save(figure, path)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privest.arrays import Array
-from privest.errors import MissingDependency
 from privest.experiments.first import LevelCurve
+from privest.report.canvas import new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,23 +30,14 @@ def ellipse_points(covariance: Array, count: int = 241) -> Array:
 
 def save_ellipses(curve: LevelCurve, shown: Array, path: Path, *, pair: tuple[int, int]) -> None:
     """Write the figure: ellipses of two parameters at the levels `shown`, and the whole curve."""
-    try:
-        from matplotlib import colormaps
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingDependency(
-            "Figures need matplotlib: install the extra 'plot', for example with "
-            'pip install ".[plot]" in the source folder.'
-        ) from missing
-    figure = Figure(figsize=(12.5, 5.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(12.5, 5.4)
+    from matplotlib import colormaps
+
     left, right = figure.subplots(1, 2)
     colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(shown)))
     _draw_ellipses(left, curve, shown, colours, pair)
     _draw_curve(right, curve, shown, colours)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    save(figure, path)
 
 
 def _draw_ellipses(
