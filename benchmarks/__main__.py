@@ -18,7 +18,7 @@ OUT = Path("out/bench.json")
 
 
 def main():
-    console = Console(width=150)
+    console = Console(width=170)
     table = Table(title=f"Ratios measured in one run, {THREADS} BLAS thread", title_justify="left")
     for heading in ("work", "against", "time", "its time", "ratio", "limit", ""):
         table.add_column(heading, justify="left" if heading in ("", "against") else "right")
@@ -27,15 +27,14 @@ def main():
         for module in (bench_bound, bench_stream, bench_import):
             for row in module.rows():
                 found.append(row)
-                limit = f"≤ {row.limit:g}" if row.limit else ""
-                limit = f"≤ 1/{row.at_least:g}" if row.at_least else limit
+                each = "" if row.items is None else f" ({row.per_item_us:.3f} µs each)"
                 table.add_row(
                     row.name,
                     row.reference,
-                    f"{row.seconds * 1e3:.1f} ms",
+                    f"{row.seconds * 1e3:.1f} ms{each}",
                     f"{row.reference_seconds * 1e3:.1f} ms",
                     f"{row.ratio:.2f}" if row.ratio > 0.1 else f"1/{1 / row.ratio:.0f}",
-                    limit,
+                    row.limits,
                     row.verdict,
                 )
     console.print(table)

@@ -9,16 +9,19 @@ import privest as pv
 from benchmarks.timing import compare
 from privest import reference
 
+N, STEPS = 5, 10**6
+ROUTES = {False: "NumPy", True: "compiled"}
 
-def everything(model, level, releases):
-    estimates, bound = pv.bounds.stream_estimates(model, level, releases)
+
+def everything(model, level, releases, compiled=None):
+    estimates, bound = pv.bounds.stream_estimates(model, level, releases, compiled=compiled)
     return estimates, bound.ppcrlb
 
 
 def dense_rows():
     rng = np.random.default_rng(0)
-    n, variance = 5, 0.5
-    for steps in (1000, 2000):
+    n, variance = N, 0.5
+    for steps, faster in ((1000, 100), (2000, 150)):
         S = rng.uniform(0.2, 2, steps)
         U = 0.1 * np.sqrt(S)[:, None] * np.tril(rng.standard_normal((steps, steps)), -1)
         H, z = rng.standard_normal((steps, n)), rng.standard_normal(steps)
@@ -44,43 +47,102 @@ def dense_rows():
             return everything(model, level, z)
 
         name = f"dense stream, all bounds and estimates, K = {steps}"
-        yield compare(name, ours, "algorithms 1-3, literally", the_paper, repeats=1)
-        yield compare(name, ours, "one K×K Cholesky (dpotrf)", cholesky)
+        yield compare(
+            name, ours, "algorithms 1-3, literally", the_paper,
+            at_least=faster, again=5, repeats=1,
+        )  # fmt: skip
+        yield compare(name, ours, "one K×K Cholesky (dpotrf)", cholesky, limit=3)
 
 
-def long_rows():
+def million():
+    """A model of a million scalar readings, their levels and releases."""
     rng = np.random.default_rng(1)
-    steps, n, reach = 10**6, 5, 8
-    H, z = rng.standard_normal((steps, n)), rng.standard_normal(steps)
+    H, z = rng.standard_normal((STEPS, N)), rng.standard_normal(STEPS)
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
-    S = rng.uniform(0.2, 2, steps)
+    return model, rng.uniform(0.2, 2, STEPS), z
+
+
+def banded_rows():
+    """Releases that look back 8 steps, against what LAPACK needs for factor and solve alone."""
+    model, S, z = million()
+    reach = 8
     level = pv.StreamLevel.from_lags(S, list(0.3 * 0.7 ** np.arange(reach)))
-    band = np.zeros((reach + 1, steps), order="F")
+    band = np.zeros((reach + 1, STEPS), order="F")
     band[0], band[1:] = 3.0, 0.1
-    right = np.asfortranarray(np.column_stack([H, z]))
+    right = np.asfortranarray(np.column_stack([model.matrix, z]))
 
     def lapack():
         lower, _ = scipy.linalg.lapack.dpbtrf(band, lower=1)
         scipy.linalg.lapack.dtbtrs(lower, right, uplo="L")
 
-    name = f"banded stream b = {reach}, all bounds and estimates, K = {steps:,}"
-    yield compare(
-        name,
-        lambda: everything(model, level, z),
-        "banded Cholesky and solve alone",
-        lapack,
-        repeats=3,
-    )
-    free = pv.StreamLevel(S)
-    yield compare(
-        f"U = 0, all bounds and estimates, K = {steps:,}",
-        lambda: everything(model, free, z),
-        "one pass HᵀH",
-        lambda: H.T @ H,
-        repeats=3,
-    )
+    for compiled, limit_us in ((False, 2.0), (True, 0.5)):
+        yield compare(
+            f"banded b = {reach}, every k, K = {STEPS:,}, {ROUTES[compiled]}",
+            lambda compiled=compiled: everything(model, level, z, compiled),
+            "banded Cholesky and solve alone",
+            lapack,
+            items=STEPS,
+            limit_us=limit_us,
+            repeats=5,
+        )
+
+
+def statsmodels_filter(H, z, samples=200_000):
+    from statsmodels.regression.recursive_ls import RecursiveLS
+
+    return RecursiveLS(z[:samples], H[:samples]).filter, samples
+
+
+def padasip_adapt(H, z, samples=20_000):
+    import padasip
+
+    def work():
+        rls = padasip.filters.FilterRLS(N, mu=1.0)
+        for row, value in zip(H[:samples], z[:samples]):
+            rls.adapt(value, row)
+
+    return work, samples
+
+
+def filterpy_update(H, z, samples=5_000):
+    """A Kalman filter with a constant state is recursive least squares."""
+    from filterpy.kalman import KalmanFilter
+
+    def work():
+        kalman = KalmanFilter(dim_x=N, dim_z=1)
+        kalman.F, kalman.Q, kalman.P = np.eye(N), np.zeros((N, N)), 1e6 * np.eye(N)
+        for row, value in zip(H[:samples], z[:samples]):
+            kalman.predict()
+            kalman.update(value, H=row[None])
+
+    return work, samples
+
+
+def independent_rows():
+    """U = 0, every bound and every estimate, per sample against recursive least squares."""
+    model, S, z = million()
+    level = pv.StreamLevel(S)
+    peers = {
+        "statsmodels RecursiveLS.filter": (statsmodels_filter, {False: 5, True: 15}),
+        "padasip FilterRLS.adapt": (padasip_adapt, {False: 30}),
+        "filterpy KalmanFilter": (filterpy_update, {False: 30}),
+    }
+    for peer, (make, faster) in peers.items():
+        work, samples = make(model.matrix, z)
+        for compiled, at_least in faster.items():
+            yield compare(
+                f"U = 0, every k, K = {STEPS:,}, {ROUTES[compiled]}",
+                lambda compiled=compiled: everything(model, level, z, compiled),
+                f"{peer}, {samples:,} samples, scaled",
+                work,
+                at_least=at_least,
+                items=STEPS,
+                scale=STEPS / samples,
+                repeats=7,
+            )
 
 
 def rows():
     yield from dense_rows()
-    yield from long_rows()
+    yield from banded_rows()
+    yield from independent_rows()

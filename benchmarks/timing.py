@@ -16,17 +16,36 @@ class Row:
     ratio: float
     limit: float | None  # at most this (None: for information)
     at_least: float | None = None  # or at least this, for speed-ups (reference / work)
+    items: int | None = None  # steps or samples in the work
+    limit_us: float | None = None  # and at most so many microseconds for each of them
+
+    @property
+    def per_item_us(self):
+        return None if self.items is None else self.seconds / self.items * 1e6
 
     @property
     def verdict(self):
-        if self.limit is not None:
-            return "ok" if self.ratio <= self.limit else "OVER"
-        if self.at_least is not None:
-            return "ok" if 1 / self.ratio >= self.at_least else "SLOW"
-        return ""
+        if self.limit_us is not None and self.per_item_us > self.limit_us:
+            return "OVER"
+        if self.limit is not None and self.ratio > self.limit:
+            return "OVER"
+        if self.at_least is not None and 1 / self.ratio < self.at_least:
+            return "SLOW"
+        limits = (self.limit, self.at_least, self.limit_us)
+        return "" if all(limit is None for limit in limits) else "ok"
+
+    @property
+    def limits(self):
+        """All limits in words."""
+        parts = [
+            self.limit is not None and f"≤ {self.limit:g}",
+            self.at_least is not None and f"≤ 1/{self.at_least:g}",
+            self.limit_us is not None and f"≤ {self.limit_us:g} µs each",
+        ]
+        return ", ".join(part for part in parts if part)
 
     def to_dict(self):
-        return asdict(self) | {"verdict": self.verdict}
+        return asdict(self) | {"per_item_us": self.per_item_us, "verdict": self.verdict}
 
 
 def seconds(work):
@@ -35,10 +54,21 @@ def seconds(work):
     return time.perf_counter() - start
 
 
-def compare(name, work, reference_name, reference, *, limit=None, at_least=None, repeats=9):
-    """Median over rounds of time(work) / time(reference), each timed once a round, in turns."""
+def compare(
+    name, work, reference_name, reference, *,
+    limit=None, at_least=None, items=None, limit_us=None, scale=1.0, again=1, repeats=9,
+):  # fmt: skip
+    """Median over rounds of time(work) / time(reference), each timed once a round, in turns.
+
+    `scale`: the reference does 1/scale of the work and its time is multiplied.
+    `again`: times the work is timed a round (median), where the reference takes far longer.
+    """
     work(), reference()
-    rounds = [(seconds(work), seconds(reference)) for _ in range(repeats)]
+
+    def once():
+        return statistics.median(seconds(work) for _ in range(again)), scale * seconds(reference)
+
+    rounds = [once() for _ in range(repeats)]
     return Row(
         name=name,
         reference=reference_name,
@@ -47,4 +77,6 @@ def compare(name, work, reference_name, reference, *, limit=None, at_least=None,
         ratio=statistics.median(w / r for w, r in rounds),
         limit=limit,
         at_least=at_least,
+        items=items,
+        limit_us=limit_us,
     )

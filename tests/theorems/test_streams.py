@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,6 +131,66 @@ def test_bounds_and_estimates_equal_the_literal_algorithms(s):
     for k, theta in enumerate(literal, start=k0 - 1):
         found = estimates[k - bound.first]
         assert np.abs(found - theta).max() < 1e-7 * (1 + np.abs(theta).max())
+
+
+@pytest.mark.parametrize(("m", "reach", "singular"), [(1, 200, False), (1, 5, True), (2, 3, True)])
+def test_two_hundred_steps_equal_the_literal_algorithms(m, reach, singular):
+    """K = 200: PI_k, Σ_PPCR,k and θ̂_k to 1e-9 of their size, rank-deficient and vector S_k too."""
+    steps = 200
+    s = Stream(10 * m + reach, steps, m, reach, 3, singular)
+    level = s.level
+    y, e = s.rng.standard_normal(s.M), s.rng.standard_normal(s.M)
+    white = level.rows.times(y[:, None])[:, 0] + e
+    own = [level.rows.dense()[a:b, a:b].T for a, b in zip(s.starts, s.starts[1:])]
+    released = [lower @ white[a:b] for lower, a, b in zip(own, s.starts, s.starts[1:])]
+    estimates, bound = stream_estimates(s.model(), level, white)
+    literal = list(reference.recursive_information(s.steps))
+    k0 = bound.first + 8  # a well-conditioned start for the literal recursion
+    expected = list(reference.recursive_bound(literal, k0))
+    thetas = list(reference.private_rls(s.steps, literal, expected, released, k0))
+    for k, step in enumerate(literal):
+        assert np.abs(bound.information[k] - step.PI).max() < 1e-9 * np.abs(literal[-1].PI).max()
+    for k, matrix, theta in zip(range(k0 - 1, steps), expected, thetas):
+        assert relative_error(bound.at(k), matrix) < 1e-9
+        found = estimates[k - bound.first]
+        assert np.abs(found - theta).max() < 1e-9 * (1 + np.abs(theta).max())
+    assert len(expected) == len(thetas) == steps - k0 + 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_hundred_thousand_banded_steps(compiled):
+    """Against V x = A H by sparse LU, refined twice with residuals in extended precision:
+    another factorisation, in other software, good to 1e-15. The promise is 1e-6."""
+    if compiled:
+        pytest.importorskip("numba", reason="the extra privest[compiled] is not installed")
+    rng = np.random.default_rng(20)
+    steps, n, variance = 10**5, 3, 0.5
+    S, weights = rng.uniform(0.2, 2, steps), [0.6, -0.4, 0.3]
+    S[rng.random(steps) < 0.1] = 0.0
+    H, z = rng.standard_normal((steps, n)), rng.standard_normal(steps)
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=variance))
+    level = pv.StreamLevel.from_lags(S, weights)
+    estimates, bound = stream_estimates(model, level, z, compiled=compiled)
+
+    A = scipy.sparse.diags(
+        [w * np.sqrt(S[lag:]) for lag, w in enumerate([1.0, *weights])], [0, -1, -2, -3]
+    )
+    A_H = A @ H
+    V = (variance * A @ A.T + scipy.sparse.identity(steps)).tocsc()
+    for k in (50, 20_000, steps - 1):
+        size = k + 1
+        V_k = V[:size, :size].astype(np.longdouble).tocoo()
+        solve = scipy.sparse.linalg.splu(V[:size, :size]).solve
+        right = np.column_stack([A_H[:size], z[:size]])
+        x = solve(right).astype(np.longdouble)
+        for _ in range(2):
+            product = np.zeros_like(x)
+            np.add.at(product, V_k.row, V_k.data[:, None] * x[V_k.col])
+            x += solve((right - product).astype(float))
+        gram = (right[:, :n].T.astype(np.longdouble) @ x).astype(float)
+        assert relative_error(bound.at(k), np.linalg.inv(gram[:, :n])) < 1e-12
+        theta = np.linalg.solve(gram[:, :n], gram[:, n])
+        assert np.abs(estimates[k - bound.first] - theta).max() < 1e-12 * (1 + np.abs(theta).max())
 
 
 @given(streams())

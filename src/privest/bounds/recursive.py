@@ -15,7 +15,10 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import InformationRoot, pointwise_weight, root_of_rows
-from privest.linalg.cumulative import cumulative_gram, inverses, solutions
+from privest.linalg import compiled as machine
+from privest.linalg.cumulative import Kernel, information, numpy_kernel
+from privest.linalg.everystep import every_step
+from privest.linalg.psd import PSD
 from privest.linalg.sequential import BandedRows, DenseRows, Rows
 from privest.linalg.stacked import rank_tolerance
 from privest.model import LinearModel
@@ -24,43 +27,47 @@ from privest.privacy.stream import StreamLevel
 
 @dataclass(frozen=True, eq=False)
 class StreamBound:
-    """PI_k and Σ_PPCR,k for all steps k = 0..K−1.
+    """PI_k and Σ_PPCR,k for all steps k = 0..K−1, each computed when first asked for.
 
-    information   (K, n, n): PI_k, also before θ is identifiable.
+    steps         K.
     first         the first k at which θ is identifiable, or None if it never is.
-    rows          whitened rows C⁻¹A H̄, (M, n); their Gram matrix over the first steps is PI_k.
     """
 
-    information: Array
+    steps: int
     first: int | None
-    rows: Array
-    _prefixes: _Prefixes
-
-    @cached_property
-    def _bounds(self) -> Array:
-        return inverses(self.information[self.require_first() :])
+    _white: _Whitened
 
     @property
+    def rows(self) -> Array:
+        """Whitened rows C⁻¹A H̄, (M, n); their Gram matrix over the first steps is PI_k."""
+        return self._white.rows
+
+    @cached_property
+    def information(self) -> Array:
+        """PI_k for every k, also before θ is identifiable, (K, n, n)."""
+        return self._white.information()
+
+    @cached_property
     def ppcrlb(self) -> Array:
         """Σ_PPCR,k for k = first..K−1, (K − first, n, n)."""
-        return self._bounds
+        return self._white.every_step(self.require_first())[0]
 
     def at(self, step: int) -> Array:
         """Σ_PPCR,k; raises NotIdentifiable, with the hidden directions, before `first`."""
-        k = range(len(self.information))[step]
+        k = range(self.steps)[step]
         if self.first is None or k < self.first:
-            hidden = self._prefixes.root(k).hidden
+            hidden = self._white.root(k).hidden
             raise NotIdentifiable(
                 f"After step {k} θ is not yet identifiable: {hidden.shape[1]} of {len(hidden)} "
                 "directions are hidden.",
                 hidden,
             )
-        return np.asarray(self._bounds[k - self.first])
+        return np.asarray(self.ppcrlb[k - self.first])
 
     def require_first(self) -> int:
         """`first`, or NotIdentifiable."""
         if self.first is None:
-            hidden = self._prefixes.root(len(self.information) - 1).hidden
+            hidden = self._white.root(self.steps - 1).hidden
             raise NotIdentifiable(
                 f"θ is not identifiable at any step of this stream: {hidden.shape[1]} of "
                 f"{len(hidden)} directions stay hidden.",
@@ -70,20 +77,24 @@ class StreamBound:
 
     def __repr__(self) -> str:
         when = "never" if self.first is None else f"from step {self.first}"
-        return f"StreamBound({len(self.information)} steps, identifiable {when})"
+        return f"StreamBound({self.steps} steps, identifiable {when})"
 
 
-def stream_bound(model: LinearModel, level: StreamLevel) -> StreamBound:
+def stream_bound(
+    model: LinearModel, level: StreamLevel, *, compiled: bool | None = None
+) -> StreamBound:
     """What accuracy is possible after each step of a stream?
 
         PI_k = Σ_{j ≤ k} G_jᵀG_j ,   G = C⁻¹A H̄ ,   V = A Σ̄ Aᵀ + I = C Cᵀ ,   S̄_K = AᵀA
 
     Symbols: `model` has the rows of all steps stacked (M, n) and their noise; `level` says which
-    rows belong to which step.
+    rows belong to which step. `compiled`: machine code by numba (extra `compiled`); None uses it
+    where it is installed and the stream long, True insists, False never does. Same results.
     Guarantees: Σ_PPCR,k = PI_k⁻¹ is the floor for every mechanism with I_{Z̄_k}(Ȳ_k) ≤ S̄_k
     (`thm:PPF_recur`); attained by the sequential Gaussian mechanism with RLS (`thm:opt`).
-    Numerics: U = 0 O(M), banded O(M b²), dense M³/3 flops. The first identifiable step is found by
-    a rank test of the whitened rows, not by counting readings.
+    Numerics: U = 0 O(M), banded O(M b²), dense M³/3 flops; relative error about eps times the
+    condition of the root of PI_k, whatever K. The first identifiable step is found by a rank test
+    of the whitened rows, not by counting readings.
     Source: `algo:recursive_PI`, `algo:recursive_PPCR`, `coro:PPCR_recur`.
 
     >>> from privest.noise import Gaussian
@@ -91,32 +102,31 @@ def stream_bound(model: LinearModel, level: StreamLevel) -> StreamBound:
     >>> stream_bound(model, StreamLevel([1.0, 1.0])).ppcrlb.ravel().round(12).tolist()
     [2.0, 1.0]
     """
-    rows = _rows_for(model, level)
-    whitened = rows.whiten(model.inverse_information, rows.times(model.matrix))
-    return _bound(whitened, model, level)
+    white = _Whitened(model, level, model.inverse_information, None, compiled)
+    return StreamBound(level.steps, white.first(), white)
 
 
 def stream_estimates(
-    model: LinearModel, level: StreamLevel, releases: ArrayLike
+    model: LinearModel, level: StreamLevel, releases: ArrayLike, *, compiled: bool | None = None
 ) -> tuple[Array, StreamBound]:
     """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
     The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j, with cov w for Σ̄. The
-    second value holds what they attain: for Gaussian noise the bound itself (`thm:opt`), for any
-    other noise a covariance above it, the floor being `stream_bound(model, level)`.
+    second value holds what they attain, from the same pass: for Gaussian noise the bound itself
+    (`thm:opt`), for any other noise a covariance above it, the floor being `stream_bound(model,
+    level)`. `compiled`: see `stream_bound`.
     """
     given = as_array(releases, "the releases", ndim=1)
     if len(given) != level.readings:
         raise InvalidInput(
             f"the releases must have {level.readings} entries; received {len(given)}."
         )
-    rows = _rows_for(model, level)
-    right = np.concatenate([rows.times(model.matrix), given[:, None]], axis=1)
-    whitened = rows.whiten(model.covariance, right)
-    bound = _bound(whitened[:, :-1], model, level)
-    first = bound.require_first()
-    sums = _by_step(whitened[:, :-1], level, whitened[:, -1:])[:, :, 0]
-    return solutions(bound.information[first:], sums[first:]), bound
+    white = _Whitened(model, level, model.covariance, given, compiled)
+    bound = StreamBound(level.steps, white.first(), white)
+    covariances, estimates = white.every_step(bound.require_first())
+    assert estimates is not None
+    vars(bound)["ppcrlb"] = covariances  # the same pass gives both
+    return estimates, bound
 
 
 def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
@@ -130,53 +140,67 @@ def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
     return rows
 
 
-def _bound(whitened: Array, model: LinearModel, level: StreamLevel) -> StreamBound:
-    prefixes = _Prefixes(whitened, model, level)
-    return StreamBound(_by_step(whitened, level), prefixes.first(), whitened, prefixes)
+class _Whitened:
+    """The whitened rows of a stream, and the ranks of its first k steps.
 
-
-def _by_step(rows: Array, level: StreamLevel, right: Array | None = None) -> Array:
-    """Cumulative sums over steps of rowsᵀ·right."""
-    if len(set(level.sizes)) == 1:
-        m = level.sizes[0]
-        other = None if right is None else right.reshape(level.steps, m, -1)
-        return cumulative_gram(rows.reshape(level.steps, m, -1), other)
-    other = None if right is None else right[:, None, :]
-    return np.asarray(cumulative_gram(rows[:, None, :], other)[np.cumsum(level.sizes) - 1])
-
-
-class _Prefixes:
-    """Ranks of the first k steps: each column is compared with √(Σ_j [S̄]_jj h_j²), what it would
-    be if nothing cancelled, so that rounding is not taken for information.
+    For a rank each column is compared with √(Σ_j [S̄]_jj h_j²), what it would be if nothing
+    cancelled, so that rounding is not taken for information.
     """
 
-    def __init__(self, rows: Array, model: LinearModel, level: StreamLevel) -> None:
-        self.rows = rows
-        self.ends = np.cumsum(level.sizes)
-        shown, noise = level.rows.level_diagonal(), model.inverse_information.diagonal()
-        weight = np.reshape(pointwise_weight(shown, noise), (-1, 1))
-        self.scale = np.sqrt(np.cumsum(weight * model.matrix**2, axis=0))
-        self.tolerance = rank_tolerance(max(rows.shape[1], *set(level.sizes)))
+    def __init__(
+        self,
+        model: LinearModel,
+        level: StreamLevel,
+        covariance: PSD,
+        release: Array | None,
+        compiled: bool | None,
+    ) -> None:
+        self.model, self.level, self.n = model, level, model.parameters
+        use = machine.wanted(compiled, level.readings)
+        self.kernel: Kernel = machine.kernel if use else numpy_kernel
+        rows = _rows_for(model, level)
+        self.columns = rows.columns(covariance, model.matrix, release, compiled=use)
+        # m_k ≥ 1, so that as many steps as readings means one reading a step.
+        self.ends = None if level.steps == level.readings else np.cumsum(level.sizes)
+        widest = 1 if self.ends is None else max(level.sizes)
+        self.tolerance = rank_tolerance(max(self.n, widest))
+
+    @property
+    def rows(self) -> Array:
+        return self._first_rows(self.columns.readings)
+
+    def _first_rows(self, count: int) -> Array:
+        return self.columns.part(0, count)[: self.n].T
+
+    def information(self) -> Array:
+        return information(self.columns, self.ends, self.n)
+
+    def every_step(self, first: int) -> tuple[Array, Array | None]:
+        return every_step(self.columns, self.ends, self.n, first, self.kernel)
+
+    @cached_property
+    def _diagonals(self) -> tuple[Array, Array]:
+        return self.level.rows.level_diagonal(), self.model.inverse_information.diagonal()
 
     def root(self, step: int) -> InformationRoot:
-        end = int(self.ends[step])
-        return root_of_rows(self.rows[:end], self.scale[end - 1], self.tolerance)
+        """R after this step."""
+        end = step + 1 if self.ends is None else int(self.ends[step])
+        shown, noise = self._diagonals
+        weight = pointwise_weight(shown[:end], noise[:end])
+        scale = np.sqrt(weight @ self.model.matrix[:end] ** 2)
+        return root_of_rows(self._first_rows(end), scale, self.tolerance)
 
     def first(self) -> int | None:
         """The first step after which the rows have full column rank: gallop, then bisect."""
-        n = self.rows.shape[1]
-        last = len(self.ends) - 1
-        if self.root(last).rank < n:
-            return None
-        low, high, reach = -1, last, 1
-        while low + reach < high:
-            if self.root(low + reach).rank == n:
-                high = low + reach
-                break
-            low, reach = low + reach, 2 * reach
+        low, high, reach = -1, self.level.steps - 1, self.n
+        while self.root(probe := min(low + reach, high)).rank < self.n:
+            if probe == high:
+                return None
+            low, reach = probe, 2 * reach
+        high = probe
         while high - low > 1:
             middle = (low + high) // 2
-            if self.root(middle).rank == n:
+            if self.root(middle).rank == self.n:
                 high = middle
             else:
                 low = middle

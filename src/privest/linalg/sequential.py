@@ -15,6 +15,8 @@ import scipy
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg import stacked
+from privest.linalg.columns import Columns, PointwiseColumns, StoredColumns
+from privest.linalg.compiled import whiten_banded
 from privest.linalg.psd import PSD, Blocks
 from privest.linalg.whitening import whitening
 
@@ -47,6 +49,20 @@ class Rows(ABC):
     def whiten(self, covariance: PSD, right: Array) -> Array:
         """C⁻¹ X for X (M, c), V = A Σ̄ Aᵀ + I = C Cᵀ."""
 
+    def columns(
+        self,
+        covariance: PSD,
+        matrix: Array,
+        release: Array | None = None,
+        *,
+        compiled: bool = False,
+    ) -> Columns:
+        """C⁻¹[A H, z̃] for H (M, n) and releases z̃ (M,), or C⁻¹A H alone."""
+        right = self.times(matrix)
+        if release is not None:
+            right = np.concatenate([right, release[:, None]], axis=1)
+        return StoredColumns(self.whiten(covariance, right).T)
+
 
 class IndependentRows(Rows):
     """U = 0: A = Lᵀ of a block-diagonal level. The kernel of a single release, O(M)."""
@@ -66,6 +82,19 @@ class IndependentRows(Rows):
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         return whitening(self.level, covariance).whiten(right)
+
+    def columns(
+        self,
+        covariance: PSD,
+        matrix: Array,
+        release: Array | None = None,
+        *,
+        compiled: bool = False,
+    ) -> Columns:
+        s, variance = self.level.pointwise, covariance.pointwise
+        if s is None or variance is None:
+            return super().columns(covariance, matrix, release)
+        return PointwiseColumns(matrix, release, s, variance)
 
 
 class DenseRows(Rows):
@@ -99,18 +128,19 @@ class DenseRows(Rows):
     def _variance(self, covariance: PSD) -> Array:
         """The upper triangle of A Σ̄ Aᵀ; where Σ̄ does not mix readings, at a third of the price.
 
-        B = A Σ̄^½ is then block lower-triangular like A, and a panel of V needs only the columns of
-        B up to that panel: K³/3 flops in matrix products instead of K³.
+        A Σ̄ is then block lower-triangular like A, and a panel of V needs only the columns of A up
+        to that panel: K³/3 flops in matrix products instead of K³, and no second K×K matrix.
         """
         if covariance.pointwise is None:
             half = covariance.factor_rows(self.matrix.T)
             return np.asarray(half.T @ half)
-        scaled = self.matrix * np.sqrt(covariance.diagonal())
+        diagonal = covariance.diagonal()
         variance = np.zeros(self.matrix.shape)
         for start in range(0, self.size, PANEL):
             stop = self._block_end(min(start + PANEL, self.size))
-            variance[start : start + PANEL, start:] = (
-                scaled[start : start + PANEL, :stop] @ scaled[start:, :stop].T
+            panel = self.matrix[start : start + PANEL, :stop] * diagonal[:stop]
+            np.matmul(
+                panel, self.matrix[start:, :stop].T, out=variance[start : start + PANEL, start:]
             )
         return variance
 
@@ -158,6 +188,24 @@ class BandedRows(Rows):
             raise NumericalFailure(LOST)
         solved, _ = scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(right), uplo="L")
         return np.asarray(solved)
+
+    def columns(
+        self,
+        covariance: PSD,
+        matrix: Array,
+        release: Array | None = None,
+        *,
+        compiled: bool = False,
+    ) -> Columns:
+        if not compiled or self.block > 1:
+            return super().columns(covariance, matrix, release)
+        deviation = np.sqrt(covariance.diagonal())
+        given = np.zeros(0) if release is None else release
+        shown = self.blocks[: self.reach + 1, :, 0, 0]
+        result = whiten_banded(shown, deviation, matrix, given)
+        if result is None:
+            raise NumericalFailure(LOST)
+        return StoredColumns(result)
 
     def couples(self, covariance: PSD) -> bool:
         """Whether the noise ties steps together, so that V is not banded."""

@@ -15,7 +15,7 @@ import scipy
 from privest.arrays import EPS, Array
 
 # OpenBLAS crashes in a threaded dpotrf near 16000 rows (shared/performance.md): larger
-# matrices are factored by halves.
+# matrices are factored in panels, in place.
 LAPACK_LIMIT = 12_000
 # A squared pivot above this part of its diagonal entry is no rounding error unless the leading
 # block has a condition number beyond 1e10, which shows in earlier pivots.
@@ -105,20 +105,21 @@ def _potrf(matrix: Array, overwrite: bool) -> Array | None:
             matrix.T, lower=1, clean=int(not overwrite), overwrite_a=int(overwrite)
         )
         return lower if info == 0 else None
-    half = size // 2
-    first = _potrf(np.ascontiguousarray(matrix[:half, :half]), True)
-    if first is None:
-        return None
-    below = scipy.linalg.solve_triangular(
-        first, matrix[:half, half:], lower=True, check_finite=False
-    ).T
-    second = _potrf(matrix[half:, half:] - below @ below.T, True)
-    if second is None:
-        return None
-    lower = np.zeros((size, size), order="F")
-    lower[:half, :half], lower[half:, half:] = np.tril(first), np.tril(second)
-    lower[half:, :half] = below
-    return lower
+    upper = matrix if overwrite else np.triu(matrix)
+    width = max(LAPACK_LIMIT // 6, 1)
+    for start in range(0, size, width):
+        stop = min(start + width, size)
+        corner = _potrf(np.ascontiguousarray(upper[start:stop, start:stop]), False)
+        if corner is None:
+            return None
+        panel = scipy.linalg.solve_triangular(
+            corner, upper[start:stop, stop:], lower=True, check_finite=False
+        )
+        upper[start:stop, start:stop], upper[start:stop, stop:] = corner.T, panel
+        for at in range(stop, size, width):
+            part = panel[:, at - stop :]
+            upper[at : at + width, at:] -= part[:, :width].T @ part
+    return np.asarray(upper.T)
 
 
 def solve_lower(lower: Array, right: Array) -> Array:

@@ -1,0 +1,154 @@
+"""Every bound and estimate of a stream in one pass: equal to solving each step on its own."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from privest.arrays import EPS
+from privest.errors import NumericalFailure
+from privest.linalg import compiled, cumulative
+from privest.linalg.columns import PointwiseColumns, StoredColumns
+from privest.linalg.everystep import every_step
+
+KERNELS = {"numpy": cumulative.numpy_kernel, "compiled": compiled.kernel}
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    if request.param == "compiled":
+        pytest.importorskip("numba", reason="the extra privest[compiled] is not installed")
+    return KERNELS[request.param]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 13])
+@pytest.mark.parametrize("sizes", ["one", "two", "changing"])
+def test_each_step_equals_least_squares_on_its_own(kernel, n, sizes):
+    """Well-conditioned rows: 1e-11 is 100·n·eps, what INFLATION allows, with room."""
+    rng = np.random.default_rng(n)
+    steps = 300
+    counts = {"one": np.ones(steps, int), "two": np.full(steps, 2)}.get(sizes)
+    counts = rng.integers(1, 4, steps) if counts is None else counts
+    ends = np.cumsum(counts)
+    rows, right = rng.standard_normal((ends[-1], n)), rng.standard_normal(ends[-1])
+    columns = StoredColumns(np.column_stack([rows, right]).T)
+    given = None if sizes == "one" else ends
+    first = int(np.searchsorted(ends, n + 2))
+    bounds, estimates = every_step(columns, given, n, first, kernel)
+    alone, none = every_step(StoredColumns(rows.T), given, n, first, kernel)
+    assert none is None
+    assert np.allclose(alone, bounds, rtol=1e-11, atol=1e-11 * np.abs(bounds).max())
+    assert np.array_equal(bounds, bounds.transpose(0, 2, 1))
+    information = cumulative.information(columns, given, n)
+    for k in (first, first + 1, 77, 128, steps - 1):
+        G, z = rows[: ends[k]], right[: ends[k]]
+        expected = np.linalg.inv(G.T @ G)
+        assert np.abs(bounds[k - first] - expected).max() < 1e-11 * np.abs(expected).max()
+        theta = np.linalg.lstsq(G, z)[0]
+        assert np.abs(estimates[k - first] - theta).max() < 1e-11 * (1 + np.abs(theta).max())
+        assert np.abs(information[k] - G.T @ G).max() < 1e-13 * np.abs(G.T @ G).max()
+
+
+def test_a_million_equal_steps_do_not_drift(kernel):
+    """Adding 0.1 a million times rounds the same way every time: a plain sum is off by 1.3e-11.
+    Sums that start afresh are off by (PIECE + CHUNK/PIECE)·eps = 4e-14 at most."""
+    steps = 10**6
+    columns = StoredColumns(np.full((1, steps), math.sqrt(0.1)))
+    one = columns.array[0, 0] ** 2
+    assert abs(np.cumsum(np.full(steps, one))[-1] / (steps * one) - 1) > 1e-12
+    bounds, _ = every_step(columns, None, 1, 0, kernel)
+    exact = 1 / (one * np.arange(1, steps + 1))
+    assert np.abs(bounds[:, 0, 0] / exact - 1).max() < 4e-14
+
+
+def test_a_million_steps_against_exact_sums(kernel):
+    """The promise is 1e-12; math.fsum rounds once."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((10**6, 3)) @ np.array([[1.0, 0.5, 0.0], [0, 1, 0.8], [0, 0, 1]])
+    bounds, _ = every_step(StoredColumns(rows.T), None, 3, 9, kernel)
+    for k in (1000, 123_456, 10**6 - 1):
+        products = [[rows[: k + 1, i] * rows[: k + 1, j] for j in range(3)] for i in range(3)]
+        exact = np.array([[math.fsum(entry) for entry in row] for row in products])
+        expected = np.linalg.inv(exact)
+        assert np.abs(bounds[k - 9] - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+def hard_rows(name):
+    rng = np.random.default_rng(1)
+    if name == "a row that nearly repeats":
+        rows = rng.standard_normal((300, 6))
+        rows[5] = rows[:5].T @ rng.standard_normal(5) + 1e-9 * rng.standard_normal(6)
+        rows[6:20] = rows[rng.integers(0, 6, 14)]
+        return rows, 5, (5, 12, 19, 20, 299)
+    if name == "nearly equal columns":
+        rows = rng.standard_normal((500, 4))
+        rows[:, 3] = rows[:, 2] + 1e-9 * rng.standard_normal(500)
+        return rows, 3, (3, 50, 499)
+    if name == "polynomial":
+        return np.vander(rng.uniform(0, 1, 600), 6), 5, (5, 10, 100, 599)
+    return np.vander(np.linspace(0, 1, 600), 6), 5, (5, 50, 300, 599)  # a trend: ordered in time
+
+
+@pytest.mark.parametrize(
+    "name", ["a row that nearly repeats", "nearly equal columns", "polynomial", "trend"]
+)
+@pytest.mark.parametrize("chunk", [16, 8192])
+def test_digits_are_lost_with_the_condition_of_the_root_not_its_square(
+    kernel, name, chunk, monkeypatch
+):
+    """Against 60 digits: n·INFLATION·eps·cond(R), R with unit columns, which conditions of 1e3 to
+    1e10 leave; from 1e8 on a factor of the information has no digit left. Small chunks change
+    coordinates often."""
+    monkeypatch.setattr(cumulative, "CHUNK", chunk)
+    monkeypatch.setattr(cumulative, "PIECE", min(chunk, 128))
+    rows, first, steps = hard_rows(name)
+    theta = np.arange(1.0, rows.shape[1] + 1)
+    right = rows @ theta  # consistent up to rounding: no residual to be amplified
+    columns = StoredColumns(np.column_stack([rows, right]).T)
+    bounds, estimates = every_step(columns, None, rows.shape[1], first, kernel)
+    assert np.isfinite(bounds).all()
+    assert np.isfinite(estimates).all()
+    assert (np.diagonal(bounds, axis1=1, axis2=2) > 0).all()
+    with mpmath.workdps(60):
+        for k in steps:
+            G, z = mpmath.matrix(rows[: k + 1].tolist()), mpmath.matrix(right[: k + 1].tolist())
+            inverse = (G.T * G) ** -1
+            solution = np.array((inverse * (G.T * z)).tolist(), dtype=float)[:, 0]
+            expected = np.array(inverse.tolist(), dtype=float)
+            size = np.linalg.norm(rows[: k + 1], axis=0)  # parameters in units of their columns
+            allowed = (
+                rows.shape[1] * cumulative.INFLATION * EPS * np.linalg.cond(rows[: k + 1] / size)
+            )
+            error, whole = (
+                size * X * size[:, None] for X in (bounds[k - first] - expected, expected)
+            )
+            assert np.abs(error).max() < allowed * np.abs(whole).max()
+            error, whole = (size * x for x in (estimates[k - first] - solution, solution))
+            assert np.abs(error).max() < allowed * np.abs(whole).max()
+
+
+def test_units_of_the_parameters_do_not_matter(kernel):
+    rng = np.random.default_rng(2)
+    rows, unit = rng.standard_normal((40, 3)), np.array([1e-90, 1.0, 1e120])
+    plain, _ = every_step(StoredColumns(rows.T), None, 3, 2, kernel)
+    scaled, _ = every_step(StoredColumns((rows / unit).T), None, 3, 2, kernel)
+    assert np.abs(scaled / unit / unit[:, None] / plain - 1).max() < 1e-9
+
+
+def test_what_rounding_hides_again_is_an_error(kernel):
+    """Light rows show both parameters, then heavy ones show one, 1e14 times stronger."""
+    rows = np.concatenate([np.eye(2), np.tile([[1e14, 1e14]], (300, 1))])
+    with pytest.raises(NumericalFailure, match="rounding hides what earlier steps showed"):
+        every_step(StoredColumns(rows.T), None, 2, 1, kernel)
+
+
+def test_pointwise_columns_are_the_whitened_rows():
+    rng = np.random.default_rng(3)
+    H, z, s = rng.standard_normal((9, 2)), rng.standard_normal(9), rng.uniform(0, 2, 9)
+    s[4] = 0.0
+    columns = PointwiseColumns(H, z, s, 0.3)
+    part = columns.part(2, 7)
+    assert np.allclose(part[:2].T, (np.sqrt(s / (1 + 0.3 * s))[:, None] * H)[2:7], rtol=1e-15)
+    assert np.allclose(part[2], (z / np.sqrt(1 + 0.3 * s))[2:7], rtol=1e-15)
+    assert PointwiseColumns(H, None, 2.0, s).part(0, 9).shape == (2, 9)
