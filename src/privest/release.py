@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,19 @@ class StreamRelease:
 
     def __len__(self) -> int:
         return self.steps
+
+    def part(self, first: int, last: int, sizes: Sequence[int]) -> StreamRelease:
+        """The releases of the steps first..last−1 of these; `sizes` are the m_k of all of them."""
+        before, inside = sum(sizes[:first]), sum(sizes[first:last])
+        missing = None if self.missing is None else self.missing[first:last]
+        return StreamRelease(
+            self.start + first,
+            last - first,
+            self.values[before : before + inside],
+            missing if missing is not None and missing.any() else None,
+            self.level,
+            self.simulated,
+        )
 
     def __repr__(self) -> str:
         last = self.start + self.steps - 1

@@ -286,3 +286,66 @@ def test_memory_does_not_grow_with_the_stream():
         arrays = [*rls.state().values(), *mechanism.state().values()]
         sizes.append(sum(a.nbytes for a in arrays))
     assert sizes[0] == sizes[1] == sizes[2]
+
+
+@settings(max_examples=60)
+@given(streams())
+def test_following_a_stream_gives_every_step(s):
+    """`follow` in blocks: what the batch says after each step, wherever the blocks are cut."""
+    cov = pv.noise.Gaussian(cov=0.7)
+    model, level = pv.LinearModel(s.H, noise=cov), s.level
+    rls, mechanism = pv.PrivateRLS(level, s.H.shape[1], cov), pv.StreamMechanism(level)
+    y, released, seen = s.rng.standard_normal(s.M), [], []
+    for first, last in partition(s.rng, level.steps):
+        part = slice(s.starts[first], s.starts[last])
+        release = mechanism.simulate(y[part], s.rng)
+        released.append(release.values)
+        history = rls.follow(release, s.H[part])
+        seen += [
+            (history.first + k, history.estimates[k], history.covariances[k])
+            for k in range(len(history))
+        ]
+    bound = stream_bound(model, level)
+    if bound.first is None:
+        assert not seen
+        return
+    assert [step for step, _, _ in seen] == list(range(bound.first, level.steps))
+    estimates, _ = stream_estimates(model, level, np.concatenate(released))
+    for step, estimate, covariance in seen:
+        if np.linalg.cond(bound.information[step]) < 1e6:
+            expected = estimates[step - bound.first]
+            assert np.abs(estimate - expected).max() < 1e-8 * (1 + np.abs(expected).max())
+            assert relative_error(covariance, bound.at(step)) < 1e-9
+    assert relative_error(rls.covariance, seen[-1][2]) < 1e-9
+
+
+@pytest.mark.parametrize("lags", [[], [0.5, -0.2]])
+@pytest.mark.parametrize("compiled", [False, None])
+def test_long_blocks_and_the_batch_agree(lags, compiled):
+    """60 000 readings in blocks: long enough for the compiled loops where they are installed."""
+    rng = np.random.default_rng(0)
+    K = 60_000
+    H, y = rng.standard_normal((K, 3)), rng.standard_normal(K)
+    y[7::1000] = np.nan
+    level, noise = pv.EndlessLevel(1.5, lags), pv.noise.Gaussian(cov=0.4)
+    mechanism = pv.StreamMechanism(level)
+    whole = mechanism.simulate(y, rng)
+    one, many = (pv.PrivateRLS(level, 3, noise, compiled=compiled) for _ in range(2))
+    one.update(whole, H)
+    sizes = (1,) * K
+    for a, b in ((0, 10), (10, 30_000), (30_000, 30_001), (30_001, K)):
+        many.update(whole.part(a, b, sizes), H[a:b])
+    assert relative_error(one.estimate, many.estimate) < 1e-11
+    assert relative_error(one.covariance, many.covariance) < 1e-11
+
+
+def test_batch_estimates_take_off_the_mean_of_the_noise():
+    rng = np.random.default_rng(0)
+    H, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    for level in (pv.EndlessLevel(2.0), pv.EndlessLevel(2.0, [0.5])):
+        found = []
+        for mean in (0.0, 3.0):
+            release = pv.StreamMechanism(level).simulate(y + mean, np.random.default_rng(1))
+            model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5, mean=mean))
+            found.append(stream_estimates(model, level.first(30), release.values)[0])
+        assert np.allclose(found[0], found[1], rtol=0, atol=1e-9)

@@ -140,6 +140,15 @@ def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
     return rows
 
 
+def _mean_shown(model: LinearModel, rows: Rows) -> Array | float:
+    """A E w: what the releases show of noise that is not centred."""
+    mean = model.noise.expectation(model.readings)
+    if not np.any(mean):
+        return 0.0
+    column = np.broadcast_to(mean, model.readings)[:, None]
+    return np.asarray(rows.times(column)[:, 0])
+
+
 class _Whitened:
     """The whitened rows of a stream, and the ranks of its first k steps.
 
@@ -159,6 +168,8 @@ class _Whitened:
         use = machine.wanted(compiled, level.readings)
         self.kernel: Kernel = machine.kernel if use else numpy_kernel
         rows = _rows_for(model, level)
+        if release is not None:
+            release = release - _mean_shown(model, rows)
         self.columns = rows.columns(covariance, model.matrix, release, compiled=use)
         # m_k ≥ 1, so that as many steps as readings means one reading a step.
         self.ends = None if level.steps == level.readings else np.cumsum(level.sizes)

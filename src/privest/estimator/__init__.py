@@ -1,5 +1,5 @@
 """Estimators: the side that sees releases only."""
 
-from privest.estimator.rls import PrivateRLS
+from privest.estimator.rls import PrivateRLS, StreamHistory
 
-__all__ = ["PrivateRLS"]
+__all__ = ["PrivateRLS", "StreamHistory"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,11 @@ from privest.arrays import AnyArray, Array, Flags, Index, as_array
 from privest.bounds.classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, Blocks, Diagonal
+from privest.linalg import compiled as machine
 from privest.linalg.appending import BandedAppend, DenseAppend
+from privest.linalg.columns import StoredColumns
+from privest.linalg.cumulative import numpy_kernel
+from privest.linalg.everystep import every_step
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.stacked import rank_tolerance
 from privest.linalg.tall import tall_triangle
@@ -24,13 +29,26 @@ from privest.release import StreamRelease
 LONG = 8192  # entries of H that are looked through before they are used, not after
 
 
+@dataclass(frozen=True, eq=False)
+class StreamHistory:
+    """θ̂_k (K, n) and its covariance (K, n, n) for the steps k = first, first + 1, …"""
+
+    first: int
+    estimates: Array
+    covariances: Array
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+
 class PrivateRLS:
     """The learner's side of a stream: θ̂_k and its covariance after every release.
 
         θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ ζ_j ,   [G, ζ] = C⁻¹[A H̄, z̃] ,   C Cᵀ = A Σ̄ Aᵀ + I
 
     Symbols: `level` as in the mechanism, `parameters` = n, `noise` the law of w at one step
-    (independent between steps; for noise that changes give `noise` to `update`).
+    (independent between steps; for noise that changes give `noise` to `update`); `compiled`:
+    machine code for long blocks, see `bounds.stream_bound`.
     Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
     every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
     Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
@@ -54,6 +72,8 @@ class PrivateRLS:
         level: SequentialLevel,
         parameters: int,
         noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        *,
+        compiled: bool | None = None,
     ) -> None:
         if not isinstance(level, SequentialLevel):
             raise InvalidInput(
@@ -62,7 +82,7 @@ class PrivateRLS:
         if not isinstance(parameters, int | np.integer) or parameters < 1:
             raise InvalidInput("parameters must be a whole number ≥ 1: the length of θ.")
         self.level, self.parameters = level, int(parameters)
-        self.noise = as_joint(noise)
+        self.noise, self.compiled = as_joint(noise), compiled
         if self.noise.size is not None and self.noise.size != level.block:
             raise InvalidInput(
                 f"The noise has {self.noise.size} components; a step of this stream has "
@@ -158,7 +178,7 @@ class PrivateRLS:
             sizes = self.level.sizes_between(release.start, release.start + release.steps)
             seen = ~np.repeat(release.missing, sizes)
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        triangle = tall_triangle(H, release.values, weight, unit, shift)
+        triangle = tall_triangle(H, release.values, weight, unit, shift, compiled=self.compiled)
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
             as_array(release.values, "the release")
@@ -274,6 +294,54 @@ class PrivateRLS:
     def _advance(self, release: StreamRelease) -> None:
         self.steps += release.steps
         self.readings += len(release.values)
+
+    def follow(self, release: StreamRelease, rows: ArrayLike) -> StreamHistory:
+        """Like `update`, and returns the estimate and its covariance after every step of the block.
+
+        One pass over the block (`linalg.everystep`), memory of the block: a stream of any length
+        is followed in blocks. Steps before θ is identifiable are taken one by one.
+        """
+        if release.start != self.steps or release.level != self.level.fingerprint:
+            self._refuse(release)
+        H, stop = self._matrix(rows, len(release.values)), release.start + release.steps
+        sizes = self.level.sizes_between(release.start, stop)
+        as_array(H, "the rows of H")
+        as_array(release.values, "the release")
+        done, used = 0, 0
+        while not self.identifiable and done < release.steps:
+            end = used + sizes[done]
+            self.update(release.part(done, done + 1, sizes), H[used:end])
+            done, used = done + 1, end
+        n = self.parameters
+        estimates: Array = np.zeros((0, n))
+        covariances: Array = np.zeros((0, n, n))
+        first = self.steps
+        if done and self.identifiable:
+            first -= 1
+            estimates, covariances = self.estimate[None], self.covariance[None]
+        if done < release.steps:
+            rest = release.part(done, release.steps, sizes) if done else release
+            after = self._follow(rest, H[used:], sizes[done:])
+            covariances = np.concatenate([covariances, after[0]]) if done else after[0]
+            estimates = np.concatenate([estimates, after[1]]) if done else after[1]
+        return StreamHistory(first, estimates, covariances)
+
+    def _follow(
+        self, release: StreamRelease, H: Array, sizes: tuple[int, ...]
+    ) -> tuple[Array, Array]:
+        """Covariances and estimates after each step, θ being identifiable before the first."""
+        n = self.parameters
+        before = self._fit.triangle[:n].copy()  # [R q]: the rows of everything so far
+        white, _ = self._whiten(release, H, self.noise, False)
+        columns = StoredColumns(np.concatenate([before, white]).T)
+        scalar = self.level.block == 1
+        ends = None if scalar else np.concatenate([[n], n + np.cumsum(sizes)])
+        kernel = machine.kernel if machine.wanted(self.compiled, len(H)) else numpy_kernel
+        covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
+        assert estimates is not None
+        self._fit.add(white, None)
+        self._advance(release)
+        return covariances, estimates
 
     # --- what is known ------------------------------------------------------------------------
 

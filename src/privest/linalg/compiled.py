@@ -65,20 +65,41 @@ def whiten_banded(shown: Array, deviation: Array, matrix: Array, release: Array)
     return result if loop(shown, deviation, matrix, release, result) < 0 else None
 
 
+def gram(
+    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
+) -> Array:
+    """Σ x xᵀ of the rows x = [g∘H, u∘z − v], (n + 1, n + 1)."""
+    size = matrix.shape[1] + 1
+    result = np.empty((size, size))
+    vectors = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (weight, unit, shift)]
+    loop = _compiled(loops.gram, "rows2 in1 in1 in1 in1 out2", reassociate=True)
+    loop(np.ascontiguousarray(matrix), right, *vectors, result)
+    return result
+
+
 @cache
-def _compiled(function: Callable[..., Any], arguments: str) -> Callable[..., Any]:
+def _compiled(
+    function: Callable[..., Any], arguments: str, *, reassociate: bool = False
+) -> Callable[..., Any]:
     """Compiled for these kinds of arguments: "in2" is any matrix, "out2" a contiguous one."""
     import numba
 
     real = numba.float64
     kinds = {"int": numba.int64, "float": real, "ends": numba.int64[:], "flags": numba.boolean[:]}
     kinds |= {f"in{d}": numba.types.Array(real, d, "A", readonly=True) for d in (1, 2)}
+    kinds["rows2"] = numba.types.Array(real, 2, "C", readonly=True)
     kinds |= {f"out{d}": numba.types.Array(real, d, "C") for d in (2, 3)}
     signature = tuple(kinds[kind] for kind in arguments.split())
 
     def compiled(cache: bool) -> Callable[..., Any]:
         # error_model: 1/0 is inf, as in NumPy, instead of an exception that stops vectorising
-        loop: Callable[..., Any] = numba.njit(signature, cache=cache, error_model="numpy")(function)
+        # reassociate: a sum may be taken in another order, as every BLAS does
+        loop: Callable[..., Any] = numba.njit(
+            signature,
+            cache=cache,
+            error_model="numpy",
+            fastmath={"reassoc", "contract"} if reassociate else False,
+        )(function)
         return loop
 
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from privest.arrays import Array, Index
 from privest.linalg.cumulative import Flags
 
+GRAM_BLOCK = 256  # rows at a time
 LANES = 128  # steps side by side: their n² vectors fit the first-level cache
 
 
@@ -119,6 +120,35 @@ def every_step(
             if size > n:
                 for t in range(width):
                     estimates[here + t, j] = work[n, j, t]
+
+
+def gram(matrix: Array, right: Array, weight: Array, unit: Array, shift: Array, out: Array) -> None:
+    """Σ x xᵀ of the rows x = [g∘H, u∘z − v], a block of rows at a time.
+
+    A block is turned so that the innermost sum runs along contiguous numbers; it may be taken in
+    any order (`reassociate`). Weights of length one hold for all rows.
+    """
+    rows, n = matrix.shape
+    block = np.empty((n + 1, GRAM_BLOCK))
+    out[:] = 0.0
+    each, units, shifts = weight.shape[0] > 1, unit.shape[0] > 1, shift.shape[0] > 1
+    for start in range(0, rows, GRAM_BLOCK):
+        width = min(GRAM_BLOCK, rows - start)
+        for t in range(width):
+            g = weight[start + t] if each else weight[0]
+            for j in range(n):
+                block[j, t] = g * matrix[start + t, j]
+            u = unit[start + t] if units else unit[0]
+            block[n, t] = u * right[start + t] - (shift[start + t] if shifts else shift[0])
+        for j in range(n + 1):
+            for k in range(j + 1):
+                total = 0.0
+                for t in range(width):
+                    total += block[j, t] * block[k, t]
+                out[j, k] += total
+    for j in range(n + 1):
+        for k in range(j):
+            out[k, j] = out[j, k]
 
 
 def banded_rows(shown: Array, deviation: Array, matrix: Array, release: Array, out: Array) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.linalg import compiled as machine
 from privest.linalg.root import GRAM_CONDITION
 
 CHUNK = 16384  # rows at a time: they stay in cache between the products
@@ -19,19 +20,26 @@ PAIRED = 2  # rows side by side: a wider, faster product whose off-diagonal bloc
 
 
 def tall_triangle(
-    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
+    matrix: Array,
+    right: Array,
+    weight: Array | float,
+    unit: Array | float,
+    shift: Array | float,
+    *,
+    compiled: bool | None = None,
 ) -> Array:
     """R of [g∘H, u∘z − v], (n + 1, n + 1).
 
     matrix H (m, n), right z (m,), weight g, unit u and shift v: numbers or vectors (m,).
+    `compiled`: the Gram matrix by machine code (None: where numba is installed and m is large).
     """
-    numbers = not (np.ndim(weight) or np.ndim(unit) or np.ndim(shift))
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = (
-            _plain_gram(matrix, right, float(weight), float(unit), float(shift))
-            if numbers
-            else _weighted_gram(matrix, right, weight, unit, shift)
-        )
+        if machine.wanted(compiled, len(matrix)):
+            gram = machine.gram(matrix, right, weight, unit, shift)
+        elif np.ndim(weight) or np.ndim(unit) or np.ndim(shift):
+            gram = _weighted_gram(matrix, right, weight, unit, shift)
+        else:
+            gram = _plain_gram(matrix, right, float(weight), float(unit), float(shift))
     scale = np.sqrt(np.diagonal(gram))
     if (scale > 1e-125).all() and (scale < 1e125).all():
         correlation = gram / scale / scale[:, None]
