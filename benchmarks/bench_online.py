@@ -127,6 +127,31 @@ def final_rows():
         yield compare(name, final, "one read of H and z", read, limit=limit, repeats=5)
 
 
+def block_rows():
+    """A banded stream fed in blocks, every bound and every estimate: the memory is one block's."""
+    rng = np.random.default_rng(5)
+    steps, block = 10**6, 20_000
+    level = pv.EndlessLevel(1.0, list(0.3 * 0.7 ** np.arange(8)))
+    H = rng.standard_normal((steps, N))
+    releases = releases_of(level, rng.standard_normal(steps), rng, block)
+
+    def read():
+        H.sum()
+
+    for compiled in (False, True):
+
+        def follow(compiled=compiled):
+            rls = pv.PrivateRLS(level, N, NOISE, compiled=compiled)
+            for k, release in enumerate(releases):
+                rls.follow(release, H[k * block : (k + 1) * block])
+
+        route = "compiled" if compiled else "NumPy"
+        yield compare(
+            f"followed in blocks of {block:,}, b = 8, K = 10⁶, every bound and estimate, {route}",
+            follow, "one read of H", read, items=steps, limit_us=2.0, repeats=3,
+        )  # fmt: skip
+
+
 def checkpoint_rows():
     """One save of a banded stream against writing and forcing one small file to disk."""
     level = pv.EndlessLevel(1.0, list(0.3 * 0.7 ** np.arange(8)))
@@ -156,4 +181,5 @@ def rows():
     yield from dense_rows()
     yield from one_sample_rows()
     yield from final_rows()
+    yield from block_rows()
     yield from checkpoint_rows()

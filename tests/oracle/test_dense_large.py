@@ -1,0 +1,44 @@
+"""A dense stream of 20 000 steps: above the size at which LAPACK's own Cholesky crashes.
+
+Needs 7 GB and two minutes: run by `make test-slow`. The reference never forms V: conjugate
+gradients on V x = A(Σ(Aᵀx)) + x.
+"""
+
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg
+
+import privest as pv
+from privest.linalg.sequential import DenseRows
+
+STEPS, N, VARIANCE = 20_000, 5, 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") < 12e9, reason="needs 12 GB of memory"
+)
+def test_twenty_thousand_steps():
+    rng = np.random.default_rng(0)
+    A = np.zeros((STEPS, STEPS))
+    for k in range(0, STEPS, 500):
+        A[k : k + 500] = np.tril(0.1 * rng.standard_normal((500, STEPS)), k - 1)
+    np.fill_diagonal(A, np.sqrt(rng.uniform(0.2, 2, STEPS)))
+    level = pv.StreamLevel._of(DenseRows(A, 1), (1,) * STEPS)
+    H, z = rng.standard_normal((STEPS, N)), rng.standard_normal(STEPS)
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=VARIANCE))
+    estimates, bound = pv.bounds.stream_estimates(model, level, z)
+
+    V = scipy.sparse.linalg.LinearOperator(
+        (STEPS, STEPS), matvec=lambda x: VARIANCE * (A @ (A.T @ x)) + x
+    )
+    shown = A @ H
+    solved = np.column_stack(
+        [scipy.sparse.linalg.cg(V, column, rtol=1e-13, maxiter=3000)[0] for column in shown.T]
+    )
+    information, sums = shown.T @ solved, solved.T @ z
+    assert np.abs(bound.ppcrlb[-1] @ information - np.eye(N)).max() < 1e-10
+    expected = np.linalg.solve(information, sums)
+    assert np.abs(estimates[-1] - expected).max() < 1e-9 * np.abs(expected).max()
