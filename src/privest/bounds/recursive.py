@@ -140,13 +140,13 @@ def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
     return rows
 
 
-def _mean_shown(model: LinearModel, rows: Rows) -> Array | float:
-    """A E w: what the releases show of noise that is not centred."""
+def _centred(release: Array, model: LinearModel, rows: Rows) -> Array:
+    """z̃ − A E w: without what the releases show of noise that is not centred."""
     mean = model.noise.expectation(model.readings)
     if not np.any(mean):
-        return 0.0
+        return release
     column = np.broadcast_to(mean, model.readings)[:, None]
-    return np.asarray(rows.times(column)[:, 0])
+    return np.asarray(release - rows.times(column)[:, 0])
 
 
 class _Whitened:
@@ -169,7 +169,7 @@ class _Whitened:
         self.kernel: Kernel = machine.kernel if use else numpy_kernel
         rows = _rows_for(model, level)
         if release is not None:
-            release = release - _mean_shown(model, rows)
+            release = _centred(release, model, rows)
         self.columns = rows.columns(covariance, model.matrix, release, compiled=use)
         # m_k ≥ 1, so that as many steps as readings means one reading a step.
         self.ends = None if level.steps == level.readings else np.cumsum(level.sizes)

@@ -1,7 +1,8 @@
 """The loops of a long stream as machine code, by numba (the extra `compiled`).
 
 `linalg.loops` is plain Python until a loop is first used; then numba compiles it and keeps the code
-in a cache file. No threads, no relaxed arithmetic.
+in a cache file. No threads; of relaxed arithmetic only a·b + c rounded once (and sums in any order
+where the loop says so).
 """
 
 from __future__ import annotations
@@ -93,12 +94,12 @@ def _compiled(
 
     def compiled(cache: bool) -> Callable[..., Any]:
         # error_model: 1/0 is inf, as in NumPy, instead of an exception that stops vectorising
-        # reassociate: a sum may be taken in another order, as every BLAS does
+        # contract: a·b + c is rounded once; reassociate: a sum may be taken in another order
         loop: Callable[..., Any] = numba.njit(
             signature,
             cache=cache,
             error_model="numpy",
-            fastmath={"reassoc", "contract"} if reassociate else False,
+            fastmath={"reassoc", "contract"} if reassociate else {"contract"},
         )(function)
         return loop
 

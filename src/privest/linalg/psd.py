@@ -104,7 +104,7 @@ class Scalar(PSD):
         return self.value * np.eye(self.size)
 
     def diagonal(self) -> Array:
-        return np.full(self.size, self.value)
+        return np.broadcast_to(self.value, self.size)
 
     def norm(self) -> float:
         return self.value
