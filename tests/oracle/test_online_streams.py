@@ -349,3 +349,22 @@ def test_batch_estimates_take_off_the_mean_of_the_noise():
             model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5, mean=mean))
             found.append(stream_estimates(model, level.first(30), release.values)[0])
         assert np.allclose(found[0], found[1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_single_steps():
+    """One reading an update, b = 4: still the batch's result to 1e-9 after 10⁵ of them."""
+    rng = np.random.default_rng(0)
+    steps = 100_000
+    level, noise = pv.EndlessLevel(1.0, [0.5, -0.3, 0.2, 0.1]), pv.noise.Gaussian(cov=0.4)
+    H, y = rng.standard_normal((steps, 3)), rng.standard_normal(steps)
+    mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 3, noise)
+    released = np.empty(steps)
+    for k in range(steps):
+        release = mechanism.simulate(y[k], rng)
+        released[k] = release.values[0]
+        rls.update(release, H[k])
+    model = pv.LinearModel(H, noise=noise)
+    estimates, bound = stream_estimates(model, level.first(steps), released)
+    assert relative_error(rls.estimate, estimates[-1]) < 1e-9
+    assert relative_error(rls.covariance, bound.at(steps - 1)) < 1e-9
