@@ -8,7 +8,7 @@ pv.bound(model, level).ppcrlb
 
 from typing import TYPE_CHECKING
 
-from privest import bounds, errors, linalg, noise, privacy
+from privest import audit, bounds, errors, linalg, mechanism, noise, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
 from privest.checkpoint import Checkpoint
 from privest.estimator import PrivateRLS
@@ -33,11 +33,13 @@ __all__ = [
     "StreamMechanism",
     "StreamRelease",
     "__version__",
+    "audit",
     "bound",
     "bounds",
     "errors",
     "identifiability",
     "linalg",
+    "mechanism",
     "noise",
     "privacy",
 ]

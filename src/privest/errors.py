@@ -26,6 +26,10 @@ class LevelBelowPrior(InvalidInput):
     """A Bayesian level S asks for less than the prior alone reveals: S − J_Y is not ≥ 0."""
 
 
+class NotCalibratable(PrivestError, ValueError):
+    """No choice of its parameters keeps the information of a mechanism within a level."""
+
+
 class NotIdentifiable(PrivestError, ValueError):
     """Some directions of θ cannot be estimated; `hidden_directions` (n×h) spans them."""
 

@@ -13,8 +13,18 @@ NAMES = {
     "": {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
         "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
-        "StreamRelease", "__version__", "bound", "bounds", "errors", "identifiability", "linalg",
-        "noise", "privacy",
+        "StreamRelease", "__version__", "audit", "bound", "bounds", "errors", "identifiability",
+        "linalg", "mechanism", "noise", "privacy",
+    },
+    "audit": {
+        "Attack", "Certificate", "FisherInformation", "adversary", "certify", "fisher_information",
+    },
+    "mechanism": {
+        "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
+        "Componentwise", "Entry", "GaussianMechanism", "GeometricPerturbation", "Information",
+        "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights", "ProbabilisticQuantiser",
+        "Rotation", "StreamMechanism", "TriangularQuantiser", "TruncatedInverse", "TwinUniform",
+        "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation",
     },
     "bounds": {
         "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",

@@ -12,7 +12,15 @@ from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, NumericalFailure
 from privest.noise.numerics import landscape
 from privest.noise.numerics.cdf_table import CdfTable
-from privest.noise.numerics.panels import FINE, Cells, Chain, Estimate, Integral, integrate
+from privest.noise.numerics.panels import (
+    FINE,
+    Cells,
+    Chain,
+    Estimate,
+    Integral,
+    gauss,
+    integrate,
+)
 
 # A density whose mass differs from 1 by more than this (and the quadrature error) is refused.
 MASS_TOLERANCE = 1e-6
@@ -160,6 +168,17 @@ class Mass:
                 "1e60 scales. Write a `sample` method for this law."
             )
         return self._table.quantile(u)
+
+    @cached_property
+    def nodes(self) -> tuple[Array, Array]:
+        """Points x and probabilities: Σ w g(x) is E g for a g as smooth as the density."""
+        self._require_mass()
+        cells = self._mass.cells
+        points, weights = gauss(FINE)
+        half = (cells.right - cells.left)[:, None] / 2
+        x = cells.left[:, None] + half * (1 + points)
+        w = half * weights * cells.values
+        return x.ravel(), (w / w.sum()).ravel()
 
     def _require_mass(self) -> None:
         _ = self.log_mass

@@ -1,0 +1,147 @@
+"""Score and information by numbers, against closed forms; verdicts where there is none."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+
+from privest import noise
+from privest.mechanism.additive import Additive
+from privest.mechanism.numerics import information_by_numbers, score_by_differences
+from toy_channels import (
+    InverseGaussian,
+    Rounded,
+    Shift,
+    Sign,
+    StillJump,
+    TriangularDither,
+    TwinUniform,
+    UniformDither,
+)
+
+SMOOTH = [
+    noise.GaussianLaw(0.3),
+    noise.Laplace(0.5),
+    noise.Cauchy(2.0),
+    noise.StudentT(3.0),
+    noise.CosSquared(1.5),
+    noise.Bump(2.0),
+]
+
+
+def agrees(found, expected, relative):
+    """Within the stated error, and that error is small."""
+    assert abs(found.value - expected) <= found.error + 1e-13 * expected
+    assert found.error <= relative * expected
+
+
+@pytest.mark.parametrize("u", [0.0, 1.7, -1000.0])
+@pytest.mark.parametrize("law", SMOOTH, ids=lambda law: type(law).__name__)
+def test_shifts_of_a_law_have_its_information(law, u):
+    agrees(information_by_numbers(Shift(law), u), law.fisher_information, 1e-8)
+    agrees(information_by_numbers(Additive(law), u), law.fisher_information, 1e-8)
+
+
+@pytest.mark.parametrize("law", SMOOTH, ids=lambda law: type(law).__name__)
+def test_nothing_need_be_declared(law):
+    agrees(information_by_numbers(Shift(law, False), 0.3), law.fisher_information, 1e-8)
+
+
+@pytest.mark.parametrize("law", [noise.Uniform(), noise.Staircase(1.0)])
+@pytest.mark.parametrize("declared", [True, False])
+def test_jumps_that_move_are_infinite(law, declared):
+    assert information_by_numbers(Shift(law, declared), 0.4).value == math.inf
+
+
+def test_a_cut_tail_is_a_jump_however_low():
+    # The normal law cut at 8 deviations: the density at the edge is 5e-15.
+    law = noise.from_logpdf(lambda x: -(x**2) / 2, support=(-8.0, 8.0), normalise=True)
+    assert information_by_numbers(Shift(law), 0.0).value == math.inf
+
+
+@pytest.mark.parametrize("u", [1.0, -30.0, 1e-3])
+def test_a_scaled_uniform_is_infinite(u):
+    assert information_by_numbers(TwinUniform(), u).value == math.inf
+
+
+def test_a_jump_that_stays_is_finite():
+    w = 1 / (1 + math.exp(-0.4))
+    agrees(information_by_numbers(StillJump(), 0.4), w * (1 - w), 1e-10)
+
+
+def test_a_jump_in_the_input_is_infinite_there_and_only_there():
+    assert information_by_numbers(Rounded(), 0.5).value == math.inf
+    assert information_by_numbers(Rounded(), 0.2).value == 0
+
+
+@pytest.mark.parametrize("t", [0.5, 0.3, 1e-3])
+def test_uniform_dither_off_the_grid(t):
+    agrees(information_by_numbers(UniformDither(), 2 + t), 1 / (t * (1 - t)), 1e-9)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.3])
+@pytest.mark.parametrize("k", [0, 5, -3])
+def test_uniform_dither_on_the_grid_is_infinite(step, k):
+    assert information_by_numbers(UniformDither(step), k * step).value == math.inf
+
+
+@pytest.mark.parametrize("s", [0.0, 0.3, -0.3, 0.499])
+def test_triangular_dither(s):
+    expected = 4 + 4 * s**2 / (0.75 - s**2)
+    agrees(information_by_numbers(TriangularDither(), 3 + s), expected, 1e-8)
+
+
+@pytest.mark.parametrize("u", [0.5, -0.5, 1.5, 7.5])
+def test_triangular_dither_counts_outcomes_that_vanish(u):
+    # The sum that skips them is 4. From one side only: two outcomes vanish, never both together.
+    agrees(information_by_numbers(TriangularDither(), u), 6.0, 1e-5)
+    agrees(information_by_numbers(TriangularDither(0.5), u / 2), 24.0, 1e-5)
+
+
+@pytest.mark.parametrize("u", [0.0, 1.3, -4.0])
+def test_sign(u):
+    p = scipy.special.ndtr(u)
+    expected = math.exp(-(u**2)) / (2 * math.pi * p * (1 - p))
+    agrees(information_by_numbers(Sign(), u), expected, 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [0.8, 1.0, 2.0])
+def test_the_larger_limit_at_an_edge(sigma):
+    # Inside dominates for σ < 1.281; there 0.999 of the edge still shows far less (a grid fails).
+    channel = InverseGaussian(sigma)
+    agrees(information_by_numbers(channel, channel.edge), channel.supremum, 1e-4)
+    agrees(information_by_numbers(channel, -channel.edge), channel.supremum, 1e-4)
+    if sigma == 0.8:
+        assert information_by_numbers(channel, 0.999 * channel.edge).value < 0.3 * channel.supremum
+
+
+@pytest.mark.parametrize("share", [0.5, 1 - 1e-3, 1 - 1e-5, 1 - 1e-7])
+def test_next_to_an_edge_no_step_crosses_it(share):
+    # In g = ε/z the mixture is of N(1, σ²) and N(−1, σ²): an independent integral.
+    channel, w = InverseGaussian(1.0), (1 + share) / 2
+
+    class Plain(InverseGaussian):
+        score = Shift.score  # the default, by differences
+
+    def integrand(g):
+        p, q = np.exp(-((g - 1) ** 2) / 2), np.exp(-((g + 1) ** 2) / 2)
+        return (p - q) ** 2 / (w * p + (1 - w) * q) / math.sqrt(2 * math.pi)
+
+    # The trapezoid rule is exact to rounding for what falls off like a Gaussian.
+    g = np.arange(-20, 20, 1e-3)
+    expected = float(integrand(g).sum() * 1e-3) / (4 * channel.edge**2)
+    found = information_by_numbers(Plain(1.0), share * channel.edge)
+    assert abs(found.value - expected) <= found.error + 1e-10 * expected
+    assert found.error <= 1e-4 * expected
+
+
+def test_scores_by_differences():
+    z, u = np.array([0.0, 0.1, 1.0, -1.0, 50.0]), np.zeros(5)
+    channel = Shift(noise.Laplace(0.5))
+    assert np.allclose(score_by_differences(channel, z, u), [0, 2, 2, -2, 2], atol=1e-9)
+    spread = np.linspace(-3, 3, 7)
+    found = score_by_differences(Shift(noise.Cauchy(2.0)), spread, 0.5 * spread)
+    assert np.allclose(found, -noise.Cauchy(2.0).score(0.5 * spread), rtol=1e-9, atol=1e-11)
+    outside = score_by_differences(Shift(noise.CosSquared(1.0)), np.array([1.5]), np.array([0.0]))
+    assert np.isnan(outside).all()
