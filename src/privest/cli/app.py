@@ -15,7 +15,7 @@ from rich.text import Text
 
 import privest
 from privest.cli import demo as demo_command
-from privest.cli import streaming, tables
+from privest.cli import reproduce, streaming, tables
 from privest.cli.files import read_table, read_value
 from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
@@ -30,6 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def run() -> None:

@@ -1,0 +1,28 @@
+"""Likelihoods of releases, one family a file: ℓ(z, η) = ln ∫ p(z|y) N(y; η, σ²) dy."""
+
+from privest.estimator.likelihood.binary import BinaryLikelihood
+from privest.estimator.likelihood.choose import likelihood_of
+from privest.estimator.likelihood.convolved import ConvolvedLikelihood
+from privest.estimator.likelihood.gaussian import GaussianLikelihood
+from privest.estimator.likelihood.inverse_gaussian import InverseGaussianLikelihood
+from privest.estimator.likelihood.laplace import LaplaceLikelihood
+from privest.estimator.likelihood.quadrature import QuadratureLikelihood
+from privest.estimator.likelihood.rowwise import Rowwise
+from privest.estimator.likelihood.terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood.voigt import VoigtLikelihood
+
+__all__ = [
+    "NUMPY",
+    "Backend",
+    "BinaryLikelihood",
+    "ConvolvedLikelihood",
+    "GaussianLikelihood",
+    "InverseGaussianLikelihood",
+    "LaplaceLikelihood",
+    "Likelihood",
+    "QuadratureLikelihood",
+    "Rowwise",
+    "Terms",
+    "VoigtLikelihood",
+    "likelihood_of",
+]

@@ -1,0 +1,133 @@
+"""Which likelihood belongs to which channel."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import as_array
+from privest.errors import InvalidInput
+from privest.estimator.likelihood.binary import BinaryLikelihood
+from privest.estimator.likelihood.convolved import ConvolvedLikelihood
+from privest.estimator.likelihood.gaussian import GaussianLikelihood
+from privest.estimator.likelihood.inverse_gaussian import InverseGaussianLikelihood
+from privest.estimator.likelihood.laplace import LaplaceLikelihood
+from privest.estimator.likelihood.quadrature import QuadratureLikelihood
+from privest.estimator.likelihood.rowwise import Rowwise, for_each_variance
+from privest.estimator.likelihood.terms import Likelihood
+from privest.estimator.likelihood.voigt import VoigtLikelihood
+from privest.mechanism.additive import Additive
+from privest.mechanism.binary import BinaryQuantiser
+from privest.mechanism.channel import Channel
+from privest.mechanism.inverse import Inverse
+from privest.mechanism.truncated_inverse import TruncatedInverse
+from privest.mechanism.twin_uniform import TwinUniform
+from privest.mechanism.vector import Componentwise
+from privest.noise import Cauchy, GaussianLaw, Laplace, ScalarLaw
+
+
+@singledispatch
+def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
+    """The likelihood of releases z_i ~ p(·|y_i), y = Hθ + w, w_i ~ N(0, σ_i²) independent.
+
+    `variance` is σ², a number or one for each reading. A new kind of channel registers its own
+    closed form: `@likelihood_of.register` on a function of (channel, variance).
+
+    >>> likelihood_of(Additive(Laplace(1.0)), 0.04).scale
+    1.0
+    """
+    raise InvalidInput(
+        f"there is no likelihood for {type(channel).__name__}: pass a channel of "
+        "privest.mechanism, or register a function with likelihood_of.register."
+    )
+
+
+@likelihood_of.register
+def _any(channel: Channel, variance: ArrayLike) -> Likelihood:
+    return QuadratureLikelihood(channel, variance)
+
+
+@likelihood_of.register
+def _additive(channel: Additive, variance: ArrayLike) -> Likelihood:
+    return _of_law(channel.law, variance)
+
+
+@likelihood_of.register
+def _componentwise(mechanism: Componentwise, variance: ArrayLike) -> Likelihood:
+    """Data perturbation: channels on the readings themselves.
+
+    For u = Ay + b pass AH as H, the release's channel, and the variance of Aw (independent
+    entries), with b added to η by the caller.
+    """
+    if mechanism.matrix is not None or mechanism.offset.any():
+        raise InvalidInput(
+            "the channels act on Ay + b: pass one of them with the variance of Aw, and AH as H."
+        )
+    if mechanism.common is not None:
+        return likelihood_of(mechanism.common, variance)
+    spread = np.broadcast_to(as_array(variance, "the variance of w"), mechanism.readings)
+    made: dict[tuple[Channel, float], Likelihood] = {}
+    for pair in zip(mechanism.channels, spread.tolist()):
+        if pair not in made:
+            made[pair] = likelihood_of(*pair)
+    return Rowwise([made[pair] for pair in zip(mechanism.channels, spread.tolist())])
+
+
+@singledispatch
+def _of_law(law: ScalarLaw, variance: ArrayLike) -> Likelihood:
+    return for_each_variance(lambda v: ConvolvedLikelihood(law, v), variance)
+
+
+@_of_law.register
+def _(law: GaussianLaw, variance: ArrayLike) -> Likelihood:
+    return GaussianLikelihood(variance, noise=law.variance, shift=law.loc)
+
+
+@_of_law.register
+def _(law: Laplace, variance: ArrayLike) -> Likelihood:
+    return LaplaceLikelihood(variance, scale=law.scale)
+
+
+@_of_law.register
+def _(law: Cauchy, variance: ArrayLike) -> Likelihood:
+    return VoigtLikelihood(variance, scale=law.scale)
+
+
+@likelihood_of.register
+def _inverse(channel: Inverse, variance: ArrayLike) -> Likelihood:
+    if _standard(channel.noise):
+        return InverseGaussianLikelihood(variance, sd=math.sqrt(channel.noise.variance))
+    return QuadratureLikelihood(channel, variance, breaks=(0.0,))
+
+
+@likelihood_of.register
+def _truncated(channel: TruncatedInverse, variance: ArrayLike) -> Likelihood:
+    edge = channel.threshold
+    if _standard(channel.noise):
+        deviation = math.sqrt(channel.noise.variance)
+        return InverseGaussianLikelihood(variance, sd=deviation, truncation=edge)
+    return QuadratureLikelihood(channel, variance, breaks=(-edge, 0.0, edge))
+
+
+@likelihood_of.register
+def _binary(channel: BinaryQuantiser, variance: ArrayLike) -> Likelihood:
+    def likelihood(own: ArrayLike) -> Likelihood:
+        return BinaryLikelihood(own, law=channel.law, threshold=channel.threshold)
+
+    closed = isinstance(channel.law, GaussianLaw | Laplace)
+    return likelihood(variance) if closed else for_each_variance(likelihood, variance)
+
+
+def _standard(law: ScalarLaw) -> bool:
+    return isinstance(law, GaussianLaw) and law.loc == 0
+
+
+@likelihood_of.register
+def _twin_uniform(channel: TwinUniform, variance: ArrayLike) -> Likelihood:
+    raise InvalidInput(
+        "there is no likelihood for TwinUniform: p(z|y) jumps at values of y that move with z, "
+        "where the quadrature would go wrong unseen. (Its information is infinite: no level.)"
+    )

@@ -1,0 +1,86 @@
+"""What a likelihood answers: ℓ(z, η) for one release, elementwise, with two derivatives in η.
+
+    ℓ(z, η) = ln ∫ p(z|y) N(y; η, σ²) dy,     y = η + w,  w ~ N(0, σ²),  η = a row of Hθ
+
+Given z, y has a density ∝ p(z|y) N(y; η, σ²). With its mean and variance,
+
+    ℓ' = (E[y|z] − η)/σ²,      −ℓ'' = 1/σ² − Var[y|z]/σ⁴ ≤ 1/σ²,
+
+so that 1/σ² bounds the curvature of every likelihood here: with y as the missing data this is the
+weight of EM, and a step with it never descends. Where p(z|y) is a scale mixture of Gaussians
+(Laplace, Cauchy) the weight ℓ'/(z − η) ≤ 1/σ² does the same in longer steps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.errors import InvalidInput
+
+# An array namespace or a table of functions: chosen when the program runs.
+Namespace: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Where the arrays live: a namespace of the array API, and special functions for its arrays.
+
+    `special` needs `erfcx`, `log_ndtr`, `ndtr` and, for Cauchy noise, `wofz`.
+    """
+
+    xp: Namespace = np
+    given_special: Namespace = None
+
+    @property
+    def special(self) -> Namespace:
+        """The functions given, or scipy's."""
+        return scipy.special if self.given_special is None else self.given_special
+
+
+NUMPY = Backend()
+
+
+class Terms(NamedTuple):
+    """ℓ and its derivatives in η, all of the shape of η."""
+
+    value: Array  # ℓ
+    slope: Array  # ℓ'
+    curvature: Array  # −ℓ'': negative where ℓ is convex
+    weight: Array  # w > 0 with ℓ(η + h) ≥ ℓ(η) + ℓ'h − wh²/2 for every h
+
+
+class Likelihood(ABC):
+    """ℓ(z, η) of one kind of release; z and η are arrays (trials, m), σ² a number or (m,).
+
+    `several_maxima`: Σℓ(z_i, (Hθ)_i) may have several local maxima in θ.
+    """
+
+    several_maxima: ClassVar[bool] = False
+
+    def __init__(self, variance: ArrayLike) -> None:
+        self.variance = as_array(variance, "the variance of w", ndim=(0, 1))
+        if not (self.variance > 0).all():
+            raise InvalidInput("the variance of w must be > 0 in every reading.")
+
+    @abstractmethod
+    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
+        """The terms at η."""
+
+    def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
+        """ℓ alone."""
+        return self(z, eta, backend).value
+
+    def rough(self, z: Array, eta: Array) -> Array:
+        """Something cheap that ranks far apart η nearly as ℓ does (up to a constant): screening."""
+        return self.value(z, eta)
+
+    def centre(self, z: Array) -> Array:
+        """A first guess of η from its own release: where ℓ(z, ·) is largest, or nearly."""
+        return z

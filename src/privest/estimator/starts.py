@@ -1,0 +1,72 @@
+"""Where to start a likelihood with several maxima: exact fits of as few readings as possible.
+
+With heavy-tailed noise most readings are good and a few are far off; a maximum lies near the
+fit of some n good readings. All subsets of n rows (or a fixed random choice of them) are
+fitted at once and ranked by something cheaper than the likelihood; the best of them by the
+likelihood itself are kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from privest.arrays import Array, Index
+from privest.estimator.likelihood.terms import Likelihood
+from privest.linalg.root import least_squares
+
+# Subsets tried for each trial; of more a random choice, the same for every trial.
+SUBSETS = 300
+# The screening keeps so many times the starts asked for; the likelihood then decides.
+SCREENED = 2
+# Subsets whose rows are nearly dependent fit nothing: condition number.
+CONDITION = 1e6
+SEED = 20250
+ENTRIES = 2**17  # numbers held at a time
+
+
+def least_squares_start(H: Array, centre: Array) -> Array:
+    """Least squares (trials, n) on the first guesses of Hθ. Raises NotIdentifiable."""
+    solution, _ = least_squares(H, centre.T)
+    return np.asarray(solution.T)
+
+
+def subsets(H: Array) -> Index:
+    """Rows (k, n) of H that determine θ: all choices, or `SUBSETS` of them."""
+    m, n = H.shape
+    if math.comb(m, n) <= SUBSETS:
+        chosen = np.array(list(itertools.combinations(range(m), n)))
+    else:
+        rng = np.random.default_rng(SEED)
+        chosen = rng.random((SUBSETS, m)).argsort(axis=1)[:, :n]
+    values = np.linalg.svd(H[chosen], compute_uv=False)
+    return chosen[values[:, -1] * CONDITION > values[:, 0]]
+
+
+def best_starts(H: Array, z: Array, centre: Array, likelihood: Likelihood, count: int) -> Array:
+    """The `count` exact fits of largest likelihood, (trials, count, n).
+
+    All fits are ranked by `likelihood.rough`; twice as many as asked for by the likelihood itself.
+    Cost: `rough` for each trial, subset and reading.
+    """
+    chosen = subsets(H)
+    inverse = np.linalg.inv(H[chosen])
+    # θ of every subset is linear in the centres: (k, n, m) with zeros at unused rows.
+    fits = np.zeros((len(chosen), H.shape[1], len(H)))
+    np.put_along_axis(fits, np.broadcast_to(chosen[:, None, :], inverse.shape), inverse, axis=2)
+    to_eta = (H @ fits).reshape(-1, len(H)).T
+    kept, count = min(count * SCREENED, len(chosen)), min(count, len(chosen))
+    step = max(1, ENTRIES // to_eta.shape[1])
+    parts = []
+    for at in range(0, len(z), step):
+        block, here = z[at : at + step, None], centre[at : at + step]
+        eta = (here @ to_eta).reshape(-1, len(chosen), len(H))
+        score = likelihood.rough(block, eta).sum(axis=2)
+        first = np.argpartition(-score, kept - 1, axis=1)[:, :kept]
+        height = likelihood.value(block, np.take_along_axis(eta, first[..., None], axis=1))
+        order = np.argsort(-height.sum(axis=2), axis=1)[:, :count]
+        best = np.take_along_axis(first, order, axis=1)
+        parts.append((fits[best] @ here[:, None, :, None])[..., 0])
+    return np.concatenate(parts)

@@ -1,0 +1,54 @@
+"""`privest reproduce fig1`: a table, the points, the picture."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+ENV = {"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"}
+
+
+def reproduce(*arguments):
+    return subprocess.run(
+        [sys.executable, "-c", "from privest.cli import main; main()", "reproduce", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ENV,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fig1")
+    arguments = ["--quick", "--trials", "60", "--workers", "1", "--resume", str(folder / "kept")]
+    files = ["--json", str(folder / "deep" / "p.json"), "--png", str(folder / "p.png")]
+    return folder, reproduce("fig1", *arguments, *files), reproduce("fig1", *arguments)
+
+
+def test_the_files(made):
+    folder, done, _ = made
+    assert done.returncode == 0, done.stderr
+    points = json.loads((folder / "deep" / "p.json").read_text())
+    assert len(points) == 7 * 8
+    assert set(points[0]) == {
+        "mechanism", "s", "mse", "standard_error", "median", "bound", "trials",
+        "worst_information_over_s",
+    }  # fmt: skip
+    assert {p["trials"] for p in points} == {60}
+    assert all(p["mse"] > 0.3 * p["bound"] for p in points)
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_it_prints(made):
+    _, done, again = made
+    for words in ("Gaussian, least squares", "private bound", "bound at all 8 levels"):
+        assert words in done.stdout
+    assert again.stdout == done.stdout  # nothing was drawn again: same numbers
+
+
+def test_help_and_errors():
+    assert "fig1" in reproduce("--help").stdout
+    refused = reproduce("fig1", "--trials", "1")
+    assert refused.returncode == 2
