@@ -94,11 +94,10 @@ def main():
 def finished(folder):
     if not (folder / "sent.jsonl").exists():
         return False
-    last = (folder / "sent.jsonl").read_text().splitlines()[-1]
-    try:
-        release = json.loads(last)[0]
-    except ValueError:
+    lines = (folder / "sent.jsonl").read_text().splitlines()
+    if not lines:  # killed between the first save and the first line
         return False
+    release = json.loads(lines[-1])[0]
     return release["start"] + release["steps"] == STEPS
 
 

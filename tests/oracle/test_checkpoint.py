@@ -20,8 +20,9 @@ def killed(folder, kind, kills, seed):
         [sys.executable, SCRIPT, folder, kind, str(kills), str(seed)],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     sent = [json.loads(line) for line in (folder / "sent.jsonl").read_text().splitlines()]
     return int(done.stdout), sent
 
