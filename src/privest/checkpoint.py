@@ -6,8 +6,9 @@ reading, one killed after it takes up `pending` and sends the same numbers again
 ever released with two different noises.
 
 The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
-to disk, and put in its place in one move. The mechanism's side may hold the last readings: the
-file is as sensitive as they are and is made readable for its owner only.
+to disk, and put in its place in one move. The mechanism's side is as sensitive as the readings (it
+holds the last ones where the level looks back, and always the state of the generator, from which
+the noise of earlier releases can be taken off again); the file is readable for its owner only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import io
 import json
 import os
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import AnyArray
-from privest.errors import CheckpointError
+from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
 from privest.mechanism import StreamMechanism
 from privest.release import StreamRelease
@@ -69,38 +69,59 @@ class Checkpoint:
         estimator: PrivateRLS | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        self.path = Path(path)
+        if mechanism is not None and rng is None:
+            raise InvalidInput(
+                "a mechanism is kept together with its generator: pass rng. A generator that "
+                "started again would put the same noise on other readings."
+            )
+        self.path = Path(path).resolve()  # one file and one lock, whatever links lead to it
         self.mechanism, self.estimator, self.rng = mechanism, estimator, rng
         self.pending: StreamRelease | None = None
         self.notes: dict[str, Any] = {}
         self._started = False
         self._lock = _locked(self.path.with_name(self.path.name + ".lock"))
+        self._owner, self._open = os.getpid(), True
 
     # --- the two moves ----------------------------------------------------------------------
 
     def resume(self) -> bool:
         """Take up the saved states; False if nothing was saved yet."""
+        self._require_lock()
         if not self.path.exists():
             self._started = True
             return False
         header, arrays = _read(self.path)
         self._require_same(header)
-        if self.mechanism is not None:
-            self.mechanism.restore(_side(arrays, "mechanism."))
-        if self.estimator is not None:
-            self.estimator.restore(_side(arrays, "estimator."))
-        if self.rng is not None:
-            self.rng.bit_generator.state = _with_arrays(header["rng"])
-        pending = header["pending"]
-        self.pending = None if pending is None else StreamRelease.from_dict(pending)
-        self.notes = header["notes"]
+        try:
+            pending = header["pending"]
+            self.pending = None if pending is None else StreamRelease.from_dict(pending)
+            self.notes = dict(header["notes"])
+            if self.mechanism is not None:
+                self.mechanism.restore(_side(arrays, "mechanism."))
+            if self.estimator is not None:
+                self.estimator.restore(_side(arrays, "estimator."))
+            if self.rng is not None:
+                self.rng.bit_generator.state = _with_arrays(header["rng"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{self.path} is damaged ({type(error).__name__}). What was made for this stream "
+                "so far must not be used: make the objects anew."
+            ) from None
         self._started = True
         return True
+
+    def _require_lock(self) -> None:
+        if not self._open or os.getpid() != self._owner:
+            raise CheckpointError(
+                f"{self.path} is closed, or this is a copy of the process that opened it. Two of "
+                "them would release readings twice."
+            )
 
     def save(
         self, pending: StreamRelease | None = None, notes: Mapping[str, Any] | None = None
     ) -> None:
         """Save the states as they are now, before `pending` is sent. Atomic and durable."""
+        self._require_lock()
         if not self._started and self.path.exists():
             raise CheckpointError(
                 f"{self.path} exists: call resume() first. Deleting it starts the stream anew, "
@@ -121,6 +142,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let another process use the file."""
+        self._open = False
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -157,7 +179,7 @@ class Checkpoint:
             "generator": "another kind of random generator",
         }
         for key, reason in reasons.items():
-            if header[key] != mine[key]:
+            if header.get(key) != mine[key]:
                 raise CheckpointError(
                     f"{self.path} was saved with {reason}: it cannot continue this stream."
                 )
@@ -168,9 +190,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
-        if header["format"] != FORMAT:
+        if header["format"] != FORMAT or not isinstance(header["version"], int):
             raise KeyError("format")
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # whatever a damaged archive makes its readers raise
         raise CheckpointError(
             f"{path} is not a stream checkpoint, or it is damaged ({type(error).__name__})."
         ) from None
@@ -188,7 +210,8 @@ def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez(buffer, allow_pickle=False, header=text, **arrays)
     beside = path.with_name(path.name + ".new")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    beside.unlink(missing_ok=True)  # of a killed process, or not ours: never written into
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(buffer.getbuffer())
         file.flush()

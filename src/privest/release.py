@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from privest.errors import InvalidInput
 class StreamRelease:
     """The releases z̃_k = A_kȲ_k + e_k of `steps` steps from step `start` (counted from 0).
 
-    values     z̃ of these steps, one after another.
+    values     z̃ of these steps, one after another; NaN where a reading was missing.
     missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
                None: none was. Which readings are missing is public.
     level      fingerprint of the level; an estimator with another level refuses the release.
@@ -57,7 +58,7 @@ class StreamRelease:
         return {
             "start": self.start,
             "steps": self.steps,
-            "values": self.values.tolist(),
+            "values": [None if math.isnan(z) else z for z in self.values.tolist()],
             "missing": None if self.missing is None else np.flatnonzero(self.missing).tolist(),
             "level": self.level,
             "simulated": self.simulated,
@@ -68,13 +69,24 @@ class StreamRelease:
         """The inverse of `to_dict`."""
         try:
             start, steps = int(record["start"]), int(record["steps"])
-            values = as_array(record["values"], "the values of a release", ndim=1)
+            numbers = [math.nan if z is None else z for z in record["values"]]
+            values = np.asarray(numbers, dtype=np.float64)
             missing = None
-            if record["missing"] is not None:
+            absent = record["missing"] or []
+            if any(not 0 <= int(k) < steps for k in absent) or steps > len(values):
+                raise InvalidInput(
+                    f"a release of {steps} steps cannot have {len(values)} values, or missing "
+                    "steps outside of it."
+                )
+            if absent:
                 missing = np.zeros(steps, dtype=bool)
-                missing[record["missing"]] = True
+                missing[[int(k) for k in absent]] = True
+            if missing is None:
+                as_array(values, "the values of a release", ndim=1)
             level, simulated = str(record["level"]), bool(record["simulated"])
-        except (KeyError, TypeError, IndexError) as error:
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
             raise InvalidInput(f"this is not a release: {error!r}.") from None
         if start < 0 or steps < 1:
             raise InvalidInput(f"a release cannot have {steps} steps from step {start}.")

@@ -12,6 +12,7 @@ import pytest
 import privest as pv
 from privest.errors import CheckpointError
 
+RNG = np.random.default_rng(0)
 SCRIPT = Path(__file__).parents[1] / "killed_stream.py"
 
 
@@ -81,7 +82,7 @@ def test_the_noise_goes_on_where_it_was(tmp_path, source):
     rng = np.random.Generator(source(1))
     mechanism, estimator, release = saved(path, rng)
     again, rls, other, kept = resume(path, np.random.Generator(source(2)))
-    assert np.array_equal(kept.pending.values, release.values)
+    assert np.array_equal(kept.pending.values, release.values, equal_nan=True)
     assert kept.notes == {"place": 3}
     one, two = mechanism.simulate([0.4, 0.5], rng), again.simulate([0.4, 0.5], other)
     assert np.array_equal(one.values, two.values)
@@ -124,7 +125,7 @@ def test_a_saved_stream_is_not_overwritten_unseen(tmp_path):
     saved(path)
     mechanism, estimator = pair()
     with (
-        pv.Checkpoint(path, mechanism=mechanism, estimator=estimator) as kept,
+        pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, rng=RNG) as kept,
         pytest.raises(CheckpointError, match="second time"),
     ):
         kept.save()
@@ -132,12 +133,84 @@ def test_a_saved_stream_is_not_overwritten_unseen(tmp_path):
 
 def test_two_processes_cannot_share_it(tmp_path):
     mechanism, _ = pair()
-    with (
-        pv.Checkpoint(tmp_path / "s", mechanism=mechanism),
-        pytest.raises(CheckpointError, match="another process"),
-    ):
-        pv.Checkpoint(tmp_path / "s", mechanism=mechanism)
-    pv.Checkpoint(tmp_path / "s", mechanism=mechanism).close()  # free again
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism, rng=RNG) as kept:
+        for path in ("s", "link"):  # a link is the same file
+            with pytest.raises(CheckpointError, match="another process"):
+                pv.Checkpoint(tmp_path / path, mechanism=mechanism, rng=RNG)
+    again = pv.Checkpoint(tmp_path / "link", mechanism=mechanism, rng=RNG)  # free again
+    assert again.path == (tmp_path / "s").resolve()
+    again.close()
+    for closed in (kept, again):
+        with pytest.raises(CheckpointError, match="is closed"):
+            closed.save()
+        with pytest.raises(CheckpointError, match="is closed"):
+            closed.resume()
+
+
+def test_a_copy_of_the_process_cannot_save(tmp_path, monkeypatch):
+    mechanism, _ = pair()
+    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism, rng=RNG) as kept:
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(CheckpointError, match="copy of the process"):
+            kept.save()
+        monkeypatch.undo()
+
+
+def test_a_mechanism_is_kept_with_its_generator(tmp_path):
+    with pytest.raises(pv.errors.InvalidInput, match="same noise on other readings"):
+        pv.Checkpoint(tmp_path / "s", mechanism=pair()[0])
+
+
+def test_only_the_mechanism_s_level_differs(tmp_path):
+    """Without an estimator the mechanism's own fingerprint must protect the stream."""
+    path = tmp_path / "s"
+    for level, good in ((1.0, True), (2.0, False), (1.0, True)):
+        mechanism = pv.StreamMechanism(pv.EndlessLevel(level))
+        with pv.Checkpoint(path, mechanism=mechanism, rng=np.random.default_rng(0)) as kept:
+            if good:
+                kept.resume()
+                kept.save(pending=mechanism.simulate(0.1, kept.rng))
+                continue
+            with pytest.raises(CheckpointError, match="another level"):
+                kept.resume()
+
+
+def test_a_file_that_lies_there_is_not_written_into(tmp_path):
+    (tmp_path / "s.new").write_text("something else")
+    (tmp_path / "s.new").chmod(0o666)
+    saved(tmp_path / "s")
+    assert (tmp_path / "s").stat().st_mode & 0o077 == 0
+
+
+def test_no_single_flip_makes_another_error(tmp_path):
+    """Every 7th byte flipped, one at a time: refused as damaged, or the same stream."""
+    path = tmp_path / "s"
+    mechanism, _, release = saved(path)
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            again, _, _, kept = resume(path)
+        except CheckpointError:
+            refused += 1
+            continue
+        assert again.steps == mechanism.steps
+        assert np.array_equal(kept.pending.values, release.values, equal_nan=True)
+    assert refused > 100
+
+
+def test_a_restored_state_is_a_copy():
+    level = pv.EndlessLevel(1.0, [0.5])
+    rng = np.random.default_rng(0)
+    mechanism, one = pair(level)
+    _, two = pair(level)
+    one.update(mechanism.simulate([0.1, 0.2], rng), np.eye(2))
+    before = one.covariance
+    two.restore(one.state())
+    two.update(mechanism.simulate(0.3, rng), [5.0, 5.0])
+    assert np.array_equal(one.covariance, before)
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "flip"])

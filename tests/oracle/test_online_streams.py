@@ -78,7 +78,7 @@ def test_a_missing_reading_is_a_step_at_level_zero(s, share):
     for first, last in partition(rng, level.steps):
         part = slice(s.starts[first], s.starts[last])
         release = mechanism.simulate(y[part], rng)
-        assert np.isfinite(release.values).all()
+        assert (np.isnan(release.values) == hidden[part]).all()
         if missing[first:last].any():
             assert (release.missing == missing[first:last]).all()
         released.append(release.values)
@@ -87,7 +87,11 @@ def test_a_missing_reading_is_a_step_at_level_zero(s, share):
     scale = max(np.abs(bound.information[-1]).max(), 1e-9)
     assert np.abs(rls.information - bound.information[-1]).max() < 1e-9 * scale
     if bound.first is not None and np.linalg.cond(bound.information[-1]) < 1e6:
-        estimates, _ = stream_estimates(s.model(), zeroed, np.concatenate(released))
+        shown = np.concatenate(released)
+        if hidden.any():
+            with pytest.raises(pv.errors.InvalidInput, match="readings that are missing"):
+                stream_estimates(s.model(), zeroed, shown)
+        estimates, _ = stream_estimates(s.model(), zeroed, np.nan_to_num(shown))
         assert np.abs(rls.estimate - estimates[-1]).max() < 1e-8 * (1 + np.abs(rls.estimate).max())
 
 
@@ -216,8 +220,19 @@ def test_bad_input_is_refused_and_changes_nothing():
         rls.update(second, np.eye(2), noise=pv.noise.Gaussian(cov=[1.0, 2.0, 3.0]))
     with pytest.raises(pv.errors.InvalidInput, match="ties steps together"):
         rls.update(second, np.eye(2), noise=pv.noise.Gaussian(cov=[[1.0, 0.5], [0.5, 1.0]]))
-    with pytest.raises(pv.errors.InvalidInput, match="another level"):
-        rls.update(pair(pv.EndlessLevel(2.0))[0].simulate(0.1, rng), [1.0, 2.0])
+    other, _ = pair(pv.EndlessLevel(2.0))
+    other.simulate(0.1, rng)  # so that its next release has the step that is wanted
+    for use in (rls.update, rls.follow):
+        with pytest.raises(pv.errors.InvalidInput, match="another level"):
+            use(other.simulate([0.1, 0.2], rng), np.eye(2))
+        other, _ = pair(pv.EndlessLevel(2.0))
+        other.simulate(0.1, rng)
+    with pytest.raises(pv.errors.InvalidInput, match="next step is 1"):
+        rls.follow(first, [1.0, 2.0])
+    with pytest.raises(pv.errors.InvalidInput, match="takes a StreamRelease"):
+        rls.update(1.3, [1.0, 2.0])
+    with pytest.raises(pv.errors.InvalidInput, match=r"level\.first\(steps\)"):
+        stream_bound(pv.LinearModel(np.eye(2), pv.noise.Gaussian(cov=1.0)), pv.EndlessLevel(1.0))
     assert (rls.steps, rls.readings) == (1, 1)
     rls.update(second, np.eye(2))
     assert rls.identifiable
@@ -265,7 +280,7 @@ def test_a_release_travels_as_json():
     mechanism, rls = pair()
     release = mechanism.simulate([0.1, np.nan, 0.3], np.random.default_rng(0))
     again = pv.StreamRelease.from_dict(json.loads(json.dumps(release.to_dict())))
-    assert np.array_equal(again.values, release.values)
+    assert np.array_equal(again.values, release.values, equal_nan=True)
     assert again.missing.tolist() == [False, True, False]
     rls.update(again, np.array([[1.0, 0.0], [5.0, 5.0], [0.0, 1.0]]))
     assert rls.identifiable

@@ -60,7 +60,7 @@ def test_medians_stand_beside_the_heavy_tails(points):
 def test_unbiased_pairs_are_unbiased():
     """Mean error of the output-perturbation and Gaussian pairs: 0 within 5.5 standard errors."""
     model, rng = first_model(), np.random.default_rng(8)
-    for name in ("gaussian", "laplace-output", "cos2-output", "quantiser-output"):
+    for name in ("gaussian", "laplace-output", "cos2-output", "triangular-quantiser-output"):
         mechanism, estimate = fig1.METHODS[name].pair(model, 2.0)
         errors = estimate(mechanism.simulate(model.simulate(THETA, rng, 20_000), rng)) - THETA
         score = errors.mean(0) / (errors.std(0) / np.sqrt(20_000))

@@ -34,7 +34,7 @@ NAMES = {
     },
     "privacy": {
         "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
-        "SequentialLevel", "StreamLevel", "gdp", "metric",
+        "SequentialLevel", "StreamLevel", "gdp", "load_level", "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",

@@ -116,6 +116,11 @@ def stream_estimates(
     (`thm:opt`), for any other noise a covariance above it, the floor being `stream_bound(model,
     level)`. `compiled`: see `stream_bound`.
     """
+    if np.ndim(releases) == 1 and np.isnan(np.asarray(releases, dtype=np.float64)).any():
+        raise InvalidInput(
+            "the releases have NaN: readings that are missing. Use PrivateRLS, which leaves them "
+            "and what later steps show of them out."
+        )
     given = as_array(releases, "the releases", ndim=1)
     if len(given) != level.readings:
         raise InvalidInput(
@@ -130,6 +135,11 @@ def stream_estimates(
 
 
 def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
+    if not isinstance(level, StreamLevel):
+        raise InvalidInput(
+            f"a level of {model.readings} readings is needed; received {type(level).__name__}. For "
+            "an EndlessLevel: level.first(steps)."
+        )
     if model.readings != level.readings:
         raise InvalidInput(
             f"The model has {model.readings} readings; the stream level has {level.readings}."
@@ -165,9 +175,9 @@ class _Whitened:
         compiled: bool | None,
     ) -> None:
         self.model, self.level, self.n = model, level, model.parameters
+        rows = _rows_for(model, level)
         use = machine.wanted(compiled, level.readings)
         self.kernel: Kernel = machine.kernel if use else numpy_kernel
-        rows = _rows_for(model, level)
         if release is not None:
             release = _centred(release, model, rows)
         self.columns = rows.columns(covariance, model.matrix, release, compiled=use)

@@ -226,7 +226,9 @@ def stream(
     features: Annotated[
         str | None,
         typer.Option(
-            help="Columns of H, public. All other columns if not given.", metavar="NAME,NAME,…"
+            help="Columns of H, public: they are part of what --emit releases writes. All other "
+            "columns if not given.",
+            metavar="NAME,NAME,…",
         ),
     ] = None,
     intercept: Annotated[
@@ -260,6 +262,9 @@ def stream(
     output: Annotated[
         Path | None, typer.Option(help="File to write. Standard output if not given.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an --output that exists.")
+    ] = False,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -272,11 +277,17 @@ def stream(
         typer.Option(
             "--replay/--continue",
             help="After a restart the input begins again (default for files) or goes on with new "
-            "readings. Standard input must say which.",
+            "readings. Standard input with a checkpoint must say which.",
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the simulated noise, to repeat a run.", metavar="N")
+        int | None,
+        typer.Option(
+            help="Seed of the simulated noise, to repeat a run. Whoever knows it can take the "
+            "noise off again; never use one twice on other readings.",
+            metavar="N",
+            min=0,
+        ),
     ] = None,
     png: Annotated[
         Path | None,
@@ -298,26 +309,32 @@ def stream(
 
     Examples:
 
-    privest stream meter.csv --target load --level 4 --noise-variance 0.0625 --png load.png
+    privest stream meter.csv --target load --level 4 --noise-variance 0.0625 --intercept
 
-    sensor | privest stream - --level 1 --emit releases --checkpoint s.ckpt --output z.jsonl
+    sensor | privest stream - --level 1 --emit releases --output z.jsonl --checkpoint s --continue
 
-    privest stream z.jsonl --from releases --level 1 --noise-variance 0.25
+    privest stream z.jsonl --from releases --level 1 --noise-variance 0.25 --intercept
     """
     json_in = _is_json(input_format, source, False)
     json_out = _is_json(output_format, "" if output is None else str(output), json_in)
     if given is Given.releases and emit is Emit.releases:
         raise InvalidInput("--from releases --emit releases: there is nothing to do.")
+    if png is not None and emit is Emit.releases:
+        raise InvalidInput("--png draws estimates: leave out --emit releases.")
     if emit is Emit.estimates and noise_variance is None:
         raise InvalidInput(
             "estimates need --noise-variance, from public knowledge (or use --emit releases)."
         )
+    wanted = _endless(level, lags, epsilon, delta, move)
+    spent = None
+    if delta is not None and move is not None:
+        spent = (wanted.to_epsilon(delta=delta, move=move), delta, move)
     streaming.run(
         streaming.StreamPlan(
             source=source,
             target=target,
             features=None if features is None else _names(features),
-            level=_endless(level, lags, epsilon, delta, move),
+            level=wanted,
             variance=noise_variance if emit is Emit.estimates else None,
             intercept=intercept,
             from_releases=given is Given.releases,
@@ -330,6 +347,8 @@ def stream(
             replay=True if replay is None and source != "-" else replay,
             seed=seed,
             picture=png,
+            overwrite=overwrite,
+            spent=spent,
         ),
         Console(stderr=True, highlight=False),
     )
@@ -343,11 +362,10 @@ def _endless(
     except ValueError:
         raise InvalidInput("--lags must be numbers separated by commas.") from None
     wanted = _privacy(None if level is None else str(level), epsilon, delta, move)
+    if epsilon is not None and delta is not None and move is not None:
+        return EndlessLevel.from_epsilon(epsilon, delta=delta, move=move, lags=weights)
     assert wanted.number is not None
-    if epsilon is None:
-        return EndlessLevel(wanted.number, weights)
-    # ε speaks of all that is ever shown of a reading: S(1 + Σ W²)
-    return EndlessLevel(wanted.number / (1.0 + sum(w * w for w in weights)), weights)
+    return EndlessLevel(wanted.number, weights)
 
 
 def _names(text: str) -> list[str]:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import itertools
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -57,10 +58,13 @@ class StreamPlan:
     replay: bool | None  # after a restart: the input begins again, or goes on
     seed: int | None
     picture: Path | None
+    overwrite: bool = False
+    spent: tuple[float, float, float] | None = None  # ε, δ, move
 
 
 def run(plan: StreamPlan, report: Console) -> None:
     """Work through the input; a summary goes to `report` (stderr)."""
+    _require_different_files(plan)
     with ExitStack() as stack:
         lines: TextIO = sys.stdin
         if plan.source != "-":
@@ -72,6 +76,9 @@ def run(plan: StreamPlan, report: Console) -> None:
             features=plan.features,
             others=("step", "level") if plan.from_releases else (),
         )
+        if rows.empty and plan.features is None:
+            report.print("The input has no rows: nothing to do.")
+            return
         job = _Job(plan, rows.features, stack)
         stopped = False
         try:
@@ -83,11 +90,34 @@ def run(plan: StreamPlan, report: Console) -> None:
             sys.exit(130)
 
 
+def _require_different_files(plan: StreamPlan) -> None:
+    """Input, output, checkpoint and picture are four files: none may write over another."""
+    named = {"the input": None if plan.source == "-" else Path(plan.source)}
+    named |= {"--output": plan.output, "--checkpoint": plan.checkpoint, "--png": plan.picture}
+    seen: dict[Path, str] = {}
+    for name, path in named.items():
+        if path is None or str(path) == os.devnull:
+            continue
+        other = seen.setdefault(path.resolve(), name)
+        if other != name:
+            raise InvalidInput(f"{other} and {name} are the same file: {path}.")
+
+
 def _opened(source: str) -> TextIO:
     try:
         return open(source, encoding="utf-8-sig", newline="")
     except OSError as error:
         raise InvalidInput(f"cannot read {source}: {error.strerror}.") from None
+
+
+def generator(seed: int | None, level: EndlessLevel) -> np.random.Generator:
+    """A simulation generator; one seed gives other noise at every level.
+
+    The same noise at two levels would give the readings away.
+    """
+    if seed is None:
+        return np.random.default_rng()
+    return np.random.default_rng([seed, int(level.fingerprint, 16)])
 
 
 class _Job:
@@ -101,7 +131,7 @@ class _Job:
         if plan.variance is not None:
             noise = Gaussian(cov=plan.variance)
             self.estimator = PrivateRLS(plan.level, len(self.names), noise)
-        self.rng = np.random.default_rng(plan.seed)
+        self.rng = generator(plan.seed, plan.level)
         self.used, self.missing, self.repeated = 0, 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
@@ -119,25 +149,47 @@ class _Job:
         self.resumed = self._resume()
 
     def _resume(self) -> bool:
+        if self.kept is not None and self.plan.replay is None and not self.plan.from_releases:
+            raise InvalidInput(
+                "standard input with a checkpoint: say whether after a restart it begins again "
+                "(--replay: rows already used are skipped) or goes on with new readings "
+                "(--continue). A reading must not be released twice."
+            )
         if self.kept is None or not self.kept.resume():
+            path = self.plan.output
+            if (
+                path is not None
+                and not self.plan.overwrite
+                and path.is_file()
+                and path.stat().st_size
+            ):
+                raise InvalidInput(
+                    f"{path} exists: it may hold releases of these readings. Continue it with its "
+                    "--checkpoint, or say --overwrite."
+                )
             self.output.begin(0)
             return False
-        if self.plan.replay is None and not self.plan.from_releases:
-            raise InvalidInput(
-                "standard input after a restart: say whether it begins again (--replay: rows "
-                "already used are skipped) or goes on with new readings (--continue). A reading "
-                "must not be released twice."
-            )
         notes = self.kept.notes
-        if notes["emit_releases"] != self.plan.emit_releases or notes["names"] != self.names:
+        changed = [what for what, value in self._same().items() if notes[what] != value]
+        if changed:
             raise CheckpointError(
-                f"{self.kept.path} was saved by a command with other columns or another --emit."
+                f"{self.kept.path} was saved by a command with another {changed[0]}: use the same."
             )
         self.used, self.missing = notes["used"], notes["missing"]
         self.digest = notes["digest"]
         self.output.begin(notes["offset"])
         self.output.write(notes["lines"])
         return True
+
+    def _same(self) -> dict[str, Any]:
+        """What must not change between the runs of one stream."""
+        output = self.plan.output
+        return {
+            "choice of columns": self.names,
+            "--emit": self.plan.emit_releases,
+            "--output": None if output is None else str(output.resolve()),
+            "--output-format": self.plan.json_out,
+        }
 
     # --- work -----------------------------------------------------------------------------------
 
@@ -160,8 +212,8 @@ class _Job:
             digest, count = _chained(digest, row), count + 1
         if count < self.used or digest != self.digest:
             raise CheckpointError(
-                f"The input does not begin with the {self.used} rows that were used before: its "
-                "features differ. Continue with the same input, or with --continue on new rows."
+                f"The input does not begin with the {self.used} rows that were used before: it is "
+                "shorter, or its features differ. Give the same input, or --continue on new rows."
             )
 
     def _not_yet_used(self, source: Iterable[Row]) -> Iterator[Row]:
@@ -172,7 +224,8 @@ class _Job:
             step = _whole(row.given["step"])
             if row.given["level"] not in (None, self.plan.level.fingerprint):
                 raise InvalidInput(
-                    "these releases were made with another level: give the same --level and --lags."
+                    "these releases were made with another level: state the same privacy (--level "
+                    "or --epsilon with --delta and --move) and --lags."
                 )
             if step is None:
                 raise InvalidInput("releases need a column 'step' of whole numbers.")
@@ -203,10 +256,9 @@ class _Job:
                 "digest": self.digest,
                 "offset": self.output.offset,
                 "lines": lines,
-                "names": self.names,
-                "emit_releases": self.plan.emit_releases,
             }
-            self.kept.save(pending=release, notes=notes)
+            self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
+            self.kept.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
         if self.plan.picture is not None and self.estimator is not None:
             self._remember()
@@ -224,9 +276,8 @@ class _Job:
         assert self.estimator is not None
         absent = np.isnan(values)
         missing = absent if absent.any() else None
-        shown = np.where(absent, 0.0, values)
         level = self.plan.level.fingerprint
-        return StreamRelease(self.estimator.steps, len(values), shown, missing, level, True)
+        return StreamRelease(self.estimator.steps, len(values), values, missing, level, True)
 
     # --- lines ----------------------------------------------------------------------------------
 
@@ -288,9 +339,16 @@ class _Job:
         if self.resumed:
             parts.append("resumed")
         if stopped:
-            saved = self.kept is not None
-            parts.append("stopped; the same command goes on" if saved else "stopped")
+            parts.append("stopped" if self.kept is None else "stopped; the same command goes on")
         report.print(Text("; ".join(parts) + "."))
+        if self.plan.spent is not None:
+            epsilon, delta, move = self.plan.spent
+            report.print(
+                Text(
+                    f"All releases together, if a reading moves by {move:g}: ε = {epsilon:.4g} at "
+                    f"δ = {delta:g} (for exact Gaussian noise)."
+                )
+            )
         if self.mechanism is not None:
             report.print(
                 Text("The noise was simulated: for experiments, this is no protected release."),
@@ -346,6 +404,11 @@ class _Output:
             if isinstance(error, CheckpointError):
                 raise
             raise InvalidInput(f"cannot write {self.path}: {error.strerror}.") from None
+
+    def sync(self) -> None:
+        """Force a file to disk."""
+        if self.path is not None and self.path.is_file():
+            os.fsync(self.file.fileno())
 
     def write(self, text: str) -> None:
         """Print lines now, not later."""

@@ -185,7 +185,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._floor = PrivateRLS(level, parameters, GaussianLaw(1 / law.fisher_information))
         self._open = RunningLeastSquares(parameters, rank_tolerance(parameters))  # HᵀH
         self._information = law.fisher_information
-        self._rng = _generator(self.random_state)
+        self._rng = _generator(self.random_state, level)
         self._mechanism, self._rls = StreamMechanism(level), rls
         self.noise_variance_, self.noise_source_ = float(law.variance), "simulation"
 
@@ -277,7 +277,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def __getstate__(self) -> dict[str, Any]:
         """Without readings, and without the state that would give the noise away."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: v for name, v in state.items() if name not in ("_mechanism", "_rng")}
+        kept = {name: v for name, v in state.items() if name not in ("_mechanism", "_rng")}
+        if isinstance(kept["random_state"], np.random.Generator | np.random.RandomState):
+            kept["random_state"] = None  # its state would give the noise away
+        return kept
 
     # --- what comes in ----------------------------------------------------------------------------
 
@@ -433,11 +436,12 @@ def _equal_numbers(one: object, other: object) -> bool:
     return bool(np.isscalar(one) and np.isscalar(other) and one == other)
 
 
-def _generator(random_state: object) -> np.random.Generator:
+def _generator(random_state: object, level: SequentialLevel) -> np.random.Generator:
+    """One seed gives other noise at every level: the same would give the readings away."""
     if random_state is None:
         return np.random.default_rng()
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, int | np.integer):
-        return np.random.default_rng(int(random_state))
+        return np.random.default_rng([int(random_state), int(level.fingerprint, 16)])
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))

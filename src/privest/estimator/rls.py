@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import AnyArray, Array, Flags, Index, as_array
 from privest.bounds.classical import parameter_list
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg import compiled as machine
 from privest.linalg.appending import BandedAppend, DenseAppend
@@ -123,10 +123,16 @@ class PrivateRLS:
 
         `noise` is the law of all readings of this release, if it is not the usual one.
         """
+        if not isinstance(release, StreamRelease):
+            raise InvalidInput(
+                f"update takes a StreamRelease, as a mechanism gives; received "
+                f"{type(release).__name__}."
+            )
         if release.start != self.steps or release.level != self.level.fingerprint:
             self._refuse(release)
         if release.steps == 1 and self._one is not None and noise is None:
             return self._update_one(release, rows)
+        self._require_whole(release)
         H = self._matrix(rows, len(release.values))
         law = self.noise if noise is None else as_joint(noise)
         start, stop = self.steps, self.steps + release.steps
@@ -134,10 +140,11 @@ class PrivateRLS:
         if s is not None:
             sigma = self._covariance(law, noise is not None, release)
             if sigma.pointwise is not None:
-                self._add_independent(release, H, s, sigma.pointwise, law)
+                mean = self._mean(law, noise is not None, release)
+                self._add_independent(release, H, s, sigma.pointwise, mean)
                 return self._advance(release)
         as_array(H, "the rows of H")
-        as_array(release.values, "the release")
+        as_array(self._shown_values(release), "the release")
         whitened, natural = self._whiten(release, H, law, noise is not None)
         self._fit.add(whitened, None if natural is None else natural[:, :-1])
         return self._advance(release)
@@ -147,7 +154,10 @@ class PrivateRLS:
         assert self._one is not None
         n, k = self.parameters, self.steps
         h = rows if type(rows) is np.ndarray and rows.shape == (n,) else self._matrix(rows, 1)[0]
-        if release.missing is None:
+        last = self.level.steps
+        if len(release.values) != 1 or (last is not None and k >= last):
+            self._require_whole(release)
+        if release.missing is None or not release.missing[0]:
             variance, mean = self._one
             s = self.level.pointwise(k, k + 1)
             root = math.sqrt(s)  # type: ignore[arg-type] # one number
@@ -168,20 +178,20 @@ class PrivateRLS:
         H: Array,
         level: Array | float,
         variance: Array | float,
-        law: JointNoise,
+        mean: Array | float,
     ) -> None:
         """U = 0 with nothing mixed: one pass over H and z."""
-        root, mean = np.sqrt(level), law.expectation(len(H))
+        root = np.sqrt(level)
         deviation = np.sqrt(1.0 + np.multiply(level, variance))
         weight, unit, shift = root / deviation, 1.0 / deviation, root * mean / deviation
+        values = self._shown_values(release)
         if release.missing is not None:
-            sizes = self.level.sizes_between(release.start, release.start + release.steps)
-            seen = ~np.repeat(release.missing, sizes)
+            seen = ~self._absent_readings(release)
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        triangle = tall_triangle(H, release.values, weight, unit, shift, compiled=self.compiled)
+        triangle = tall_triangle(H, values, weight, unit, shift, compiled=self.compiled)
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
-            as_array(release.values, "the release")
+            as_array(values, "the release")
         self._fit.add_triangle(triangle)
 
     def _whiten(
@@ -191,9 +201,9 @@ class PrivateRLS:
         level, start, stop = self.level, self.steps, self.steps + release.steps
         size = len(H)
         right = np.empty((size, self.parameters + 1))
-        right[:, :-1], right[:, -1] = H, -np.asarray(law.expectation(size))
+        right[:, :-1], right[:, -1] = H, -np.asarray(self._mean(law, given, release))
         shown = np.zeros_like(right)
-        shown[:, -1] = release.values
+        shown[:, -1] = self._shown_values(release)
         sigma = self._covariance(law, given, release)
         sizes = level.sizes_between(start, stop)
         wanted = not self._fit.full
@@ -220,6 +230,18 @@ class PrivateRLS:
         result = self._rows.extend(blocks, stack, right, shown, natural=wanted)
         self._window = flags[len(flags) - level.reach :]
         return result
+
+    def _absent_readings(self, release: StreamRelease) -> Flags:
+        """Which readings of a release are missing, one flag a reading."""
+        assert release.missing is not None
+        sizes = self.level.sizes_between(release.start, release.start + release.steps)
+        return np.repeat(release.missing, sizes)
+
+    def _shown_values(self, release: StreamRelease) -> Array:
+        """z̃ with 0 in place of what is missing."""
+        if release.missing is None:
+            return release.values
+        return np.where(self._absent_readings(release), 0.0, release.values)
 
     def _hidden(self, release: StreamRelease, sizes: tuple[int, ...]) -> Index:
         """The numbers of all missing readings so far: a dense level looks back to every one."""
@@ -266,6 +288,32 @@ class PrivateRLS:
                 return _step_blocks(sigma.dense(), ends, sizes)
         return sigma
 
+    def _mean(self, law: JointNoise, given: bool, release: StreamRelease) -> Array | float:
+        """E w of these steps."""
+        if given or law.size is None:
+            return law.expectation(len(release.values))
+        mean = np.broadcast_to(law.expectation(law.size), law.size)
+        return np.tile(mean, release.steps) if mean.any() else 0.0
+
+    def _require_whole(self, release: StreamRelease) -> None:
+        """Values and flags for exactly the steps that the release says, and that the level has."""
+        level, stop = self.level, release.start + release.steps
+        if level.steps is not None and stop > level.steps:
+            raise InvalidInput(
+                f"The level ends after {level.steps} steps; this release reaches step {stop - 1}."
+            )
+        size = (
+            sum(level.sizes_between(release.start, stop))
+            if level.block is None
+            else release.steps * level.block
+        )
+        flags = release.steps if release.missing is None else len(release.missing)
+        if len(release.values) != size or flags != release.steps:
+            raise InvalidInput(
+                f"A release of {release.steps} steps of this stream has {size} values; received "
+                f"{len(release.values)} (and {flags} flags)."
+            )
+
     def _matrix(self, rows: ArrayLike, size: int) -> Array:
         """H of a release, (size, n). Finite where it is not too long to look twice."""
         H = np.asarray(rows)
@@ -284,7 +332,8 @@ class PrivateRLS:
     def _refuse(self, release: StreamRelease) -> None:
         if release.level != self.level.fingerprint:
             raise InvalidInput(
-                "This release was made with another level. Both sides must use the same."
+                "This release was made with another level. Both sides must use the same; a level "
+                "of matrices travels by its save and privacy.load_level."
             )
         raise InvalidInput(
             f"The next step is {self.steps}; this release starts at step {release.start}. "
@@ -303,10 +352,11 @@ class PrivateRLS:
         """
         if release.start != self.steps or release.level != self.level.fingerprint:
             self._refuse(release)
+        self._require_whole(release)
         H, stop = self._matrix(rows, len(release.values)), release.start + release.steps
         sizes = self.level.sizes_between(release.start, stop)
         as_array(H, "the rows of H")
-        as_array(release.values, "the release")
+        as_array(self._shown_values(release), "the release")
         done, used = 0, 0
         while not self.identifiable and done < release.steps:
             end = used + sizes[done]
@@ -332,12 +382,20 @@ class PrivateRLS:
         """Covariances and estimates after each step, θ being identifiable before the first."""
         n = self.parameters
         before = self._fit.triangle[:n].copy()  # [R q]: the rows of everything so far
+        rows, window, absent = self._rows, self._window, self._absent
+        mark = None if rows is None else rows.mark()
         white, _ = self._whiten(release, H, self.noise, False)
         columns = StoredColumns(np.concatenate([before, white]).T)
         scalar = self.level.block == 1
         ends = None if scalar else np.concatenate([[n], n + np.cumsum(sizes)])
         kernel = machine.kernel if machine.wanted(self.compiled, len(H)) else numpy_kernel
-        covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
+        try:
+            covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
+        except NumericalFailure:
+            if rows is not None:
+                rows.rollback(mark)
+            self._window, self._absent = window, absent
+            raise
         assert estimates is not None
         self._fit.add(white, None)
         self._advance(release)

@@ -104,11 +104,13 @@ METHODS = {
         Method("cauchy", "Cauchy on data, maximum likelihood", _likelihood("cauchy")),
         Method("cos2-output", "cos² on estimate", _output("cos2")),
         Method(
-            "inverse-gaussian",
+            "truncated-inverse-gaussian",
             "1/Gaussian on data, truncated, maximum likelihood",
             _likelihood("truncated-inverse-gaussian"),
         ),
-        Method("quantiser-output", "quantiser on estimate", _output("triangular-quantiser")),
+        Method(
+            "triangular-quantiser-output", "quantiser on estimate", _output("triangular-quantiser")
+        ),
     )
 }
 

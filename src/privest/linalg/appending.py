@@ -10,6 +10,7 @@ A state is a few plain arrays (`state`, `restore`), so that a stream can be put 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import scipy
@@ -18,6 +19,8 @@ from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg.sequential import LOST, BandedRows
 
+# V = AΣAᵀ + I has pivots ≥ 1. One below this part of the diagonal of V is mostly rounding.
+LEAST_PIVOT = 1e-11
 FEW = 24  # up to so many new rows: one at a time from packed storage; more: matrix products
 
 
@@ -48,6 +51,14 @@ class BandedAppend:
         """Take up a state again."""
         for name in self.state():
             setattr(self, name, state[name].copy())
+
+    def mark(self) -> object:
+        """Something to go back to with `rollback`."""
+        return {name: array.copy() for name, array in self.state().items()}
+
+    def rollback(self, mark: Any) -> None:  # noqa: ANN401 - what `mark` gave
+        """Forget the steps since the mark."""
+        self.restore(mark)
 
     def extend(
         self, rows: Array, sigma: Array, right: Array, given: Array, *, natural: bool = True
@@ -81,8 +92,7 @@ class BandedAppend:
                 weighted = np.concatenate([_times_blocks(before, self.sigma), now @ sigma[k]], 1)
                 variance = weighted @ own.T
                 corner = _solve_lower(self.lower, (before @ self.crossed).T).T  # C_21
-                variance -= corner @ corner.T
-                lower = _lower_with_unit(variance)
+                lower = _lower_with_unit(variance, corner)
                 white[part] = _solve_lower(lower, value - corner @ self.white)
                 if sizes is not None:
                     sizes[part] = np.abs(own) @ np.abs(every) / np.diagonal(lower)[:, None]
@@ -132,6 +142,7 @@ class BandedAppend:
         every_right = np.concatenate([self.right, right])
         variance = band.variance_band(every_sigma)
         variance[0] += 1.0
+        diagonal = variance[0, old:].copy()
         shown = band.times(every_right)[old:] + given
         near = min(old, new)  # new rows that still see the window
         corner = _solve_lower(self.lower, _below(variance, old, near).T).T  # C_21
@@ -139,7 +150,7 @@ class BandedAppend:
         _subtract_gram(fresh, corner)
         shown[:near] -= corner @ self.white
         lower, failed = scipy.linalg.lapack.dpbtrf(fresh, lower=1, overwrite_ab=1)
-        if failed:
+        if failed or not (lower[0] ** 2 > LEAST_PIVOT * diagonal).all():
             raise NumericalFailure(LOST)
         white = np.asarray(scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(shown), uplo="L")[0])
         if self.reach:
@@ -164,15 +175,17 @@ def _solve_lower(lower: Array, right: Array) -> Array:
     return solved
 
 
-def _lower_with_unit(variance: Array) -> Array:
-    """C of variance + I."""
+def _lower_with_unit(variance: Array, corner: Array) -> Array:
+    """C_22 of AΣAᵀ + I − C_21C_21ᵀ."""
+    left = variance - corner @ corner.T
     if len(variance) == 1:
-        square = variance[0, 0] + 1.0
-        if not square > 0:
+        square = left[0, 0] + 1.0
+        if not square > LEAST_PIVOT * (variance[0, 0] + 1.0):
             raise NumericalFailure(LOST)
         return np.sqrt([[square]])
-    lower, failed = scipy.linalg.lapack.dpotrf(variance + np.eye(len(variance)), lower=1)
-    if failed:
+    lower, failed = scipy.linalg.lapack.dpotrf(left + np.eye(len(variance)), lower=1)
+    least = LEAST_PIVOT * (np.diagonal(variance) + 1.0)
+    if failed or not (np.diagonal(lower) ** 2 > least).all():
         raise NumericalFailure(LOST)
     return np.asarray(lower)
 
@@ -250,6 +263,14 @@ class DenseAppend:
             "white": self.white[: self.size],
         }
 
+    def mark(self) -> object:
+        """Something to go back to with `rollback`: rows are only ever appended."""
+        return self.size
+
+    def rollback(self, mark: Any) -> None:  # noqa: ANN401
+        """Forget the steps since the mark."""
+        self.size = mark
+
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up a state again."""
         self.size = len(state["right"])
@@ -295,6 +316,7 @@ class DenseAppend:
             own = row[: k + 1]
             self.scaled[start : start + k + 1] = own
             square = 1.0 + own @ own
+            least = LEAST_PIVOT * square
             if k:
                 # Packed rows of a lower factor are packed columns of its transpose.
                 crossed = blas.dtpmv(k, self.scaled[:start], own[:k], trans=1)
@@ -302,7 +324,7 @@ class DenseAppend:
                 square -= solved @ solved
                 value = value - solved @ self.white[:k]
                 self.lower[start : start + k] = solved
-            if not square > 0:
+            if not square > least:
                 raise NumericalFailure(LOST)
             pivot = np.sqrt(square)
             self.lower[start + k] = pivots[i] = pivot
@@ -314,6 +336,7 @@ class DenseAppend:
         new = len(scaled)
         variance = scaled @ scaled.T
         variance[np.arange(new), np.arange(new)] += 1.0
+        least = LEAST_PIVOT * np.diagonal(variance)
         corner = np.zeros((new, 0))
         if old:
             used = old * (old + 1) // 2
@@ -326,7 +349,7 @@ class DenseAppend:
             variance -= corner @ corner.T
             shown = shown - corner @ self.white[:old]
         own, failed = scipy.linalg.lapack.dpotrf(variance, lower=1, clean=1)
-        if failed:
+        if failed or not (np.diagonal(own) ** 2 > least).all():
             raise NumericalFailure(LOST)
         self.white[old : old + new] = scipy.linalg.solve_triangular(
             own, shown, lower=True, check_finite=False

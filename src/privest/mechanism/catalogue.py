@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from privest.errors import InvalidInput
 from privest.mechanism.additive import Additive
 from privest.mechanism.binary import BinaryQuantiser
 from privest.mechanism.channel import Channel
@@ -195,4 +196,12 @@ _ENTRIES: list[Entry] = [
     _binary("binary-cauchy", Cauchy(), "4/π²γ², at u = C"),
 ]  # fmt: skip
 
-CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+class Catalogue(dict[str, Entry]):
+    """Mechanisms by name; a name that is not there is answered with those that are."""
+
+    def __missing__(self, name: str) -> Entry:
+        raise InvalidInput(f"there is no mechanism {name!r}; there are: {', '.join(self)}.")
+
+
+CATALOGUE = Catalogue((entry.name, entry) for entry in _ENTRIES)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, as_array
 from privest.errors import InvalidInput
+from privest.noise.law import as_generator
 from privest.privacy import SequentialLevel
 from privest.release import StreamRelease
 
@@ -55,12 +56,13 @@ class StreamMechanism:
         or one row a step). NaN or masked: missing; a vector reading of which a part is missing
         counts as missing.
         """
+        source = as_generator(rng)
         values, missing, sizes = self._readings(y)
         start, stop = self.steps, self.steps + len(sizes)
         shown, past = self._shown(values, start, stop)
-        shown += rng.standard_normal(len(shown))
+        shown += source.standard_normal(len(shown))
         if missing is not None:
-            shown[np.repeat(missing, sizes)] = 0.0
+            shown[np.repeat(missing, sizes)] = np.nan
         self._past, self.steps = past, stop
         return StreamRelease(start, len(sizes), shown, missing, self.level.fingerprint, True)
 
@@ -147,10 +149,16 @@ class StreamMechanism:
 def _split_missing(y: ArrayLike) -> tuple[Array, Flags | None]:
     """The readings, and where they are missing (None: nowhere)."""
     if isinstance(y, np.ma.MaskedArray):
-        absent = np.ma.getmaskarray(y) | np.isnan(y.filled(np.nan))
-        values = np.where(absent, 0.0, y.filled(0.0))
+        if y.dtype.kind not in "biuf":
+            raise InvalidInput(f"readings must be real numbers; received an array of {y.dtype}.")
+        filled = np.ma.filled(y.astype(np.float64), np.nan)
+        absent = np.ma.getmaskarray(y) | np.isnan(filled)
+        values = np.where(absent, 0.0, filled)
     else:
-        raw = np.asarray(y)
+        try:
+            raw = np.asarray(y)
+        except ValueError:
+            raise InvalidInput("readings must be numbers in rows of one length.") from None
         if raw.dtype.kind not in "biuf":
             raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
         values = raw.astype(np.float64, copy=False)

@@ -4,6 +4,7 @@ from privest.privacy import gdp, metric
 from privest.privacy.adjacency import Along, Move, OneBlock, OneReading
 from privest.privacy.endless import EndlessLevel
 from privest.privacy.level import PrivacyLevel
+from privest.privacy.level_file import load_level
 from privest.privacy.stream import SequentialLevel, StreamLevel
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "SequentialLevel",
     "StreamLevel",
     "gdp",
+    "load_level",
     "metric",
 ]

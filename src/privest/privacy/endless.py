@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, psd
+from privest.linalg.sequential import BandedRows, IndependentRows
+from privest.privacy.level import PrivacyLevel
 from privest.privacy.stream import SequentialLevel, StreamLevel, fingerprint_of
 
 
@@ -30,10 +32,34 @@ class EndlessLevel(SequentialLevel):
 
     def __init__(self, S: ArrayLike, lags: Sequence[ArrayLike] = ()) -> None:
         own = as_array(S, "the level S", ndim=(0, 2), error=NotAPrivacyLevel)
-        self.own = psd(np.atleast_2d(own)[None], "the level S", error=NotAPrivacyLevel)
-        self.lags = tuple(as_array(weight, f"lag {j}") for j, weight in enumerate(lags, start=1))
-        self._size = self.own.size
-        self._constant = _blocks_by_lag(self.own, self.lags)
+        level = psd(np.atleast_2d(own)[None], "the level S", error=NotAPrivacyLevel)
+        if not isinstance(lags, Sequence | np.ndarray):
+            raise InvalidInput("lags must be a sequence of weights, such as [0.5, 0.25].")
+        weights = [as_array(weight, f"lag {j}") for j, weight in enumerate(lags, start=1)]
+        self._constant = _blocks_by_lag(level, weights)
+
+    @classmethod
+    def from_epsilon(
+        cls, epsilon: float, *, delta: float, move: float, lags: Sequence[float] = ()
+    ) -> EndlessLevel:
+        """Scalar readings such that the whole stream is (ε, δ)-private if one moves by `move`.
+
+        ε speaks of all that is ever shown of a reading: S(1 + Σ W²) is the level of that ε.
+
+        >>> level = EndlessLevel.from_epsilon(1.0, delta=1e-6, move=0.5, lags=[0.5])
+        >>> round(level.to_epsilon(delta=1e-6, move=0.5), 9)
+        1.0
+        """
+        whole = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
+        assert whole is not None
+        return cls(whole / (1.0 + sum(float(w) ** 2 for w in lags)), list(lags))
+
+    @classmethod
+    def _of(cls, constant: Array) -> EndlessLevel:
+        """From A at lags 0..b, (b + 1, m, m)."""
+        level = cls.__new__(cls)
+        level._constant = constant
+        return level
 
     @property
     def steps(self) -> None:
@@ -43,26 +69,33 @@ class EndlessLevel(SequentialLevel):
     @property
     def block(self) -> int:
         """m."""
-        return self._size
+        return int(self._constant.shape[-1])
 
     @property
     def form(self) -> str:
         """One of "independent" and "banded"."""
-        return "banded" if self.lags else "independent"
+        return "banded" if self.reach else "independent"
 
     @property
     def reach(self) -> int:
         """How many steps back a release looks."""
-        return len(self.lags)
+        return len(self._constant) - 1
 
     def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
         return (self.block,) * (stop - start)
 
     def pointwise(self, start: int, stop: int) -> Array | float | None:
-        if self.lags or self.own.pointwise is None:
+        if self._diagonal is None:
             return None
-        diagonal = self.own.diagonal()
-        return float(diagonal[0]) if self.block == 1 else np.tile(diagonal, stop - start)
+        return self._diagonal[0] if self.block == 1 else np.tile(self._diagonal, stop - start)
+
+    @cached_property
+    def _diagonal(self) -> list[float] | None:
+        """The levels of the readings of one step, if it shows them one by one."""
+        own = self._constant[0]
+        if self.reach or np.count_nonzero(own - np.diag(np.diagonal(own))):
+            return None
+        return [float(root) ** 2 for root in np.diagonal(own)]
 
     def blocks(self, start: int, stop: int) -> Array:
         shape = (self.reach + 1, stop - start, self.block, self.block)
@@ -78,12 +111,15 @@ class EndlessLevel(SequentialLevel):
 
     def first(self, steps: int) -> StreamLevel:
         """The level of the first `steps` steps, for bounds in batch."""
-        if not self.lags:
-            return StreamLevel.constant(
-                self.own.dense() if self.block > 1 else self.own.diagonal()[0], steps
-            )
-        S = np.broadcast_to(self.own.dense(), (steps, self.block, self.block))
-        return StreamLevel.from_lags(S, self.lags)
+        sizes = (self.block,) * steps
+        if self.reach:
+            return StreamLevel._of(BandedRows(np.array(self.blocks(0, steps))), sizes)
+        if self._diagonal is not None:
+            return StreamLevel._of(IndependentRows(Diagonal(np.tile(self._diagonal, steps))), sizes)
+        lower = self._constant[0].T
+        stack = np.broadcast_to(lower @ lower.T, (steps, self.block, self.block))
+        own = Blocks(stack, list(np.broadcast_to(lower, stack.shape)))
+        return StreamLevel._of(IndependentRows(own), sizes)
 
     def final_blocks(self) -> PSD:
         """What is ever revealed of one reading: S + Σ_j W_jᵀ S W_j, as one block."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -80,6 +81,16 @@ class SequentialLevel(ABC):
 
         A later step with U ≠ 0 spends budget of earlier readings: S_k alone under-reports.
         """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the level to a file, to the last bit, for the other side: `load_level` reads it.
+
+        A factor of a matrix level may differ between machines in its last bits, or by a rotation;
+        the two sides of a stream need the same one. Levels of numbers need no file.
+        """
+        from privest.privacy.level_file import save_level
+
+        save_level(self, path)
 
     def to_mu(self, *, move: float | Move) -> float:
         """μ of the whole stream for "one reading moves by at most c" or `OneBlock(c)`: one step."""
@@ -175,7 +186,10 @@ class StreamLevel(SequentialLevel):
         steps = (1,) * len(matrix) if sizes is None else tuple(int(m) for m in sizes)
         if sum(steps) != len(matrix) or min(steps) < 1:
             raise InvalidInput(f"sizes must be positive and add up to {len(matrix)}.")
-        values, vectors = np.linalg.eigh(matrix)
+        # In units in which every reading has level one, so that no unit decides what is zero.
+        unit = np.sqrt(np.diagonal(matrix))
+        per = np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0)
+        values, vectors = np.linalg.eigh(matrix * per * per[:, None])
         tolerance = rounding(len(matrix))
         kept = values > tolerance * max(values[-1], 0.0)
         remaining = (vectors[:, kept] * np.sqrt(values[kept])).T
@@ -189,7 +203,7 @@ class StreamLevel(SequentialLevel):
             remaining = left.T @ remaining
             result[end - m : end - m + rank, :end] = remaining[:rank]
             remaining, end = remaining[rank:, : end - m], end - m
-        return cls._of(DenseRows(result, max(steps)), steps)
+        return cls._of(DenseRows(result * unit, max(steps)), steps)
 
     # --- what it is -------------------------------------------------------------------------
 
@@ -298,7 +312,8 @@ class StreamLevel(SequentialLevel):
             level = self.rows.level
             if level.pointwise is not None:
                 return fingerprint_of("independent", sizes, level.diagonal())
-            return fingerprint_of("blocks", sizes, *level.blocks(self.sizes).matrices)
+            # ℓ, not S: what is released depends on the factor, which machines may choose apart.
+            return fingerprint_of("blocks", sizes, *self._own_transposed)
         if isinstance(self.rows, BandedRows):
             return fingerprint_of("banded", sizes, self.rows.blocks)
         return fingerprint_of("dense", sizes, self.rows.dense())

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import privest as pv
+from privest.cli import streaming
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
 ENV = {
@@ -81,7 +82,8 @@ def test_estimates_are_those_of_the_library(meter, data, lags):
         "--lags",
         ",".join(map(str, lags)),
     )
-    level, rng = pv.EndlessLevel(4.0, lags), np.random.default_rng(3)
+    level = pv.EndlessLevel(4.0, lags)
+    rng = streaming.generator(3, level)
     mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 3, pv.noise.Gaussian(cov=0.25))
     found = rows(done.stdout)
     assert len(found) == 60
@@ -174,7 +176,54 @@ def test_resumes_where_it_was(meter, tmp_path):
     refused = stream(changed, *arguments)
     assert (refused.returncode, "its features differ" in refused.stderr) == (2, True)
     renamed = stream(meter, *arguments, "--features", "a")
-    assert (renamed.returncode, "other columns" in renamed.stderr) == (2, True)
+    assert (renamed.returncode, "another choice of columns" in renamed.stderr) == (2, True)
+    fewer = tmp_path / "fewer.csv"
+    fewer.write_text("".join(lines[:20]))
+    short = stream(fewer, *arguments)
+    assert (short.returncode, "it is shorter" in short.stderr) == (2, True)
+    precious = tmp_path / "precious.txt"
+    precious.write_text("do not touch")
+    elsewhere = stream(meter, *arguments, "--output", precious, "--overwrite")
+    assert (elsewhere.returncode, "another --output" in elsewhere.stderr) == (2, True)
+    assert precious.read_text() == "do not touch"
+    other = stream(meter, *arguments, "--output-format", "jsonl")
+    assert (other.returncode, "another --output-format" in other.stderr) == (2, True)
+    assert out.read_text() == whole
+
+
+def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
+    """A block that cannot be printed is in the checkpoint, and comes with the next run."""
+    from rich.console import Console
+
+    whole = ok(meter, *COMMON, "--emit", "releases").stdout
+    out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
+    plan = streaming.StreamPlan(
+        source=str(meter), target="load", features=None, level=pv.EndlessLevel(4.0), variance=None,
+        intercept=False, from_releases=False, emit_releases=True, json_in=False, json_out=False,
+        output=out, block=7, checkpoint=kept, replay=True, seed=3, picture=None,
+    )  # fmt: skip
+    quiet = Console(file=io.StringIO())
+    written, real = [], streaming._Output.write
+
+    def fails_at_the_third(self, text):
+        written.append(text)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        real(self, text)
+
+    monkeypatch.setattr(streaming._Output, "write", fails_at_the_third)
+    with pytest.raises(OSError, match="No space"):
+        streaming.run(plan, quiet)
+    monkeypatch.undo()
+    assert len(out.read_text().splitlines()) == 1 + 14
+    with out.open("a") as file:
+        file.write("14,half a line")  # what a crash may leave
+    streaming.run(plan, quiet)
+    steps = [line.split(",")[0] for line in out.read_text().splitlines()[1:]]
+    assert steps == [str(k) for k in range(60)]
+    # the third block has the numbers that were saved, not new ones
+    assert written[2] in out.read_text()
+    assert out.read_text().splitlines()[0] == whole.splitlines()[0]
 
 
 def test_standard_input_must_say_where_it_is(meter, tmp_path):
@@ -183,9 +232,9 @@ def test_standard_input_must_say_where_it_is(meter, tmp_path):
     whole = ok("-", *COMMON, "--emit", "releases", text=text).stdout
     kept = tmp_path / "s.ckpt"
     arguments = ("-", *COMMON, "--emit", "releases", "--checkpoint", kept)
-    first = ok(*arguments, text="".join(lines[:31])).stdout
     unsaid = stream(*arguments, text=text)
     assert (unsaid.returncode, "must not be released twice" in unsaid.stderr) == (2, True)
+    first = ok(*arguments, "--continue", text="".join(lines[:31])).stdout
     again = ok(*arguments, "--continue", text="".join([lines[0], *lines[31:]])).stdout
     # the last line before the stop comes again, with the same numbers
     assert again.startswith(first.splitlines(keepends=True)[-1])
@@ -234,6 +283,7 @@ def test_ctrl_c_loses_nothing(tmp_path):
         str(out),
         "--checkpoint",
         str(kept),
+        "--continue",
     ]
     worker = subprocess.Popen(
         [*MAIN, "-", *arguments], env=ENV, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -256,7 +306,17 @@ def test_ctrl_c_loses_nothing(tmp_path):
     ("text", "arguments", "message"),
     [
         ("1,2\n3,4\n", [], "first line must name the columns"),
-        ("x,w\n1,2\n", [], "no column 'y'"),
+        ("x,w\n1,12.75\n", [], "no column 'y' among the 2"),
+        ('{"x": 1, "y": 12.75}\n', [], "JSON lines need --input-format jsonl"),
+        ("2020-01-01,12.75\n", [], "first line of names"),
+        ("x,y\n1,12.75\n", ["--features", "x,y"], "it cannot be a feature"),
+        ("x,x,y\n1,2,3\n", [], "have the same name"),
+        ("step,y\n1,2\n", [], "a feature cannot be called 'step'"),
+        ("intercept,y\n1,2\n", ["--intercept"], "a feature cannot be called 'intercept'"),
+        ('{"x": 1, "y": 1' + "0" * 400 + "}\n", ["--input-format", "jsonl"], "not finite"),
+        ("[" * 100_000 + "\n", ["--input-format", "jsonl"], "not a JSON object"),
+        ("x,y\n1,2\n", ["--seed", "-1"], "--seed"),
+        ("x,y\n1,2\n", ["--png", "p.png", "--emit", "releases"], "--png draws estimates"),
         ("x,y\n1,12.75abc\n", [], "line 2: 'y' is not a number"),
         ("x,y\n1,inf\n", [], "line 2: 'y' is not finite"),
         ("x,y\n,12.75\n", [], "line 2: 'x' is missing"),
@@ -270,7 +330,8 @@ def test_ctrl_c_loses_nothing(tmp_path):
         ("x,y\n1,2\n", ["--from", "releases", "--emit", "releases"], "nothing to do"),
         ("x,z\n1,2\n", ["--from", "releases"], "column 'step'"),
         ("x,y\n1,2\n", ["--output", "/nonexistent/folder/z.csv"], "cannot write"),
-        ("x,y\n1,2\n", ["--checkpoint", "/nonexistent/folder/s"], "cannot write"),
+        ("x,y\n1,2\n", ["--checkpoint", "/nonexistent/folder/s", "--replay"], "cannot write"),
+        ('{"x": 1, "y": 2}\n{"x": 1}\n', ["--input-format", "jsonl"], "line 2 has no 'y'"),
     ],
 )  # fmt: skip
 def test_one_clear_error(text, arguments, message):
@@ -281,6 +342,65 @@ def test_one_clear_error(text, arguments, message):
     assert message in done.stderr
     assert "12.75" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_output_is_not_replaced_by_chance(meter, tmp_path):
+    out = tmp_path / "z.csv"
+    arguments = (meter, *COMMON, "--emit", "releases", "--output", out)
+    ok(*arguments)
+    before = out.read_text()
+    again = stream(*arguments)
+    assert (again.returncode, "say --overwrite" in again.stderr) == (2, True)
+    assert out.read_text() == before
+    ok(*arguments, "--overwrite", "--seed", "4")
+    assert out.read_text() != before
+
+
+def test_one_seed_is_other_noise_at_another_level(meter):
+    """With the same noise at two levels the readings could be computed."""
+    found = []
+    for level in ("1", "4"):
+        done = ok(meter, "--target", "load", "--seed", "3", "--level", level, "--emit", "releases")
+        found.append([float(line["z"] or "nan") for line in rows(done.stdout)])
+    difference = np.array(found[1]) - np.array(found[0])  # (2 − 1)·y, were the noise the same
+    y = [float(line["load"] or "nan") for line in rows(meter.read_text())]
+    assert np.nanmin(np.abs(difference - y)) > 1e-6
+
+
+def test_files_are_not_mixed_up(meter, tmp_path):
+    before = meter.read_text()
+    for extra in (["--output", meter], ["--checkpoint", meter], ["--png", meter]):
+        done = stream(meter, *COMMON, "--noise-variance", "1", *extra)
+        assert (done.returncode, "are the same file" in done.stderr) == (2, True)
+    same = tmp_path / "same"
+    done = stream(meter, *COMMON, "--noise-variance", "1", "--output", same, "--checkpoint", same)
+    assert (done.returncode, "are the same file" in done.stderr) == (2, True)
+    assert meter.read_text() == before
+
+
+def test_marks_blank_lines_and_other_encodings(tmp_path):
+    arguments = ("--level", "1", "--noise-variance", "1", "--seed", "1")
+    plain = ok("-", *arguments, text="x,y\n1,2\n2,NaN\n3,null\n4, \n5,NA\n")
+    assert "4 of them without a reading" in plain.stderr
+    marked = ok("-", *arguments, text="\ufeff\n\n x , y \n1,2\n2,nan\n3,none\n4,\n5,na\n")
+    assert marked.stdout == plain.stdout
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("größe,y\n1,2\n".encode("latin-1"))
+    done = stream(latin, *arguments)
+    assert (done.returncode, "not UTF-8" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["", "x,y\n"])
+def test_no_rows_is_not_an_error(text):
+    done = ok("-", "--level", "1", "--noise-variance", "1", text=text)
+    assert "no rows" in done.stderr or "0 rows" in done.stderr
+
+
+def test_the_spent_epsilon_is_told(meter):
+    dp = ("--delta", "1e-6", "--move", "1")
+    done = ok(meter, *COMMON, "--noise-variance", "1", "--lags", "0.5", *dp)
+    expected = pv.EndlessLevel(4.0, [0.5]).to_epsilon(delta=1e-6, move=1.0)
+    assert f"ε = {expected:.4g} at δ = 1e-06" in done.stderr
 
 
 def test_no_release_without_a_level():
