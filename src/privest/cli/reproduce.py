@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privest.arrays import Array
+from privest.errors import InvalidInput
 from privest.experiments import fig1
 from privest.experiments.first import paper_levels
 from privest.report.mechanisms import save_mechanisms
@@ -26,6 +27,7 @@ app = typer.Typer(
 
 QUICK_LEVELS = np.array([0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0])
 QUICK_TRIALS = 200
+PICTURES = (".png", ".pdf", ".svg")
 # Chance that a Gaussian mechanism that does attain the bound is said not to, over all levels.
 FALSE_ALARM = 1e-3
 
@@ -49,7 +51,7 @@ def first_figure(
     trials: Annotated[
         int | None, typer.Option(help="Trials a point (2000, as in the paper).", min=2)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = fig1.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)] = fig1.SEED,
     workers: Annotated[
         int, typer.Option(help="Processes. The result does not depend on it.", min=1)
     ] = 2,
@@ -63,6 +65,11 @@ def first_figure(
     θ has five entries, H is drawn from [−1, 1]^{10×5}, w ~ N(0, 0.2² I), S = sI with s = 0.1, 0.2,
     …, 10. All mechanisms are calibrated to the same level; only the Gaussian one attains the bound.
     """
+    for path in (data, png):
+        if path is not None and path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file.")
+    if png is not None and png.suffix.lower() not in PICTURES:
+        raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
     levels = QUICK_LEVELS if quick else paper_levels()
     count = trials or (QUICK_TRIALS if quick else fig1.TRIALS)
     report = Console(stderr=True, highlight=False)

@@ -94,6 +94,10 @@ def maximum_likelihood(
         raise InvalidInput(
             f"the likelihood is for {likelihood.variance.size} readings; H has {len(matrix)} rows."
         )
+    if not len(releases):
+        raise InvalidInput("z has no trials.")
+    if iterations < 1:
+        raise InvalidInput(f"iterations must be at least 1; received {iterations}.")
     begin = _starts(matrix, releases, likelihood, starts)
     trials, count, n = begin.shape
     per_block = max(1, BLOCK // count)
@@ -131,7 +135,10 @@ def _starts(H: Array, z: Array, likelihood: Likelihood, starts: int | ArrayLike 
     """Start points (trials, k, n)."""
     if starts is None:
         starts = FITS if likelihood.several_maxima else 0
-    if isinstance(starts, int):
+    if isinstance(starts, int | np.integer):
+        if starts < 0:
+            raise InvalidInput(f"starts must be ≥ 0; received {starts}.")
+        starts = int(starts)
         centre = likelihood.centre(z)
         first = least_squares_start(H, centre)[:, None]
         if starts == 0:
@@ -140,6 +147,8 @@ def _starts(H: Array, z: Array, likelihood: Likelihood, starts: int | ArrayLike 
     given = as_array(starts, "starts", ndim=(2, 3))
     if given.shape[-1] != H.shape[1]:
         raise InvalidInput(f"starts have {given.shape[-1]} entries; H has {H.shape[1]} columns.")
+    if given.ndim == 3 and len(given) != len(z):
+        raise InvalidInput(f"starts are for {len(given)} trials; z has {len(z)}.")
     return np.broadcast_to(given, (len(z), *given.shape[-2:]))
 
 

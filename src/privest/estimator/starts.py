@@ -41,7 +41,8 @@ def subsets(H: Array) -> Index:
     else:
         rng = np.random.default_rng(SEED)
         chosen = rng.random((SUBSETS, m)).argsort(axis=1)[:, :n]
-    values = np.linalg.svd(H[chosen], compute_uv=False)
+    size = np.linalg.norm(H, axis=0)  # in units in which no column decides
+    values = np.linalg.svd(H[chosen] / np.where(size > 0, size, 1.0), compute_uv=False)
     return chosen[values[:, -1] * CONDITION > values[:, 0]]
 
 
@@ -52,6 +53,8 @@ def best_starts(H: Array, z: Array, centre: Array, likelihood: Likelihood, count
     Cost: `rough` for each trial, subset and reading.
     """
     chosen = subsets(H)
+    if not len(chosen):
+        return np.zeros((len(z), 0, H.shape[1]))
     inverse = np.linalg.inv(H[chosen])
     # θ of every subset is linear in the centres: (k, n, m) with zeros at unused rows.
     fits = np.zeros((len(chosen), H.shape[1], len(H)))

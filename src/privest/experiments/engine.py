@@ -78,10 +78,11 @@ def monte_carlo(
     units = [
         (task, at, min(chunk, trials - at)) for task in tasks for at in range(0, trials, chunk)
     ]
+    kept_as = {task.key: _kept_as(task) for task in tasks}
     found: dict[tuple[str, int], Array] = {}
     with _Store(resume, seed, chunk) as store, _pool(executor, workers, len(units)) as pool:
         for task, at, count in units:
-            kept = store.get(task.key, at)
+            kept = store.get(kept_as[task.key], at)
             if kept is not None and len(kept) == count:
                 found[task.key, at] = kept
         left = [unit for unit in units if (unit[0].key, unit[1]) not in found]
@@ -89,7 +90,7 @@ def monte_carlo(
             progress(len(found), len(units))
         for (task, at, _), values in _results(pool, left, seed):
             found[task.key, at] = values
-            store.put(task.key, at, values)
+            store.put(kept_as[task.key], at, values)
             if progress is not None:
                 progress(len(found), len(units))
     return {
@@ -128,6 +129,13 @@ def run_unit(task: Task, at: int, count: int, seed: int) -> Array:
             f"{values.shape}."
         )
     return values
+
+
+def _kept_as(task: Task) -> str:
+    """The name of a task's results: other arguments are other results."""
+    return (
+        f"{task.key} | {task.work.__module__}.{task.work.__qualname__} | {dict(task.arguments)!r}"
+    )
 
 
 def generator(key: str, at: int, seed: int) -> np.random.Generator:
@@ -180,6 +188,8 @@ class _Store:
         if self.path is None:
             return self
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_dir():
+            raise InvalidInput(f"{self.path} is a folder; --resume names a file.")
         self.database = sqlite3.connect(self.path)
         try:
             with self.database:
@@ -188,11 +198,14 @@ class _Store:
                     " primary key (key, at))"
                 )
                 self.database.execute("create table if not exists made_for (what text unique)")
-                self.database.execute("insert or ignore into made_for values (?)", (self.made_for,))
             made = self.database.execute("select what from made_for").fetchall()
+            if not made:
+                with self.database:
+                    self.database.execute("insert into made_for values (?)", (self.made_for,))
+                made = [(self.made_for,)]
         except sqlite3.DatabaseError:
             raise InvalidInput(f"{self.path} does not hold an experiment.") from None
-        if len(made) != 1:
+        if made[0][0] != self.made_for:
             raise InvalidInput(
                 f"{self.path} was made for another run (it has {made[0][0]}, this is "
                 f"{self.made_for}): use another file."

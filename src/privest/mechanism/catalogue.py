@@ -87,7 +87,7 @@ class ChannelEntry(Entry):
     def calibrated(self, level: PrivacyLevel | float, readings: int) -> Componentwise:
         return data_perturbation(level, readings, self.channel)
 
-    def on_estimate(self, level: float, matrix: ArrayLike) -> Componentwise:
+    def on_estimate(self, level: PrivacyLevel | float, matrix: ArrayLike) -> Componentwise:
         """Output perturbation: the channel on (HᵀH)^½ θ̂, within s·I."""
         return output_perturbation(level, matrix, self.channel)
 

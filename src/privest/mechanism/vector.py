@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.errors import InvalidInput
-from privest.linalg import PSD
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.linalg import PSD, root_of_rows
 from privest.mechanism.channel import Channel
 from privest.privacy import PrivacyLevel
 
@@ -105,7 +105,19 @@ class Componentwise(Mechanism):
         self.outputs, self.readings = (
             (int(readings or 0),) * 2 if self.matrix is None else self.matrix.shape
         )
+        if self.outputs < 1 or self.readings < 1:
+            raise InvalidInput(
+                f"a mechanism needs at least one reading and one output; received {self.readings} "
+                f"and {self.outputs}."
+            )
+        if self.matrix is not None and readings not in (None, self.readings):
+            raise InvalidInput(f"A has {self.readings} columns; readings={readings} was given.")
         self.offset = as_array(offset, "b", ndim=(0, 1))
+        if self.offset.ndim and len(self.offset) != self.outputs:
+            raise InvalidInput(
+                f"b must have {self.outputs} entries, as many as outputs; received "
+                f"{len(self.offset)}."
+            )
         self.channels = (
             (channels,) * self.outputs if isinstance(channels, Channel) else tuple(channels)
         )
@@ -225,7 +237,7 @@ def data_perturbation(
 
 
 def output_perturbation(
-    level: float, matrix: ArrayLike, calibrated: Callable[[float], Channel]
+    level: PrivacyLevel | float, matrix: ArrayLike, calibrated: Callable[[float], Channel]
 ) -> Componentwise:
     """Channels on the least-squares estimate: z = (HᵀH)^½ θ̂ + ..., within I_z(y) ≤ s·I.
 
@@ -233,9 +245,22 @@ def output_perturbation(
     direction. The estimate is (HᵀH)^-½ z: unbiased where E z = u.
     """
     H = as_array(matrix, "H", ndim=2)
+    size = np.linalg.norm(H, axis=0)
+    root = root_of_rows(H / np.where(size > 0, size, 1.0))
+    if root.rank < H.shape[1]:
+        raise NotIdentifiable(
+            f"H has rank {root.rank} of {H.shape[1]}: there is no single least-squares estimate to "
+            "perturb.",
+            root.hidden,
+        )
+    number = level.number if isinstance(level, PrivacyLevel) else float(level)
+    if number is None:
+        raise InvalidInput("output perturbation needs a level that is one number, s·I.")
     left, _, right = np.linalg.svd(H, full_matrices=False)
-    return Componentwise(calibrated(float(level)), right.T @ left.T)
+    return Componentwise(calibrated(number), right.T @ left.T)
 
 
 def _matrix(level: PrivacyLevel | float, readings: int) -> PSD:
+    if readings < 1:
+        raise InvalidInput(f"a mechanism needs at least one reading; received {readings}.")
     return (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).for_size(readings)

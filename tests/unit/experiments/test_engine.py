@@ -73,11 +73,19 @@ def test_a_file_belongs_to_one_run(tmp_path):
     monte_carlo(tasks(), trials=100, seed=1, resume=kept)
     with pytest.raises(InvalidInput, match=r"seed 1.*seed 2"):
         monte_carlo(tasks(), trials=100, seed=2, resume=kept)
+    again = monte_carlo(tasks(), trials=100, seed=1, resume=kept)  # not ruined by the refusal
+    assert again == monte_carlo(tasks(), trials=100, seed=1)
+    other = [Task("scale 1.0", normal, {"scale": 3.0})]  # the same key, other work
+    assert monte_carlo(other, trials=100, seed=1, resume=kept) == monte_carlo(
+        other, trials=100, seed=1
+    )
+    with pytest.raises(InvalidInput, match="is a folder"):
+        monte_carlo(tasks(), trials=100, seed=1, resume=tmp_path)
     text = tmp_path / "notes.txt"
     text.write_text("hello" * 1000)
     with pytest.raises(InvalidInput, match="does not hold an experiment"):
         monte_carlo(tasks(), trials=100, seed=1, resume=text)
-    assert sqlite3.connect(kept).execute("select count(*) from units").fetchone() == (3,)
+    assert sqlite3.connect(kept).execute("select count(*) from units").fetchone() == (4,)
 
 
 def test_bad_tasks_are_named():

@@ -14,7 +14,7 @@ from privest.estimator.likelihood.laplace import gaussian_laplace
 from privest.estimator.likelihood.smear import Smear
 from privest.estimator.likelihood.table import Table
 from privest.estimator.likelihood.terms import NUMPY, Backend, Likelihood, Terms
-from privest.noise import Cauchy, GaussianLaw, Laplace, ScalarLaw
+from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
 
 # ln G(x), its slope and −curvature, G the distribution function of w + d.
 LogCdf = Callable[[Array, Backend], tuple[Array, Array, Array]]
@@ -39,9 +39,13 @@ class BinaryLikelihood(Likelihood):
         super().__init__(variance)
         self.law, self.threshold = law, as_number(threshold, "threshold")
         self.below = _log_cdf(law, self.variance)
-        symmetric = isinstance(law, Laplace | Cauchy) or law == GaussianLaw(law.variance)
+        symmetric = isinstance(law, Laplace | Cauchy) or (
+            isinstance(law, GaussianLaw) and law.loc == 0
+        )
         self.above = self.below if symmetric else _log_cdf(-law, self.variance)
-        self.several_maxima = isinstance(law, Cauchy)  # type: ignore[misc] # a matter of the law
+        # Log-concave laws have log-concave distribution functions, hence one maximum.
+        one = isinstance(law, GaussianLaw | Laplace | Logistic)
+        self.several_maxima = not one  # type: ignore[misc] # a matter of the law
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp

@@ -1,0 +1,42 @@
+"""Vector mechanisms refuse what does not fit together."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.mechanism import CATALOGUE, Additive, Componentwise
+from privest.noise import Laplace
+
+CHANNEL = Additive(Laplace(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Componentwise(CHANNEL, [[1.0, 1.0, 1.0]], offset=[1.0, 2.0, 3.0]),
+            "b must have 1",
+        ),
+        (lambda: Componentwise(CHANNEL, [[1.0, 1.0]], readings=3), "A has 2 columns"),
+        (lambda: CATALOGUE["laplace"].calibrated(4.0, 0), "at least one reading"),
+        (lambda: CATALOGUE["laplace"].calibrated(4.0, -1), "at least one reading"),
+        (
+            lambda: CATALOGUE["laplace"].on_estimate(pv.PrivacyLevel([1.0, 2.0]), np.eye(2)),
+            "one number",
+        ),
+        (lambda: CATALOGUE["studentt"], "there is no mechanism 'studentt'; there are: gaussian"),
+    ],
+)
+def test_one_clear_error(make, message):
+    with pytest.raises(pv.errors.PrivestError, match=message):
+        make()
+
+
+def test_output_perturbation_needs_an_estimate():
+    for H in (np.ones((5, 2)), np.ones((2, 5))):
+        with pytest.raises(pv.errors.NotIdentifiable, match="no single least-squares estimate"):
+            CATALOGUE["laplace"].on_estimate(1.0, H)
+    H = np.random.default_rng(0).standard_normal((6, 2)) * [1.0, 1e-9]  # units do not matter
+    found = CATALOGUE["laplace"].on_estimate(pv.PrivacyLevel(2.0), H).worst_information()
+    projection = H @ np.linalg.lstsq(H, np.eye(6))[0]
+    assert np.abs(found - 2.0 * projection).max() < 1e-6
