@@ -18,11 +18,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array
-from privest.errors import InvalidInput
-from privest.mechanism.channel import Channel
+from privest.errors import InvalidInput, PrivestError
+from privest.mechanism.channel import Channel, Worst
 from privest.mechanism.numeric_score import (
+    clear_of_landmarks,
     differences,
     has_score,
     log_density,
@@ -56,7 +58,57 @@ def information_by_numbers(channel: Channel, u: float) -> Estimate:
     Outcomes that the channel does not list (below 1e-18) are left out.
     Cost: 10⁵ to 10⁷ log-densities for a continuous channel, hundreds an outcome for a discrete one.
     """
-    return _summed(channel, float(u)) if channel.discrete else _integrated(channel, float(u))
+    honest = _believed(channel, float(u))
+    return _summed(honest, float(u)) if channel.discrete else _integrated(honest, float(u))
+
+
+def _believed(channel: Channel, u: float) -> Channel:
+    """The channel, without its own score where that is not the derivative of its log-density."""
+    if not has_score(channel):
+        return channel
+    try:
+        z = _outcomes(channel, u) if channel.discrete else density_at(channel, u).quantile(PROBES)
+    except PrivestError:
+        return channel  # what is wrong shows later
+    z = z[log_density(channel, z, u) > -30.0]
+    with np.errstate(all="ignore"):
+        own = channel.score(z, np.full(z.shape, u))
+        clear = np.full(z.shape, np.inf)
+        if not channel.discrete:
+            clear = clear_of_landmarks(channel, z, u)
+        other, error = differences(channel, z, np.full(z.shape, u), clear)
+        apart = np.abs(own - other) > 1e-4 * (np.abs(own) + np.abs(other)) + 10 * error
+    # One place may be a kink, where the two may differ.
+    return _Scoreless(channel) if np.count_nonzero(apart) > 1 else channel
+
+
+class _Scoreless(Channel):
+    """A channel whose own score is not to be used."""
+
+    has_score = False
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.discrete = channel.discrete  # type: ignore[misc] # one class for both kinds
+
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        return self.channel.sample(u, rng)
+
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        return self.channel.log_density(z, u)
+
+    def support(self, u: float) -> tuple[float, float]:
+        return self.channel.support(u)
+
+    def landmarks(self, u: float) -> tuple[float, ...]:
+        return self.channel.landmarks(u)
+
+    def outcomes(self, u: float) -> Array:
+        return self.channel.outcomes(u)
+
+    @property
+    def worst(self) -> Worst:
+        return self.channel.worst
 
 
 # --- continuous ---------------------------------------------------------------------------------
@@ -145,6 +197,12 @@ def _moves(channel: Channel, point: float, u: float, unit: float, width: float) 
 def _summed(channel: Channel, u: float) -> Estimate:
     listed = _outcomes(channel, u)
     mass = log_density(channel, listed, u)
+    total = float(np.exp(mass).sum())
+    if not abs(total - 1.0) < 1e-9:
+        raise InvalidInput(
+            f"the outcomes that the channel lists have probability {total:.9g} together, not 1: "
+            "others are left out, and their information with them."
+        )
     unit = float(_reach(channel, listed[mass > mass.max() - 3], u).min())
     if _nothing(unit, u):
         return Estimate(math.inf, 0.0)
@@ -156,7 +214,7 @@ def _summed(channel: Channel, u: float) -> Estimate:
     mass = log_density(channel, z, u)
     far = np.zeros(z.shape)
     far[mass > -np.inf] = _reach(channel, z[mass > -np.inf], u)
-    gone = far < max(1e-11 * unit, 1e3 * EPS * abs(u))  # vanishes at u, up to rounding
+    gone = far < near  # vanishes at u, or so close to it that the limit there is what counts
     lost, z, mass = z[gone], z[~gone], mass[~gone]
     kink, most = _kinks(channel, z[mass > mass.max() - 9], u, unit, at_least=1)
     # A small reach of one outcome says that something happens at that distance, for all of them.
