@@ -2,6 +2,8 @@
 
 search        the input that shows most
 sampled       information from samples alone
+atoms         exact outputs that move with y
+quadratic     the curvature of a Gaussian log-density
 """
 
 from privest.audit.adversary import Attack, adversary

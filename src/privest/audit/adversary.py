@@ -13,6 +13,7 @@ from privest.arrays import Array, as_array
 from privest.audit.attackers import most_likely, posterior_mean
 from privest.errors import InvalidInput
 from privest.mechanism.channel import Channel
+from privest.mechanism.gaussian import GaussianMechanism
 from privest.mechanism.vector import Componentwise
 from privest.privacy import PrivacyLevel
 
@@ -95,7 +96,7 @@ class Attack:
 
 
 def adversary(
-    mechanism: Componentwise | Channel,
+    mechanism: Componentwise | Channel | GaussianMechanism,
     y: ArrayLike,
     *,
     rng: np.random.Generator,
@@ -108,6 +109,7 @@ def adversary(
     Independent channels only: z_i tells about u_i = (Ay + b)_i alone, so each input is attacked by
     itself. `prior` = (mean, variance) of what the attacker believes about each u_i.
     `level_floor` is a_iᵀ S⁺ a_i, a_i the i-th row of A: 1/s for data perturbation at level s.
+    A `GaussianMechanism` with diagonal S shows each reading by itself: u_i = y_i, for s_i > 0.
     The report shows the private readings' errors: it is for the data holder only.
     Cost: per input about 600 log-densities a trial, and up to 4000 more with a prior.
 
@@ -123,6 +125,8 @@ def adversary(
     """
     if isinstance(mechanism, Channel):
         mechanism = Componentwise(mechanism, readings=1)
+    if isinstance(mechanism, GaussianMechanism):
+        mechanism = mechanism.by_reading()
     if not isinstance(mechanism, Componentwise):
         raise InvalidInput(
             "attacks are made input by input, on mechanisms of independent channels "

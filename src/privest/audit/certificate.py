@@ -18,17 +18,21 @@ from privest.audit.information import (
     required,
     spread,
 )
-from privest.audit.sampled import Sampler, information_from_samples
+from privest.audit.quadratic import checked_precision
+from privest.audit.sampled import UNCHANGED, Sampled, Sampler, information_from_samples
 from privest.audit.search import AGREE, Found, worst_input
 from privest.errors import InvalidInput
 from privest.linalg import PSD
+from privest.mechanism.additive import Additive
 from privest.mechanism.channel import Channel
+from privest.mechanism.gaussian import GaussianMechanism
 from privest.mechanism.vector import Componentwise, Mechanism
 from privest.privacy import PrivacyLevel
 
 Verdict = Literal["holds", "violated", "undecided"]
 # A margin of 1 is what a calibrated mechanism has; so much above it is rounding.
 TOLERANCE = 1e-6
+UNSURE = 1e-3  # an error of the margin beyond which numbers do not support a "holds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,10 @@ class Certificate:
         size = f"{self.margin:.6g} of the level"
         doubt = f" ± {self.error:.1g}" if self.error > 0 else ""
         sure = "" if self.confidence is None else f", confidence {self.confidence:.4g}"
-        lines = [f"{head}.", f"  worst information {size}{doubt} ({self.method}{sure})"]
+        what = f"worst information {size}{doubt}"
+        if UNCHANGED in self.reasons:
+            what = "no information was seen"
+        lines = [f"{head}.", f"  {what} ({self.method}{sure})"]
         return "\n".join([*lines, *(f"  {reason}" for reason in self.reasons)])
 
 
@@ -89,10 +96,13 @@ def certify(
     Independent channels (`Componentwise`, or one `Channel`): one input at a time by `audit.search`.
       "holds" needs both: the mechanism's own supremum within the level, and a search that found
       nothing above that supremum. A supremum that the search exceeds is a lie, and is said.
+    `GaussianMechanism`: its log-density is checked to be quadratic in y with the stated curvature,
+      which is then the information at every y; no random numbers are needed.
     Other mechanisms: mean of the scores over `samples` simulated releases at each y. "violated"
       needs an excess beyond the interval; "holds" rests on the mechanism's own supremum.
     A plain sampler `f(y, rng, n)`: "violated" if the lower bound of `audit.sampled` exceeds the
-      level, at `confidence` for all y looked at together; else "undecided". Samples cannot prove
+      level, at `confidence` for all y looked at together, or if an exact output moves with y
+      (`audit.atoms`: infinite); else "undecided". Samples cannot prove
       that something never happens.
 
     >>> import privest.noise
@@ -110,6 +120,10 @@ def certify(
         mechanism = Componentwise(mechanism, readings=1)
     if isinstance(mechanism, Componentwise) and has_density(mechanism):
         return _channels(mechanism, level.for_size(mechanism.readings), search)
+    if isinstance(mechanism, GaussianMechanism):
+        known = _gaussian(mechanism, level, search)
+        if known is not None:
+            return known
     if isinstance(mechanism, Mechanism) and has_density(mechanism):
         places = _places(mechanism.readings, search, required(rng))
         return _scores(mechanism, level, places, samples, required(rng), confidence)
@@ -177,13 +191,17 @@ def _channels(mechanism: Componentwise, S: PSD, search: ArrayLike | None) -> Cer
     constant = all(f.constant for f in each)
     if margin - error > 1 + TOLERANCE:
         verdict: Verdict = "violated"
-    elif not lies and claimed <= 1 + TOLERANCE:
+    elif not lies and claimed <= 1 + TOLERANCE and error <= UNSURE:
         verdict = "holds"
     else:
         verdict = "undecided"
     reasons = list(lies)
-    if constant:
+    if constant and all(isinstance(channel, Additive) for channel in found):
         reasons.append("The same at every input.")
+    elif constant:
+        reasons.append("The same at every input that was tried: a shift, as far as can be seen.")
+    if error > UNSURE:
+        reasons.append("The numbers are too uncertain for a verdict: see the error.")
     noun = "input" if looked == 1 else "inputs"
     if not known:
         reasons.append(f"It states no supremum; {looked} {noun} were looked at by numbers.")
@@ -214,6 +232,28 @@ def _reachable(mechanism: Componentwise, u: Array) -> tuple[Array, bool]:
 
 def _shown(mechanism: Componentwise, S: PSD, y: Array) -> float:
     return relative(S, fisher_information(mechanism, y).matrix)
+
+
+# --- Gaussian noise ------------------------------------------------------------------------------
+
+
+def _gaussian(
+    mechanism: GaussianMechanism, level: PrivacyLevel, search: ArrayLike | None
+) -> Certificate | None:
+    """The closed form, if numbers bear it out."""
+    places = np.zeros((0, mechanism.readings)) if search is None else _vectors(search)
+    checked = checked_precision(mechanism, places)
+    if checked is None:
+        return None
+    margin, error = relative(level.for_size(mechanism.readings), checked[0]), checked[1]
+    error = error * margin if math.isfinite(margin) else 0.0
+    reasons = (
+        "The same at every y.",
+        "Second differences of its log-density in y are those of its supremum.",
+    )
+    verdict: Verdict = "holds" if margin <= 1 + TOLERANCE else "violated"
+    method = "closed form supremum"
+    return Certificate(verdict, margin, error, margin, None, method, reasons=reasons)
 
 
 # --- any other mechanism, and samplers ----------------------------------------------------------
@@ -275,19 +315,27 @@ def _samples(
         )
     margin, lower, worst = -math.inf, -math.inf, places[0]
     each = 1 - (1 - confidence) / len(places)
+    unchanged = True
     for y in places:
         first = information_from_samples(sampler, y, samples=samples, rng=rng, directions=root)
+        if np.isinf(first.matrix).any():
+            return _endless(y, first, confidence)
         direction = root @ np.linalg.eigh(first.matrix)[1][:, -1:]
         found = information_from_samples(
             sampler, y, samples=samples, rng=rng, directions=direction, confidence=each
         )
+        if np.isinf(found.matrix).any():
+            return _endless(y, found, confidence)
         margin = max(margin, float(found.matrix[0, 0]))
+        unchanged = unchanged and bool(first.unchanged.all() and found.unchanged.all())
         if found.lower[0] > lower:
             lower, worst = float(found.lower[0]), y
     reasons = (
         f"Looked at {len(places)} reading vectors: at least {lower:.4g} of the level is shown "
         "close to one of them.",
     )
+    if unchanged:
+        reasons = (UNCHANGED,)
     return Certificate(
         "violated" if lower > 1 else "undecided",
         margin,
@@ -298,6 +346,10 @@ def _samples(
         confidence,
         reasons,
     )
+
+
+def _endless(y: Array, found: Sampled, confidence: float) -> Certificate:
+    return Certificate("violated", math.inf, 0.0, math.nan, y, "samples", confidence, found.notes)
 
 
 def _places(readings: int, search: ArrayLike | None, rng: np.random.Generator) -> Array:

@@ -10,13 +10,16 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
+from privest.audit.quadratic import checked_precision
 from privest.audit.sampled import Sampler, information_from_samples
 from privest.errors import InvalidInput
 from privest.mechanism.channel import Channel
+from privest.mechanism.gaussian import GaussianMechanism
 from privest.mechanism.numerics import information_by_numbers
 from privest.mechanism.vector import Componentwise, Mechanism
 
 Method = Literal["density", "samples"]
+KNOWN = "curvature of a quadratic log-density"
 Audited = Mechanism | Channel | Sampler
 
 
@@ -24,12 +27,15 @@ Audited = Mechanism | Channel | Sampler
 class FisherInformation:
     """I_z(y) as an audit found it.
 
-    matrix        (m, m); inf where the density jumps as y moves.
+    matrix        (m, m); inf where the density jumps as y moves; from samples NaN beside an inf:
+                  not estimated.
     error         (m, m): a bound on each entry's error, or where `confidence` is given the half
                   width of its interval at that confidence.
     method        how it was found.
     lower         from samples: with `confidence` the information about reading i reaches lower[i]
                   somewhere within reach[i] of y. Assumes nothing but independent draws.
+    unchanged     from samples: the readings that changed no output wherever we looked.
+    notes         sentences for people.
     """
 
     matrix: Array
@@ -38,14 +44,21 @@ class FisherInformation:
     confidence: float | None = None
     lower: Array | None = None
     reach: Array | None = None
+    unchanged: Array | None = None
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         diagonal = np.diagonal(self.matrix)
         error = np.diagonal(self.error)
-        shown = ", ".join(f"{i:.4g} ± {e:.1g}" for i, e in zip(diagonal[:6], error[:6]))
+        still = np.zeros(diagonal.size, bool) if self.unchanged is None else self.unchanged
+        shown = ", ".join(
+            "none seen" if same else f"{i:.4g} ± {e:.1g}"
+            for i, e, same in zip(diagonal[:6], error[:6], still)
+        )
         more = ", …" if diagonal.size > 6 else ""
         sure = "" if self.confidence is None else f" at {self.confidence:.0%} confidence"
-        return f"information about each reading: {shown}{more} ({self.method}{sure})"
+        head = f"information about each reading: {shown}{more} ({self.method}{sure})"
+        return "\n".join([head, *(f"  {note}" for note in self.notes)])
 
 
 def fisher_information(
@@ -59,17 +72,20 @@ def fisher_information(
 ) -> FisherInformation:
     """I_z(y) = E[s sᵀ], s = ∂ ln p(z|y)/∂y, of any mechanism at one reading vector y.
 
-    None of the mechanism's own closed forms is used.
+    None of the mechanism's own closed forms is believed.
 
     From the density (`method="density"`, the default where there is one):
       independent channels (`Componentwise`, or a `Channel` by itself): quadrature or summation for
       each, with an error bound; jumps in y, vanishing outcomes and one-sided limits are
       seen (`mechanism.numerics`);
+      `GaussianMechanism`: its S, after a check that the log-density is quadratic in y with just
+      this curvature (`audit.quadratic`); no random numbers are needed;
       any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval.
       That mean does not see a density that jumps; the samples method does.
     From samples (`method="samples"`; the only one for a plain sampler `f(y, rng, n)` → (n, q)):
       `audit.sampled`, an estimate with an interval and lower bounds that hold whatever the
-      mechanism is. `samples` is the number of draws at each of about eight points a reading.
+      mechanism is; infinite if an exact output moves with y (`audit.atoms`).
+      `samples` is the number of draws at each of about eight points a reading.
 
     >>> import privest.noise
     >>> from privest.mechanism.additive import Additive
@@ -97,10 +113,22 @@ def fisher_information(
             confidence=confidence,
         )
         return FisherInformation(
-            found.matrix, found.error, "samples", confidence, found.lower, found.reach
+            found.matrix,
+            found.error,
+            "samples",
+            confidence,
+            found.lower,
+            found.reach,
+            found.unchanged,
+            found.notes,
         )
     if isinstance(mechanism, Componentwise):
         return _by_channels(mechanism, given)
+    if isinstance(mechanism, GaussianMechanism):
+        checked = checked_precision(mechanism, given[None])
+        if checked is not None:
+            S, off = checked
+            return FisherInformation(S, np.full(S.shape, off * np.abs(S).max()), KNOWN)
     return _by_scores(mechanism, given, samples, required(rng), confidence)
 
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.audit.atoms import moving_atoms
 from privest.audit.scored import Statistic, fitted
 from privest.errors import InvalidInput
 
@@ -45,18 +46,25 @@ PRECISE = 0.02
 MISSED = 0.35
 BATCHES = 32
 PILOT, BINS = 4000, 16
+UNCHANGED = (
+    "The output did not change at all between the points looked at close to y, which shows nothing "
+    "of what happens elsewhere."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
     """What samples around y tell.
 
-    matrix       (k, k) estimate of DᵀI(y)D for the directions D.
+    matrix       (k, k) estimate of DᵀI(y)D for the directions D; inf for a direction in which an
+                 atom moves (`atoms.py`), NaN beside it: not estimated.
     error        (k, k) half width of each entry's interval at `confidence`, with an allowance for
                  what splines miss of a score that jumps (3 % from a million samples).
     lower        (k,) with `confidence`, jointly: somewhere on the segment y ± reach_i·D_i the
                  information about D_i is at least lower_i.
     reach        (k,) half the length of those segments.
+    unchanged    (k,) whether the same random numbers gave the same outputs at all points.
+    notes        sentences on what the numbers do not say.
     """
 
     matrix: Array
@@ -64,6 +72,8 @@ class Sampled:
     lower: Array
     reach: Array
     confidence: float
+    unchanged: Array
+    notes: tuple[str, ...] = ()
 
 
 def information_from_samples(
@@ -81,10 +91,42 @@ def information_from_samples(
     segment are drawn from the same random numbers: where the sampler turns the same numbers
     into nearby releases this removes most of the noise; where it does not, nothing is lost.
     Cost: about 8·`samples` draws a direction.
-    A mechanism without Fisher information (jumps) shows as a bound that grows as steps shrink.
+    A mechanism without Fisher information (jumps) shows as a bound that grows as steps shrink;
+    one that sometimes shows y exactly is found by its atoms.
     """
     D = np.eye(len(y)) if directions is None else directions
     draw = _checked(sampler)
+    atoms = moving_atoms(draw, y, D, samples, rng)
+    endless = np.array([atom is not None for atom in atoms])
+    notes = tuple(dict.fromkeys(atom for atom in atoms if atom is not None))
+    if endless.all():
+        return _endless(endless, None, notes, confidence)
+    found = _smooth(draw, y, D[:, np.logical_not(endless)], samples, rng, confidence)
+    return _endless(endless, found, notes, confidence) if endless.any() else found
+
+
+def _endless(
+    endless: Array, rest: Sampled | None, notes: tuple[str, ...], confidence: float
+) -> Sampled:
+    """Infinite for some directions, `rest` for the others."""
+    count, finite = endless.size, np.logical_not(endless)
+    matrix = np.full((count, count), math.nan)
+    error = matrix.copy()
+    lower, reach, unchanged = np.full(count, math.inf), np.zeros(count), np.zeros(count, bool)
+    matrix[endless, endless], error[endless, endless] = math.inf, 0.0
+    if rest is not None:
+        others = np.ix_(finite, finite)
+        matrix[others], error[others] = rest.matrix, rest.error
+        lower[finite], reach[finite] = rest.lower, rest.reach
+        unchanged[finite] = rest.unchanged
+        notes = (*notes, *rest.notes)
+    return Sampled(matrix, error, lower, reach, confidence, unchanged, notes)
+
+
+def _smooth(
+    draw: Sampler, y: Array, D: Array, samples: int, rng: np.random.Generator, confidence: float
+) -> Sampled:
+    """The estimate without a look at atoms."""
     unit = np.array([_seen_step(draw, y, v, rng) for v in D.T]) / SEEN
     many = max(samples // 2, 1000)
     share = min(max(math.sqrt(3000 / many), LEAST_STEP), MOST_STEP)
@@ -102,6 +144,8 @@ def information_from_samples(
         found = _judged(draw, g, y, D, steps, weights, each, rng, confidence, missed)
         if (np.diagonal(found.error) <= (2 * PRECISE + missed) * np.diagonal(found.matrix)).all():
             break
+    if found.unchanged.any():
+        found = replace(found, notes=(UNCHANGED,))
     return found
 
 
@@ -122,10 +166,13 @@ def _judged(
     slopes = np.zeros((BATCHES, count, count))
     affinity = np.empty((BATCHES, levels, count))
     spread = np.zeros((count, count))
+    unchanged = np.ones(count, bool)
     for b, seed in enumerate(rng.integers(2**63, size=BATCHES)):
         for k, i in np.ndindex(levels, count):
             h = steps[k, i]
-            down, up = (g(draw(y + s * h * D[:, i], _rng(seed, i), each)) for s in (-1, 1))
+            ends = [draw(y + s * h * D[:, i], _rng(seed, i), each) for s in (-1, 1)]
+            unchanged[i] &= np.array_equal(ends[0], ends[1], equal_nan=True)
+            down, up = g(ends[0]), g(ends[1])
             slopes[b, :, i] += weights[k] * (up - down).mean(axis=0) / (2 * h)
             affinity[b, k, i] = (np.exp(h * down[:, i]) + np.exp(-h * up[:, i])).mean() / 2
         spread += np.cov(g(draw(y, _rng(seed, count), each)), rowvar=False).reshape(count, count)
@@ -147,6 +194,7 @@ def _judged(
         lower=lower.max(axis=0),
         reach=np.take_along_axis(steps, best[None], axis=0)[0],
         confidence=confidence,
+        unchanged=unchanged,
     )
 
 

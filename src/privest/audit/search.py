@@ -17,6 +17,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NumericalFailure
+from privest.mechanism.additive import Additive
 from privest.mechanism.channel import Channel
 from privest.mechanism.numeric_score import log_density
 from privest.mechanism.numerics import information_by_numbers, rough_information
@@ -69,6 +70,9 @@ def worst_input(channel: Channel, *, inputs: Array | None = None, points: int = 
         return Found(found.value, at, found.error, same, len(numbers.seen), 0.0 if wrong else None)
     named = [] if channel.worst.at is None else [float(channel.worst.at)]
     grid = np.unique(np.concatenate([_grid(channel, points), extra, named]))
+    jump = _jump(channel, grid)
+    if jump is not None:
+        return Found(math.inf, jump, 0.0, False, grid.size, None)
     special = _special_inputs(channel, grid)
     own = _own(channel, grid)
     disagrees = None
@@ -136,14 +140,17 @@ def _same(own: float, found: Estimate, size: float) -> bool:
 
 
 def _is_shift(channel: Channel) -> bool:
-    """p(z + c|u + c) = p(z|u), checked at a hundred places."""
+    """p(z + c|u + c) = p(z|u): by its form, or at 400 places from 1 to 1000 away."""
+    if isinstance(channel, Additive):
+        return True
     if channel.discrete:
         return False
     rng = np.random.default_rng(4)
-    u, c = rng.normal(0, 3, 100), rng.normal(0, 3, 100)
+    far = np.repeat([1.0, 10.0, 100.0, 1000.0], 100)
+    u, c = far * rng.normal(0, 3, far.size), far * rng.normal(0, 3, far.size)
     z = channel.sample(u, rng)
     here, there = log_density(channel, z, u), log_density(channel, z + c, u + c)
-    return bool(np.allclose(here, there, rtol=1e-9, atol=1e-9))
+    return bool(np.allclose(here, there, rtol=1e-7, atol=1e-7))
 
 
 def _grid(channel: Channel, points: int) -> Array:
@@ -155,6 +162,29 @@ def _grid(channel: Channel, points: int) -> Array:
     even = np.linspace(0, 2 * sizes[-1], points // 2)
     side = np.concatenate([octaves, even, sizes])
     return np.unique(np.concatenate([-side, [0.0], side]))
+
+
+def _jump(channel: Channel, grid: Array) -> float | None:
+    """An input at which p(z|·) jumps, for some z: the information there is infinite."""
+    places = grid[(np.array([0.07, 0.31, 0.5, 0.64, 0.93]) * (grid.size - 1)).astype(int)]
+    if channel.discrete:
+        probes = np.unique(np.concatenate([channel.outcomes(float(u)) for u in places]))[:12]
+    else:
+        probes = np.unique(channel.sample(places, np.random.default_rng(11)))
+    left, right = grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
+    width = 1e-12 * float(np.abs(grid).max())
+    for z in probes:
+
+        def seen(u: Array, z: float = float(z)) -> Array:
+            return np.asarray(np.exp(log_density(channel, np.full(u.shape, z), u)))
+
+        def least(a: Array, b: Array) -> Array:
+            return 1e-6 * np.maximum(a, b) + 1e-200
+
+        found = find_jumps(seen, left, right, width=width, least=least, kept=0.9)
+        if found:
+            return float(found[0])
+    return None
 
 
 def _special_inputs(channel: Channel, grid: Array) -> Array:
@@ -225,7 +255,8 @@ def _vanishing(channel: Channel, grid: Array) -> Array:
             same = (log_density(channel, z, middle) > -np.inf) == alive
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         points += low[changes].tolist()
-    return np.unique(np.round(np.array(points), 12))
+    size = float(np.abs(grid).max())  # in its units: a fine grid has its own
+    return size * np.unique(np.round(np.array(points) / size, 13))
 
 
 def _refined(function: Callable[[float], float], grid: Array, values: Array, rounds: int) -> Array:

@@ -10,6 +10,7 @@ from privest import PrivacyLevel, noise
 from privest.audit import certify
 from privest.audit.search import worst_input
 from privest.errors import InvalidInput
+from privest.mechanism import CATALOGUE, UserChannel
 from privest.mechanism.additive import Additive
 from privest.mechanism.channel import Worst
 from privest.mechanism.vector import Componentwise, Information, Mechanism, data_perturbation
@@ -206,3 +207,53 @@ def test_refusals():
         certify(laplace(1.0), 1.0)
     with pytest.raises(InvalidInput, match="received str"):
         certify("laplace", 1.0)
+
+
+# --- found by a reviewer ------------------------------------------------------------------------
+
+
+def _normal(z, u, s):
+    return -0.5 * ((z - u) / s) ** 2 - np.log(s * np.sqrt(2 * np.pi))
+
+
+@pytest.mark.parametrize("s", [1e2, 1e4, 1e8])
+def test_a_fine_quantiser_holds(s):
+    found = certify(CATALOGUE["triangular-quantiser"].calibrated(s, 1), s)
+    assert found.verdict == "holds", str(found)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        # its score is not the derivative of its density
+        UserChannel(
+            log_density=lambda z, u: -np.abs(z - u) / 0.1 - np.log(0.2),
+            score=lambda z, u: 0.0 * (z + u),
+            worst=1.0,
+        ),
+        # the law changes at once where |u| passes 5
+        UserChannel(
+            log_density=lambda z, u: _normal(z, u, np.where(np.abs(u) > 5, 0.1, 1.0)), worst=1.0
+        ),
+        UserChannel(
+            log_density=lambda z, u: np.log(np.where(z == (u > 1.234), 0.75, 0.25)),
+            discrete=True,
+            outcomes=lambda u: [0.0, 1.0],
+            worst=1.0,
+        ),
+        UserChannel(
+            log_density=lambda z, u: -np.abs(z - np.where(u > 1.234, 1.0, 0.0)) - np.log(2.0),
+            worst=1.0,
+        ),
+    ],
+    ids=["false score", "law changes", "discrete jump", "jump"],
+)
+def test_claims_that_the_density_contradicts(channel):
+    assert certify(channel, 1.0).verdict == "violated"
+
+
+def test_a_law_that_changes_far_away_is_not_called_safe():
+    channel = UserChannel(
+        log_density=lambda z, u: _normal(z, u, np.where(np.abs(u) > 50, 0.1, 1.0)), worst=1.0
+    )
+    assert certify(channel, 1.0).verdict != "holds"

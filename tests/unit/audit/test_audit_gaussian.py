@@ -1,0 +1,109 @@
+"""GaussianMechanism: audited without random numbers, attacked reading by reading."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privest import PrivacyLevel
+from privest.audit import adversary, certify, fisher_information
+from privest.errors import InvalidInput
+from privest.mechanism.gaussian import GaussianMechanism
+
+LEVELS = [
+    (PrivacyLevel(0.7), 3),
+    (PrivacyLevel([2.0, 1e-6, 1e6]), 3),
+    (PrivacyLevel([1.0, 0.0]), 2),
+    (PrivacyLevel([[2.0, 0.5], [0.5, 1.0]]), 2),
+    (PrivacyLevel([[4.0, 2.0], [2.0, 1.0]]), 2),
+]
+
+
+class Sharper(GaussianMechanism):
+    """States S and has the density of noise that is half as wide."""
+
+    def simulate(self, y, rng, trials=None):
+        shown = super().simulate(y, rng, trials)
+        mean = self._shown(y)
+        return mean + (shown - mean) / 2
+
+    def log_density(self, z, y):
+        return -2 * (self._rest(z, y) ** 2).sum(axis=-1)
+
+    def score(self, z, y):
+        return 4 * super().score(z, y)
+
+
+class Lopsided(GaussianMechanism):
+    """Shows twice what it states of the reading that is least shown."""
+
+    def log_density(self, z, y):
+        rest = self._outputs(z) - self._shown(np.asarray(y) * [1.0, 2.0**0.5])
+        return -0.5 * (rest**2).sum(axis=-1)
+
+
+class Wavy(GaussianMechanism):
+    """Not quadratic in y."""
+
+    def log_density(self, z, y):
+        return super().log_density(z, y) + 1e-4 * np.cos(np.asarray(y)).sum(axis=-1)
+
+
+@pytest.mark.parametrize(("level", "size"), LEVELS)
+def test_its_information_is_the_level_without_random_numbers(level, size):
+    mechanism = GaussianMechanism.calibrated(level, size)
+    found = certify(mechanism, level)
+    assert found.verdict == "holds"
+    assert abs(found.margin - 1) < 1e-12
+    assert found.error < 1e-12
+    assert found.method == "closed form supremum"
+    assert found.worst_y is None
+    assert certify(mechanism, level, search=np.full((1, size), 1e4))
+    S = level.dense(size)
+    information = fisher_information(mechanism, np.full(size, 3.0))
+    assert np.allclose(information.matrix, S, rtol=1e-12, atol=0)
+    assert information.confidence is None
+
+
+def test_it_is_violated_at_a_lower_level():
+    mechanism = GaussianMechanism.calibrated(1.0, 2)
+    assert certify(mechanism, 0.8).verdict == "violated"
+    assert certify(mechanism, 0.8).margin == pytest.approx(1.25, rel=1e-12)
+    assert certify(mechanism, PrivacyLevel([1.0, 0.0])).margin == math.inf
+
+
+def test_a_density_that_does_not_fit_is_not_believed():
+    for kind in (Sharper, Wavy):
+        with pytest.raises(InvalidInput, match="rng"):  # back to simulated scores
+            certify(kind.calibrated(1.0, 2), 1.0)
+        with pytest.raises(InvalidInput, match="rng"):
+            fisher_information(kind.calibrated(1.0, 2), [0.0, 0.0])
+    with pytest.raises(InvalidInput, match="rng"):
+        certify(Lopsided.calibrated([1e8, 1e-6], 2), PrivacyLevel([1e8, 1e-6]))
+    found = certify(Sharper.calibrated(1.0, 2), 1.0, samples=20_000, rng=np.random.default_rng(1))
+    assert found.verdict == "violated"
+    assert "is wrong" in str(found)
+
+
+def test_it_is_attacked_reading_by_reading():
+    level = PrivacyLevel([2.0, 0.0, 0.5])
+    attacks = adversary(
+        GaussianMechanism.calibrated(level, 3), [1.0, 5.0, -2.0],
+        rng=np.random.default_rng(2), level=level, prior=(0.0, 1.0), trials=4000,
+    )  # fmt: skip
+    assert len(attacks) == 2  # nothing is released about the hidden reading
+    for attack, s in zip(attacks, (2.0, 0.5)):
+        # Four standard errors, four comparisons: false alarm 3e-4.
+        assert attack.unbiased_floor == pytest.approx(1 / s)
+        assert attack.level_floor == pytest.approx(1 / s)
+        assert attack.van_trees == pytest.approx(1 / (1 + s))
+        assert abs(attack.likelihood.mse - 1 / s) < 4 * attack.likelihood.mse_error
+        assert abs(attack.averaged.mse - 1 / (1 + s)) < 4 * attack.averaged.mse_error
+
+
+def test_mixed_readings_are_refused_with_a_way_out():
+    mechanism = GaussianMechanism.calibrated([[2.0, 0.5], [0.5, 1.0]], 2)
+    with pytest.raises(InvalidInput, match="not diagonal"):
+        adversary(mechanism, [0.0, 0.0], rng=np.random.default_rng(1))
+    block = GaussianMechanism.calibrated([[2.0, 0.0], [0.0, 1.0]], 2)
+    assert len(adversary(block, [0.0, 0.0], rng=np.random.default_rng(1), trials=50)) == 2
