@@ -143,8 +143,7 @@ class PrivateRLS:
                 mean = self._mean(law, noise is not None, release)
                 self._add_independent(release, H, s, sigma.pointwise, mean)
                 return self._advance(release)
-        as_array(H, "the rows of H")
-        as_array(self._shown_values(release), "the release")
+        self._require_finite(H, release)
         whitened, natural = self._whiten(release, H, law, noise is not None)
         self._fit.add(whitened, None if natural is None else natural[:, :-1])
         return self._advance(release)
@@ -288,6 +287,13 @@ class PrivateRLS:
                 return _step_blocks(sigma.dense(), ends, sizes)
         return sigma
 
+    def _require_finite(self, H: Array, release: StreamRelease) -> None:
+        if H.size > LONG:  # shorter ones were looked through when they came
+            as_array(H, "the rows of H")
+        values = self._shown_values(release)
+        if len(values) > 1 or not math.isfinite(values[0]):
+            as_array(values, "the release")
+
     def _mean(self, law: JointNoise, given: bool, release: StreamRelease) -> Array | float:
         """E w of these steps."""
         if given or law.size is None:
@@ -355,8 +361,7 @@ class PrivateRLS:
         self._require_whole(release)
         H, stop = self._matrix(rows, len(release.values)), release.start + release.steps
         sizes = self.level.sizes_between(release.start, stop)
-        as_array(H, "the rows of H")
-        as_array(self._shown_values(release), "the release")
+        self._require_finite(H, release)
         done, used = 0, 0
         while not self.identifiable and done < release.steps:
             end = used + sizes[done]

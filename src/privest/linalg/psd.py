@@ -104,7 +104,10 @@ class Scalar(PSD):
         return self.value * np.eye(self.size)
 
     def diagonal(self) -> Array:
-        return np.broadcast_to(self.value, self.size)
+        # A view for a long one, where memory counts; it takes longer to make than a short vector.
+        if self.size > 1000:
+            return np.broadcast_to(self.value, self.size)
+        return np.full(self.size, self.value)
 
     def norm(self) -> float:
         return self.value

@@ -96,8 +96,8 @@ class RunningLeastSquares:
             self._measure()
 
     def _grow(self, rows: Array) -> None:
-        with np.errstate(over="ignore"):
-            self._growth += float(np.square(rows[:, :-1] * self._per).sum())
+        scaled = (rows[:, :-1] * self._per).ravel()
+        self._growth += float(scaled.dot(scaled))
 
     def _measure(self) -> Array:
         """The sizes of the columns now."""
