@@ -263,3 +263,31 @@ def test_masked_integers_and_bad_generators():
         mechanism.simulate(1.0, 5)
     with pytest.raises(InvalidInput, match="sequence of weights"):
         pv.EndlessLevel(1.0, 0.5)
+
+
+@pytest.mark.parametrize("steps", [6, 40])  # dense, banded
+@pytest.mark.parametrize("block", [1, 30])
+def test_rounding_of_what_cancels_is_not_information(steps, block):
+    """Only differences of readings are shown, and all readings see the same: nothing of θ."""
+    S = np.ones(steps)
+    S[0] = 0.0
+    level = pv.StreamLevel(S, np.diag(-np.ones(steps - 1), -1))
+    assert level.form == ("dense" if steps == 6 else "banded")
+    rng = np.random.default_rng(0)
+    H = np.where(rng.random((steps, 2)) < 0.5, 0.1 * 3, 0.3)  # equal but for the last bit
+    assert len(np.unique(H)) == 2
+    rls = pv.PrivateRLS(level, 2, UNIT)
+    for a in range(0, steps, block):
+        values = rng.standard_normal(len(H[a : a + block]))
+        rls.update(release_of(level, values, a), H[a : a + block])
+    assert not rls.identifiable
+    assert rls.hidden_directions.shape == (2, 2)
+
+
+def test_the_fingerprint_of_an_estimator_knows_the_mean():
+    level = pv.EndlessLevel(1.0)
+    marks = {
+        pv.PrivateRLS(level, n, pv.noise.Gaussian(cov=cov, mean=mean)).fingerprint
+        for n, cov, mean in ((1, 1.0, 0.0), (2, 1.0, 0.0), (1, 2.0, 0.0), (1, 1.0, 3.0))
+    }
+    assert len(marks) == 4
