@@ -291,3 +291,15 @@ def test_the_fingerprint_of_an_estimator_knows_the_mean():
         for n, cov, mean in ((1, 1.0, 0.0), (2, 1.0, 0.0), (1, 2.0, 0.0), (1, 1.0, 3.0))
     }
     assert len(marks) == 4
+
+
+@pytest.mark.parametrize("steps", [12, 60])  # one by one, and by LAPACK
+def test_a_lost_unit_is_an_error_banded_scalar(steps):
+    S, U = np.full(steps, 0.25), np.zeros((steps, steps))
+    S[0], U[1, 0] = 1e15, 0.5 * np.sqrt(1e15)
+    level = pv.StreamLevel(S, U)
+    assert (level.form, level.reach) == ("banded", 1)
+    rls = pv.PrivateRLS(level, 1, UNIT)
+    with pytest.raises(NumericalFailure, match="loses the unit release noise"):
+        rls.update(release_of(level, np.zeros(steps)), np.ones((steps, 1)))
+    assert rls.steps == 0
