@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from privest.arrays import AnyArray, Array, Flags, Index, as_array
 from privest.bounds.classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.linalg import PSD, Blocks, Diagonal
+from privest.estimator.step_noise import step_covariance, step_mean
+from privest.linalg import PSD
 from privest.linalg import compiled as machine
 from privest.linalg.appending import BandedAppend, DenseAppend
 from privest.linalg.columns import StoredColumns
@@ -138,9 +139,9 @@ class PrivateRLS:
         start, stop = self.steps, self.steps + release.steps
         s = self.level.pointwise(start, stop)
         if s is not None:
-            sigma = self._covariance(law, noise is not None, release)
+            sigma = step_covariance(law, noise is not None, release, self.level)
             if sigma.pointwise is not None:
-                mean = self._mean(law, noise is not None, release)
+                mean = step_mean(law, noise is not None, release)
                 self._add_independent(release, H, s, sigma.pointwise, mean)
                 return self._advance(release)
         self._require_finite(H, release)
@@ -200,10 +201,10 @@ class PrivateRLS:
         level, start, stop = self.level, self.steps, self.steps + release.steps
         size = len(H)
         right = np.empty((size, self.parameters + 1))
-        right[:, :-1], right[:, -1] = H, -np.asarray(self._mean(law, given, release))
+        right[:, :-1], right[:, -1] = H, -np.asarray(step_mean(law, given, release))
         shown = np.zeros_like(right)
         shown[:, -1] = self._shown_values(release)
-        sigma = self._covariance(law, given, release)
+        sigma = step_covariance(law, given, release, level)
         sizes = level.sizes_between(start, stop)
         wanted = not self._fit.full
         if isinstance(self._rows, DenseAppend):
@@ -265,41 +266,12 @@ class PrivateRLS:
         white, natural = zip(*parts)
         return np.concatenate(white), np.concatenate(natural)
 
-    def _covariance(self, law: JointNoise, given: bool, release: StreamRelease) -> PSD:
-        """Σ of these steps; it must not tie steps together."""
-        total, steps = len(release.values), release.steps
-        if not given:
-            if law.size is None:
-                return law.covariance(total)
-            one = law.covariance(law.size)
-            if one.pointwise is not None:
-                return Diagonal(np.tile(one.diagonal(), steps))
-            return Blocks(np.broadcast_to(one.dense(), (steps, *one.dense().shape)))
-        if law.size not in (None, total):
-            raise InvalidInput(
-                f"The noise has {law.size} components; this release has {total} readings."
-            )
-        sigma = law.covariance(total)
-        if isinstance(sigma, Blocks):
-            sizes = self.level.sizes_between(release.start, release.start + steps)
-            ends = np.cumsum(sizes).tolist()
-            if not set(np.cumsum(sigma.sizes).tolist()).issuperset(ends):
-                return _step_blocks(sigma.dense(), ends, sizes)
-        return sigma
-
     def _require_finite(self, H: Array, release: StreamRelease) -> None:
         if H.size > LONG:  # shorter ones were looked through when they came
             as_array(H, "the rows of H")
         values = self._shown_values(release)
         if len(values) > 1 or not math.isfinite(values[0]):
             as_array(values, "the release")
-
-    def _mean(self, law: JointNoise, given: bool, release: StreamRelease) -> Array | float:
-        """E w of these steps."""
-        if given or law.size is None:
-            return law.expectation(len(release.values))
-        mean = np.broadcast_to(law.expectation(law.size), law.size)
-        return np.tile(mean, release.steps) if mean.any() else 0.0
 
     def _require_whole(self, release: StreamRelease) -> None:
         """Values and flags for exactly the steps that the release says, and that the level has."""
@@ -493,17 +465,6 @@ class PrivateRLS:
 
 def _under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     return {name[len(prefix) :]: a for name, a in state.items() if name.startswith(prefix)}
-
-
-def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Blocks:
-    """The diagonal blocks of a matrix that has nothing outside them."""
-    blocks = [sigma[end - m : end, end - m : end] for end, m in zip(ends, sizes)]
-    if np.count_nonzero(sigma) != sum(np.count_nonzero(block) for block in blocks):
-        raise InvalidInput(
-            "The noise ties steps together. PrivateRLS needs noise that is independent between "
-            "steps; use bounds.stream_estimates on the whole stream."
-        )
-    return Blocks(blocks)
 
 
 def _without(blocks: Array, hidden: Flags) -> Array:
