@@ -11,7 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks import bench_bound, bench_import, bench_mle, bench_online, bench_stream
+from benchmarks import (
+    bench_bound,
+    bench_import,
+    bench_mle,
+    bench_online,
+    bench_pipeline,
+    bench_stream,
+)
 
 THREADS = 1
 OUT = Path("out/bench.json")
@@ -24,7 +31,10 @@ def main():
         table.add_column(heading, justify="left" if heading in ("", "against") else "right")
     found = []
     with threadpool_limits(limits=THREADS), console.status("measuring ..."):
-        for module in (bench_bound, bench_stream, bench_online, bench_mle, bench_import):
+        modules = (
+            bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_import,
+        )  # fmt: skip
+        for module in modules:
             for row in module.rows():
                 found.append(row)
                 each = "" if row.items is None else f" ({row.per_item_us:.3f} µs each)"

@@ -8,7 +8,7 @@ pv.bound(model, level).ppcrlb
 
 from typing import TYPE_CHECKING
 
-from privest import audit, bounds, errors, linalg, mechanism, noise, privacy
+from privest import audit, bounds, data, errors, linalg, mechanism, noise, pipeline, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
 from privest.checkpoint import Checkpoint
 from privest.estimator import PrivateRLS
@@ -36,11 +36,13 @@ __all__ = [
     "audit",
     "bound",
     "bounds",
+    "data",
     "errors",
     "identifiability",
     "linalg",
     "mechanism",
     "noise",
+    "pipeline",
     "privacy",
 ]
 

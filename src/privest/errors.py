@@ -30,6 +30,10 @@ class NotCalibratable(PrivestError, ValueError):
     """No choice of its parameters keeps the information of a mechanism within a level."""
 
 
+class BudgetExceeded(PrivestError, ValueError):
+    """What was asked for would show more than the privacy budget allows."""
+
+
 class NotIdentifiable(PrivestError, ValueError):
     """Some directions of θ cannot be estimated; `hidden_directions` (n×h) spans them."""
 

@@ -13,8 +13,14 @@ NAMES = {
     "": {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
         "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
-        "StreamRelease", "__version__", "audit", "bound", "bounds", "errors", "identifiability",
-        "linalg", "mechanism", "noise", "privacy",
+        "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "errors",
+        "identifiability", "linalg", "mechanism", "noise", "pipeline", "privacy",
+    },
+    "data": {"BoxCox", "CYCLES", "Table", "load_diabetes", "load_nhanes"},
+    "pipeline": {
+        "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",
+        "MaximumLikelihoodRelease", "OptimalScoreRelease", "PrivateEstimate", "Score",
+        "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth", "jacobian", "optimal_score",
     },
     "audit": {
         "Attack", "Certificate", "FisherInformation", "adversary", "certify", "fisher_information",

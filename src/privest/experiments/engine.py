@@ -32,12 +32,14 @@ class Task:
     """One cell of an experiment: `work(rng, trials, **arguments)` gives one number a trial.
 
     `work` is a function of a module (it is sent to other processes by name), `key` tells tasks
-    apart and, with the seed, decides their random numbers.
+    apart. The seed and `stream` decide the random numbers; tasks with the same stream draw the
+    same ones, so that methods can be compared on the same data. Left out: the key.
     """
 
     key: str
     work: Callable[..., Array]
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    stream: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ def _results(
 
 def run_unit(task: Task, at: int, count: int, seed: int) -> Array:
     """One chunk of one task, with its own generator."""
-    values = np.asarray(task.work(generator(task.key, at, seed), count, **task.arguments))
+    values = np.asarray(
+        task.work(generator(task.stream or task.key, at, seed), count, **task.arguments)
+    )
     if values.shape != (count,):
         raise InvalidInput(
             f"task {task.key!r} must give one number for each of {count} trials; it gave shape "
@@ -133,8 +137,10 @@ def run_unit(task: Task, at: int, count: int, seed: int) -> Array:
 
 def _kept_as(task: Task) -> str:
     """The name of a task's results: other arguments are other results."""
+    drawn = "" if task.stream is None else f" | {task.stream}"
     return (
         f"{task.key} | {task.work.__module__}.{task.work.__qualname__} | {dict(task.arguments)!r}"
+        f"{drawn}"
     )
 
 

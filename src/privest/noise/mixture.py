@@ -64,31 +64,35 @@ class GaussianMixture(CentredLaw):
         return np.array(self.weights), np.array(self.means), np.array(self.sds)
 
     def _log_parts(self, x: Array) -> Array:
-        """ln w_i φ_i(x), components last."""
-        w, mu, sd = self._columns()
-        z = (x[..., None] - mu) / sd
-        return np.log(w / sd) - 0.5 * math.log(2 * math.pi) - 0.5 * z**2
+        """ln w_i φ_i(x), components first: sums over them are then sums of whole arrays."""
+        w, mu, sd = (c.reshape(-1, *(1,) * x.ndim) for c in self._columns())
+        z = (x - mu) / sd
+        return np.asarray(np.log(w / sd) - 0.5 * math.log(2 * math.pi) - 0.5 * z**2)
 
-    def _shares(self, x: Array) -> tuple[Array, Array]:
-        """r_i(x) and t_i(x), components last."""
-        _, mu, sd = self._columns()
-        return scipy.special.softmax(self._log_parts(x), axis=-1), (mu - x[..., None]) / sd**2
+    def _shares(self, x: Array) -> tuple[Array, Array, Array]:
+        """ln f(x), r_i(x) and t_i(x), components first."""
+        _, mu, sd = (c.reshape(-1, *(1,) * x.ndim) for c in self._columns())
+        parts = self._log_parts(x)
+        top = parts.max(axis=0)
+        share = np.exp(parts - top)
+        total = share.sum(axis=0)
+        return top + np.log(total), share / total, (mu - x) / sd**2
 
     def logpdf(self, x: ArrayLike) -> Array:
         """ln Σ w_i φ_i(x)."""
-        return np.asarray(scipy.special.logsumexp(self._log_parts(as_array(x, "x")), axis=-1))
+        return self._shares(as_array(x, "x"))[0]
 
     def score(self, x: ArrayLike) -> Array:
         """Σ r_i t_i."""
-        share, slope = self._shares(as_array(x, "x"))
-        return np.asarray((share * slope).sum(axis=-1))
+        _, share, slope = self._shares(as_array(x, "x"))
+        return np.asarray((share * slope).sum(axis=0))
 
     def curvature(self, x: ArrayLike) -> Array:
         """Σ r_i (t_i − l')² − Σ r_i/σ_i²: a variance, not a difference of two squares."""
-        share, slope = self._shares(as_array(x, "x"))
-        mean = (share * slope).sum(axis=-1, keepdims=True)
-        spread = (share * (slope - mean) ** 2).sum(axis=-1)
-        return np.asarray(spread - share @ np.array(self.sds) ** -2.0)
+        _, share, slope = self._shares(as_array(x, "x"))
+        mean = (share * slope).sum(axis=0)
+        spread = (share * (slope - mean) ** 2).sum(axis=0)
+        return np.asarray(spread - np.tensordot(np.array(self.sds) ** -2.0, share, axes=1))
 
     def cdf(self, x: ArrayLike) -> Array:
         """Σ w_i Φ((x − μ_i)/σ_i)."""

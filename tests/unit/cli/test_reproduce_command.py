@@ -1,4 +1,4 @@
-"""`privest reproduce fig1`: a table, the points, the picture."""
+"""`privest reproduce`: tables, points, pictures."""
 
 import json
 import subprocess
@@ -52,3 +52,27 @@ def test_help_and_errors():
     assert "fig1" in reproduce("--help").stdout
     refused = reproduce("fig1", "--trials", "1")
     assert refused.returncode == 2
+
+
+def test_the_fourth_figure(tmp_path):
+    arguments = ["--quick", "--trials", "40", "--workers", "1", "--json", str(tmp_path / "p.json")]
+    done = reproduce("fig4", "--png", str(tmp_path / "p.png"), *arguments)
+    assert done.returncode == 0, done.stderr
+    points = json.loads((tmp_path / "p.json").read_text())
+    assert {p["method"] for p in points} == {
+        "optimal", "likelihood", "averaging-gaussian", "averaging-laplace",
+    }  # fmt: skip
+    assert {p["count"] for p in points} == {10, 100, 1000}
+    assert all(p["bound"] < p["floor"] <= p["predicted"] * (1 + 1e-9) for p in points)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    for words in ("does not exist", "floor of estimates", "Holds", "in the limit"):
+        assert words in done.stdout
+    cauchy = reproduce("fig4", "--noise", "cauchy", "--trials", "20", "--quick", "--workers", "1")
+    assert "no mean" in cauchy.stdout
+
+
+def test_refusals_come_before_the_work(tmp_path):
+    for arguments in (["--png", "x.txt"], ["--json", str(tmp_path)], ["--noise", "gauss"]):
+        refused = reproduce("fig4", *arguments)
+        assert refused.returncode != 0
+        assert "Traceback" not in refused.stderr

@@ -129,6 +129,34 @@ class Mass:
             )
         return relative
 
+    # -- for those who solve equations on it ------------------------------------------------------
+
+    @property
+    def special_points(self) -> tuple[float, ...]:
+        """Ends of the support, landmarks and peaks: where it may not be smooth."""
+        return self._landscape.points
+
+    @cached_property
+    def panel_edges(self) -> Array:
+        """Ends of the panels on which its integral was found, increasing."""
+        cells = self._mass.cells
+        return np.unique(np.concatenate([cells.left, cells.right]))
+
+    def relative(self, x: Array) -> Array:
+        """f(x) as a part of its peak; nothing underflows before the tails do."""
+        return self._relative(x)
+
+    @property
+    def relative_mass(self) -> float:
+        """∫ `relative`."""
+        self._require_mass()
+        return self._mass.estimate.value
+
+    @property
+    def mass_error(self) -> float:
+        """The relative error of that integral."""
+        return self._mass.estimate.error / self._mass.estimate.value
+
     # -- distribution function and moments ------------------------------------------------------
 
     @cached_property

@@ -1,0 +1,65 @@
+"""Options and habits that all figures share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from privest.errors import InvalidInput
+
+PICTURES = (".png", ".pdf", ".svg")
+
+Json = Annotated[Path | None, typer.Option("--json", help="Write the points.", metavar="FILE")]
+Png = Annotated[Path | None, typer.Option("--png", help="Write the figure.", metavar="FILE")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
+Workers = Annotated[int, typer.Option(help="Processes. The result does not depend on it.", min=1)]
+Resume = Annotated[
+    Path | None,
+    typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
+]
+
+
+def require_files(data: Path | None, png: Path | None) -> None:
+    """Refuse folders and unknown kinds of pictures before hours of work."""
+    for path in (data, png):
+        if path is not None and path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file.")
+    if png is not None and png.suffix.lower() not in PICTURES:
+        raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
+
+
+@contextmanager
+def progress_bar(what: str = "simulating") -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error channel, where people look and programs do not."""
+    report = Console(stderr=True, highlight=False)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=report, transient=True, disable=not report.is_terminal,
+    ) as bars:  # fmt: skip
+        bar = bars.add_task(what, total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)
+
+
+def write_points(path: Path | None, records: Sequence[dict[str, Any]]) -> None:
+    """The points as JSON, and where they are."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(list(records), indent=1) + "\n", encoding="utf-8")
+    Console(stderr=True, highlight=False).print(Text(f"Points: {path}"))
+
+
+def write_figure(path: Path | None, save: Callable[[Path], None]) -> None:
+    """The figure, and where it is."""
+    if path is None:
+        return
+    save(path)
+    Console(stderr=True, highlight=False).print(Text(f"Figure: {path}"))
