@@ -3,100 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, as_array, as_number
+from privest.audit.attack import Attack, Errors, Prior
 from privest.audit.attackers import most_likely, posterior_mean
+from privest.audit.averaged import averaged_information
+from privest.audit.checks import as_count
+from privest.audit.floors import unbiased_floors
+from privest.audit.information import Audited
+from privest.audit.learnt import PAIRS, Releases, learnt_mean, learnt_note
+from privest.audit.linear import attack_linear
+from privest.audit.quadratic import checked_precision
+from privest.audit.rotations import attack_rotation
+from privest.audit.steps import Sampler, checked_sampler
+from privest.audit.vectors import attack_vector
 from privest.errors import InvalidInput
+from privest.mechanism.affine import AffineMechanism
 from privest.mechanism.channel import Channel
 from privest.mechanism.gaussian import GaussianMechanism
-from privest.mechanism.vector import Componentwise
+from privest.mechanism.rotation import Rotation
+from privest.mechanism.vector import Componentwise, Mechanism
+from privest.noise import GaussianLaw
 from privest.privacy import PrivacyLevel
 
 
-@dataclass(frozen=True)
-class Errors:
-    """How far one attacker was off, over the trials: mean error, mean-square error, their errors.
-
-    `typical` is the median absolute error (a mean may be ruled by rare, huge errors); `unbounded`
-    the share of releases for which the likelihood has no maximum in the window searched.
-    """
-
-    bias: float
-    bias_error: float
-    mse: float
-    mse_error: float
-    typical: float
-    unbounded: float = 0.0
-
-    @classmethod
-    def of(cls, guess: Array, truth: Array | float, unbounded: float = 0.0) -> Errors:
-        """Summarise guesses (trials,)."""
-        off = guess - truth
-        root = math.sqrt(off.size)
-        return cls(
-            float(off.mean()),
-            float(off.std(ddof=1)) / root,
-            float((off**2).mean()),
-            float((off**2).std(ddof=1)) / root,
-            float(np.median(np.abs(off))),
-            unbounded,
-        )
-
-
-@dataclass(frozen=True)
-class Attack:
-    """Attackers on one input u_i of the mechanism, and the floors that they cannot pass.
-
-    likelihood        argmax_u p(z|u), releases of the u at hand.
-    bayesian          E[u|z] under the stated prior, releases of the same u: biased towards the
-                      prior, so it can be better or worse than any floor at a single u.
-    averaged          E[u|z] with u drawn from the prior: what van Trees bounds.
-    unbiased_floor    1/I(u): no unbiased attacker does better, for many releases also not
-                      the most likely u.
-    level_floor       what the level allows an unbiased attacker; None without a level.
-    van_trees         1/(E I(u) + 1/variance): no attacker does better than this on average
-                      over the prior.
-    """
-
-    output: int
-    likelihood: Errors
-    unbiased_floor: float
-    level_floor: float | None = None
-    prior: tuple[float, float] | None = None
-    bayesian: Errors | None = None
-    averaged: Errors | None = None
-    van_trees: float | None = None
-
-    def __str__(self) -> str:
-        lines = [f"input {self.output}"]
-        rows = [("most likely value", self.likelihood)]
-        if self.bayesian is not None and self.averaged is not None:
-            rows += [("posterior mean", self.bayesian), ("  averaged over prior", self.averaged)]
-        for name, e in rows:
-            lines.append(
-                f"  {name:22s} mse {e.mse:.4g} ± {e.mse_error:.2g}, bias {e.bias:+.3g} ± "
-                f"{e.bias_error:.2g}, typical error {e.typical:.4g}"
-                + (f", no maximum in {e.unbounded:.0%}" if e.unbounded else "")
-            )
-        lines.append(f"  {'unbiased floor 1/I':22s} {self.unbiased_floor:.4g}")
-        if self.level_floor is not None:
-            lines.append(f"  {'level allows 1/S':22s} {self.level_floor:.4g}")
-        if self.van_trees is not None and self.prior is not None:
-            mean, variance = self.prior
-            lines.append(
-                f"  {'van Trees bound':22s} {self.van_trees:.4g} for the prior "
-                f"N({mean:.4g}, {variance:.4g})"
-            )
-        return "\n".join(lines)
-
-
 def adversary(
-    mechanism: Componentwise | Channel | GaussianMechanism,
+    mechanism: Audited,
     y: ArrayLike,
     *,
     rng: np.random.Generator,
@@ -104,14 +39,25 @@ def adversary(
     prior: tuple[float, float] | None = None,
     trials: int = 2000,
 ) -> list[Attack]:
-    """Release y `trials` times and attack every release, input by input.
+    """Release y `trials` times and attack every release.
 
-    Independent channels only: z_i tells about u_i = (Ay + b)_i alone, so each input is attacked by
-    itself. `prior` = (mean, variance) of what the attacker believes about each u_i.
-    `level_floor` is a_iᵀ S⁺ a_i, a_i the i-th row of A: 1/s for data perturbation at level s.
-    A `GaussianMechanism` with diagonal S shows each reading by itself: u_i = y_i, for s_i > 0.
+    `prior` = (mean, variance): what the attacker believes of each number attacked, independently.
+
+    Independent channels (`Componentwise`, or one `Channel`): z_i tells about u_i = (Ay + b)_i
+      alone, so each *input* u_i is attacked by itself, with the most likely u_i and E[u_i|z_i].
+    `GaussianMechanism`, `AffineMechanism` with Gaussian noise: each *reading* y_i, by the best
+      unbiased estimate and the posterior mean, both in closed form; S may be dense or singular.
+      A reading that is not shown has no unbiased attacker, and its floor is inf.
+    Other mechanisms with a density: each reading, by `audit.vectors`; a rotation also its *length*.
+    Samplers, and channels without a density: E[·|z] learnt by regression (`audit.learnt`); needs a
+      prior. There is no density, so no likelihood, no floor of its own and no van Trees bound.
+
+    `level_floor` is aᵀ S⁺ a for a (a row of A, or e_i) in the range of S, 1/s for data perturbation
+    at level s. Outside the range some direction that must stay hidden is mixed in: the level allows
+    no unbiased attacker at all, and the floor is inf.
+    `van_trees` is 0, with the reason in `notes`, where the averaged information is infinite.
     The report shows the private readings' errors: it is for the data holder only.
-    Cost: per input about 600 log-densities a trial, and up to 4000 more with a prior.
+    Cost: per input about 2000 log-densities a trial, and up to 10⁴ more with a prior.
 
     >>> import privest.noise
     >>> from privest.mechanism.additive import Additive
@@ -123,69 +69,182 @@ def adversary(
     >>> abs(attack.averaged.mse - 0.5) < 5 * attack.averaged.mse_error
     True
     """
+    count = as_count(trials, "trials", least=2)
+    believed = _prior(prior)
+    given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
     if isinstance(mechanism, Channel):
         mechanism = Componentwise(mechanism, readings=1)
-    if isinstance(mechanism, GaussianMechanism):
-        mechanism = mechanism.by_reading()
-    if not isinstance(mechanism, Componentwise):
+    if not isinstance(mechanism, Mechanism) and not callable(mechanism):
         raise InvalidInput(
-            "attacks are made input by input, on mechanisms of independent channels "
-            f"(Componentwise); received {type(mechanism).__name__}."
+            "attack a Mechanism, a Channel or a sampler f(y, rng, n); received "
+            f"{type(mechanism).__name__}."
         )
-    if prior is not None:
-        prior = (float(prior[0]), float(prior[1]))
-        if not prior[1] > 0:
-            raise InvalidInput(f"the prior's variance must be > 0; received {prior[1]:g}.")
-    u = mechanism.inputs(np.atleast_1d(as_array(y, "y", ndim=(0, 1))))
-    floors = _level_floors(mechanism, level)
+    size = mechanism.readings if isinstance(mechanism, Mechanism) else given.size
+    if given.size != size:
+        raise InvalidInput(f"the mechanism is for {size} readings; received shape {given.shape}.")
+    S = None if level is None else _dense(level, size)
+    if isinstance(mechanism, Componentwise):
+        rows = np.eye(size) if mechanism.matrix is None else mechanism.matrix
+        floors = None if S is None else unbiased_floors(rows, S)
+        return _channels(mechanism, given, floors, believed, count, rng)
+    floors = None if S is None else unbiased_floors(np.eye(size), S)
+    if not isinstance(mechanism, Mechanism):
+        return _sampler(mechanism, given, floors, _needed(believed), count, rng)
+    linear = _linear(mechanism, given)
+    if linear is not None:
+        return attack_linear(mechanism, linear, given, floors, believed, count, rng)
+    if isinstance(mechanism, Rotation):
+        return attack_rotation(mechanism, given, floors, believed, count, rng)
+    return attack_vector(mechanism, given, floors, believed, count, rng)
+
+
+def _linear(mechanism: Mechanism, y: Array) -> Array | None:
+    """S of a release that is linear with Gaussian noise; None for any other."""
+    if isinstance(mechanism, GaussianMechanism):
+        checked = checked_precision(mechanism, y[None])
+        return None if checked is None else checked[0]
+    if isinstance(mechanism, AffineMechanism) and isinstance(mechanism.law, GaussianLaw):
+        return mechanism.worst_information()
+    return None
+
+
+# --- channels -----------------------------------------------------------------------------------
+
+
+def _channels(
+    mechanism: Componentwise,
+    y: Array,
+    floors: Array | None,
+    prior: Prior | None,
+    trials: int,
+    rng: np.random.Generator,
+) -> list[Attack]:
     attacks = []
-    for i, (channel, value) in enumerate(zip(mechanism.channels, u.tolist())):
-        z = channel.sample(np.full(trials, value), rng)
-        guess, unbounded = most_likely(channel, z, value)
-        attacks.append(
-            Attack(
-                i,
-                Errors.of(guess, value, unbounded),
-                _inverse(channel.information_estimate(value).value),
-                None if floors is None else float(floors[i]),
-                prior,
-                *(_bayesian(channel, z, value, prior, rng) if prior else ()),
-            )
-        )
+    for i, (channel, value) in enumerate(zip(mechanism.channels, mechanism.inputs(y).tolist())):
+        floor = None if floors is None else float(floors[i])
+        dense = getattr(channel, "has_density", True)
+        attack = _channel if dense else _blind_channel
+        attacks.append(attack(i, channel, value, floor, prior, trials, rng))
     return attacks
 
 
-def _bayesian(
-    channel: Channel, z: Array, u: float, prior: tuple[float, float], rng: np.random.Generator
-) -> tuple[Errors, Errors, float]:
+def _channel(
+    i: int,
+    channel: Channel,
+    u: float,
+    floor: float | None,
+    prior: Prior | None,
+    trials: int,
+    rng: np.random.Generator,
+) -> Attack:
+    z = channel.sample(np.full(trials, u), rng)
+    guess, unbounded = most_likely(channel, z, u)
+    likelihood = Errors.of(guess, u, unbounded)
+    mine = _inverse(channel.information_estimate(u).value)
+    if prior is None:
+        return Attack(i, likelihood, mine, floor)
     mean, variance = prior
-    drawn = rng.normal(mean, math.sqrt(variance), z.size)
+    drawn = rng.normal(mean, math.sqrt(variance), trials)
     seen = channel.sample(drawn, rng)
-    here = Errors.of(posterior_mean(channel, z, *prior), u)
-    averaged = Errors.of(posterior_mean(channel, seen, *prior), drawn)
-    expected = _expected_information(channel, mean, math.sqrt(variance))
-    return here, averaged, 1 / (expected + 1 / variance)
-
-
-def _expected_information(channel: Channel, mean: float, deviation: float) -> float:
-    """E I(u) over the prior: 2000 midpoints where I has a formula, else 24 (each an integral)."""
-    count = 24 if type(channel).information is Channel.information else 2000
-    shares = (np.arange(count) + 0.5) / count
-    u = mean + deviation * scipy.special.ndtri(shares)
-    return float(channel.information(u).mean())
-
-
-def _level_floors(mechanism: Componentwise, level: PrivacyLevel | float | None) -> Array | None:
-    if level is None:
-        return None
-    S = (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).dense(
-        mechanism.readings
+    average = averaged_information(channel, mean, math.sqrt(variance))
+    return Attack(
+        i,
+        likelihood,
+        mine,
+        floor,
+        prior,
+        Errors.of(posterior_mean(channel, z, mean, variance, u), u),
+        Errors.of(posterior_mean(channel, seen, mean, variance, drawn), drawn),
+        1 / (average.information + 1 / variance),
+        notes=() if average.reason is None else (average.reason,),
     )
-    values, vectors = np.linalg.eigh(S)
-    A = np.eye(mechanism.readings) if mechanism.matrix is None else mechanism.matrix
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = (A @ vectors) ** 2 / np.where(values > 1e-12 * values[-1], values, 0.0)
-    return np.asarray(np.where(np.isnan(parts), 0.0, parts).sum(axis=1))
+
+
+# --- samplers -----------------------------------------------------------------------------------
+
+
+def _blind_channel(
+    i: int,
+    channel: Channel,
+    u: float,
+    floor: float | None,
+    prior: Prior | None,
+    trials: int,
+    rng: np.random.Generator,
+) -> Attack:
+    release: Releases = lambda v, rng: channel.sample(v, rng)  # noqa: E731
+    found = _learnt(release, np.array([u]), _needed(prior), trials, rng)
+    return Attack(
+        i, None, None, floor, prior, found[0][0], found[1][0], notes=(learnt_note(PAIRS),)
+    )
+
+
+def _sampler(
+    sampler: Sampler,
+    y: Array,
+    floors: Array | None,
+    prior: Prior,
+    trials: int,
+    rng: np.random.Generator,
+) -> list[Attack]:
+    draw = checked_sampler(sampler)
+
+    def release(v: Array, rng: np.random.Generator) -> Array:
+        # A plain sampler takes one y at a time: a call for each.
+        return np.concatenate([draw(one, rng, 1) for one in v])
+
+    here, there = _learnt(release, y, prior, trials, rng)
+    return [
+        Attack(
+            i, None, None, None if floors is None else float(floors[i]), prior,
+            here[i], there[i], target="reading", notes=(learnt_note(PAIRS),),
+        )
+        for i in range(y.size)
+    ]  # fmt: skip
+
+
+def _learnt(
+    release: Releases, y: Array, prior: Prior, trials: int, rng: np.random.Generator
+) -> tuple[list[Errors], list[Errors]]:
+    mean, deviation = prior[0], math.sqrt(prior[1])
+    guess = learnt_mean(release, mean, deviation, y.size, rng)
+    drawn = rng.normal(mean, deviation, (trials, y.size))
+    here = guess(release(np.tile(y, (trials, 1)), rng))
+    there = guess(release(drawn, rng))
+    return (
+        [Errors.of(here[:, i], float(y[i])) for i in range(y.size)],
+        [Errors.of(there[:, i], drawn[:, i]) for i in range(y.size)],
+    )
+
+
+# --- what was asked -------------------------------------------------------------------------------
+
+
+def _prior(prior: tuple[float, float] | None) -> Prior | None:
+    if prior is None:
+        return None
+    given = as_array(prior, "the prior", ndim=1)
+    if given.size != 2:
+        raise InvalidInput(
+            f"the prior is (mean, variance), two numbers; received {given.size} of them."
+        )
+    mean, variance = (as_number(part, "the prior") for part in given)
+    if not variance > 0:
+        raise InvalidInput(f"the prior's variance must be > 0; received {variance:g}.")
+    return mean, variance
+
+
+def _needed(prior: Prior | None) -> Prior:
+    if prior is None:
+        raise InvalidInput(
+            "without a density the attacker learns from simulated pairs: state its prior, "
+            "prior=(mean, variance)."
+        )
+    return prior
+
+
+def _dense(level: PrivacyLevel | float, readings: int) -> Array:
+    return (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).dense(readings)
 
 
 def _inverse(information: float) -> float:

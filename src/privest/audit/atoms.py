@@ -1,16 +1,17 @@
 """Atoms of p(z|y) that move with y: values that come back exactly at y and never next to it.
 
 A smooth p(z|y) keeps the probability of every value under a tiny move of y. One that drops from p
-to 0 within h has information of at least 4p/h² there: infinite, as h is as small as floats allow.
+to q within h has information of at least 4(√p − √q)²/h² there: infinite, as h is as small as floats
+allow. q need not be 0: what spreads from the atom may come back to it by rounding (y·noise at 0).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import product
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 
@@ -31,9 +32,9 @@ def moving_atoms(
     """For each direction (column of D) a sentence on an atom that moves with y, or None.
 
     A first sample names the candidates, a second one at y counts them (k), a third at y ± h must
-    not have them at all. For a value of equal probability at both places each of the k is in
-    either sample with probability ½, so this happens with 2^-k; with k so large that all
-    candidates, directions, moves and sides together stay below 1e-9, it is no accident.
+    have half of them at most (c). For a value of equal probability at both places each of the k + c
+    is in either sample with probability ½: a binomial tail, required to be so small that all
+    candidates, directions, moves and sides together stay below 1e-9.
     Outcomes of a quantiser stay where they are, and are not reported.
     """
     here, again, *others = rng.spawn(2 + 4 * D.shape[1])
@@ -42,7 +43,6 @@ def moving_atoms(
     tests = 4 * D.shape[1] * sum(atoms.size for atoms in named)
     if tests == 0:
         return tuple(None for _ in D.T)
-    least = math.ceil(math.log2(tests / FALSE_ALARM))
     second = _columns(draw(y, again, samples))
     counts = [_count(c, atoms, size) for c, atoms in zip(second, named)]
     found: list[str | None] = []
@@ -51,22 +51,30 @@ def moving_atoms(
         for k, (move, side) in enumerate(product(MOVES, (-1, 1))):
             step = side * move * size * v / float(np.abs(v).max())
             there = _columns(draw(y + step, others[4 * i + k], samples))
-            lost = 0.0
+            lost, left = 0.0, 0.0
             for column, atoms, count in zip(there, named, counts):
-                gone = (count >= least) & (_count(column, atoms, size) == 0)
+                stays = _count(column, atoms, size)
+                gone = (2 * stays <= count) & (_chance(count, stays) <= FALSE_ALARM / tests)
                 if move > MOVES[0]:
-                    gone &= _count(column, atoms, size, CLOSE) >= NAMED
-                lost = max(lost, float(count[gone].max(initial=0)))
+                    gone &= _count(column, atoms, size, CLOSE) - stays >= NAMED
+                if gone.any() and float(count[gone].max()) > lost:
+                    lost, left = max(zip(count[gone].tolist(), stays[gone].tolist()))
             if lost:
-                sentence = _sentence(lost / samples, move * size)
+                sentence = _sentence(lost / samples, left / samples, move * size)
                 break
         found.append(sentence)
     return tuple(found)
 
 
-def _sentence(share: float, move: float) -> str:
+def _chance(count: Array, stays: Array) -> Array:
+    """How likely so few of count + stays are in the one of two equal samples."""
+    return np.asarray(scipy.stats.binom.cdf(stays, count + stays, 0.5))
+
+
+def _sentence(share: float, left: float, move: float) -> str:
+    other = f"{left:.2%}" if left else "none"
     return (
-        f"One exact output makes up {share:.2%} of all releases at y and none at a "
+        f"One exact output makes up {share:.2%} of all releases at y and {other} at a "
         f"distance of {move:.1g}: it moves with y and gives it away, so the information is "
         f"infinite (false alarm below {FALSE_ALARM:.0e})."
     )

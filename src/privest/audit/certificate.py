@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.audit.information import (
-    Audited,
-    as_sampler,
-    fisher_information,
-    has_density,
-    required,
-    spread,
-)
+from privest.audit.checks import as_confidence, as_count, required
+from privest.audit.floors import relative
+from privest.audit.information import Audited, as_sampler, fisher_information, has_density, spread
 from privest.audit.quadratic import checked_precision
-from privest.audit.sampled import UNCHANGED, Sampled, Sampler, information_from_samples
+from privest.audit.refuted import by_samples, by_scores
 from privest.audit.search import AGREE, Found, worst_input
+from privest.audit.verdict import TOLERANCE, UNSURE, Certificate, Verdict
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism.additive import Additive
@@ -28,54 +22,6 @@ from privest.mechanism.channel import Channel
 from privest.mechanism.gaussian import GaussianMechanism
 from privest.mechanism.vector import Componentwise, Mechanism
 from privest.privacy import PrivacyLevel
-
-Verdict = Literal["holds", "violated", "undecided"]
-# A margin of 1 is what a calibrated mechanism has; so much above it is rounding.
-TOLERANCE = 1e-6
-UNSURE = 1e-3  # an error of the margin beyond which numbers do not support a "holds"
-
-
-@dataclass(frozen=True, eq=False)
-class Certificate:
-    """What an audit of I_z(y) ≤ S found.
-
-    verdict     "holds", "violated" or "undecided"; `bool(certificate)` is true for "holds" only.
-    margin      the largest λ_max(S^-½ I_z(y) S^-½) that was found: 1 is exactly the level.
-    error       of the margin: a bound, or at `confidence` where that is given.
-    claimed     the same from the mechanism's own supremum; inf: it says that there is none; NaN: it
-                says nothing.
-    worst_y     a y at which the margin is found (or approached); None for a mechanism that shows
-                the same everywhere.
-    method      "closed form supremum", "search by quadrature", "simulated scores", "samples".
-    reasons     sentences for people.
-    """
-
-    verdict: Verdict
-    margin: float
-    error: float
-    claimed: float
-    worst_y: Array | None
-    method: str
-    confidence: float | None = None
-    reasons: tuple[str, ...] = field(default=())
-
-    def __bool__(self) -> bool:
-        return self.verdict == "holds"
-
-    def __str__(self) -> str:
-        head = {
-            "holds": "HOLDS: the information stays within the level",
-            "violated": "VIOLATED: the release shows more than the level allows",
-            "undecided": "UNDECIDED: no violation was found, and none was excluded",
-        }[self.verdict]
-        size = f"{self.margin:.6g} of the level"
-        doubt = f" ± {self.error:.1g}" if self.error > 0 else ""
-        sure = "" if self.confidence is None else f", confidence {self.confidence:.4g}"
-        what = f"worst information {size}{doubt}"
-        if UNCHANGED in self.reasons:
-            what = "no information was seen"
-        lines = [f"{head}.", f"  {what} ({self.method}{sure})"]
-        return "\n".join([*lines, *(f"  {reason}" for reason in self.reasons)])
 
 
 def certify(
@@ -91,15 +37,18 @@ def certify(
 
     `search`: reading vectors (k, m) to look at besides those of the search (for channels), or
     the only ones to look at (for samplers, default y = 0; other mechanisms: default a few
-    random directions at several distances).
+    random directions at several distances). A search looks at sizes that appear among the
+    public parameters, at landmarks that stay where they are as the input moves, at kinks and at
+    vanishing outcomes; a peak that is narrow and has none of these is missed unless you name it.
 
     Independent channels (`Componentwise`, or one `Channel`): one input at a time by `audit.search`.
       "holds" needs both: the mechanism's own supremum within the level, and a search that found
       nothing above that supremum. A supremum that the search exceeds is a lie, and is said.
     `GaussianMechanism`: its log-density is checked to be quadratic in y with the stated curvature,
       which is then the information at every y; no random numbers are needed.
-    Other mechanisms: mean of the scores over `samples` simulated releases at each y. "violated"
-      needs an excess beyond the interval; "holds" rests on the mechanism's own supremum.
+    Other mechanisms: simulated scores at each y; half of the `samples` choose the direction that
+      shows most, the others measure it. "violated" needs an excess beyond the interval at
+      `confidence` for all y together; "holds" rests on the mechanism's own supremum.
     A plain sampler `f(y, rng, n)`: "violated" if the lower bound of `audit.sampled` exceeds the
       level, at `confidence` for all y looked at together, or if an exact output moves with y
       (`audit.atoms`: infinite); else "undecided". Samples cannot prove
@@ -115,6 +64,7 @@ def certify(
     >>> certify(Additive(privest.noise.Uniform(1.0)), 1.0).margin
     inf
     """
+    samples, confidence = as_count(samples, "samples", least=4), as_confidence(confidence)
     level = level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)
     if isinstance(mechanism, Channel):
         mechanism = Componentwise(mechanism, readings=1)
@@ -126,7 +76,7 @@ def certify(
             return known
     if isinstance(mechanism, Mechanism) and has_density(mechanism):
         places = _places(mechanism.readings, search, required(rng))
-        return _scores(mechanism, level, places, samples, required(rng), confidence)
+        return by_scores(mechanism, level, places, samples, required(rng), confidence)
     if not isinstance(mechanism, Mechanism) and not callable(mechanism):
         raise InvalidInput(
             "certify a Mechanism, a Channel or a sampler f(y, rng, n); received "
@@ -134,25 +84,7 @@ def certify(
         )
     size = mechanism.readings if isinstance(mechanism, Mechanism) else level.size or 1
     places = np.zeros((1, size)) if search is None else _vectors(search)
-    return _samples(as_sampler(mechanism), level, places, samples, required(rng), confidence)
-
-
-def relative(S: PSD, information: Array) -> float:
-    """λ_max(S^-½ I S^-½); inf where I shows a direction that S hides."""
-    if not np.isfinite(information).all():
-        return math.inf
-    root, hidden = _inverse_root(S)
-    scale = float(np.abs(information).max())
-    if hidden.size and np.abs(hidden.T @ information @ hidden).max() > 1e-12 * scale:
-        return math.inf
-    return float(np.linalg.eigvalsh(root.T @ information @ root)[-1]) if root.size else 0.0
-
-
-def _inverse_root(S: PSD) -> tuple[Array, Array]:
-    """W with WWᵀ = S⁺, and the directions that S hides (columns)."""
-    values, vectors = np.linalg.eigh(S.dense())
-    kept = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
-    return vectors[:, kept] / np.sqrt(values[kept]), vectors[:, ~kept]
+    return by_samples(as_sampler(mechanism), level, places, samples, required(rng), confidence)
 
 
 # --- independent channels -----------------------------------------------------------------------
@@ -256,100 +188,7 @@ def _gaussian(
     return Certificate(verdict, margin, error, margin, None, method, reasons=reasons)
 
 
-# --- any other mechanism, and samplers ----------------------------------------------------------
-
-
-def _scores(
-    mechanism: Mechanism,
-    level: PrivacyLevel,
-    places: Array,
-    samples: int,
-    rng: np.random.Generator,
-    confidence: float,
-) -> Certificate:
-    S = level.for_size(mechanism.readings)
-    claimed = relative(S, mechanism.worst_information())
-    if claimed == math.inf:
-        reason = "It says itself that its information is not bounded."
-        method = "closed form supremum"
-        return Certificate("violated", claimed, 0.0, claimed, None, method, reasons=(reason,))
-    each = 1 - (1 - confidence) / len(places)
-    root, _ = _inverse_root(S)
-    margin, error, worst = -math.inf, 0.0, places[0]
-    for y in places:
-        found = fisher_information(
-            mechanism, y, method="density", samples=samples, rng=rng, confidence=each
-        )
-        here = relative(S, found.matrix)
-        if here > margin:
-            doubt = float(np.linalg.norm(root.T @ found.error @ root, 2)) if root.size else 0.0
-            margin, error, worst = here, doubt, y
-    reasons = [f"Looked at {len(places)} reading vectors; scores do not show a density that jumps."]
-    lies = margin - error > claimed * (1 + AGREE)
-    if lies:
-        reasons.append(f"The supremum it claims, {claimed:.6g} of the level, is wrong.")
-    verdict: Verdict = "undecided"
-    if margin - error > 1 + TOLERANCE:
-        verdict = "violated"
-    elif claimed <= 1 + TOLERANCE and not lies:
-        verdict = "holds"
-    method = "closed form supremum" if verdict == "holds" else "simulated scores"
-    return Certificate(verdict, margin, error, claimed, worst, method, confidence, tuple(reasons))
-
-
-def _samples(
-    sampler: Sampler,
-    level: PrivacyLevel,
-    places: Array,
-    samples: int,
-    rng: np.random.Generator,
-    confidence: float,
-) -> Certificate:
-    """Estimate everywhere; then bound the direction that shows most, with fresh samples."""
-    S = level.for_size(places.shape[1])
-    root, hidden = _inverse_root(S)
-    if hidden.size:
-        raise InvalidInput(
-            "a level with hidden directions cannot be audited from samples: no sample shows that "
-            "nothing at all is shown. Audit the density."
-        )
-    margin, lower, worst = -math.inf, -math.inf, places[0]
-    each = 1 - (1 - confidence) / len(places)
-    unchanged = True
-    for y in places:
-        first = information_from_samples(sampler, y, samples=samples, rng=rng, directions=root)
-        if np.isinf(first.matrix).any():
-            return _endless(y, first, confidence)
-        direction = root @ np.linalg.eigh(first.matrix)[1][:, -1:]
-        found = information_from_samples(
-            sampler, y, samples=samples, rng=rng, directions=direction, confidence=each
-        )
-        if np.isinf(found.matrix).any():
-            return _endless(y, found, confidence)
-        margin = max(margin, float(found.matrix[0, 0]))
-        unchanged = unchanged and bool(first.unchanged.all() and found.unchanged.all())
-        if found.lower[0] > lower:
-            lower, worst = float(found.lower[0]), y
-    reasons = (
-        f"Looked at {len(places)} reading vectors: at least {lower:.4g} of the level is shown "
-        "close to one of them.",
-    )
-    if unchanged:
-        reasons = (UNCHANGED,)
-    return Certificate(
-        "violated" if lower > 1 else "undecided",
-        margin,
-        max(margin - lower, 0.0),
-        math.nan,
-        worst,
-        "samples",
-        confidence,
-        reasons,
-    )
-
-
-def _endless(y: Array, found: Sampled, confidence: float) -> Certificate:
-    return Certificate("violated", math.inf, 0.0, math.nan, y, "samples", confidence, found.notes)
+# --- where to look -----------------------------------------------------------------------------
 
 
 def _places(readings: int, search: ArrayLike | None, rng: np.random.Generator) -> Array:

@@ -10,8 +10,10 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
+from privest.audit.checks import as_confidence, as_count, required
 from privest.audit.quadratic import checked_precision
-from privest.audit.sampled import Sampler, information_from_samples
+from privest.audit.sampled import information_from_samples
+from privest.audit.steps import Sampler
 from privest.errors import InvalidInput
 from privest.mechanism.channel import Channel
 from privest.mechanism.gaussian import GaussianMechanism
@@ -93,6 +95,7 @@ def fisher_information(
     >>> found.matrix.round(8).tolist(), bool(found.error.max() < 1e-8)
     ([[4.0]], True)
     """
+    samples, confidence = as_count(samples, "samples", least=2), as_confidence(confidence)
     given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
     if isinstance(mechanism, Channel):
         mechanism = Componentwise(mechanism, readings=1)
@@ -143,13 +146,6 @@ def as_sampler(mechanism: Mechanism | Sampler) -> Sampler:
     if not isinstance(mechanism, Mechanism):
         return mechanism
     return lambda y, rng, n: mechanism.simulate(y, rng, trials=n)
-
-
-def required(rng: np.random.Generator | None) -> np.random.Generator:
-    """The generator, or an error that asks for one."""
-    if rng is None:
-        raise InvalidInput("this needs random numbers: give rng=numpy.random.default_rng(...).")
-    return rng
 
 
 def spread(mechanism: Componentwise, values: Array) -> Array:

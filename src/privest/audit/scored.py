@@ -37,13 +37,16 @@ class Splines:
         shares = np.concatenate([[0.0], tail, np.linspace(0.01, 0.99, count), 1 - tail, [1.0]])
         return cls(tuple(_knots(column, shares) for column in columns))
 
+    def features(self, z: Array) -> Array:
+        """φ(z) (n, K)."""
+        return np.concatenate([_hats(c, k) for c, k in zip(_columns(z), self.knots)], axis=1)
+
     def moments(self, z: Array) -> tuple[Array, Array]:
         """Mean (K,) and covariance (K, K) of φ over a sample."""
         size = sum(knots.size for knots in self.knots)
         first, second = np.zeros(size), np.zeros((size, size))
         for begin in range(0, len(z), ROWS):
-            columns = _columns(z[begin : begin + ROWS])
-            phi = np.concatenate([_hats(c, k) for c, k in zip(columns, self.knots)], axis=1)
+            phi = self.features(z[begin : begin + ROWS])
             first += phi.sum(axis=0)
             second += phi.T @ phi
         first /= len(z)

@@ -63,17 +63,20 @@ def worst_input(channel: Channel, *, inputs: Array | None = None, points: int = 
     if _is_shift(channel):
         here, own = numbers(0.0), _own(channel, np.zeros(1))
         wrong = own is not None and not _same(float(own[0]), here, 0.0)
-        for u in extra:  # a shift wherever we looked; the caller may know better
-            numbers(u)
+        # A shift wherever we looked; the caller, or the channel's landmarks, may know better.
+        for u in np.concatenate([extra, _still_landmarks(channel)]):
+            numbers(float(u))
         at, found = numbers.largest()
         same = found.value <= here.value * (1 + AGREE) + found.error
         return Found(found.value, at, found.error, same, len(numbers.seen), 0.0 if wrong else None)
-    named = [] if channel.worst.at is None else [float(channel.worst.at)]
+    named = _still_landmarks(channel)
+    if channel.worst.at is not None:
+        named.append(float(channel.worst.at))
     grid = np.unique(np.concatenate([_grid(channel, points), extra, named]))
     jump = _jump(channel, grid)
     if jump is not None:
         return Found(math.inf, jump, 0.0, False, grid.size, None)
-    special = _special_inputs(channel, grid)
+    special = special_inputs(channel, grid)
     own = _own(channel, grid)
     disagrees = None
     if own is not None:
@@ -124,9 +127,14 @@ def _rough(channel: Channel, u: float) -> float:
         return -math.inf
 
 
+def has_formula(channel: Channel) -> bool:
+    """Has the channel a formula of its own for I(u)?"""
+    return type(channel).information is not Channel.information
+
+
 def _own(channel: Channel, u: Array) -> Array | None:
     """The channel's own formula for I(u), if it has one."""
-    return None if type(channel).information is Channel.information else channel.information(u)
+    return channel.information(u) if has_formula(channel) else None
 
 
 def _same(own: float, found: Estimate, size: float) -> bool:
@@ -164,6 +172,12 @@ def _grid(channel: Channel, points: int) -> Array:
     return np.unique(np.concatenate([-side, [0.0], side]))
 
 
+def _still_landmarks(channel: Channel) -> list[float]:
+    """Landmarks of p(·|u) that do not move with u: often also inputs at which its form changes."""
+    one, other = (set(channel.landmarks(u)) for u in (0.3719, 1.8341))
+    return sorted(float(point) for point in one & other if math.isfinite(point))
+
+
 def _jump(channel: Channel, grid: Array) -> float | None:
     """An input at which p(z|·) jumps, for some z: the information there is infinite."""
     places = grid[(np.array([0.07, 0.31, 0.5, 0.64, 0.93]) * (grid.size - 1)).astype(int)]
@@ -187,7 +201,7 @@ def _jump(channel: Channel, grid: Array) -> float | None:
     return None
 
 
-def _special_inputs(channel: Channel, grid: Array) -> Array:
+def special_inputs(channel: Channel, grid: Array) -> Array:
     """Inputs at which p(z|·) has a kink or a zero for several z at once."""
     found = _edges(channel, grid)
     if channel.discrete:

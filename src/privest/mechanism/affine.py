@@ -77,6 +77,11 @@ class AffineMechanism(Mechanism):
             )
         unit = cls(law, matrix, spread, offset)
         assert unit.inner.matrix is not None
+        if not unit.inner.matrix.any():
+            raise NotCalibratable(
+                "A is zero: the release shows nothing of the readings, so no width of the noise "
+                "meets the level exactly. Give A a row that is not zero."
+            )
         S = (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).for_size(
             unit.readings
         )

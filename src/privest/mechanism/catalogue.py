@@ -5,6 +5,7 @@ What the paper leaves open is chosen in the families' own files, with the deriva
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ from privest.privacy import PrivacyLevel
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(ABC):
     """One mechanism of the paper, before its noise is chosen.
 
     source      label in the paper, or the work it cites.
@@ -65,16 +66,16 @@ class Entry:
     attained: bool
     unbiased: bool
 
+    @abstractmethod
     def calibrated(self, level: PrivacyLevel | float, readings: int) -> Mechanism:
         """The mechanism with the least noise that keeps I_z(y) ≤ S for every y.
 
         Raises NotCalibratable, with the reason, where there is none.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def example(self, readings: int) -> Mechanism:
         """An instance with parameters of order one, calibrated to nothing."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.errors import NotCalibratable
+from privest.errors import InvalidInput, NotCalibratable
 from privest.noise import Estimate
 
 
@@ -30,7 +30,7 @@ class Worst(NamedTuple):
 class Channel(ABC):
     """z ~ p(·|u) for one number u; every method takes arrays of any shape, elementwise.
 
-    A subclass is a frozen data class whose fields are the public parameters. It must give
+    A subclass is best a frozen data class whose fields are the public parameters. It must give
     `sample` and `log_density`; what it does not give is computed from the density: score by
     differences, information by quadrature or summation (`numerics.py`), with an error.
 
@@ -65,7 +65,12 @@ class Channel(ABC):
 
     def outcomes(self, u: float) -> Array:
         """The values that z takes with a probability above 1e-18, increasing. Discrete only."""
-        raise NotImplementedError
+        kind = type(self).__name__
+        raise InvalidInput(
+            f"{kind} is discrete and lists no outcomes: give it the method `outcomes(u)`."
+            if self.discrete
+            else f"{kind} is not discrete: z has a density and no list of outcomes."
+        )
 
     # --- what it shows --------------------------------------------------------------------------
 
@@ -107,6 +112,6 @@ class Channel(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The public parameters by name."""
-        described = fields(self)  # type: ignore[arg-type] # subclasses are data classes
+        """The public parameters by name; none for a subclass that is not a data class."""
+        described = fields(cast(Any, self)) if is_dataclass(type(self)) else ()
         return {field.name: getattr(self, field.name) for field in described}

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.linalg import Blocks
-from privest.mechanism.additive import Additive
-from privest.mechanism.vector import Componentwise, Information, Mechanism
-from privest.noise import GaussianLaw
+from privest.mechanism.vector import Information, Mechanism
 from privest.privacy import Move, PrivacyLevel
 
 
@@ -79,22 +77,6 @@ class GaussianMechanism(Mechanism):
     def paper_release(self, z: ArrayLike) -> Array:
         """z = L z̃ = Sy + d, d ~ N(0, S): the paper's form of a release z̃."""
         return self._times_factor(self._outputs(z))
-
-    def by_reading(self) -> Componentwise:
-        """For diagonal S: z̃_i/√s_i = y_i + N(0, 1/s_i), a channel for each reading with s_i > 0."""
-        if isinstance(self._S, Blocks):
-            S = self._S.dense()
-            if np.count_nonzero(S - np.diag(np.diagonal(S))):
-                raise InvalidInput(
-                    "S is not diagonal: an output mixes several readings, and none can be taken by "
-                    "itself. Take the combinations Lᵀy, S = LLᵀ, instead: "
-                    "Componentwise(Additive(noise.GaussianLaw(1.0)), matrix=L.T)."
-                )
-        s = self._S.diagonal()
-        shown = s > 0
-        channels = [Additive(GaussianLaw(variance=float(1 / v))) for v in s[shown]]
-        matrix = None if shown.all() else np.eye(self.readings)[shown]
-        return Componentwise(channels, matrix, readings=self.readings)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
+import scipy
 
 from privest import PrivacyLevel, noise
 from privest.audit import adversary
 from privest.audit.attackers import most_likely, posterior_mean
-from privest.errors import InvalidInput
+from privest.audit.floors import unbiased_floors
+from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism.additive import Additive
-from privest.mechanism.vector import Componentwise, Mechanism
+from privest.mechanism.vector import Componentwise
 from toy_channels import Shift, Sign, TriangularDither
 
 
@@ -113,13 +116,118 @@ def test_floors_follow_the_matrix():
     assert hidden.level_floor == math.inf
 
 
+def test_a_flat_top_is_taken_in_its_middle():
+    # u + uniform noise on (−1, 1): every u within 1 of z is equally likely. The best is z itself,
+    # up to the spacing of the grid at a distance of 1.
+    z = np.linspace(4.2, 5.9, 7)
+    guess, unbounded = most_likely(Additive(noise.Uniform()), z, 5.0)
+    assert unbounded == 0
+    assert np.abs(guess - z).max() < 0.2
+
+
+def test_a_level_floor_inside_the_range_of_a_singular_level():
+    # S = ggᵀ, g = (2, 1): aᵀS⁺a = 1 for a = g, and nothing but multiples of g may be shown.
+    S = PrivacyLevel([[4.0, 2.0], [2.0, 1.0]])
+    mechanism = Componentwise(Additive(noise.GaussianLaw(1.0)), [[2.0, 1.0], [2.0, 1.1]])
+    attacks = adversary(mechanism, [1.0, 2.0], rng=np.random.default_rng(4), level=S, trials=50)
+    assert attacks[0].level_floor == pytest.approx(1.0, rel=1e-9)
+    assert attacks[1].level_floor == math.inf
+
+
+def test_very_different_levels_do_not_hide_each_other():
+    S = np.array([[1e8, 0.0], [0.0, 1e-8]])
+    assert unbiased_floors(np.eye(2), S) == pytest.approx([1e-8, 1e8])
+    L = np.array([[1e6, 0.0], [1.0, 2.0], [1e-6, 1e-6]])
+    rows = np.vstack([L.T, np.eye(3)])
+    floors = unbiased_floors(rows, L @ L.T)
+    assert floors[:2] == pytest.approx([1.0, 1.0], rel=1e-9)
+    assert np.isinf(floors[2:]).all()
+
+
 def test_refusals():
     rng = np.random.default_rng(1)
+    channel = Additive(noise.Laplace())
     with pytest.raises(InvalidInput, match="variance must be > 0"):
-        adversary(Additive(noise.Laplace()), 0.0, rng=rng, prior=(0.0, 0.0))
+        adversary(channel, 0.0, rng=rng, prior=(0.0, 0.0))
+    for prior in ((0.0,), (0.0, 1.0, 2.0)):
+        with pytest.raises(InvalidInput, match="two numbers"):
+            adversary(channel, 0.0, rng=rng, prior=prior)
+    for trials in (0, 1, -3, 2.5, True):
+        with pytest.raises(InvalidInput, match="trials must be a whole number ≥ 2"):
+            adversary(channel, 0.0, rng=rng, trials=trials)
+    with pytest.raises(InvalidInput, match="received int"):
+        adversary(3, 0.0, rng=rng)
+    with pytest.raises(InvalidInput, match="for 1 readings"):
+        adversary(channel, [0.0, 1.0], rng=rng)
+    with pytest.raises(InvalidInput, match="3 readings"):
+        adversary(channel, 0.0, rng=rng, level=PrivacyLevel([1.0, 2.0, 3.0]))
+    with pytest.raises(InvalidInput, match="state its prior"):
+        adversary(lambda y, rng, n: y + rng.standard_normal((n, 1)), 0.0, rng=rng)
 
-    class Other(Mechanism):
-        simulate = log_density = score = information = worst_information = parameters = None
 
-    with pytest.raises(InvalidInput, match="Other"):
-        adversary(Other(), 0.0, rng=rng)
+# --- the posterior mean, far away and in narrow places ------------------------------------------
+
+
+@pytest.mark.parametrize("away", [0.0, 50.0, -1e4])
+@pytest.mark.parametrize("noise_variance", [1e-12, 1e-4, 1.0, 1e6])
+def test_the_posterior_mean_of_gaussians_anywhere(away, noise_variance):
+    mean, variance = 2.0, 4.0
+    truth = mean + away * math.sqrt(variance)
+    z = truth + math.sqrt(noise_variance) * np.linspace(-3, 3, 41)
+    found = posterior_mean(Additive(noise.GaussianLaw(noise_variance)), z, mean, variance, truth)
+    gain = variance / (variance + noise_variance)
+    # Quadrature to 1e-9 of the posterior's width; z − u is known to rounding of z.
+    width = math.sqrt(noise_variance * gain)
+    assert np.abs(found - (mean + gain * (z - mean))).max() < 1e-8 * width + 8e-16 * abs(truth)
+
+
+@pytest.mark.parametrize("scale", [1e-5, 0.5, 20.0])
+@pytest.mark.parametrize("z", [-3.0, 0.5, 8.0, 60.0])
+def test_the_posterior_mean_under_laplace_noise(scale, z):
+    # Two Gaussian pieces: e^{−|z−u|/b} tilts N(m, v) to means m ± v/b on either side of z.
+    m, v = 0.5, 4.0
+    found = posterior_mean(Additive(noise.Laplace(scale)), np.array([z]), m, v)[0]
+    with mpmath.workdps(60):
+        b, root = mpmath.mpf(scale), mpmath.sqrt(v)
+        parts = []
+        for side in (1, -1):  # u < z, u > z
+            centre = m + side * v / b
+            edge = side * (z - centre) / root
+            mass = mpmath.exp((centre**2 - m**2) / (2 * v) - side * z / b) * mpmath.ncdf(edge)
+            fall = mpmath.npdf(edge) / mpmath.ncdf(edge)
+            parts.append((mass, centre - side * root * fall))
+        expected = sum(w * x for w, x in parts) / sum(w for w, _ in parts)
+    assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+
+
+def test_the_posterior_mean_under_noise_that_jumps():
+    # Uniform noise: a prior cut at z ± 1, wherever the cuts fall between the nodes.
+    z = np.random.default_rng(1).normal(0.5, 2.5, 300)
+    found = posterior_mean(Additive(noise.Uniform(1.0)), z, 0.5, 4.0)
+    a, b = (z - 1.5) / 2, (z + 0.5) / 2
+    assert np.abs(found - scipy.stats.truncnorm.mean(a, b, 0.5, 2.0)).max() < 1e-7
+
+
+def test_the_posterior_mean_between_two_far_peaks():
+    # Cauchy noise 15 prior deviations away: a peak at the prior and one at z.
+    z, law = np.array([30.0, 36.0]), noise.Cauchy(1.0)
+    found = posterior_mean(Additive(law), z, 0.5, 4.0)
+    for one, value in zip(z, found):
+        w = [
+            scipy.integrate.quad(
+                lambda u, k=k, one=one: u**k * law.pdf(one - u) * np.exp(-((u - 0.5) ** 2) / 8),
+                -20, 60, points=[0.5, one], limit=500, epsabs=0, epsrel=1e-11,
+            )[0]
+            for k in (0, 1)
+        ]  # fmt: skip
+        assert value == pytest.approx(w[1] / w[0], rel=1e-8)
+
+
+def test_a_posterior_that_nothing_explains_is_an_error():
+    with pytest.raises(NumericalFailure, match="1 of 1 releases"):
+        posterior_mean(Nowhere(), np.array([1e3]), 0.0, 1e-6)
+
+
+class Nowhere(Sign):
+    def log_density(self, z, u):
+        return np.full(np.broadcast_shapes(np.shape(z), np.shape(u)), -np.inf)

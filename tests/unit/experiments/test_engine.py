@@ -68,6 +68,19 @@ def test_a_stopped_run_goes_on(tmp_path):
     assert more == monte_carlo(tasks(), trials=600, seed=1, chunk=100)
 
 
+def test_a_shorter_last_chunk_is_done_again(tmp_path):
+    # 150 trials leave a chunk of 50 in the file: not the one that 200 trials need.
+    kept = tmp_path / "run.sqlite"
+    monte_carlo(tasks(), trials=150, seed=1, chunk=100, resume=kept)
+    done = []
+    found = monte_carlo(
+        tasks(), trials=200, seed=1, chunk=100, resume=kept, progress=lambda *a: done.append(a)
+    )
+    assert done[0] == (3, 6)
+    assert all(summary.trials == 200 for summary in found.values())
+    assert found == monte_carlo(tasks(), trials=200, seed=1, chunk=100)
+
+
 def test_a_file_belongs_to_one_run(tmp_path):
     kept = tmp_path / "run.sqlite"
     monte_carlo(tasks(), trials=100, seed=1, resume=kept)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from privest.cli.reproduce.blood import second_figure, third_figure
+from privest.cli.reproduce.everything import all_figures
 from privest.cli.reproduce.fig1 import first_figure
 from privest.cli.reproduce.fig4 import fourth_figure
 
@@ -20,4 +22,7 @@ def _several() -> None:
 
 
 app.command(name="fig1")(first_figure)
+app.command(name="fig2")(second_figure)
+app.command(name="fig3")(third_figure)
 app.command(name="fig4")(fourth_figure)
+app.command(name="all")(all_figures)

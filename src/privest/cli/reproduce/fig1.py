@@ -18,8 +18,6 @@ from privest.report.mechanisms import save_mechanisms
 
 QUICK_LEVELS = np.array([0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0])
 QUICK_TRIALS = 200
-# Chance that a Gaussian mechanism that does attain the bound is said not to, over all levels.
-FALSE_ALARM = 1e-3
 
 
 def first_figure(
@@ -75,5 +73,5 @@ def _print(console: Console, points: list[fig1.Point], levels: Array) -> None:
     table.add_section()
     table.add_row("private bound", *(f"{by['gaussian', s].bound:.3g}" for s in shown))
     console.print(table)
-    verdict = fig1.attains(points, FALSE_ALARM)
+    verdict = fig1.attains(points, fig1.FALSE_ALARM)
     console.print(Text(str(verdict)))

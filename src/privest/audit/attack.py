@@ -1,0 +1,105 @@
+"""The report of an attack on one number: how far attackers were off, and what bounds them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privest.arrays import Array
+
+Prior = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far one attacker was off, over the trials: mean error, mean-square error, their errors.
+
+    `typical` is the median absolute error (a mean may be ruled by rare, huge errors); `unbounded`
+    the share of releases for which the likelihood has no maximum in the window searched.
+    """
+
+    bias: float
+    bias_error: float
+    mse: float
+    mse_error: float
+    typical: float
+    unbounded: float = 0.0
+
+    @classmethod
+    def of(cls, guess: Array, truth: Array | float, unbounded: float = 0.0) -> Errors:
+        """Summarise guesses (trials,)."""
+        off = guess - truth
+        root = math.sqrt(off.size)
+        return cls(
+            float(off.mean()),
+            float(off.std(ddof=1)) / root,
+            float((off**2).mean()),
+            float((off**2).std(ddof=1)) / root,
+            float(np.median(np.abs(off))),
+            unbounded,
+        )
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Attackers on one number (`target` and index `output`), and the floors they cannot pass.
+
+    likelihood        without a prior (`attacker` says which one), releases of the y at hand; None
+                      where there is no such attacker (`notes` say why).
+    bayesian          E[·|z] under the stated prior, releases of the same y: biased towards the
+                      prior, so it can be better or worse than any floor at a single y.
+    averaged          the same with y drawn from the prior: what van Trees bounds.
+    unbiased_floor    from I_z(y): no unbiased attacker does better, for many releases also not
+                      the most likely value. inf: there is none of finite variance; None: I_z(y) is
+                      not known.
+    level_floor       what the level allows an unbiased attacker; inf: none at all. None without a
+                      level.
+    van_trees         no attacker does better than this on average over the prior; 0 where the
+                      averaged information is infinite (`notes`), None where it is not known.
+    """
+
+    output: int
+    likelihood: Errors | None
+    unbiased_floor: float | None
+    level_floor: float | None = None
+    prior: Prior | None = None
+    bayesian: Errors | None = None
+    averaged: Errors | None = None
+    van_trees: float | None = None
+    target: str = "input"
+    attacker: str = "most likely value"
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.target} {self.output}"]
+        rows = [
+            (self.attacker, self.likelihood),
+            ("posterior mean", self.bayesian),
+            ("  averaged over prior", self.averaged),
+        ]
+        for name, e in rows:
+            if e is not None:
+                lines.append(
+                    f"  {name:22s} mse {e.mse:.4g} ± {e.mse_error:.2g}, bias {e.bias:+.3g} ± "
+                    f"{e.bias_error:.2g}, typical error {e.typical:.4g}"
+                    + (f", no maximum in {e.unbounded:.0%}" if e.unbounded else "")
+                )
+        if self.unbiased_floor is not None:
+            lines.append(f"  {'unbiased floor 1/I':22s} {self.unbiased_floor:.4g}")
+        if self.level_floor is not None:
+            lines.append(f"  {'level allows 1/S':22s} {self.level_floor:.4g}")
+        if self.van_trees is not None and self.prior is not None:
+            mean, variance = self.prior
+            lines.append(
+                f"  {'van Trees bound':22s} {self.van_trees:.4g} for the prior "
+                f"N({mean:.4g}, {variance:.4g})"
+            )
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+
+NOT_SHOWN = (
+    "Not shown: some change of the readings moves this one and leaves the release as it is, so no "
+    "unbiased attacker has a finite variance."
+)

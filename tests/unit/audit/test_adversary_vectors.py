@@ -1,0 +1,237 @@
+"""Attackers on mechanisms that mix the readings, and on samplers."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+
+from privest import PrivacyLevel, noise
+from privest.audit import adversary
+from privest.audit.rotations import Radius, posterior_on_sphere
+from privest.audit.vectors import weighted_means
+from privest.mechanism import (
+    CATALOGUE,
+    AffineMechanism,
+    Componentwise,
+    GaussianMechanism,
+    GeometricPerturbation,
+    Rotation,
+    UserChannel,
+)
+from privest.mechanism.additive import Additive
+
+DENSE = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.5]])
+TRIALS = 4000
+
+
+def attack(mechanism, y, seed=2, trials=TRIALS, **given):
+    return adversary(mechanism, y, rng=np.random.default_rng(seed), trials=trials, **given)
+
+
+def test_a_dense_level_is_attacked_reading_by_reading():
+    level = PrivacyLevel(DENSE)
+    mechanism = GaussianMechanism.calibrated(level, 3)
+    found = attack(mechanism, [1.0, 5.0, -2.0], level=level, prior=(1.0, 2.0))
+    floors = np.diagonal(np.linalg.inv(DENSE))
+    posterior = np.linalg.inv(DENSE + np.eye(3) / 2)
+    shrunk = posterior @ (np.array([1.0, 1.0, 1.0]) - [1.0, 5.0, -2.0]) / 2  # bias of E[y|z]
+    for i, one in enumerate(found):
+        assert (one.target, one.output, one.attacker) == ("reading", i, "best unbiased")
+        assert one.unbiased_floor == pytest.approx(floors[i], rel=1e-9)
+        assert one.level_floor == pytest.approx(floors[i], rel=1e-9)
+        assert one.van_trees == pytest.approx(posterior[i, i], rel=1e-9)
+        # 4.5 standard errors, 12 comparisons: false alarm 1e-4.
+        assert abs(one.likelihood.mse - floors[i]) < 4.5 * one.likelihood.mse_error
+        assert abs(one.likelihood.bias) < 4.5 * one.likelihood.bias_error
+        assert abs(one.averaged.mse - posterior[i, i]) < 4.5 * one.averaged.mse_error
+        assert abs(one.bayesian.bias - shrunk[i]) < 4.5 * one.bayesian.bias_error
+
+
+def test_a_singular_level_shows_some_readings_only():
+    # L = [[1, 0], [0, 2], [0, 1]]: reading 0 by itself, and one mixture of the other two.
+    L = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
+    level = PrivacyLevel(L @ L.T)
+    found = attack(
+        GaussianMechanism.calibrated(level, 3), [1.0, 5.0, -2.0], level=level, prior=(0.0, 1.0)
+    )
+    posterior = np.linalg.inv(L @ L.T + np.eye(3))
+    assert found[0].unbiased_floor == pytest.approx(1.0)
+    assert abs(found[0].likelihood.mse - 1) < 4.5 * found[0].likelihood.mse_error
+    for i in (1, 2):
+        assert found[i].likelihood is None
+        assert found[i].unbiased_floor == found[i].level_floor == math.inf
+        assert "Not shown" in str(found[i])
+    for i in range(3):
+        assert found[i].van_trees == pytest.approx(posterior[i, i])
+        assert abs(found[i].averaged.mse - posterior[i, i]) < 4.5 * found[i].averaged.mse_error
+
+
+def test_an_affine_release_with_gaussian_noise_is_the_same_attack():
+    A, B = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, -1.0]]), np.diag([1.0, 2.0, 0.5])
+    mechanism = AffineMechanism(noise.GaussianLaw(0.7, loc=0.3), A, B, offset=[1.0, 0.0, -2.0])
+    S = A.T @ np.diag(1 / (0.7 * np.diagonal(B) ** 2)) @ A
+    found = attack(mechanism, [0.5, -1.5], prior=(-1.0, 3.0))
+    posterior = np.linalg.inv(S + np.eye(2) / 3)
+    for i, one in enumerate(found):
+        assert one.unbiased_floor == pytest.approx(np.linalg.inv(S)[i, i])
+        assert one.level_floor is None
+        assert abs(one.likelihood.mse - one.unbiased_floor) < 4.5 * one.likelihood.mse_error
+        assert abs(one.likelihood.bias) < 4.5 * one.likelihood.bias_error
+        assert one.van_trees == pytest.approx(posterior[i, i])
+        assert abs(one.averaged.mse - posterior[i, i]) < 4.5 * one.averaged.mse_error
+
+
+@pytest.mark.parametrize("law", [noise.Laplace(0.5), noise.CosSquared(1.0)])
+def test_an_affine_release_with_other_noise(law):
+    # B⁻¹z = M y + d, M square: the most likely y is M⁻¹B⁻¹z, of covariance var d·(MᵀM)⁻¹.
+    A, B = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.5, 2.0]])
+    M = np.linalg.solve(B, A)
+    found = attack(AffineMechanism(law, A, B, offset=1.0), [0.5, -1.5], prior=(0.0, 1.0))
+    inverse = np.linalg.inv(M.T @ M)
+    bound = np.linalg.inv(law.fisher_information * M.T @ M + np.eye(2))
+    for i, one in enumerate(found):
+        assert abs(one.likelihood.mse - law.variance * inverse[i, i]) < (
+            4.5 * one.likelihood.mse_error
+        )
+        assert one.unbiased_floor == pytest.approx(inverse[i, i] / law.fisher_information)
+        assert one.van_trees == pytest.approx(bound[i, i])
+        assert one.averaged.mse + 4.5 * one.averaged.mse_error > one.van_trees
+        assert "importance sampling" in str(one)
+
+
+def test_more_outputs_than_readings_climb_the_likelihood():
+    # One reading, three Cauchy outputs: the most likely value against a fine grid.
+    mechanism = AffineMechanism(noise.Logistic(1.0), [[1.0], [1.0], [2.0]])
+    rng = np.random.default_rng(5)
+    (one,) = attack(mechanism, [0.7], seed=5, trials=300)
+    z = mechanism.simulate([0.7], rng, trials=300)
+    grid = np.linspace(-8, 9, 20_001)
+    best = grid[mechanism.log_density(z[:, None, :], grid[:, None]).argmax(axis=1)]
+    # The grid is 8.5e-4 wide: its squared error changes by twice that times the error, at most.
+    assert one.likelihood.mse == pytest.approx(((best - 0.7) ** 2).mean(), abs=2e-3)
+    assert one.likelihood.bias == pytest.approx((best - 0.7).mean(), abs=1e-3)
+
+
+def test_importance_sampling_is_the_posterior_mean_of_a_noisy_rotation():
+    # Given ρ the direction is von Mises-Fisher, so E[y|r] is one integral over ρ.
+    mean, variance, sigma = 0.8, 0.5, 0.6
+    mechanism = GeometricPerturbation(3, sigma**2, translation=[1.0, 0.0, -1.0])
+    rng = np.random.default_rng(3)
+    z = mechanism.simulate(rng.normal(mean, math.sqrt(variance), (40, 3)), rng)
+    particles = rng.normal(mean, math.sqrt(variance), (100_000, 3))
+    found, effective = weighted_means(mechanism, z, particles)
+    rho = np.linspace(1e-6, 8, 20_001)
+    shift = math.sqrt(3) * mean
+    kappa = rho * shift / variance
+    prior = (
+        2 * np.log(rho)
+        - (rho - shift) ** 2 / (2 * variance)
+        + np.log(-np.expm1(-2 * kappa) / kappa)
+    )
+    r = np.linalg.norm(z - mechanism.translation, axis=1) / sigma
+    w = np.exp(prior + Radius(3).log_density(r[:, None], rho / sigma))
+    length = (w @ rho) / w.sum(axis=1)
+    along = w @ posterior_on_sphere(rho, 3, (mean, variance)) / w.sum(axis=1)
+    # Standard error of a weighted mean: posterior deviation (< 0.8) over √(effective draws).
+    allowed = 5 * 0.8 / np.sqrt(effective)
+    assert effective.min() > 1000
+    assert (np.abs(found[:, 3] - length) < allowed).all()
+    assert (np.abs(found[:, :3] - along[:, None]) < allowed[:, None]).all()
+
+
+def test_the_posterior_on_a_sphere():
+    # m = 2 by the integral over the angle: E cos under e^{κ cos}, κ = r√2 μ/v.
+    r, prior = np.array([0.3, 2.0]), (0.7, 1.5)
+    angle = np.linspace(0, 2 * math.pi, 20_001)[:-1]
+    for one, found in zip(r, posterior_on_sphere(r, 2, prior)):
+        w = np.exp(one * math.sqrt(2) * prior[0] / prior[1] * np.cos(angle))
+        assert found == pytest.approx(one * (w @ np.cos(angle)) / w.sum() / math.sqrt(2), rel=1e-9)
+    assert (posterior_on_sphere(r, 2, (0.0, 1.0)) == 0).all()
+
+
+def test_the_radius_of_a_noisy_rotation_has_a_density():
+    rng = np.random.default_rng(4)
+    for rho, dimension in ((0.0, 2), (1.3, 3), (5.0, 7)):
+        channel = Radius(dimension)
+        mass = scipy.integrate.quad(
+            lambda r, c=channel, rho=rho: math.exp(c.log_density(r, rho)), 0, rho + 14
+        )[0]
+        assert mass == pytest.approx(1, abs=1e-8)
+        drawn = channel.sample(np.full(20_000, rho), rng)
+        below = scipy.integrate.quad(
+            lambda r, c=channel, rho=rho: math.exp(c.log_density(r, rho)), 0, np.median(drawn)
+        )[0]
+        assert abs(below - 0.5) < 4.5 * 0.5 / math.sqrt(20_000)
+
+
+def test_a_noisy_rotation_shows_the_length():
+    mechanism = GeometricPerturbation(2, 0.01)
+    *readings, length = attack(mechanism, [3.0, 4.0], prior=(3.0, 1.0), level=100.0, trials=400)
+    assert length.target == "length"
+    # Far from 0 the length is Gaussian: σ² within 1/ρ² of it.
+    assert length.unbiased_floor == pytest.approx(0.01, rel=1e-3)
+    assert abs(length.likelihood.mse - 0.01) < 4.5 * length.likelihood.mse_error
+    for one in readings:
+        assert one.likelihood is None
+        assert one.unbiased_floor == math.inf
+        assert one.level_floor == pytest.approx(0.01)
+        assert one.averaged.mse + 4.5 * one.averaged.mse_error > one.van_trees
+        assert "draws are effective" in str(one)
+
+
+def test_a_plain_rotation_shows_the_length_exactly():
+    *readings, length = attack(Rotation(3), [3.0, 0.0, 4.0], prior=(1.0, 2.0), level=1.0)
+    assert length.likelihood.mse < 1e-28
+    assert length.unbiased_floor == 0
+    for one in readings:
+        assert one.likelihood is None
+        assert one.unbiased_floor == math.inf
+        assert one.van_trees == 0
+        assert one.averaged.mse < 2.0  # better than the prior's own variance
+    assert attack(Rotation(2), [3.0, 0.0])[0].bayesian is None
+
+
+def test_a_sampler_is_attacked_by_regression():
+    # y + N(0, 1) under N(0, 1): the posterior mean is linear, its error ½.
+    def sampler(y, rng, n):
+        return y + rng.standard_normal((n, 2))
+
+    found = attack(sampler, [1.0, -2.0], prior=(0.0, 1.0), level=PrivacyLevel([1.0, 0.0]))
+    assert [one.level_floor for one in found] == [1.0, math.inf]
+    for i, one in enumerate(found):
+        assert one.likelihood is one.unbiased_floor is one.van_trees is None
+        # 8000 pairs for some 130 hats lose about 130/8000 of the prior's variance.
+        assert (
+            -4.5 * one.averaged.mse_error
+            < one.averaged.mse - 0.5
+            < (0.03 + 4.5 * one.averaged.mse_error)
+        )
+        assert one.bayesian.bias == pytest.approx([-0.5, 1.0][i], abs=0.15)
+        assert "learnt by regression" in str(one)
+
+
+def test_a_channel_without_a_density_is_attacked_by_regression():
+    # A sign of y + noise: E[u|z] = ±2φ(0)v/√(v + 1), a nonlinear mechanism of two outcomes.
+    channel = UserChannel(sampler=lambda u, rng: np.sign(u + rng.standard_normal(u.shape)))
+    (one,) = attack(channel, [1.0], prior=(0.0, 4.0))
+    best = 4 - (2 / math.sqrt(2 * math.pi) * 4 / math.sqrt(5)) ** 2
+    assert abs(one.averaged.mse - best) < 4.5 * one.averaged.mse_error + 0.01
+    both = Componentwise([channel, Additive(noise.Laplace())])
+    blind, seeing = attack(both, [1.0, 0.0], prior=(0.0, 4.0), trials=200)
+    assert blind.likelihood is None
+    assert seeing.likelihood is not None
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_every_mechanism_of_the_catalogue_is_attacked(name):
+    found = attack(CATALOGUE[name].example(2), [0.4, -0.8], level=1.0, prior=(0.0, 1.0), trials=300)
+    assert len(found) >= 2
+    for one in found:
+        assert one.averaged is not None or one.target == "length"
+        assert np.isfinite([one.bayesian.mse, one.averaged.mse]).all() if one.averaged else True
+        if one.van_trees is not None:
+            assert one.van_trees <= 1
+            # False alarm 3e-6 each; E I by simulation (geometric) adds its own few percent.
+            assert one.averaged.mse + 4.5 * one.averaged.mse_error > 0.9 * one.van_trees
+        assert one.target in str(one)
