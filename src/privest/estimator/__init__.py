@@ -1,5 +1,13 @@
 """Estimators: the side that sees releases only."""
 
+from privest.estimator.mle import MLResult, maximum_likelihood
+from privest.estimator.mle_release import maximum_likelihood_of
 from privest.estimator.rls import PrivateRLS, StreamHistory
 
-__all__ = ["PrivateRLS", "StreamHistory"]
+__all__ = [
+    "MLResult",
+    "PrivateRLS",
+    "StreamHistory",
+    "maximum_likelihood",
+    "maximum_likelihood_of",
+]

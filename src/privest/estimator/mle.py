@@ -23,7 +23,6 @@ from privest.estimator.likelihood.terms import NUMPY, Backend, Likelihood, Names
 from privest.estimator.starts import best_starts, least_squares_start
 
 ITERATIONS = 200
-FITS = 15  # with 10, Cauchy trials missed their best maximum in 13 of 18,000; with 15 in 2
 # Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g) with A = −∇²; the Newton step
 # is still taken, after which the distance is about its square.
 TOLERANCE = 1e-7
@@ -71,7 +70,8 @@ def maximum_likelihood(
 
     `starts`: how many exact fits of n readings to start from, besides least squares (the best by a
     screening, `starts.py`); or start points, (k, n) for all trials or (trials, k, n). Left out:
-    least squares alone where the likelihood is known to have one maximum, else 15 fits as well.
+    least squares alone where the likelihood is known to have one maximum, else `likelihood.fits`
+    fits as well.
 
     Assumes H of full column rank (else NotIdentifiable). `converged` is false where the iterations
     ran out or no maximum exists (bits that do not bound θ). Local maxima cannot be excluded:
@@ -96,6 +96,13 @@ def maximum_likelihood(
         )
     if not len(releases):
         raise InvalidInput("z has no trials.")
+    impossible = int((~likelihood.possible(releases)).any(axis=1).sum())
+    if impossible:
+        raise InvalidInput(
+            f"{impossible} of {len(releases)} trials hold a release that the mechanism cannot give "
+            "(its probability is 0 for every reading: 0 from a ratio, or a number off the grid of "
+            "a quantiser). Pass the releases as they came, unrounded and unscaled."
+        )
     if iterations < 1:
         raise InvalidInput(f"iterations must be at least 1; received {iterations}.")
     begin = _starts(matrix, releases, likelihood, starts)
@@ -134,7 +141,7 @@ def maximum_likelihood(
 def _starts(H: Array, z: Array, likelihood: Likelihood, starts: int | ArrayLike | None) -> Array:
     """Start points (trials, k, n)."""
     if starts is None:
-        starts = FITS if likelihood.several_maxima else 0
+        starts = likelihood.fits if likelihood.several_maxima else 0
     if isinstance(starts, int | np.integer):
         if starts < 0:
             raise InvalidInput(f"starts must be ≥ 0; received {starts}.")

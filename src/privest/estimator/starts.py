@@ -67,9 +67,27 @@ def best_starts(H: Array, z: Array, centre: Array, likelihood: Likelihood, count
         block, here = z[at : at + step, None], centre[at : at + step]
         eta = (here @ to_eta).reshape(-1, len(chosen), len(H))
         score = likelihood.rough(block, eta).sum(axis=2)
+        humps = likelihood.hump(block, eta)
+        if humps is not None:
+            score = distinct(score, humps)
         first = np.argpartition(-score, kept - 1, axis=1)[:, :kept]
         height = likelihood.value(block, np.take_along_axis(eta, first[..., None], axis=1))
         order = np.argsort(-height.sum(axis=2), axis=1)[:, :count]
         best = np.take_along_axis(first, order, axis=1)
         parts.append((fits[best] @ here[:, None, :, None])[..., 0])
     return np.concatenate(parts)
+
+
+def distinct(score: Array, humps: Index) -> Array:
+    """New scores (trials, k): first the best fit on each combination of humps, then the others."""
+    weights = np.random.default_rng(SEED).integers(1, 2**62, humps.shape[-1])
+    with np.errstate(over="ignore"):
+        label = humps @ weights  # whole numbers, modulo 2^64: equal for equal humps only
+    rank = np.argsort(np.argsort(-score, axis=1, kind="stable"), axis=1)
+    order = np.lexsort((rank, label), axis=1)
+    sorted_labels = np.take_along_axis(label, order, axis=1)
+    first = np.ones(score.shape, dtype=bool)
+    first[:, 1:] = sorted_labels[:, 1:] != sorted_labels[:, :-1]
+    leads = np.empty_like(first)
+    np.put_along_axis(leads, order, first, axis=1)
+    return np.asarray(np.where(leads, 0.0, -score.shape[1]) - rank)

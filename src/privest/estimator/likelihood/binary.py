@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_number
+from privest.arrays import Array, Flags, as_number
 from privest.errors import InvalidInput
 from privest.estimator.likelihood.laplace import gaussian_laplace
 from privest.estimator.likelihood.smear import Smear
@@ -60,6 +60,9 @@ class BinaryLikelihood(Likelihood):
             )
         weight = xp.ones_like(x) / xp.asarray(self.variance)
         return Terms(value, -side * slope, curvature, weight)
+
+    def possible(self, z: Array) -> Flags:
+        return np.asarray((z == 0) | (z == 1))
 
     def centre(self, z: Array) -> Array:
         """The threshold, one σ to the side that the bit names."""

@@ -12,17 +12,22 @@ from privest.arrays import as_array
 from privest.errors import InvalidInput
 from privest.estimator.likelihood.binary import BinaryLikelihood
 from privest.estimator.likelihood.convolved import ConvolvedLikelihood
+from privest.estimator.likelihood.dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
 from privest.estimator.likelihood.gaussian import GaussianLikelihood
 from privest.estimator.likelihood.inverse_gaussian import InverseGaussianLikelihood
+from privest.estimator.likelihood.inverse_laplace import InverseLaplaceLikelihood
 from privest.estimator.likelihood.laplace import LaplaceLikelihood
 from privest.estimator.likelihood.quadrature import QuadratureLikelihood
 from privest.estimator.likelihood.rowwise import Rowwise, for_each_variance
 from privest.estimator.likelihood.terms import Likelihood
+from privest.estimator.likelihood.twin_uniform import TwinUniformLikelihood
 from privest.estimator.likelihood.voigt import VoigtLikelihood
 from privest.mechanism.additive import Additive
 from privest.mechanism.binary import BinaryQuantiser
 from privest.mechanism.channel import Channel
 from privest.mechanism.inverse import Inverse
+from privest.mechanism.laplace_quantiser import LaplaceQuantiser
+from privest.mechanism.quantiser import ProbabilisticQuantiser, TriangularQuantiser
 from privest.mechanism.truncated_inverse import TruncatedInverse
 from privest.mechanism.twin_uniform import TwinUniform
 from privest.mechanism.vector import Componentwise
@@ -59,12 +64,12 @@ def _additive(channel: Additive, variance: ArrayLike) -> Likelihood:
 def _componentwise(mechanism: Componentwise, variance: ArrayLike) -> Likelihood:
     """Data perturbation: channels on the readings themselves.
 
-    For u = Ay + b pass AH as H, the release's channel, and the variance of Aw (independent
-    entries), with b added to η by the caller.
+    For u = Ay + b ask `maximum_likelihood_of`: it takes AH as H, the variances of Aw, and b.
     """
     if mechanism.matrix is not None or mechanism.offset.any():
         raise InvalidInput(
-            "the channels act on Ay + b: pass one of them with the variance of Aw, and AH as H."
+            "the channels act on Ay + b, so that their η is AHθ + b: pass the mechanism to "
+            "privest.estimator.maximum_likelihood_of."
         )
     if mechanism.common is not None:
         return likelihood_of(mechanism.common, variance)
@@ -98,18 +103,36 @@ def _(law: Cauchy, variance: ArrayLike) -> Likelihood:
 
 @likelihood_of.register
 def _inverse(channel: Inverse, variance: ArrayLike) -> Likelihood:
-    if _standard(channel.noise):
-        return InverseGaussianLikelihood(variance, sd=math.sqrt(channel.noise.variance))
-    return QuadratureLikelihood(channel, variance, breaks=(0.0,))
+    return _ratio(channel.noise, variance, 0.0)
 
 
 @likelihood_of.register
 def _truncated(channel: TruncatedInverse, variance: ArrayLike) -> Likelihood:
-    edge = channel.threshold
-    if _standard(channel.noise):
-        deviation = math.sqrt(channel.noise.variance)
-        return InverseGaussianLikelihood(variance, sd=deviation, truncation=edge)
-    return QuadratureLikelihood(channel, variance, breaks=(-edge, 0.0, edge))
+    return _ratio(channel.noise, variance, channel.threshold)
+
+
+def _ratio(noise: GaussianLaw | Laplace, variance: ArrayLike, edge: float) -> Likelihood:
+    if isinstance(noise, Laplace):
+        return InverseLaplaceLikelihood(variance, scale=noise.scale, truncation=edge)
+    return InverseGaussianLikelihood(variance, sd=math.sqrt(noise.variance), truncation=edge)
+
+
+@likelihood_of.register
+def _uniform_dither(channel: ProbabilisticQuantiser, variance: ArrayLike) -> Likelihood:
+    return DitheredLikelihood(variance, step=channel.step)
+
+
+@likelihood_of.register
+def _triangular_dither(channel: TriangularQuantiser, variance: ArrayLike) -> Likelihood:
+    return DitheredLikelihood(variance, step=channel.step, dither="triangular")
+
+
+@likelihood_of.register
+def _laplace_quantiser(channel: LaplaceQuantiser, variance: ArrayLike) -> Likelihood:
+    def likelihood(own: float) -> Likelihood:
+        return LaplaceQuantiserLikelihood(own, step=channel.step, scale=channel.scale)
+
+    return for_each_variance(likelihood, variance)
 
 
 @likelihood_of.register
@@ -121,13 +144,6 @@ def _binary(channel: BinaryQuantiser, variance: ArrayLike) -> Likelihood:
     return likelihood(variance) if closed else for_each_variance(likelihood, variance)
 
 
-def _standard(law: ScalarLaw) -> bool:
-    return isinstance(law, GaussianLaw) and law.loc == 0
-
-
 @likelihood_of.register
 def _twin_uniform(channel: TwinUniform, variance: ArrayLike) -> Likelihood:
-    raise InvalidInput(
-        "there is no likelihood for TwinUniform: p(z|y) jumps at values of y that move with z, "
-        "where the quadrature would go wrong unseen. (Its information is infinite: no level.)"
-    )
+    return TwinUniformLikelihood(variance, inner=channel.inner, outer=channel.outer)

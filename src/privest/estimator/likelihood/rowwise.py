@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, Flags, Index, as_array
 from privest.errors import InvalidInput
 from privest.estimator.likelihood.terms import NUMPY, Backend, Likelihood, Terms
 
@@ -32,6 +32,7 @@ class Rowwise(Likelihood):
         order = np.concatenate([columns for _, columns in self.groups])
         self.back = np.argsort(order)
         self.several_maxima = any(one.several_maxima for one in likelihoods)  # type: ignore[misc]
+        self.fits = max(one.fits for one in likelihoods)  # type: ignore[misc]
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp
@@ -40,6 +41,22 @@ class Rowwise(Likelihood):
             xp.concat([part[k] for part in parts], axis=-1)[..., self.back] for k in range(4)
         )
         return Terms(value, slope, curvature, weight)
+
+    def possible(self, z: Array) -> Flags:
+        parts = [one.possible(z[..., c]) for one, c in self.groups]
+        return np.concatenate(parts, axis=-1)[..., self.back]
+
+    def rough(self, z: Array, eta: Array) -> Array:
+        parts = [one.rough(z[..., c], eta[..., c]) for one, c in self.groups]
+        return np.concatenate(parts, axis=-1)[..., self.back]
+
+    def hump(self, z: Array, eta: Array) -> Index | None:
+        found = [one.hump(z[..., c], eta[..., c]) for one, c in self.groups]
+        if all(part is None for part in found):
+            return None
+        none = np.zeros(eta.shape, dtype=np.intp)
+        parts = [none[..., c] if p is None else p for p, (_, c) in zip(found, self.groups)]
+        return np.concatenate(parts, axis=-1)[..., self.back]
 
     def centre(self, z: Array) -> Array:
         parts = [one.centre(z[..., c]) for one, c in self.groups]

@@ -1,0 +1,168 @@
+"""The front door: a model, a mechanism and its releases; against dense formulas and by hand."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator import maximum_likelihood, maximum_likelihood_of
+from privest.estimator.likelihood import LaplaceLikelihood, likelihood_of
+from privest.mechanism import (
+    CATALOGUE,
+    Additive,
+    AffineMechanism,
+    Componentwise,
+    GaussianMechanism,
+    GeometricPerturbation,
+    PrivacyWeights,
+    Rotation,
+    output_perturbation,
+)
+from privest.model import LinearModel
+from privest.noise import Cauchy, Gaussian, GaussianLaw, Laplace
+
+RNG = np.random.default_rng(3)
+H = RNG.uniform(-1, 1, (8, 3))
+THETA = np.array([1.0, -2.0, 0.5])
+ROOT = RNG.standard_normal((8, 8))
+DENSE = ROOT @ ROOT.T / 8 + 0.1 * np.eye(8)
+SHIFT = RNG.standard_normal(8)
+
+
+def normal_fit(G, V, z):
+    """Generalised least squares and its log-density, written out."""
+    W = np.linalg.inv(V)
+    theta = np.linalg.solve(G.T @ W @ G, G.T @ W @ z.T).T
+    law = scipy.stats.multivariate_normal(np.zeros(len(V)), V)
+    return theta, law.logpdf(z - theta @ G.T)
+
+
+class ZeroNoise:
+    def standard_normal(self, shape):
+        return np.zeros(shape)
+
+
+def gaussian_cases():
+    low = RNG.standard_normal((8, 5))
+    A, B = RNG.standard_normal((6, 8)), RNG.standard_normal((6, 6)) + 3 * np.eye(6)
+    b = RNG.standard_normal(6)
+    level = GaussianMechanism.calibrated(low @ low.T, 8)  # singular
+    L = np.stack([level.simulate(e, ZeroNoise()) for e in np.eye(8)], axis=1)
+    partly = GaussianMechanism.calibrated(np.diag([1.0, 2.0, 0.0, 4.0, 1.0, 0.0, 3.0, 1.0]), 8)
+    P = np.stack([partly.simulate(e, ZeroNoise()) for e in np.eye(8)], axis=1)
+    law = GaussianLaw(0.7, loc=0.2)
+    return {
+        "dense S": (level, L, np.zeros(5), np.eye(5)),
+        "diagonal S with zeros": (partly, P, np.zeros(6), np.eye(6)),
+        "affine": (AffineMechanism(law, A, B, b), A, b + B @ np.full(6, 0.2), 0.7 * B @ B.T),
+        "channels": (Componentwise(Additive(law), A, b), A, b + 0.2, 0.7 * np.eye(6)),
+        "readings": (
+            Componentwise([Additive(GaussianLaw(0.1 * k + 0.1)) for k in range(8)]),
+            np.eye(8),
+            np.zeros(8),
+            np.diag(0.1 * np.arange(8) + 0.1),
+        ),
+    }
+
+
+CASES = gaussian_cases()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("sigma", [0.04, "diagonal", "dense"])
+def test_gaussian_mechanisms_are_generalised_least_squares(case, sigma):
+    mechanism, A, b, noise = CASES[case]
+    cov = {"diagonal": np.linspace(0.1, 2.0, 8), "dense": DENSE}.get(sigma, sigma)
+    mean = 0.3 if sigma == 0.04 else SHIFT
+    model = LinearModel(H, noise=Gaussian(cov=cov, mean=mean))
+    z = mechanism.simulate(model.simulate(THETA, RNG, trials=20), RNG)
+    found = maximum_likelihood_of(model, mechanism, z)
+    full = np.broadcast_to(np.asarray(cov, dtype=float), (8,)) if np.ndim(cov) < 2 else cov
+    S = np.diag(full) if np.ndim(full) == 1 else full
+    theta, height = normal_fit(A @ H, A @ S @ A.T + noise, z - b - A @ np.broadcast_to(mean, (8,)))
+    assert np.abs(found.estimate - theta).max() < 1e-9 * (1 + np.abs(theta).max())
+    assert np.abs(found.log_likelihood - height).max() < 1e-9 * (1 + np.abs(height).max())
+    assert found.converged.all()
+    assert found.iterations.max() <= 2
+
+
+def test_channels_on_combinations_and_an_offset():
+    """A with AΣAᵀ diagonal: AH, the variances of Aw, and b taken off."""
+    rng = np.random.default_rng(0)
+    orthogonal = np.linalg.qr(rng.standard_normal((8, 8)))[0][:6]
+    b = rng.standard_normal(6)
+    model = LinearModel(H, noise=Gaussian(cov=0.04))
+    mechanism = Componentwise(Additive(Cauchy(0.3)), 2 * orthogonal, b)
+    z = mechanism.simulate(model.simulate(THETA, rng, trials=30), rng)
+    found = maximum_likelihood_of(model, mechanism, z)
+    plain = maximum_likelihood(
+        2 * orthogonal @ H, z - b, likelihood_of(Additive(Cauchy(0.3)), 0.16)
+    )
+    assert np.abs(found.log_likelihood - plain.log_likelihood).max() < 1e-8
+    assert np.abs(found.estimate - plain.estimate).max() < 1e-6
+    # Not a location family: the offset must enter η.
+    weights = Componentwise(PrivacyWeights(0.25, 0.1), offset=5.0, readings=8)
+    z = weights.simulate(model.simulate(THETA, rng, trials=4), rng)
+    found = maximum_likelihood_of(model, weights, z)
+    eta = found.estimate @ H.T + 5.0
+    direct = likelihood_of(PrivacyWeights(0.25, 0.1), 0.04)(z, eta).value.sum(axis=1)
+    assert np.abs(found.log_likelihood - direct).max() < 1e-9
+    assert found.converged.all()
+
+
+def test_affine_laplace_and_output_perturbation():
+    rng = np.random.default_rng(1)
+    model = LinearModel(H, noise=Gaussian(cov=0.04))
+    orthogonal = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    B = np.diag(rng.uniform(0.5, 2.0, 8)) @ orthogonal
+    mechanism = AffineMechanism(Laplace(0.5), B, B, np.ones(8))  # B⁻¹z = y + B⁻¹1 + d
+    z = mechanism.simulate(model.simulate(THETA, rng, trials=10), rng)
+    found = maximum_likelihood_of(model, mechanism, z)
+    solved = np.linalg.solve(B, (z - 1).T).T
+    plain = maximum_likelihood(H, solved, LaplaceLikelihood(0.04, scale=0.5))
+    assert np.abs(found.estimate - plain.estimate).max() < 1e-7
+    det = np.linalg.slogdet(B)[1]
+    assert np.abs(found.log_likelihood + det - plain.log_likelihood).max() < 1e-9
+    out = output_perturbation(1.0, H, CATALOGUE["laplace"].channel)
+    z = out.simulate(model.simulate(THETA, rng, trials=10), rng)
+    best = maximum_likelihood_of(model, out, z)  # as many readings as parameters: an exact fit
+    assert np.abs(best.estimate @ (out.matrix @ H).T - z).max() < 1e-6
+
+
+def test_one_channel_for_all_readings_and_different_variances():
+    rng = np.random.default_rng(2)
+    variances = np.linspace(0.01, 0.5, 8)
+    model = LinearModel(H, noise=Gaussian(cov=variances))
+    z = rng.standard_normal((5, 8))
+    found = maximum_likelihood_of(model, Additive(Laplace(0.5)), z)
+    plain = maximum_likelihood(H, z, LaplaceLikelihood(variances, scale=0.5))
+    assert np.array_equal(found.estimate, plain.estimate)
+    assert maximum_likelihood_of(model, Additive(Cauchy(0.5)), z[0], starts=3).starts == 4
+
+
+def test_refusals():
+    model = LinearModel(H, noise=Gaussian(cov=0.04))
+    z = np.zeros((2, 8))
+    for mechanism in (Rotation(8), GeometricPerturbation(8)):
+        with pytest.raises(NotIdentifiable, match="uniform and fresh for each y"):
+            maximum_likelihood_of(model, mechanism, z)
+    skew = Componentwise(Additive(Laplace(1.0)), np.tril(np.ones((8, 8))))
+    with pytest.raises(InvalidInput, match="channels 0 and 1 have correlated"):
+        maximum_likelihood_of(model, skew, z)
+    dense = LinearModel(H, noise=Gaussian(cov=DENSE))
+    with pytest.raises(InvalidInput, match="AΣAᵀ is not diagonal"):
+        maximum_likelihood_of(dense, Additive(Laplace(1.0)), z)
+    with pytest.raises(InvalidInput, match="Gaussian measurement noise"):
+        maximum_likelihood_of(LinearModel(H, noise=Laplace(1.0)), Additive(Laplace(1.0)), z)
+    silent = LinearModel(H, noise=Gaussian(cov=np.array([0.0] + [0.1] * 7)))
+    with pytest.raises(InvalidInput, match="1 of 8 inputs"):
+        maximum_likelihood_of(silent, Additive(Laplace(1.0)), z)
+    with pytest.raises(InvalidInput, match="for 5 readings"):
+        maximum_likelihood_of(model, Componentwise(Additive(Laplace(1.0)), readings=5), z)
+    with pytest.raises(InvalidInput, match="7 entries; the mechanism has 8"):
+        maximum_likelihood_of(model, Additive(Laplace(1.0)), z[:, :7])
+    with pytest.raises(InvalidInput, match="register"):
+        maximum_likelihood_of(model, "laplace", z)
+    hidden = GaussianMechanism.calibrated(np.diag([1.0, 1.0, 0, 0, 0, 0, 0, 0]), 8)
+    with pytest.raises(NotIdentifiable):
+        maximum_likelihood_of(model, hidden, z[:, :2])
