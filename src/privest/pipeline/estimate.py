@@ -18,8 +18,8 @@ class PrivateEstimate:
     sampling       covariance of Tθ̂, for large K.
     privacy        covariance of d.
     classical      T Σ_CR Tᵀ, the bound without privacy.
-    private_bound  the least tr(W·MSE) that any mechanism and unbiased estimate has under
-                   tr I_z(Y) ≤ s (`bounds.trace_budget_bound`).
+    private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
+                   tr I_z(Y) ≤ s (`bounds.trace_budget_bound`); attained for Gaussian noise.
     loss           tr(W·covariance), to compare with it.
     budget         s; `safety`: the noise was made for s/safety.
     """

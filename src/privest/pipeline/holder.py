@@ -51,7 +51,7 @@ class HolderReport:
     def counted(self, margin: float) -> float:
         """tr I_z(Y) with noise D(Y) = margin·ratio·D: both terms of docs/theory.md 4.
 
-        s/margin + (r/2)‖∂ ln ratio/∂Y‖².
+        s/margin + (q/2)‖∂ ln ratio/∂Y‖², q the numbers released.
         """
         return self.budget / margin + 0.5 * self.released * float(self.gradient @ self.gradient)
 

@@ -87,7 +87,11 @@ class SmoothedLikelihoodScore(Score):
 
 
 def best_bandwidth(law: ScalarLaw, weight: float) -> float:
-    """The h at which the smoothed likelihood costs least for λ = `weight` (a public number)."""
+    """The h at which the smoothed likelihood costs least for λ = `weight` (a public number).
+
+    Looked for between 1e-4 and 10 interquartile ranges. Cost: some 20 scores; 0.1 s for a
+    Laplacian, seconds for laws whose convolution with a Gaussian has no closed form.
+    """
     width = float(np.ptp(law.quantile([0.25, 0.75])))
 
     def cost(log_h: float) -> float:

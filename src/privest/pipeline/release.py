@@ -23,11 +23,13 @@ from privest.model import LinearModel
 from privest.noise import GaussianLaw, Independent, ScalarLaw
 from privest.noise.law import as_generator
 from privest.pipeline import roots
+from privest.pipeline.descent import ROWS_AT_ONCE, Design
 from privest.pipeline.estimate import PrivateEstimate
 from privest.pipeline.holder import HolderReport, realised
 from privest.pipeline.score import Score
 from privest.pipeline.shape import NoiseShape, Shape, noise_shape
 
+LEVERAGE = 0.95  # the most that one row may determine
 READINGS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
 PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
 
@@ -40,6 +42,9 @@ class ScoreRelease(ABC):
     shape    "trace" (least tr MSE, the default) or "paper" (`algo:mult`).
     weight   W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
     safety   ≥ 1: noise for s/safety.
+
+    Whether an estimate exists depends on the readings: an error of `simulate` tells something
+    about them, and is for the data holder.
     """
 
     name = "estimate with noise"
@@ -67,7 +72,8 @@ class ScoreRelease(ABC):
                 f"{count} readings are too few for {n} parameters: the release noise is right for "
                 f"large K; at least {READINGS_A_PARAMETER} readings a parameter are needed."
             )
-        self.design = roots.Design(model.matrix)
+        self.design = Design(model.matrix)
+        _require_spread(self.design)
         self.shape: NoiseShape = noise_shape(
             self.design.triangle, self.budget / self.safety, shape, weight
         )
@@ -140,10 +146,11 @@ class ScoreRelease(ABC):
 
         r(Y) = tr I_z(Y)/s realised with D. The scale depends on the data, so it tells about it:
 
-            tr I_z(Y) = s/margin + (r/2)‖∂ ln r/∂Y‖²    (r released numbers)
+            tr I_z(Y) = s/margin + (q/2)‖∂ ln r/∂Y‖²    (q numbers released)
 
         is counted, both terms, and the release is refused where it exceeds s (a refusal is itself
-        seen: choose `margin` large enough for it to be rare). Gaussian noise only.
+        seen: choose `margin` large enough for it to be rare). Gaussian noise only. The margin takes
+        the place of the safety factor, which drops out of D(Y).
         """
         if not isinstance(self.noise, GaussianLaw):
             raise InvalidInput("noise scaled to the data is counted for Gaussian noise only.")
@@ -223,6 +230,23 @@ class ScoreRelease(ABC):
                     "or its kind. The release noise would be wrong too. Take the law from a "
                     "reference set."
                 )
+
+
+def _require_spread(design: Design) -> None:
+    """No row may carry a direction of θ almost alone: then "many readings" is false there."""
+    H = design.matrix
+    most, where = 0.0, 0
+    for at in range(0, len(H), ROWS_AT_ONCE):
+        leverage = np.sum(design.whitened(H[at : at + ROWS_AT_ONCE]) ** 2, axis=1)
+        best = int(leverage.argmax())
+        if leverage[best] > most:
+            most, where = float(leverage[best]), at + best
+    if most > LEVERAGE:
+        raise InvalidInput(
+            f"row {where} of H determines a direction of θ almost alone (leverage {most:.2f}; at "
+            f"most {LEVERAGE:g}): the release noise is right for many readings only. Leave out the "
+            "parameter or the row, or release the reading itself with noise."
+        )
 
 
 def one_law(model: LinearModel) -> ScalarLaw:

@@ -12,62 +12,27 @@ three on all of them. The subsets decide only where the last steps start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import scipy
 
-from privest.arrays import Array, Flags, Index
+from privest.arrays import Array, Index
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.estimator.starts import subsets
-from privest.linalg.root import weighted_roots
+from privest.pipeline.descent import (
+    BLOCK,
+    ROWS_AT_ONCE,
+    SAFE,
+    TOLERANCE,
+    Design,
+    Roots,
+    descend,
+    evaluate,
+    whitened_twice,
+)
 from privest.pipeline.score import Score, bounded_score
 
 ROWS = (4096, 65_536)  # sizes of the nested subsets
-BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache
-ROWS_AT_ONCE = 2**14  # rows of H at a time, for one problem
 FEW = 64  # readings up to which exact fits are tried as well
 FITS = 6
-STEPS = 100
-# Converged: a Newton step shorter than this, in standard errors of the estimate. It is still taken;
-# what is left is of the order of its square.
-TOLERANCE = 1e-6
-POSITIVE = 1e-6  # curvature relative to E ψ' ΣHᵀH below which there is no proper minimum
-SAFE = 0.05  # … and below which a Newton step is not trusted
-ROUNDING = 1e-12  # of F
-
-
-@dataclass(frozen=True, eq=False)
-class Roots:
-    """Estimates (trials, n); where the steps did not converge to a proper minimum, NaN."""
-
-    theta: Array
-    converged: Flags
-    steps: int
-
-
-class Design:
-    """H (K, n) with its root R, RᵀR = HᵀH; raises NotIdentifiable where it is singular."""
-
-    def __init__(self, matrix: Array) -> None:
-        self.matrix = matrix
-        root = weighted_roots(matrix, [1.0])[0]
-        if root.rank < matrix.shape[1]:
-            raise NotIdentifiable(
-                f"H has rank {root.rank} of {matrix.shape[1]}: θ cannot be estimated.", root.hidden
-            )
-        self.triangle = root.triangle
-
-    def whitened(self, rows: Array) -> Array:
-        """R⁻ᵀv for row vectors v (..., n): gradients in units in which HᵀH is the identity."""
-        flat = rows.reshape(-1, rows.shape[-1]).T
-        solved = scipy.linalg.solve_triangular(self.triangle, flat, trans="T", check_finite=False)
-        return np.asarray(solved.T.reshape(rows.shape))
-
-    def back(self, steps: Array) -> Array:
-        """θ from whitened coordinates: R⁻¹v for row vectors v (trials, n)."""
-        solved = scipy.linalg.solve_triangular(self.triangle, steps.T, check_finite=False)
-        return np.asarray(solved.T)
 
 
 def solve(score: Score, design: Design, y: Array) -> Roots:
@@ -94,7 +59,7 @@ def _nested(score: Score, design: Design, y: Array, start: Array) -> Roots:
         if found.converged.all():
             theta = found.theta
             share = len(design.matrix) / size
-            curvature = share * _evaluate(score, part, some, theta).curvature[0]
+            curvature = share * evaluate(score, part, some, theta).curvature[0]
     if curvature is not None:
         found = _polish(score, design, y[0], theta[0], curvature)
         if found.converged.all():
@@ -109,7 +74,7 @@ def _polish(score: Score, design: Design, y: Array, theta: Array, curvature: Arr
     seen (BFGS): each step leaves a smaller part of the distance than the one before. Where one
     leaves more than a quarter, it is given up as not converged.
     """
-    curved = _whitened_twice(design, curvature[None])[0]
+    curved = whitened_twice(design, curvature[None])[0]
     moments = score.moments
     if np.linalg.eigvalsh(curved)[0] <= SAFE * moments.slope:
         return Roots(np.full((1, len(theta)), np.nan), np.zeros(1, bool), 0)
@@ -126,7 +91,8 @@ def _polish(score: Score, design: Design, y: Array, theta: Array, curvature: Arr
         last = step, white
         promised = float(step @ white) * moments.slope / moments.square
         theta = theta + design.back(step[None])[0]
-        # Superlinear: the next step would be shorter than this one by more than this one was.
+        # Superlinear: the next step would be shorter than this one by more than this one was, so
+        # that what is left is below the tolerance (1e-6 standard errors).
         shrunk = promised / before if before < np.inf else 1.0
         if promised * min(shrunk, 1.0) <= TOLERANCE**2:
             return Roots(theta[None], np.ones(1, bool), taken)
@@ -174,6 +140,8 @@ def starts(score: Score, design: Design, y: Array) -> Array:
 def _exact_fits(score: Score, design: Design, y: Array) -> Array:
     """The fits of n readings with the lowest F, (trials, FITS, n)."""
     chosen = subsets(design.matrix)
+    if not len(chosen):  # rare rows that no choice met: the convex start has to do
+        return np.zeros((len(y), 0, design.matrix.shape[1]))
     inverse = np.linalg.inv(design.matrix[chosen])
     parts = []
     step = max(1, BLOCK // (len(chosen) * y.shape[1]))
@@ -218,151 +186,6 @@ def _part(design: Design, rows: Index) -> Design | None:
         return Design(design.matrix[rows])
     except NotIdentifiable:  # rare rows carry a direction: only all of them will do
         return None
-
-
-# --- descent ----------------------------------------------------------------------------------
-
-
-def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
-    """Newton steps that never let F rise, from `start` (trials, n), all trials together."""
-    mean_slope, mean_square = score.moments.slope, score.moments.square
-    trials = len(start)
-    # In residuals of the start and steps from it: a large Hθ would drown the last falls of F.
-    y = y - start @ design.matrix.T
-    theta = np.zeros(start.shape)
-    done = np.zeros(trials, bool)
-    at = _evaluate(score, design, y, theta)
-    lost = ~np.isfinite(at.height)  # a residual outside a finite support: F is infinite there
-    taken = 0
-    while taken < STEPS:
-        live = np.flatnonzero(~(done | lost))
-        if not live.size:
-            break
-        taken += 1
-        gradient = design.whitened(at.gradient[live])
-        curvature = _whitened_twice(design, at.curvature[live])
-        least = np.linalg.eigvalsh(curvature)[:, 0] / mean_slope
-        trusted = least > SAFE
-        if not trusted.all():
-            weak = live[~trusted]
-            floor = _floored(score, design, y[weak], theta[weak], mean_slope)
-            curvature[~trusted] = _whitened_twice(design, floor)
-        step = np.linalg.solve(curvature, gradient[..., None])[..., 0]
-        promised = (step * gradient).sum(axis=1)
-        close = promised * mean_slope <= TOLERANCE**2 * mean_square
-        # At a proper minimum the last step is taken unseen: it is shorter than rounding can show.
-        proper = least > POSITIVE
-        move = design.back(step)
-        theta[live[close & proper]] += move[close & proper]
-        done[live[close & proper]] = True
-        lost[live[close & ~proper]] = True
-        going = ~close
-        if going.any():
-            here = live[going]
-            failed = _advance(score, design, y, theta, at, here, move[going], promised[going])
-            lost[here[failed]] = True
-    lost |= ~done
-    theta[lost] = np.nan
-    return Roots(start + theta, ~lost, taken)
-
-
-@dataclass(eq=False)
-class _At:
-    """F, Σψ H and Σψ' HᵀH at the current θ of every trial."""
-
-    height: Array
-    gradient: Array
-    curvature: Array
-
-
-def _advance(
-    score: Score, design: Design, y: Array, theta: Array, at: _At, rows: Index, move: Array,
-    promised: Array,
-) -> Flags:  # fmt: skip
-    """Step, or as far of it as lets F fall; which rows could not move."""
-    length = np.ones(len(rows))
-    waiting = np.ones(len(rows), bool)
-    for _ in range(40):
-        now = np.flatnonzero(waiting)
-        tried = theta[rows[now]] + length[now, None] * move[now]
-        new = _evaluate(score, design, y[rows[now]], tried)
-        old = at.height[rows[now]]
-        fall = old - new.height
-        slack = ROUNDING * np.abs(old)
-        good = fall >= 1e-4 * length[now] * promised[now] - slack
-        won = rows[now[good]]
-        theta[won] = tried[good]
-        at.height[won], at.gradient[won] = new.height[good], new.gradient[good]
-        at.curvature[won] = new.curvature[good]
-        waiting[now[good]] = False
-        if not waiting.any():
-            break
-        # Where a parabola through F, its slope and the failed value has its minimum.
-        missed = np.where(np.isfinite(new.height), old - new.height, -np.inf)[~good]
-        bad = now[~good]
-        whole = length[bad] * promised[bad]
-        shorter = np.where(np.isfinite(missed), whole / (2 * (whole - missed)), 0.1)
-        length[bad] *= np.clip(shorter, 0.1, 0.5)
-    return waiting
-
-
-def _evaluate(score: Score, design: Design, y: Array, theta: Array) -> _At:
-    """F, gradient and curvature, in blocks that stay in cache."""
-    H = design.matrix
-    trials, n = theta.shape
-    at = _At(np.zeros(trials), np.zeros((trials, n)), np.zeros((trials, n, n)))
-    if trials == 1:
-        for begin in range(0, len(H), ROWS_AT_ONCE):
-            rows = H[begin : begin + ROWS_AT_ONCE]
-            terms = score.terms(y[0, begin : begin + ROWS_AT_ONCE] - rows @ theta[0])
-            at.height[0] += terms.integral.sum()
-            at.gradient[0] += terms.value @ rows
-            at.curvature[0] += (rows.T * terms.slope) @ rows
-        return at
-    pairs = _pairs(H)
-    some = max(1, BLOCK // len(H))
-    for begin in range(0, trials, some):
-        few = slice(begin, begin + some)
-        terms = score.terms(y[few] - theta[few] @ H.T)
-        at.height[few] = terms.integral.sum(axis=1)
-        at.gradient[few] = terms.value @ H
-        at.curvature[few] = (terms.slope @ pairs).reshape(-1, n, n)
-    return at
-
-
-def _floored(score: Score, design: Design, y: Array, theta: Array, mean_slope: float) -> Array:
-    """Σ max(|ψ'|, least) HᵀH: positive, so that the step descends whatever ψ is.
-
-    least = min(E ψ'/10, |ψ/(x − c)|), c the centre of the law: far out the secant, so that steps
-    are as long as the residuals (reweighted least squares) and not as long as the law is wide.
-    """
-    H = design.matrix
-    centre = bounded_score(score.law).centre
-    pairs = _pairs(H) if len(theta) > 1 else None
-    result = np.empty((len(theta), H.shape[1], H.shape[1]))
-    some = max(1, BLOCK // len(H))
-    for begin in range(0, len(theta), some):
-        few = slice(begin, begin + some)
-        residual = y[few] - theta[few] @ H.T
-        terms = score.terms(residual)
-        secant = np.abs(terms.value) / np.maximum(np.abs(residual - centre), 1e-300)
-        slope = np.maximum(np.abs(terms.slope), np.minimum(secant, 0.1 * mean_slope))
-        if pairs is None:
-            result[few] = (H.T * slope[0]) @ H
-        else:
-            result[few] = (slope @ pairs).reshape(-1, H.shape[1], H.shape[1])
-    return result
-
-
-def _pairs(H: Array) -> Array:
-    """Rows h ⊗ h."""
-    return np.asarray((H[:, :, None] * H[:, None, :]).reshape(len(H), -1))
-
-
-def _whitened_twice(design: Design, matrices: Array) -> Array:
-    """R⁻ᵀ A R⁻¹."""
-    once = design.whitened(matrices)
-    return design.whitened(np.swapaxes(once, -1, -2))
 
 
 def require_converged(found: Roots) -> None:

@@ -167,6 +167,13 @@ class BoundedScore(Score):
 
 
 @lru_cache(maxsize=64)
-def bounded_score(law: ScalarLaw) -> BoundedScore:
-    """The bounded score of a law, made once."""
+def _bounded_score(law: ScalarLaw) -> BoundedScore:
     return BoundedScore(law)
+
+
+def bounded_score(law: ScalarLaw) -> BoundedScore:
+    """The bounded score of a law, made once where the law can be remembered (is hashable)."""
+    try:
+        return _bounded_score(law)
+    except TypeError:
+        return BoundedScore(law)

@@ -124,7 +124,8 @@ def chains(logdensity: LogDensity, landscape: Landscape, scale: float) -> tuple[
 def _inward(p: float, side: int, half: float) -> Chain:
     """Return octaves from `half` down to the resolution of floating point at p."""
     finest = FINEST * abs(p)
-    octaves = CHAIN_IN if finest == 0 else int(math.log2(max(half / finest, 4.0)))
+    ratio = half / finest if finest > 0 else math.inf
+    octaves = CHAIN_IN if math.isinf(ratio) else int(math.log2(max(ratio, 4.0)))
     return Chain(p, side, half * 2.0 ** -np.arange(min(octaves, CHAIN_IN) + 1))
 
 

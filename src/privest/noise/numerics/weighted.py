@@ -5,7 +5,7 @@ The minimiser solves (fψ)(x) − λ (f ψ')' = −f' in the weak sense
     E ψφ + λ E ψ'φ' = E φ'   for every φ ,
 
 a form without derivatives of f: jumps and kinks of the density, and finite ends of its support
-(where ψ' = 1/λ, the natural condition), need no special care. −2 times half the minimum is E ψ'.
+(where ψ' = 1/λ, the natural condition), need no special care. Minus the minimum is E ψ'.
 
 Spectral elements: polynomials of degree 8 on panels, continuous across them. The panels start from
 the octaves around the density's special points and are halved where the highest Legendre

@@ -1,0 +1,387 @@
+"""Releases: what is reported, what is refused, and that nothing private is said."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.pipeline import (
+    LeastSquaresRelease,
+    MaximumLikelihoodRelease,
+    OptimalScoreRelease,
+    ScoreRelease,
+)
+from privest.pipeline.shape import noise_shape
+
+LAPLACE, LOGISTIC = pv.noise.Laplace(1.0), pv.noise.Logistic(1.0)
+ALL = (LeastSquaresRelease, MaximumLikelihoodRelease, OptimalScoreRelease)
+# A reading nobody would write by chance: its digits must not turn up in any text.
+SECRET = 123.456789
+
+
+def matrix(count=60, n=2, seed=0):
+    return np.random.default_rng(seed).standard_normal((count, n))
+
+
+def made(cls=OptimalScoreRelease, law=LOGISTIC, count=60, n=2, **options):
+    return cls(pv.LinearModel(matrix(count, n), noise=law), options.pop("budget", 30.0), **options)
+
+
+def readings(release, seed=1, trials=None):
+    shape = release.model.readings if trials is None else (trials, release.model.readings)
+    return release.law.sample(shape, np.random.default_rng(seed))
+
+
+# --- what is reported -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_the_result_adds_up(cls):
+    release = made(cls)
+    found = release.simulate(readings(release), np.random.default_rng(0))
+    assert isinstance(release, ScoreRelease)
+    assert found.estimate.shape == (2,)
+    np.testing.assert_array_equal(found.covariance, found.sampling + found.privacy)
+    assert found.loss == pytest.approx(np.trace(found.covariance), rel=1e-12)
+    assert found.efficiency == found.private_bound / found.loss <= 1 + 1e-12
+    np.testing.assert_allclose(found.standard_error**2, np.diagonal(found.covariance))
+    A = np.linalg.inv(release.model.matrix.T @ release.model.matrix)
+    np.testing.assert_allclose(found.classical, 3 * A, rtol=1e-9)
+    # For every W the sampling part is not below the classical bound.
+    assert np.linalg.eigvalsh(found.sampling - found.classical).min() > -1e-12
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["method"] == release.name
+    assert plain["loss"] == found.loss
+    assert plain["estimate"] == found.estimate.tolist()
+    text = str(found)
+    assert f"{found.efficiency:.3f}" in text
+    assert release.name in text
+
+
+def test_many_trials_are_many_rows():
+    release = made()
+    y = readings(release, trials=7)
+    assert release.estimate(y).shape == (7, 2)
+    found = release.simulate(y, np.random.default_rng(0))
+    assert found.estimate.shape == (7, 2)
+    assert "±" not in str(found)
+    np.testing.assert_allclose(release.estimate(y[3]), release.estimate(y)[3], atol=1e-9)
+
+
+def test_simulations_repeat_with_their_generator_and_only_then():
+    release = made()
+    y = readings(release)
+    one, same, other = (
+        release.simulate(y, np.random.default_rng(seed)).estimate for seed in (4, 4, 5)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).all()
+
+
+def test_a_safety_factor_is_a_smaller_budget():
+    safe, small = made(safety=2.0, budget=30.0), made(budget=15.0)
+    np.testing.assert_allclose(safe.privacy, small.privacy, rtol=1e-12)
+    np.testing.assert_allclose(safe.sampling, small.sampling, rtol=1e-12)
+    assert safe.loss == pytest.approx(small.loss, rel=1e-12)
+    # The bound is that of the budget, not of what was left unused.
+    assert safe.private_bound == pytest.approx(made(budget=30.0).private_bound, rel=1e-12)
+    y = readings(safe)
+    assert safe.for_data_holder(y).ratio == pytest.approx(
+        small.for_data_holder(y).ratio / 2, rel=1e-9
+    )
+
+
+def test_averaging_with_gaussian_and_with_laplace_noise():
+    """H = 1, s = K: D = 1/s for Gaussian noise, twice that for Laplace, and the mean of y."""
+    model = pv.LinearModel(np.ones((50, 1)), noise=LAPLACE)
+    y = LAPLACE.sample(50, np.random.default_rng(0))
+    gaussian = LeastSquaresRelease(model, 50.0)
+    laplace = LeastSquaresRelease(model, 50.0, noise=pv.noise.Laplace(9.0))
+    assert gaussian.privacy[0, 0] == pytest.approx(1 / 50 / 50, rel=1e-12)
+    assert laplace.privacy[0, 0] == pytest.approx(2 / 50 / 50, rel=1e-12)
+    assert gaussian.estimate(y)[0] == pytest.approx(y.mean(), rel=1e-12)
+    shifted = pv.LinearModel(np.ones((50, 1)), noise=LAPLACE.shifted(4.0))
+    assert LeastSquaresRelease(shifted, 50.0).estimate(y + 4.0)[0] == pytest.approx(y.mean())
+    # Another law of the same kind but another scale is the same release.
+    other = LeastSquaresRelease(model, 50.0, noise=LAPLACE)
+    np.testing.assert_allclose(other.privacy, laplace.privacy, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_gaussian_readings_make_all_releases_alike(cls):
+    law = pv.noise.GaussianLaw(variance=2.0, loc=1.5)
+    release = made(cls, law)
+    y = readings(release)
+    H = release.model.matrix
+    np.testing.assert_allclose(
+        release.estimate(y), np.linalg.lstsq(H, y - 1.5, rcond=None)[0], atol=1e-12
+    )
+    assert release.loss == pytest.approx(release.private_bound, rel=1e-12)
+    assert release.for_data_holder(y).ratio == pytest.approx(1.0, rel=1e-9)
+    assert np.abs(release.for_data_holder(y).gradient).max() < 1e-9
+
+
+def test_gaussian_joint_noise_of_one_variance_is_accepted():
+    model = pv.LinearModel(matrix(), noise=pv.noise.Gaussian(cov=2.0))
+    assert OptimalScoreRelease(model, 3.0).loss > 0
+
+
+def test_columns_of_very_different_size():
+    """Scales 1e±8: the noise is drawn, the budget kept, and nothing is NaN."""
+    for scales in ([1e-8, 1e8], [1e8, 1e-8]):
+        for shape in ("trace", "paper"):
+            H = matrix() * scales
+            model = pv.LinearModel(H, noise=LOGISTIC)
+            release = LeastSquaresRelease(model, 30.0, shape=shape)
+            y = H @ [1.0, 1.0] + LOGISTIC.sample(60, np.random.default_rng(0))
+            found = release.simulate(y, np.random.default_rng(0))
+            assert np.isfinite(found.estimate).all()
+            assert release.for_data_holder(y).ratio == pytest.approx(1.0, rel=1e-6)
+            white = np.linalg.inv(np.linalg.cholesky(release.privacy))
+            many = release.simulate(np.tile(y, (4000, 1)), np.random.default_rng(1)).estimate
+            spread = np.cov((many - release.estimate(y)) @ white.T, rowvar=False)
+            np.testing.assert_allclose(spread, np.eye(2), atol=4.5 * np.sqrt(2 / 4000))
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.2, 5.0])
+@pytest.mark.parametrize("law", [LAPLACE, LOGISTIC, pv.noise.Cauchy(1.0), pv.noise.Uniform(1.0)])
+@pytest.mark.parametrize("cls", ALL)
+def test_a_law_of_the_wrong_scale_is_refused(cls, law, scale):
+    if cls is MaximumLikelihoodRelease and law in (LAPLACE, pv.noise.Uniform(1.0)):
+        return
+    if cls is LeastSquaresRelease and isinstance(law, pv.noise.Cauchy):
+        return
+    release = made(cls, law, count=1000)
+    y = scale * readings(release)
+    with pytest.raises((pv.errors.InvalidInput, pv.errors.NumericalFailure)):
+        release.estimate(y)
+    with pytest.raises((pv.errors.InvalidInput, pv.errors.NumericalFailure)):
+        release.simulate(np.stack([readings(release), y]), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e3])
+@pytest.mark.parametrize("count", [10, 20, 60])
+@pytest.mark.parametrize("law", [LAPLACE, LOGISTIC])
+def test_a_law_wrong_by_orders_of_magnitude_is_refused_with_few_readings(law, count, scale):
+    release = made(law=law, count=count)
+    with pytest.raises((pv.errors.InvalidInput, pv.errors.NumericalFailure)):
+        release.estimate(scale * readings(release))
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("count", [10, 50])
+def test_the_right_law_is_not_refused(cls, count):
+    """The fit test is six standard deviations wide: none of 500 data sets trips it."""
+    release = made(cls, count=count)
+    assert release.estimate(readings(release, trials=500)).shape == (500, 2)
+
+
+@pytest.mark.parametrize("budget", [1.0, 1e6])
+def test_exact_fits_of_few_readings_are_no_misfit(budget):
+    """λ → 0: the Laplace estimate passes through n = 2 of 12 readings, like a median."""
+    release = made(law=LAPLACE, count=12, budget=budget)
+    assert release.estimate(readings(release, trials=300)).shape == (300, 2)
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_readings_are_numbers(cls, bad):
+    release = made(cls)
+    y = readings(release)
+    y[3], y[4] = bad, SECRET
+    with pytest.raises(pv.errors.InvalidInput) as caught:
+        release.estimate(y)
+    assert "123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(59,), (61,), (2, 59), (2, 2, 60), ()])
+def test_readings_have_the_size_of_the_model(shape):
+    release = made()
+    with pytest.raises(pv.errors.InvalidInput):
+        release.estimate(np.full(shape, SECRET))
+
+
+def test_one_vector_for_the_data_holder():
+    release = made()
+    rows = readings(release, trials=2)
+    with pytest.raises(pv.errors.InvalidInput, match="one vector"):
+        release.for_data_holder(rows)
+    with pytest.raises(pv.errors.InvalidInput, match="one vector"):
+        release.simulate_scaled(rows, np.random.default_rng(0))
+
+
+def test_too_little_data():
+    with pytest.raises(pv.errors.InvalidInput, match="9 readings are too few for 2"):
+        made(count=9)
+    made(count=10)
+
+
+def test_hidden_directions():
+    model = pv.LinearModel(np.ones((40, 2)), noise=LOGISTIC)
+    with pytest.raises(pv.errors.NotIdentifiable) as caught:
+        OptimalScoreRelease(model, 3.0)
+    np.testing.assert_allclose(np.abs(caught.value.hidden_directions), np.full((2, 1), 0.5**0.5))
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pv.noise.Gaussian(cov=np.diag(np.arange(1.0, 61.0))),
+        pv.noise.Gaussian(cov=np.eye(60) + 0.5),
+        pv.noise.Independent([LOGISTIC] * 30 + [LAPLACE] * 30),
+        pv.noise.Independent(LOGISTIC, scales=np.arange(1.0, 61.0)),
+    ],
+)
+def test_dependent_or_unequal_noise_is_refused(noise):
+    with pytest.raises(pv.errors.InvalidInput, match="independent noise of one law"):
+        OptimalScoreRelease(pv.LinearModel(matrix(), noise=noise), 3.0)
+
+
+def test_a_linear_model_is_needed():
+    with pytest.raises(pv.errors.InvalidInput, match="ndarray"):
+        OptimalScoreRelease(matrix(), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"budget": 0.0}, "budget"),
+        ({"budget": -1.0}, "budget"),
+        ({"budget": math.nan}, "budget"),
+        ({"safety": 0.9}, "safety"),
+        ({"safety": math.nan}, "safety"),
+        ({"shape": "round"}, "'trace' or 'paper'"),
+        ({"shape": "paper", "weight": np.eye(2)}, "no weight"),
+        ({"weight": np.zeros((2, 2))}, "zero"),
+        ({"weight": -np.eye(2)}, "weight"),
+        ({"weight": np.eye(3)}, "weight"),
+    ],
+)
+def test_options(options, match):
+    with pytest.raises(pv.errors.PrivestError, match=match):
+        made(**options)
+
+
+def test_options_of_one_release():
+    with pytest.raises(pv.errors.InvalidInput, match="'best'"):
+        made(MaximumLikelihoodRelease, bandwidth="worst")
+    with pytest.raises(pv.errors.InvalidInput, match="bandwidth"):
+        made(MaximumLikelihoodRelease, bandwidth=-1.0)
+    with pytest.raises(pv.errors.InvalidInput, match="bandwidth"):
+        made(MaximumLikelihoodRelease, LAPLACE)  # no finite sensitivity: says what to do
+    assert made(MaximumLikelihoodRelease).bandwidth is None
+    assert made(MaximumLikelihoodRelease, LAPLACE, bandwidth=0.5).bandwidth == 0.5
+    for noise, match in (
+        (pv.noise.Uniform(1.0), "infinite information"),
+        (LAPLACE.shifted(2.0), "mean 0"),
+        (pv.noise.Cauchy(1.0), "finite variance"),
+    ):
+        with pytest.raises(pv.errors.InvalidInput, match=match):
+            made(LeastSquaresRelease, noise=noise)
+    with pytest.raises(pv.errors.InvalidInput, match="no mean"):
+        made(LeastSquaresRelease, pv.noise.Cauchy(1.0)).estimate(np.zeros(60))
+
+
+def test_scaled_noise_options():
+    release = made(count=200)
+    y, rng = readings(release), np.random.default_rng(0)
+    for margin in (1.0, 0.5, math.nan):
+        with pytest.raises(pv.errors.InvalidInput, match="margin"):
+            release.simulate_scaled(y, rng, margin=margin)
+    laplace = made(LeastSquaresRelease, noise=LAPLACE)
+    with pytest.raises(pv.errors.InvalidInput, match="Gaussian noise only"):
+        laplace.simulate_scaled(readings(laplace), rng)
+
+
+def test_a_generator_is_needed():
+    release = made()
+    with pytest.raises(pv.errors.InvalidInput, match="Generator"):
+        release.simulate(readings(release), 3)
+
+
+# --- nothing private is said ----------------------------------------------------------------------
+
+
+def test_reports_and_errors_say_nothing_about_the_readings():
+    release = made(law=LAPLACE)
+    y = readings(release)
+    y[0] = SECRET
+    report = release.for_data_holder(y)
+    for text in (repr(report), str(report), f"{report}", repr(release)):
+        for number in (report.realised, report.ratio, *report.estimate, SECRET):
+            assert f"{number:.3g}" not in text
+        assert "array" not in text
+    # Clusters at ±SECRET for a Laplace of scale 1: no proper root, or not this law.
+    far = SECRET * np.sign(y)
+    with pytest.raises((pv.errors.NumericalFailure, pv.errors.InvalidInput)) as caught:
+        release.estimate(far)
+    assert not any(c in str(caught.value) for c in ("123", "0.", "1.", "-1"))
+    assert caught.value.__cause__ is None
+
+
+def test_importing_and_releasing_warn_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for law in (LAPLACE, pv.noise.Bump(2.0), pv.noise.CosSquared(1.0), pv.noise.Staircase(1.0)):
+            release = made(law=law)
+            release.simulate(readings(release), np.random.default_rng(0))
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def test_a_singular_weight_releases_only_what_is_asked_for():
+    """W = aaᵀ: one number aᵀθ, with the noise of a scalar release."""
+    a = np.array([0.6, -0.8])
+    release = made(weight=np.outer(a, a))
+    A = np.linalg.inv(release.model.matrix.T @ release.model.matrix)
+    assert release.shape.targets.shape == (1, 2)
+    assert release.privacy[0, 0] == pytest.approx(
+        release.score.sensitivity * (a @ A @ a) / 30, rel=1e-9
+    )
+    y = readings(release)
+    found = release.simulate(y, np.random.default_rng(0))
+    assert found.estimate.shape == (1,)
+    assert abs(found.estimate[0]) < 6 * found.standard_error[0]
+    assert found.loss == pytest.approx(found.covariance[0, 0], rel=1e-12)
+    sign = np.sign(release.shape.targets[0] @ a)
+    np.testing.assert_allclose(release.shape.targets[0], sign * a, atol=1e-12)
+
+
+def test_a_weight_scales_the_loss_and_not_the_noise():
+    one, ten = made(weight=np.eye(2)), made(weight=10 * np.eye(2))
+    np.testing.assert_allclose(ten.privacy, one.privacy, rtol=1e-9)
+    assert ten.loss == pytest.approx(10 * one.loss, rel=1e-9)
+    np.testing.assert_allclose(made().privacy, one.privacy, rtol=1e-9)
+
+
+def test_the_weighted_shape_is_the_best_one():
+    """No other D with tr D⁻¹A = s has a smaller tr WD: random D scaled to the budget."""
+    rng = np.random.default_rng(0)
+    H, W = matrix(60, 3), np.diag([1.0, 5.0, 0.1])
+    triangle = np.linalg.qr(H, mode="r")
+    shape = noise_shape(triangle, 4.0, "trace", W)
+    A = np.linalg.inv(H.T @ H)
+    assert np.trace(np.linalg.solve(shape.unit, A)) == pytest.approx(4.0, rel=1e-9)
+    least = np.trace(W @ shape.unit)
+    for size in (0.01, 0.1, 1.0):
+        for _ in range(50):
+            F = np.linalg.cholesky(shape.unit) @ (np.eye(3) + size * rng.standard_normal((3, 3)))
+            D = F @ F.T
+            D *= np.trace(np.linalg.solve(D, A)) / 4.0
+            assert np.trace(W @ D) > least * (1 - 1e-12)
+
+
+def test_a_row_that_stands_alone_is_refused():
+    """One row sees the second parameter: for it there are not many readings."""
+    H = np.column_stack([np.ones(50), np.zeros(50)])
+    H[17, 1] = 1.0
+    model = pv.LinearModel(H, noise=pv.noise.Laplace(1.0))
+    with pytest.raises(pv.errors.InvalidInput, match=r"row 17 of H .*leverage 1\.00"):
+        OptimalScoreRelease(model, budget=10.0)
