@@ -16,7 +16,10 @@ NAMES = {
         "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "errors",
         "identifiability", "linalg", "mechanism", "noise", "pipeline", "privacy",
     },
-    "data": {"BoxCox", "CYCLES", "Table", "load_diabetes", "load_nhanes"},
+    "data": {
+        "Block", "BoxCox", "CYCLES", "Features", "Source", "Table", "load_diabetes",
+        "load_nhanes", "open_source", "read_rows", "write_table",
+    },
     "pipeline": {
         "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",
         "MaximumLikelihoodRelease", "OptimalScoreRelease", "PrivateEstimate", "Score",

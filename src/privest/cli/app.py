@@ -15,7 +15,7 @@ from rich.text import Text
 
 import privest
 from privest.cli import demo as demo_command
-from privest.cli import reproduce, streaming, tables
+from privest.cli import first_example, reproduce, streaming, tables, workflow
 from privest.cli.files import read_table, read_value
 from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
@@ -77,6 +77,10 @@ def _main(
     ] = False,
 ) -> None:
     pass
+
+
+for _step in (workflow.plan, workflow.release, workflow.estimate, workflow.report):
+    app.command()(_step)
 
 
 @app.command()
@@ -381,7 +385,16 @@ def _is_json(wanted: Format | None, path: str, otherwise: bool) -> bool:
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.", metavar="DIR")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Folder for what it makes.", metavar="DIR")] = Path(
+        "out/demo"
+    ),
+    first: Annotated[
+        bool,
+        typer.Option("--first", help="Instead: the bound of the paper's first example, a table."),
+    ] = False,
 ) -> None:
-    """The paper's first example: the bound against the privacy level, a table and a picture."""
-    demo_command.show(Console(), out)
+    """Plan, release, estimate and report on embedded data: 442 people, their triglycerides."""
+    if first:
+        first_example.show(Console(), out)
+    else:
+        demo_command.show(Console(highlight=False), out)

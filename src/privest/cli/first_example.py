@@ -1,4 +1,4 @@
-"""`privest demo`: the bound of the paper's first example against the privacy level."""
+"""`privest demo --first`: the bound of the paper's first example against the privacy level."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def save_likelihood(points: Sequence[Point], path: Path) -> None:
             )
         for axes, unit in ((above, 1.0), (below, bound)):
             axes.fill_between(count, low / unit, (mse + half) / unit, color=colour, alpha=0.2, lw=0)
-            # Two methods may agree to the width of a line: the paper's is drawn hollow, around ours.
+            # Two methods may agree to the width of a line: the paper's is hollow, around ours.
             hollow = {"mfc": "none", "ms": 9} if name == "likelihood" else {"ms": 5}
             axes.plot(count, mse / unit, color=colour, lw=1.3, marker=mark, label=label, **hollow)
         predicted = np.array([p.predicted for p in some])

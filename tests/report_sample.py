@@ -1,0 +1,76 @@
+"""A report on made-up people, with numbers from the library: intercept, age, sex, bmi, bp."""
+
+import numpy as np
+
+import privest as pv
+from privest.report.convergence import Trail
+from privest.report.pictures import Curve, Pair
+
+NAMES = ("intercept", "age, years", "sex", "body mass index, kg/m²", "blood pressure, mmHg")
+THETA = np.array([2.7, 0.004, 0.1, 0.05, 0.006])
+VARIANCE, LEVEL, ROWS, DELTA, MOVE = 0.2, 4.0, 442, 1e-6, 1.0
+COMMANDS = (
+    "privest plan people.csv --target s5 --features age,sex,bmi,bp --level 4 --noise-variance 0.2",
+    "privest report release.csv --output report.html",
+)
+
+
+def design(rows=ROWS):
+    rng = np.random.default_rng(7)
+    return np.column_stack(
+        [
+            np.ones(rows),
+            rng.uniform(19, 80, rows),
+            rng.integers(0, 2, rows),
+            rng.normal(26, 4.4, rows),
+            rng.normal(95, 14, rows),
+        ]
+    )
+
+
+def errors(level, H):
+    """Standard errors with privacy and without, from the bound (the release attains it)."""
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=VARIANCE))
+    found = pv.bound(model, pv.PrivacyLevel(float(level)))
+    return np.sqrt(np.diagonal(found.ppcrlb)), np.sqrt(np.diagonal(found.classical)), found
+
+
+def facts(**changed):
+    """Arguments of `story`."""
+    H = design()
+    private, plain, found = errors(LEVEL, H)
+    rng = np.random.default_rng(11)
+    z = H @ THETA + rng.normal(size=ROWS) * np.sqrt(VARIANCE + 1 / LEVEL)
+    trail = Trail()
+    for k in range(30, ROWS + 1, 6):
+        inverse = np.linalg.inv(H[:k].T @ H[:k])
+        error = np.sqrt(np.diagonal(inverse) * (VARIANCE + 1 / LEVEL))
+        trail.add(k - 1, inverse @ H[:k].T @ z[:k], error)
+    estimate = np.linalg.lstsq(H, z, rcond=None)[0]
+    levels = np.geomspace(0.05, 500.0, 25)
+    epsilons = [pv.PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=MOVE) for s in levels]
+    two = np.ix_((3, 4), (3, 4))
+    given = {
+        "response": "log triglycerides",
+        "names": NAMES,
+        "estimate": estimate,
+        "with_privacy": private,
+        "without_privacy": plain,
+        "level": LEVEL,
+        "rows": ROWS,
+        "noise_variance": VARIANCE,
+        "simulated": True,
+        "commands": COMMANDS,
+        "epsilon": pv.PrivacyLevel(LEVEL).to_epsilon(delta=DELTA, move=MOVE),
+        "delta": DELTA,
+        "move": MOVE,
+        "curve": Curve(
+            levels,
+            np.array([errors(s, H)[0] for s in levels]),
+            np.array(epsilons),
+            {NAMES[3]: 2.2 * plain[3]},
+        ),
+        "pair": Pair(NAMES[3:5], estimate[3:5], found.ppcrlb[two], found.classical[two]),
+        "trail": trail,
+    }
+    return given | changed

@@ -1,0 +1,124 @@
+"""`privest reproduce fig2`, `fig3` and `all`: tables, points, pictures, verdicts."""
+
+import json
+
+import numpy as np
+import pytest
+
+from privest.experiments import blood, fig2, fig3
+from shared_data import FOLDER, needs_nhanes
+from workflow_command import runner
+
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def reproduce(capsys, monkeypatch):
+    privest = runner(capsys, monkeypatch)
+    return lambda *arguments: privest("reproduce", *arguments)
+
+
+def test_figure_two_is_that_of_the_library(reproduce, tmp_path):
+    files = ("--json", tmp_path / "deep" / "p.json", "--png", tmp_path / "p.png")
+    done = reproduce("fig2", "--repetitions", 4, "--seed", 3, *files)
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "deep" / "p.json").read_text())
+    plan = blood.PLANS["diabetes"]
+    points = fig2.figure_two(blood.load("diabetes", None), plan, repetitions=4, seed=3)
+    assert found == json.loads(json.dumps(fig2.as_records(points)))
+    assert (tmp_path / "p.png").read_bytes().startswith(PNG)
+    last = max(p.k for p in points)
+    ratio = next(p.mse / p.bound for p in points if (p.series, p.k) == ("data", last))
+    assert f"{ratio:.3f}" in done.out
+    assert max(len(line) for line in done.out.splitlines()) <= 80
+    for series in ("data", "synthetic"):
+        claim = str(fig2.claim_two(points, series))
+        assert "".join(claim.split()) in "".join(done.out.split())
+
+
+def test_figure_three_is_that_of_the_library(reproduce, tmp_path):
+    done = reproduce("fig3", "--repetitions", 4, "--json", tmp_path / "p.json", "--synthetic")
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "p.json").read_text())
+    plan = blood.PLANS["diabetes"]
+    points = fig3.figure_three(blood.load("diabetes", None), plan, repetitions=4, synthetic=True)
+    assert found == json.loads(json.dumps(fig3.as_records(points)))
+    assert max(len(line) for line in done.out.splitlines()) <= 80
+    claim = str(fig3.claim_three(points))
+    assert "".join(claim.split()) in "".join(done.out.split())
+
+
+def test_options_change_what_they_say(reproduce, tmp_path):
+    def points(name, *options):
+        done = reproduce("fig2", "--repetitions", 2, "--json", tmp_path / name, *options)
+        assert done.code == 0, done.err
+        return json.loads((tmp_path / name).read_text())
+
+    plain = points("a.json")
+    assert points("b.json") == plain
+    for k, option in enumerate(
+        [("--seed", 9), ("--resplit",), ("--features", "raw"), ("--response", "plain")]
+    ):
+        assert points(f"c{k}.json", *option) != plain
+    quick = reproduce("fig2", "--quick", "--json", tmp_path / "q.json")
+    five = reproduce("fig2", "--repetitions", 5, "--json", tmp_path / "r.json")
+    assert quick.out == five.out
+
+
+@needs_nhanes
+def test_the_people_of_the_paper(reproduce, tmp_path):
+    raw = FOLDER / "nhanes_raw"
+    done = reproduce("fig2", "--data", "nhanes", "--folder", raw, "--repetitions", 2)
+    assert done.code == 0, done.err
+    assert "NHANES" in done.out.upper()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fig2", "--png", "x.txt"),
+        ("fig2", "--json", "."),
+        ("fig2", "--repetitions", "1"),
+        ("fig2", "--features", "plain"),
+        ("fig2", "--response", "raw"),
+        ("fig2", "--data", "nhanes", "--folder", "none"),
+        ("fig3", "--data", "people"),
+        ("fig3", "--spread", "-1"),
+        ("all", "--out", "a-file"),
+    ],
+    ids=lambda a: " ".join(a),
+)
+def test_refusals(reproduce, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").write_text("")
+    done = reproduce(*arguments)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert not done.out
+    assert [file.name for file in tmp_path.iterdir()] == ["a-file"]
+
+
+def test_all_of_them(reproduce, tmp_path):
+    done = reproduce("all", "--quick", "--out", tmp_path / "out", "--workers", 1)
+    assert done.code == 0, done.err
+    out = tmp_path / "out"
+    for k in (1, 2, 3, 4):
+        assert (out / f"fig{k}.png").read_bytes().startswith(PNG)
+        points = json.loads((out / f"fig{k}.json").read_text())
+        assert len(points) > 5
+    claims = json.loads((out / "claims.json").read_text())
+    assert {claim["figure"] for claim in claims} >= {"fig1", "fig2", "fig3", "fig4"}
+    assert all(isinstance(claim["holds"], bool) for claim in claims)
+    assert max(len(line) for line in done.out.splitlines()) <= 80
+    verdicts = [line.split("│")[-2].strip() for line in done.out.splitlines() if "│" in line]
+    found = [word for word in verdicts if word]
+    assert found == ["yes" if claim["holds"] else "NO" for claim in claims]
+    assert len(found) == len(claims)
+    for claim in claims:
+        first = claim["claim"].split()[:2]
+        assert " ".join(first) in " ".join(done.out.replace("│", " ").split())
+    # A second run takes the finished work of fig1 and fig4 up: the same points.
+    again = reproduce("all", "--quick", "--out", out, "--workers", 1)
+    assert again.out == done.out
+    two = [p for p in json.loads((out / "fig2.json").read_text()) if p["series"] == "data"]
+    assert np.all([p["bound"] > 0 for p in two])

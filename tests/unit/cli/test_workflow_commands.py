@@ -1,0 +1,278 @@
+"""`privest plan`, `release`, `estimate`, `report`: thin, and the same as the library."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from html import unescape
+
+import numpy as np
+import pytest
+
+from privest.cli.workflow import commands_of
+from privest.workflow import estimate_release, load_spec, make_plan
+from workflow_command import runner
+from workflow_tables import LEVEL, VARIANCE, people, spec, write
+
+OPTIONS = (
+    "--target", "ldl", "--features", "age, bmi,sex", "--category", "sex=female,male",
+    "--noise-variance", VARIANCE, "--level", LEVEL,
+)  # fmt: skip
+
+
+@pytest.fixture
+def privest(capsys, monkeypatch):
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write(people(), tmp_path / "people.csv")
+
+
+@pytest.fixture
+def plan_file(privest, data, tmp_path):
+    done = privest("plan", data, *OPTIONS, "--save", tmp_path / "plan.toml")
+    assert done.code == 0, done.err
+    return tmp_path / "plan.toml"
+
+
+def test_options_and_plan_file_say_the_same(privest, data, plan_file):
+    by_options = privest("plan", data, *OPTIONS, "--json", "--want", "age=0.001")
+    by_file = privest("plan", plan_file, "--json", "--want", "age=0.001")
+    assert by_options.out == by_file.out
+    found = json.loads(by_file.out)
+    expected = make_plan(spec(data))
+    assert found == expected.to_dict() | {"rows_wanted": expected.rows_for(0.001, "age")}
+
+
+def test_every_option_reaches_the_plan(privest, data, tmp_path):
+    reference = write(people(50, seed=1), tmp_path / "r.csv")
+    given = (
+        "--target", "ldl", "--features", "age,bmi", "--reference", reference, "--epsilon", 2,
+        "--delta", "1e-5", "--move", 0.5, "--missing", "drop", "--no-intercept",
+        "--save", tmp_path / "p.toml", "--png", tmp_path / "p.png",
+    )  # fmt: skip
+    done = privest("plan", data, *given)
+    assert done.code == 0, done.err
+    saved = load_spec(tmp_path / "p.toml")
+    assert (saved.privacy.epsilon, saved.privacy.delta, saved.privacy.move) == (2, 1e-5, 0.5)
+    assert (saved.missing, saved.intercept) == ("drop", False)
+    assert saved.noise.reference == str(reference)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    one = ("--target", "ldl", "--features", "age", "--standard-error", 0.01, "--of", "age")
+    more = ("--noise-variance", 0.3, "--transform", "box-cox", "--exponent", -0.5)
+    done = privest("plan", data, *one, *more, "--save", tmp_path / "q.toml")
+    assert done.code == 0, done.err
+    saved = load_spec(tmp_path / "q.toml")
+    assert (saved.privacy.standard_error, saved.privacy.of) == (0.01, "age")
+    assert (saved.transform, saved.noise.exponent) == ("box-cox", -0.5)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--level", 3), ("--target", "x"), ("--missing", "drop"), ("--transform", "log"),
+        ("--no-intercept",), ("--exponent", 1), ("--category", "a=b,c"), ("--move", 1),
+    ],
+    ids=lambda option: option[0],
+)  # fmt: skip
+def test_a_plan_file_is_not_half_overruled(privest, plan_file, option):
+    done = privest("plan", plan_file, *option)
+    assert done.code == 2
+    assert "is a plan and says all that" in done.err
+
+
+def test_what_the_plan_prints(privest, plan_file, data):
+    done = privest("plan", plan_file, "--want", "sex=male=0.01")
+    assert done.code == 0
+    plan = make_plan(spec(data))
+    text = " ".join(done.out.split())
+    for error in (*plan.with_privacy, *plan.without_privacy):
+        assert f"{error:.4g}" in text
+    assert f"{plan.rows_for(0.01, 'sex=male'):,} rows like these" in text
+    assert "no unbiased adversary knows it better than ± 0.707 (" in text  # 1/√2, rounded down
+    assert "differential privacy" not in text  # no δ, no move: no ε
+    assert max(len(line) for line in done.out.splitlines()) <= 80
+    assert not done.err
+
+
+def test_units_of_a_transformed_target_are_said(privest, tmp_path):
+    table = people()
+    table["ldl"] = np.exp(table["ldl"])
+    data = write(table, tmp_path / "p.csv")
+    given = (*OPTIONS, "--transform", "log", "--delta", "1e-6", "--move", "0.5")
+    done = privest("plan", data, *given)
+    text = " ".join(done.out.split())
+    assert "One reading after log (in these units) moves by at most 0.5" in text
+    assert "One reading after log (in these units): no unbiased adversary" in text
+
+
+def test_release_estimate_and_report(privest, plan_file, tmp_path):
+    table = tmp_path / "z.parquet"
+    done = privest("release", plan_file, "--output", table, "--seed", 5)
+    assert done.code == 0, done.err
+    assert not done.out
+    for words in ("200 rows released", "SIMULATED", "It gives no protection", "z.parquet.json"):
+        assert words in " ".join(done.err.split())
+    found = estimate_release(table)
+    shown = privest("estimate", table, "--json", "--confidence", 0.9)
+    assert json.loads(shown.out) == json.loads(json.dumps(found.to_dict(0.9)))
+    shown = privest("estimate", table, "--confidence", 0.995)
+    assert "99.5 % interval" in shown.out
+    assert "no protection" in shown.out
+    assert max(len(line) for line in shown.out.splitlines()) <= 80
+    page = tmp_path / "deep" / "page.html"
+    done = privest("report", plan_file, table, "--output", page)
+    assert done.code == 0, done.err
+    html = page.read_text(encoding="utf-8")
+    text = unescape(re.sub(r"<[^>]*>", "", html))
+    for words in ("sex=male", "no protection", *commands_of(plan_file, table, page)):
+        assert words in text
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", html)  # self-contained
+
+
+def test_no_reading_is_in_the_page(privest, plan_file, tmp_path):
+    table = tmp_path / "z.csv"
+    privest("release", plan_file, "--output", table)
+    privest("report", plan_file, table, "--output", tmp_path / "r.html")
+    html = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert not [y for y in people()["ldl"].tolist() if repr(y) in html or f"{y:.8g}" in html]
+
+
+def test_a_seed_repeats_and_none_does_not(privest, plan_file, tmp_path):
+    tables = []
+    for k, seed in enumerate([("--seed", 5), ("--seed", 5), ("--seed", 6), (), ()]):
+        privest("release", plan_file, "--output", tmp_path / f"{k}.csv", *seed)
+        tables.append((tmp_path / f"{k}.csv").read_bytes())
+    assert tables[0] == tables[1]
+    assert len(set(tables)) == 4
+
+
+def test_a_second_release_is_refused(privest, plan_file, tmp_path):
+    assert privest("release", plan_file, "--output", tmp_path / "z.csv").code == 0
+    before = (tmp_path / "z.csv").read_bytes()
+    done = privest("release", plan_file, "--output", tmp_path / "z.csv")
+    assert done.code == 2
+    assert "privacy again" in done.err
+    assert (tmp_path / "z.csv").read_bytes() == before
+    assert privest("release", plan_file, "--output", tmp_path / "people.csv").code == 2
+
+
+def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path):
+    privest("release", plan_file, "--output", tmp_path / "z.csv")
+    changes = {
+        "level": ("--level", 3),
+        "noise variance": ("--noise-variance", 0.31),
+        "coefficients": ("--features", "age,sex"),
+        "target": ("--target", "bmi", "--features", "age,sex"),
+    }
+    for what, change in changes.items():
+        other = tmp_path / "other.toml"
+        assert privest("plan", data, *OPTIONS, *change, "--save", other).code == 0
+        done = privest("report", other, tmp_path / "z.csv", "--output", tmp_path / "r.html")
+        assert done.code == 2
+        assert f"the {what} differs" in " ".join(done.err.split())
+        assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan", "DATA"), "--target is needed"),
+        (("plan", "DATA", "--target", "ldl"), "--features is needed"),
+        (("plan", "DATA", *OPTIONS, "--epsilon", 1), "exactly one of level, epsilon"),
+        (("plan", "DATA", *OPTIONS, "--delta", "1e-6"), "go together"),
+        (("plan", "DATA", *OPTIONS, "--reference", "DATA"), "not both"),
+        (("plan", "DATA", *OPTIONS, "--category", "sex"), "NAME=A,B,C"),
+        (("plan", "DATA", *OPTIONS, "--want", "age"), "NAME=ERROR"),
+        (("plan", "DATA", *OPTIONS, "--want", "age=-1"), "standard_error must be > 0"),
+        (("plan", "DATA", *OPTIONS, "--want", "age=x"), "NAME=ERROR"),
+        (("plan", "DATA", *OPTIONS, "--want", "height=1"), "no coefficient 'height'"),
+        (("plan", "DATA", *OPTIONS, "--save", "p.yaml"), ".toml"),
+        (("plan", "DATA", *OPTIONS, "--missing", "guess"), '"refuse" or "drop"'),
+        (("plan", "DATA", *OPTIONS, "--level", 0), "must be > 0"),
+        (("plan", "DATA", *OPTIONS, "--level", "nan"), "must be finite"),
+        (("plan", "-", *OPTIONS), "standard input"),
+        (("plan", "none.csv", *OPTIONS), "does not exist"),
+        (("plan", "none.toml"), "No such file"),
+        (("release", "none.toml", "--output", "z.csv"), "No such file"),
+        (("release", "DATA", "--output", "z.csv"), "a plan file ends with"),
+        (("estimate", "none.csv"), "no header"),
+        (("estimate", "DATA"), "no header"),
+        (("report", "none.toml", "none.csv", "--output", "r.pdf"), ".html"),
+    ],
+)
+def test_mistakes_have_one_message(privest, data, monkeypatch, tmp_path, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    done = privest(*(data if argument == "DATA" else argument for argument in arguments))
+    assert done.code == 2
+    assert words in " ".join(done.err.split())
+    assert not done.out
+    assert os.listdir(tmp_path) == ["people.csv"]
+
+
+def test_names_that_a_shell_would_take_apart(privest, data, tmp_path):
+    """The commands of the page, typed again in a shell, do what they say."""
+    folder = tmp_path / 'it\'s a "folder" $HOME; echo'
+    folder.mkdir()
+    plan, table, page = folder / "a plan.toml", folder / "z (1).csv", folder / "p&q.html"
+    privest("plan", data, *OPTIONS, "--save", plan)
+    privest("release", plan, "--output", table)
+    assert privest("report", plan, table, "--output", page).code == 0
+    lines = commands_of(plan, table, page)
+    for line, parts in zip(lines, (3, 5, 3, 6)):
+        assert len(shlex.split(line)) == parts
+    env = os.environ | {"NO_COLOR": "1"}
+    env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
+    for file in (table, folder / "z (1).csv.json", page):
+        file.unlink()
+    script = "set -e\n" + "\n".join(lines)
+    subprocess.run(["bash", "-c", script], check=True, capture_output=True, env=env)
+    assert page.read_text(encoding="utf-8").startswith("<!")
+
+
+MAIN = [sys.executable, "-c", "from privest.cli import main; main()"]
+
+
+@pytest.mark.parametrize(("sent", "left"), [(signal.SIGINT, 0), (signal.SIGKILL, 1)])
+def test_a_release_that_is_stopped(tmp_path, sent, left):
+    """Stopped in the middle: no table, no header. (Killed, it leaves its hidden part file.)"""
+    write(people(1000), tmp_path / "people.csv")
+    (tmp_path / "plan.toml").write_text(spec("people.csv").to_toml())
+    slow = (
+        "import time, numpy as np, privest.workflow.releasing as r\n"
+        "class Slow(np.random.Generator):\n"
+        "    def standard_normal(self, n):\n"
+        "        print('drawing', flush=True); time.sleep(60)\n"
+        "r.trial_generator = lambda plan, seed: Slow(np.random.PCG64(0))\n"
+        "import privest.cli.workflow as w; w.trial_generator = r.trial_generator\n"
+        "from privest.cli import main; main()"
+    )
+    arguments = ["release", str(tmp_path / "plan.toml"), "--output", str(tmp_path / "z.csv")]
+    with subprocess.Popen(
+        [sys.executable, "-c", slow, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout.readline() == "drawing\n"
+        time.sleep(0.05)
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert "Traceback" not in err
+    files = set(os.listdir(tmp_path)) - {"people.csv", "plan.toml"}
+    assert not {"z.csv", "z.csv.json"} & files
+    assert len(files) <= left
+
+
+def test_help_names_the_steps():
+    done = subprocess.run(
+        [*MAIN, "--help"], capture_output=True, text=True, check=True,
+        env={"COLUMNS": "80", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    for step in ("plan", "release", "estimate", "report"):
+        assert step in done.stdout

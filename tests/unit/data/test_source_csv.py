@@ -1,0 +1,225 @@
+"""CSV files: what is read, and one clear message for each kind of bad file."""
+
+import csv
+import gzip
+import lzma
+import os
+import traceback
+
+import numpy as np
+import pytest
+
+from privest.data import csv_text, open_source
+from privest.errors import InvalidInput
+
+pytest.importorskip("pyarrow")
+
+
+def write(tmp_path, content, name="people.csv"):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def read(path, columns, text=(), size=65_536):
+    """All blocks put together."""
+    blocks = list(open_source(path).blocks(columns, text=text, size=size))
+    return {name: np.concatenate([block[name] for block in blocks]) for name in columns}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b\n1,x\n2.5,y\n",
+        b"\xef\xbb\xbfa,b\r\n1,x\r\n2.5,y",  # a byte-order mark, CRLF, no line end at the end
+        'a,b\n\n"1","x"\n\n\n2.5,y\n\n',  # blank lines
+        '"a","b"\n 1 , x \n\t2.5,y\n',  # spaces around
+        '\n\na,b,c\n1,x,"a\nb, ""c"""\n+2.50,y,\n',  # quoted line end, comma, quotes
+        "a,b\r1,x\r2.5,y\r",
+        "a,b\n1e0,x\n.25E1,y\n",
+    ],
+)
+def test_the_same_table_in_many_dresses(tmp_path, content):
+    found = read(write(tmp_path, content), ["b", "a"], text=["b"])
+    assert found["a"].dtype == np.float64
+    assert found["a"].tolist() == [1.0, 2.5]
+    assert found["b"].tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("t.CSV.GZ", gzip), ("t.csv.xz", lzma), ("T.Csv", None)]
+)
+def test_packed_files(tmp_path, name, pack):
+    content = b"a,b\n1,x\n2,y\n"
+    path = write(tmp_path, content if pack is None else pack.compress(content), name)
+    assert read(path, ["a"])["a"].tolist() == [1.0, 2.0]
+    if pack is not None:
+        whole = pack.compress(os.urandom(4000).hex().encode())
+        for damaged in (whole[: len(whole) // 2], b"not packed at all\n1\n"):
+            with pytest.raises(InvalidInput, match="is damaged, or not what its name says"):
+                read(write(tmp_path, damaged, name), ["a"])
+
+
+def test_missing_values_and_booleans(tmp_path):
+    path = write(tmp_path, 'a,b\n,""\nNA,NA\n NaN , . \nnan,N/A\n.,null\n7,None\n')
+    found = read(path, ["a", "b"], text=["b"])
+    assert np.isnan(found["a"]).tolist() == [True] * 5 + [False]
+    assert found["b"].tolist() == [None] * 5 + ["None"]  # a word like any other
+    path = write(tmp_path, "a,b\nTrue,\nfalse,\nTRUE,\n\nNA,\n0,\n")
+    np.testing.assert_array_equal(read(path, ["a"])["a"], [1, 0, 1, np.nan, 0])
+
+
+def test_blank_lines_of_one_column_are_missing_values(tmp_path):
+    found = read(write(tmp_path, "\n\r\na\n1\n\n2\n"), ["a"])["a"]
+    np.testing.assert_array_equal(found, [1, np.nan, 2])
+    with pytest.raises(InvalidInput, match="column 'a', row 4: not a number"):
+        read(write(tmp_path, "\n\na\n1\n\n2\nx\n"), ["a"])
+
+
+def test_every_number_reads_as_python_reads_it(tmp_path):
+    """An independent route: float() of the same text, bit for bit."""
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 2**63, 20_000, dtype=np.uint64).view(np.float64)
+    texts = [repr(float(x)) for x in bits[np.isfinite(bits)]]
+    texts += [f"{x:.17f}" for x in rng.standard_normal(2000)] + [
+        "-0.0",
+        "5e-324",
+        "123456789012345678901",
+    ]
+    expected = np.array([float(text) for text in texts])
+    for dress in ("{}", " {}", "+{}"):  # the last two take the other way through `parse`
+        cells = [dress.format(text) if text[0] != "-" else text for text in texts]
+        found = read(write(tmp_path, "\n".join(["a", *cells])), ["a"])["a"]
+        np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 65_536])
+def test_blocks_of_any_size_and_many_batches(tmp_path, monkeypatch, size):
+    """A file of many parsed pieces: every row once, in order, never more than `size` a block."""
+    monkeypatch.setattr(csv_text, "PIECE", 256)
+    rows = 500
+    path = write(tmp_path, "a,b\n" + "".join(f"{k},c{k % 3}\n" for k in range(rows)))
+    source = open_source(path)
+    for _ in range(2):  # from the start again
+        blocks = list(source.blocks(["a", "b"], text=["b"], size=size))
+        assert max(len(block["a"]) for block in blocks) <= size
+        assert len(blocks) > 5
+        np.testing.assert_array_equal(np.concatenate([b["a"] for b in blocks]), np.arange(rows))
+        assert np.concatenate([b["b"] for b in blocks]).tolist() == [
+            f"c{k % 3}" for k in range(rows)
+        ]
+
+
+def test_rows_in_messages_are_counted_over_the_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_text, "PIECE", 256)
+    lines = [f"{k},x" for k in range(400)]
+    for wrong, message in (
+        ("secret,x", r"people.csv, column 'a', row 301: not a number"),
+        ("1", r"row 301 \(counted from 1 after the header.*1 fields where the header has 2"),
+        ("1,x,3", "3 fields where the header has 2"),
+    ):
+        changed = [*lines[:300], wrong, *lines[300:]]
+        path = write(tmp_path, "\n\n".join(["a,b", *changed]))  # blank lines are not rows
+        with pytest.raises(InvalidInput, match=message) as refused:
+            read(path, ["a"])
+        shown = "".join(traceback.format_exception(refused.value))  # what Arrow said is not there
+        assert "secret" not in shown
+        assert "Arrow" not in shown
+    path = write(tmp_path, ("a,b\n" + "\n".join(lines)).encode() + b"\n1,caf\xe9\n")
+    with pytest.raises(InvalidInput, match="column 'b', row 401: not UTF-8 text; save the file"):
+        read(path, ["b"], text=["b"])
+    assert len(read(path, ["a"])["a"]) == 401  # not asked for: not looked at
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty: a table has"),
+        ("\n \n", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        ("a;b\n1,5;2\n", "has semicolons between its columns: save it with commas"),
+        ("a\tb\n1\t2\n", "has tabs between"),
+        ("b,c\n1,2\n", "has no column 'a'; it has 2 columns.$"),
+        (" A,c\n1,2\n", "has no column 'a'.*differs from a column in capital letters or spaces"),
+        ("52,1.7\n53,1.8\n", "Its first line holds numbers only: add a line with the column names"),
+        ("a,b,a\n1,2,3\n", "more than one column called 'a'"),
+        ('a,b\n"1,5",2\n', "column 'a', row 1: not a number; it has a comma: write"),
+        ("a,b\n1,5,2\n", "3 fields where the header has 2.*decimal point"),
+        ('a,b\n"1,234,567.5",2\n', "row 1: not a number; it has a comma"),
+        ("a,b\n1 000,2\n", "row 1: not a number"),
+        ("a,b\n1_000,2\n", "row 1: not a number"),
+        ("a,b\n0x10,2\n", "row 1: not a number"),
+        ("a,b\n1,2\nyes,2\n", "row 2: not a number; correct it, or give the column a public list"),
+        (b"a,b\n1\x00,2\n", "not a number|not those of a CSV file"),
+        (b"a\xe9,b\n1,2\n", "the header is not UTF-8 text; save the file as UTF-8"),
+        (b"a,b\n\xe9,2\n", "column 'a', row 1: not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
+        ('a,b\n1,2\n"3,4\n5,6\n', "a quote is not closed"),
+    ],
+)  # fmt: skip
+def test_bad_files_have_one_message(tmp_path, content, message):
+    with pytest.raises(InvalidInput, match=message) as refused:
+        read(write(tmp_path, content), ["a"])
+    shown = str(refused.value)
+    assert shown.startswith(("people.csv", str(tmp_path)))
+    assert not any(cell in shown for cell in ("yes", "52", "53", "1,5", "000", "0x10", "\\xe9"))
+
+
+def test_a_header_alone_has_no_blocks(tmp_path):
+    for content in ("a,b", "a,b\n", "a,b\n\n\r\n"):
+        assert list(open_source(write(tmp_path, content)).blocks(["a"])) == []
+
+
+def test_thousands_of_columns(tmp_path):
+    """A row of 300 kB: the parsed pieces grow with it."""
+    names = [f"a_rather_long_name_of_column_{k:05}" for k in range(8000)]
+    values = np.random.default_rng(0).standard_normal((5, 8000))
+    content = "\n".join([",".join(names), *(",".join(map(repr, row)) for row in values.tolist())])
+    found = read(write(tmp_path, content), names)
+    np.testing.assert_array_equal(np.stack([found[name] for name in names], axis=1), values)
+
+
+def test_rows_longer_than_a_piece_and_quotes_across_pieces(tmp_path, monkeypatch):
+    """Every place for the cut, against Python's csv reader; a limit for a quote left open."""
+    monkeypatch.setattr(csv_text, "ROWS_IN_PIECE", 0)
+    rng = np.random.default_rng(4)
+    letters = ["x", ",", "\n", "\r\n", '"', "ü", " "]
+    table = [["n", "t"]] + [
+        [str(k), "w" + "".join(rng.choice(letters, rng.integers(0, 60))) + "w"] for k in range(300)
+    ]
+    path = tmp_path / "people.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(table)
+    for piece in (1, 2, 3, 50, 1000, 10**6):
+        monkeypatch.setattr(csv_text, "PIECE", piece)
+        found = read(path, ["n", "t"], text=["t"])
+        assert found["n"].tolist() == list(range(300))
+        assert found["t"].tolist() == [row[1] for row in table[1:]]
+    monkeypatch.setattr(csv_text, "PIECE", 100)
+    monkeypatch.setattr(csv_text, "LONGEST_ROW", 5000)
+    path = write(tmp_path, 'a,b\n1,x\n2,"' + "secret" * 2000 + "\n3,y\n")
+    with pytest.raises(InvalidInput, match=r"has a row of more than .* a quote is not") as refused:
+        read(path, ["a"])
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_that_changes_or_goes(tmp_path):
+    path = write(tmp_path, "a\n1\n")
+    source = open_source(path)
+    list(source.blocks(["a"]))
+    path.write_text("a\n1\n2\n")
+    with pytest.raises(InvalidInput, match=r"people.csv was changed while it was in use"):
+        list(source.blocks(["a"]))
+    path.unlink()
+    with pytest.raises(InvalidInput, match=r"people.csv cannot be read: No such file"):
+        list(source.blocks(["a"]))
+
+
+def test_a_pass_may_be_left(tmp_path, monkeypatch):
+    """No thread, file or warning is left behind (pytest makes an error of a resource warning)."""
+    monkeypatch.setattr(csv_text, "PIECE", 256)
+    source = open_source(write(tmp_path, "a\n" + "1\n" * 5000))
+    passing = source.blocks(["a"])
+    next(passing)
+    passing.close()
+    assert sum(len(block["a"]) for block in source.blocks(["a"])) == 5000

@@ -1,0 +1,134 @@
+"""Estimates from a release alone: intervals, doubt, few rows, no way to y."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from privest.errors import InvalidInput
+from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from workflow_tables import LEVEL, VARIANCE, people, spec, write
+
+
+def estimated(folder, table, seed=0, **changes):
+    plan = make_plan(spec(**changes), table)
+    path = folder / f"z{len(list(folder.iterdir()))}.csv"
+    simulate_release(plan, path, np.random.default_rng(seed), table)
+    return estimate_release(path)
+
+
+def test_intervals(tmp_path):
+    found = estimated(tmp_path, people())
+    for confidence in (0.5, 0.95, 0.999):
+        half = scipy.stats.norm.ppf((1 + confidence) / 2) * found.standard_error
+        low, high = found.interval(confidence).T
+        np.testing.assert_allclose(low, found.estimate - half, rtol=1e-12)
+        np.testing.assert_allclose(high, found.estimate + half, rtol=1e-12)
+    for confidence in (0, 1, 95, -0.5, float("nan")):
+        with pytest.raises(InvalidInput, match="confidence"):
+            found.interval(confidence)
+    record = json.loads(json.dumps(found.to_dict(0.9)))
+    assert record["interval"] == found.interval(0.9).tolist()
+    assert record["doubt"] is None
+
+
+def test_the_table_is_enough(tmp_path):
+    """Without the data and the plan: a release is a table and a header."""
+    data = write(people(), tmp_path / "people.csv")
+    plan = make_plan(spec(data))
+    simulate_release(plan, tmp_path / "z.parquet", np.random.default_rng(0))
+    before = estimate_release(tmp_path / "z.parquet").estimate
+    data.unlink()
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("z.parquet", "z.parquet.json"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    found = estimate_release(tmp_path / "elsewhere" / "z.parquet")
+    np.testing.assert_array_equal(found.estimate, before)
+
+
+def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
+    table = people()
+    found = estimated(tmp_path, table)
+    arrays = [found.estimate, found.covariance, *found.trail]
+    names = {field.name for field in dataclasses.fields(found)}
+    assert names == {"header", "estimate", "covariance", "misfit", "trail"}
+    shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
+    assert not shown & set(table["ldl"].tolist())
+
+
+def test_doubt_about_a_wrong_noise_variance(tmp_path):
+    """2000 rows: five standard deviations of the misfit are 0.16."""
+    table = people(2000)
+    fine = estimated(tmp_path, table)
+    assert abs(fine.misfit - 1) < 5 * np.sqrt(2 / 1996)
+    assert fine.doubt is None
+    for factor, word in ((0.5, "larger"), (2.0, "smaller")):
+        wrong = estimated(tmp_path, table, noise=Noise(factor * VARIANCE))
+        # Its misfit is the ratio of the two spreads, within five standard deviations.
+        ratio = (VARIANCE + 1 / LEVEL) / (factor * VARIANCE + 1 / LEVEL)
+        assert wrong.misfit == pytest.approx(ratio, rel=5 * np.sqrt(2 / 1996))
+        assert word in wrong.doubt
+        assert "not to be trusted" in wrong.doubt
+    left_out = estimated(tmp_path, table, features=("age", "bmi"), categories={})
+    assert left_out.misfit > 1  # a missing feature is noise too
+
+
+def test_a_reference_of_few_rows_raises_no_false_doubt(tmp_path):
+    """σ² from 30 rows is off by a quarter: that is no contradiction, however long the release."""
+    table = people(40_000, seed=2)
+    reference = write(people(30, seed=5), tmp_path / "reference.csv")
+    found = estimated(
+        tmp_path, table, noise=Noise(reference=str(reference)), privacy=Privacy(100.0)
+    )
+    assert found.header.reference_rows == 30
+    assert abs(found.misfit - 1) > 5 * np.sqrt(2 / 39_996)  # beyond what the release allows
+    assert found.doubt is None
+    given = dataclasses.replace(found.header, reference_rows=None)
+    assert dataclasses.replace(found, header=given).doubt is not None
+    far = dataclasses.replace(found, misfit=1 + 6 * np.sqrt(2 / 26))
+    assert far.doubt is not None
+
+
+def test_as_many_rows_as_coefficients(tmp_path):
+    """Nothing is left to judge the fit by: no doubt, no division by zero."""
+    table = {name: column[:4] for name, column in people(seed=3).items()}
+    table["sex"] = np.array(["female", "male", "male", "female"])
+    found = estimated(tmp_path, table)
+    assert found.doubt is None
+    assert found.misfit == 1.0
+    assert json.loads(json.dumps(found.to_dict()))["doubt"] is None
+    assert found.trail[0].tolist() == [4]
+
+
+def test_a_mean(tmp_path):
+    table = people()
+    found = estimated(tmp_path, table, features=(), categories={})
+    z = table["ldl"] + np.random.default_rng(0).standard_normal(200) / np.sqrt(LEVEL)
+    assert found.estimate[0] == pytest.approx(z.mean(), rel=1e-12)
+
+
+def test_without_an_intercept(tmp_path):
+    table = people()
+    one = estimated(tmp_path, table)
+    bare = estimated(tmp_path, table, intercept=False)
+    assert bare.header.names == ("age", "bmi", "sex=female", "sex=male")
+    # The same space in another basis, the same noise: female = intercept, male = sum.
+    np.testing.assert_allclose(bare.estimate[:3], one.estimate[[1, 2, 0]], rtol=1e-9)
+    assert bare.estimate[3] == pytest.approx(one.estimate[0] + one.estimate[3], rel=1e-9)
+
+
+def test_blocks_do_not_show(tmp_path):
+    """70 000 rows come in several blocks: the estimate and its trail know nothing of them."""
+    table = people(70_000)
+    found = estimated(tmp_path, table, features=("age", "bmi"), categories={})
+    z = table["ldl"] + np.random.default_rng(0).standard_normal(70_000) / np.sqrt(LEVEL)
+    H = np.column_stack([np.ones(70_000), table["age"], table["bmi"]])
+    np.testing.assert_allclose(found.estimate, np.linalg.lstsq(H, z)[0], rtol=1e-10)
+    counts, estimates, _ = found.trail
+    assert (np.diff(counts) > 0).all()
+    assert counts[-1] == 70_000
+    last = np.searchsorted(counts, 66_000) - 1
+    first = int(counts[last])
+    np.testing.assert_allclose(estimates[last], np.linalg.lstsq(H[:first], z[:first])[0], rtol=1e-9)

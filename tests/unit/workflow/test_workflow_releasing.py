@@ -1,0 +1,293 @@
+"""A release: z and public facts, whole or not at all, never y, never twice."""
+
+import hashlib
+import json
+import os
+import struct
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from privest.errors import InvalidInput
+from privest.workflow import Privacy, ReleaseHeader, estimate_release, make_plan, simulate_release
+from privest.workflow import releasing as module
+from privest.workflow.releasing import header_path, read_header, trial_generator
+from workflow_tables import LEVEL, matrix, people, spec, write
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people()
+
+
+@pytest.fixture(scope="module")
+def plan(table):
+    return make_plan(spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0)), table)
+
+
+def released(plan, path, table, seed=3):
+    return simulate_release(plan, path, np.random.default_rng(seed), table)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_is_in_it(plan, table, tmp_path, ending):
+    path = tmp_path / f"z.{ending}"
+    header = released(plan, path, table)
+    frame = pd.read_csv(path) if ending == "csv" else pd.read_parquet(path)
+    assert list(frame.columns) == ["age", "bmi", "sex=male", "z"]
+    np.testing.assert_array_equal(frame.to_numpy()[:, :3], matrix(table)[:, 1:])
+    noise = np.random.default_rng(3).standard_normal(len(frame))
+    expected = table["ldl"] + noise / np.sqrt(LEVEL)
+    np.testing.assert_allclose(frame["z"], expected, rtol=1e-15)
+    assert sorted(os.listdir(tmp_path)) == [path.name, f"{path.name}.json"]
+    assert json.loads(header_path(path).read_text()) == header.to_dict()
+    assert header.simulated
+    assert "no protection" in header.warning
+    assert header.epsilon == plan.epsilon
+    assert header.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert set(header.to_dict()) == {
+        "kind", "table", "rows", "dropped", "target", "transform", "exponent", "names", "level",
+        "noise_variance", "reference_rows", "epsilon", "delta", "move", "simulated", "warning",
+        "sha256",
+    }  # fmt: skip
+
+
+def test_every_way_in_gives_the_same_release(plan, table, tmp_path):
+    ways = {
+        "csv": write(table, tmp_path / "people.csv"),
+        "parquet": write(table, tmp_path / "people.parquet"),
+        "xpt": write(table, tmp_path / "people.xpt"),
+        "pandas": pd.DataFrame(table),
+        "polars": pl.DataFrame(table),
+        "mapping": table,
+    }
+    found = {}
+    for name, data in ways.items():
+        released(plan, tmp_path / f"{name}-z.csv", data)
+        found[name] = (tmp_path / f"{name}-z.csv").read_bytes()
+    assert len(set(found.values())) == 1
+    released(plan, tmp_path / "z.parquet", table)
+    one, other = estimate_release(tmp_path / "csv-z.csv"), estimate_release(tmp_path / "z.parquet")
+    np.testing.assert_array_equal(one.estimate, other.estimate)
+    np.testing.assert_array_equal(one.covariance, other.covariance)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_no_reading_is_in_it(table, tmp_path, ending, transform):
+    """Neither the eight bytes of a reading nor its digits, before or after the transform."""
+    positive = table | {"ldl": np.exp(table["ldl"])}
+    path = tmp_path / f"z.{ending}"
+    plan = make_plan(spec(transform=transform), positive)
+    released(plan, path, positive)
+    written = path.read_bytes() + header_path(path).read_bytes()
+    for y in np.concatenate([positive["ldl"], np.log(positive["ldl"])]).tolist():
+        assert struct.pack("<d", y) not in written
+        assert repr(y).encode() not in written
+        assert f"{y:.10g}".encode() not in written  # by chance: 1e-5 of 1e5 pairs
+    # The same search finds a public value: it would have found a reading.
+    age = table["age"][0]
+    assert (repr(float(age)).encode() if ending == "csv" else struct.pack("<d", age)) in written
+
+
+def test_a_level_that_hides_nothing_is_refused(table, tmp_path):
+    """At s = 1e36 the noise is 1e-18: z would be y, bit for bit."""
+    plan = make_plan(spec(privacy=Privacy(1e36)), table)
+    with pytest.raises(InvalidInput, match="lost in rounding"):
+        released(plan, tmp_path / "z.csv", table)
+    assert not os.listdir(tmp_path)
+
+
+def test_rows_without_a_reading(plan, table, tmp_path):
+    gaps = table | {"ldl": np.where(np.arange(200) % 50 == 7, np.nan, table["ldl"])}
+    with pytest.raises(InvalidInput, match="'ldl', row 8"):
+        released(plan, tmp_path / "z.csv", gaps)
+    assert not os.listdir(tmp_path)
+    drop = make_plan(spec(missing="drop"), gaps)
+    header = released(drop, tmp_path / "z.csv", gaps)
+    assert (drop.dropped, header.rows, header.dropped) == (0, 196, 4)
+    found = estimate_release(tmp_path / "z.csv")
+    assert (found.standard_error > drop.with_privacy).all()  # four rows fewer than planned
+
+
+# --- whole or not at all --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "fault", ["text", "missing", "negative", "unknown category"], ids=lambda f: f.replace(" ", "-")
+)
+def test_a_bad_last_row_leaves_nothing(tmp_path, ending, fault):
+    """More than one block is written before the last row is seen to be bad."""
+    many = people(70_000, seed=1)
+    many["ldl"] = np.exp(many["ldl"])
+    plan = make_plan(spec(transform="log"), many)
+    bad = {name: np.array(column, dtype=object) for name, column in many.items()}
+    value = {"text": "secret", "missing": None, "negative": -12345.5}.get(fault, "secret")
+    bad["sex" if "category" in fault else "ldl"][-1] = value
+    folder = tmp_path / "out"
+    folder.mkdir()
+    data = write(bad, tmp_path / "bad.csv")
+    with pytest.raises(InvalidInput) as caught:
+        released(plan, folder / f"z.{ending}", data)
+    assert not os.listdir(folder)
+    for content in ("secret", "12345"):
+        assert content not in str(caught.value)
+    assert ("'sex'" if "category" in fault else "'ldl'") in str(caught.value)
+
+
+class Failing(np.random.Generator):
+    """Draws a few blocks, then fails as a full disk or Ctrl-C would."""
+
+    def __init__(self, error):
+        super().__init__(np.random.PCG64(0))
+        self.calls, self.error = 0, error
+
+    def standard_normal(self, *args, **kwargs):
+        self.calls += 1
+        if self.calls > 1:
+            raise self.error
+        return super().standard_normal(*args, **kwargs)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("disk"), MemoryError()])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_interruption_leaves_nothing(tmp_path, error, ending):
+    many = people(70_000, seed=1)
+    plan = make_plan(spec(), many)
+    rng = Failing(error)
+    with pytest.raises(type(error)):
+        simulate_release(plan, tmp_path / f"z.{ending}", rng, many)
+    assert rng.calls == 2  # one block was on its way
+    assert not os.listdir(tmp_path)
+
+
+def test_a_table_whose_header_fails_goes_too(plan, table, tmp_path, monkeypatch):
+    def fail(path, text):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_write_whole", fail)
+    with pytest.raises(KeyboardInterrupt):
+        released(plan, tmp_path / "z.csv", table)
+    assert not os.listdir(tmp_path)
+
+
+def test_permissions_are_ordinary(plan, table, tmp_path):
+    old = os.umask(0o027)
+    try:
+        released(plan, tmp_path / "z.csv", table)
+    finally:
+        os.umask(old)
+    for file in (tmp_path / "z.csv", tmp_path / "z.csv.json"):
+        assert file.stat().st_mode & 0o777 == 0o640
+
+
+# --- never twice ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("there", ["z.csv", "z.csv.json"])
+def test_what_is_there_is_never_written_over(plan, table, tmp_path, there):
+    released(plan, tmp_path / "z.csv", table)
+    before = {name: (tmp_path / name).read_bytes() for name in ("z.csv", "z.csv.json")}
+    with pytest.raises(InvalidInput, match="spends their privacy again"):
+        released(plan, tmp_path / "z.csv", table, seed=4)
+    for name, content in before.items():
+        assert (tmp_path / name).read_bytes() == content
+    other = "z.csv" if there == "z.csv.json" else "z.csv.json"
+    (tmp_path / other).unlink()
+    with pytest.raises(InvalidInput, match="exists"):
+        released(plan, tmp_path / "z.csv", table, seed=4)
+    assert os.listdir(tmp_path) == [there]
+
+
+@pytest.mark.parametrize("name", ["z.txt", "z", "z.csv.gz", "none/z.csv"])
+def test_outputs_that_cannot_be(plan, table, tmp_path, name):
+    with pytest.raises(InvalidInput):
+        released(plan, tmp_path / name, table)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_seed_does_not_repeat_noise_under_another_plan(plan, table):
+    """y + e/√s and y + e/√s' with the same e are two equations with two unknowns."""
+
+    def drawn(of, seed):
+        return tuple(trial_generator(of, seed).standard_normal(3))
+
+    assert drawn(plan, 1) == drawn(make_plan(plan.spec, table), 1)
+    others = [
+        make_plan(spec(privacy=Privacy(LEVEL * 2)), table),
+        make_plan(spec(target="hdl"), table | {"hdl": table["ldl"]}),
+        make_plan(spec("march.csv"), table),
+        make_plan(spec(features=("age", "sex")), table),
+        make_plan(spec(transform="log"), table),
+        make_plan(spec(missing="drop"), table),
+    ]
+    noises = [drawn(one, 1) for one in (plan, *others)]
+    noises += [drawn(plan, 2), drawn(plan, None), drawn(plan, None)]
+    assert len(set(noises)) == len(noises)
+
+
+def test_the_generator_is_asked_for(plan, table, tmp_path):
+    with pytest.raises(InvalidInput, match="Generator"):
+        simulate_release(plan, tmp_path / "z.csv", 3, table)
+    assert not os.listdir(tmp_path)
+
+
+# --- the header -----------------------------------------------------------------------------------
+
+
+def test_headers_that_are_not(plan, table, tmp_path):
+    header = released(plan, tmp_path / "z.csv", table)
+    assert read_header(tmp_path / "z.csv") == header
+    file, good = tmp_path / "z.csv.json", header.to_dict()
+    bad = {
+        "not the header": ["[]", "3", json.dumps(good | {"kind": "x"})],
+        "not JSON": ["{", "\xff"],
+        "incomplete": [
+            json.dumps({n: v for n, v in good.items() if n != "level"}),
+            json.dumps(good | {"more": 1}),
+            json.dumps(good | {"names": 3}),
+        ],
+        "level must be": [json.dumps(good | {"level": v}) for v in (0, -1)],
+        "level must hold": [json.dumps(good | {"level": v}) for v in ("1", None)],
+        "noise_variance": [json.dumps(good | {"noise_variance": v}) for v in (0, "x")],
+        "rows": [json.dumps(good | {"rows": v}) for v in (0, "200", 1.5)],
+        "reference_rows": [json.dumps(good | {"reference_rows": "30"})],
+        "epsilon": [json.dumps(good | {"epsilon": [1]})],
+        "names": [json.dumps(good | {"names": v}) for v in (["age", "intercept"], [1, 2])],
+    }
+    for words, texts in bad.items():
+        for text in texts:
+            file.write_text(text, encoding="latin-1")
+            with pytest.raises(InvalidInput, match=words) as caught:
+                estimate_release(tmp_path / "z.csv")
+            assert "z.csv.json" in str(caught.value)
+    file.unlink()
+    with pytest.raises(InvalidInput, match="side by side"):
+        estimate_release(tmp_path / "z.csv")
+
+
+def test_header_and_table_belong_together(plan, table, tmp_path):
+    for name in ("one.csv", "other.csv"):
+        released(plan, tmp_path / name, table, seed=len(name))
+    (tmp_path / "other.csv").replace(tmp_path / "one.csv")
+    with pytest.raises(InvalidInput, match="not the table that its header"):
+        estimate_release(tmp_path / "one.csv")
+    with pytest.raises(InvalidInput, match="no table"):
+        estimate_release(tmp_path / "other.csv")
+
+
+def test_a_changed_row_count_is_noticed(plan, table, tmp_path):
+    header = released(plan, tmp_path / "z.csv", table)
+    for rows in (199, 201, 10**6):
+        changed = json.dumps(header.to_dict() | {"rows": rows})
+        (tmp_path / "z.csv.json").write_text(changed)
+        with pytest.raises(InvalidInput, match="the header was changed"):
+            estimate_release(tmp_path / "z.csv")
+
+
+def test_header_round_trip(plan, table, tmp_path):
+    header = released(plan, tmp_path / "z.csv", table)
+    assert ReleaseHeader.from_dict(json.loads(json.dumps(header.to_dict()))) == header
