@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python 3.11 and a package index:
-#   make demo    the main job on the paper's first example
+#   make demo    a private regression on embedded data: plan, release, estimate, report
 #   make test    lint, types, import layers, doctests, the README's code, tests
 # Both make their own environment (.venv) with the versions of requirements.lock.
 
@@ -26,7 +26,7 @@ $(VENV)/pyvenv.cfg:
 $(RUN_ENV): $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo "installing privest and what the demo needs ..."
 	@$(PIP) hatchling editables
-	@$(PIP) --no-build-isolation -e ".[cli,plot]"
+	@$(PIP) --no-build-isolation -e ".[cli,data,learn,plot]"
 	@touch $@
 
 $(TEST_ENV): $(RUN_ENV)
@@ -34,7 +34,7 @@ $(TEST_ENV): $(RUN_ENV)
 	@$(PIP) --no-build-isolation -e ".[dev]"
 	@touch $@
 
-demo: $(RUN_ENV) ## the paper's first example: bound against privacy level, table and picture
+demo: $(RUN_ENV) ## plan, release, estimate and report on embedded data
 	@$(BIN)/privest demo
 
 lint: $(TEST_ENV) ## ruff: style and format
