@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from privest.cli.reproduce.common import require_files
 from privest.cli.workflow_text import print_estimate, print_plan
 from privest.errors import InvalidInput
 from privest.workflow import (
@@ -131,6 +132,7 @@ def plan(
     """
     if save is not None and save.suffix.lower() != ".toml":
         raise InvalidInput(f"--save {save}: plans are written as .toml.")
+    require_files(None, png)
     options = (
         target, features, category, noise_variance, reference, exponent, level, epsilon, delta,
         move, standard_error, of, missing, transform, intercept,

@@ -75,7 +75,8 @@ def story(
             "Repeat it",
             (
                 "These commands make this page again from the same data. Without a seed the noise "
-                "is new each time, so the estimates differ within their intervals.",
+                "is new each time, so the estimates differ within their intervals. A release that "
+                "exists is not written over: move it away first, or give another name.",
                 Commands(tuple(commands)),
             ),
         ),

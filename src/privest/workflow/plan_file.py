@@ -61,12 +61,10 @@ def _parsed(file: Path, text: str) -> Mapping[str, Any]:
             'Plans in YAML need PyYAML: install the extra "cli", or write the plan in TOML.'
         ) from missing
 
-    class Loader(yaml.SafeLoader):
-        pass
-
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", YAML_FLOAT, list("-+.0123456789"))
+    loader: Any = type("PlanLoader", (yaml.SafeLoader,), {})  # its own: the other stays as it is
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", YAML_FLOAT, list("-+.0123456789"))
     try:
-        found = yaml.load(text, Loader)
+        found = yaml.load(text, loader)
     except (yaml.YAMLError, ValueError):  # ValueError: a date that does not exist
         raise InvalidInput(f"{file} is not YAML.") from None
     if not isinstance(found, Mapping):

@@ -1,4 +1,4 @@
-"""`privest demo`: the table agrees with the library and the picture is a picture."""
+"""`privest demo --first`: the table agrees with the library and the picture is a picture."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ RUN = "from privest.cli import main; main()"
 
 def demo(folder, before=""):
     return subprocess.run(
-        [sys.executable, "-c", f"{before}\n{RUN}", "demo", "--out", folder],
+        [sys.executable, "-c", f"{before}\n{RUN}", "demo", "--first", "--out", folder],
         capture_output=True,
         text=True,
         check=True,

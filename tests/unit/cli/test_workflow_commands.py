@@ -194,6 +194,8 @@ def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path)
         (("plan", "DATA", *OPTIONS, "--want", "age=x"), "NAME=ERROR"),
         (("plan", "DATA", *OPTIONS, "--want", "height=1"), "no coefficient 'height'"),
         (("plan", "DATA", *OPTIONS, "--save", "p.yaml"), ".toml"),
+        (("plan", "DATA", *OPTIONS, "--png", "p.txt"), "the figure can be .png"),
+        (("plan", "DATA", *OPTIONS, "--png", "."), "is a folder"),
         (("plan", "DATA", *OPTIONS, "--missing", "guess"), '"refuse" or "drop"'),
         (("plan", "DATA", *OPTIONS, "--level", 0), "must be > 0"),
         (("plan", "DATA", *OPTIONS, "--level", "nan"), "must be finite"),

@@ -89,8 +89,8 @@ def test_paths_are_those_of_the_plan_file(tmp_path, monkeypatch):
     save_spec(spec(tmp_path / "here" / "people.csv"), "absolute.toml")
     assert load_spec("absolute.toml").data == str(tmp_path / "here" / "people.csv")
     (tmp_path / "diabetes").mkdir()  # the embedded table is no path
-    save_spec(spec("diabetes"), "embedded.toml")
-    assert load_spec("embedded.toml").data == "diabetes"
+    save_spec(spec("diabetes"), "plans/embedded.toml")
+    assert load_spec("plans/embedded.toml").data == "diabetes"
 
 
 GOOD = {

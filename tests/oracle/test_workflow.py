@@ -1,0 +1,227 @@
+"""The workflow against independent routes: `pv.bound`, dense formulas, other estimators, peers."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+import statsmodels.api as sm
+
+import privest as pv
+from privest.data import BoxCox
+from privest.errors import InvalidInput
+from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from workflow_tables import LEVEL, VARIANCE, matrix, people, spec, write
+
+# H'H of these tables has a condition number below 1e5; QR loses digits with its root: 1e-13.
+RTOL = 1e-10
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people()
+
+
+@pytest.fixture(scope="module")
+def released(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("oracle") / "z.parquet"
+    plan = make_plan(spec(), table)
+    header = simulate_release(plan, path, np.random.default_rng(3), table)
+    noise = np.random.default_rng(3).standard_normal(len(table["ldl"]))
+    z = table["ldl"] + noise / np.sqrt(LEVEL)
+    return plan, header, path, z
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def test_standard_errors_are_those_of_the_bound(table):
+    plan = make_plan(spec(), table)
+    model = pv.LinearModel(matrix(table), noise=pv.noise.Gaussian(cov=VARIANCE))
+    for level in (0.01, LEVEL, 1e3):
+        floor = pv.bound(model, pv.PrivacyLevel(level))
+        np.testing.assert_allclose(plan.errors_at(level), np.sqrt(np.diag(floor.ppcrlb)), rtol=RTOL)
+        np.testing.assert_allclose(
+            plan.without_privacy, np.sqrt(np.diag(floor.classical)), rtol=RTOL
+        )
+    np.testing.assert_array_equal(plan.with_privacy, plan.errors_at(LEVEL))
+
+
+def test_standard_errors_are_the_dense_formula(table):
+    """Theorem 2 literally: (H'(S^-1 + Σ)^-1 H)^-1 with matrices of full size."""
+    H, K = matrix(table), len(table["ldl"])
+    information = H.T @ np.linalg.inv(np.eye(K) / LEVEL + VARIANCE * np.eye(K)) @ H
+    dense = np.sqrt(np.diag(np.linalg.inv(information)))
+    np.testing.assert_allclose(make_plan(spec(), table).with_privacy, dense, rtol=1e-8)
+
+
+def test_the_price_of_privacy(table):
+    plan = make_plan(spec(), table)
+    private = plan.with_privacy**2 - plan.without_privacy**2
+    np.testing.assert_allclose(private / plan.with_privacy**2, plan.privacy_share, rtol=RTOL)
+    assert plan.reading_error == pytest.approx(LEVEL**-0.5, rel=1e-14)
+    # Of one who knows θ: the posterior of y in y ~ N(0, σ²), z = y + e/√s, by regression on z.
+    joint = np.array([[VARIANCE, VARIANCE], [VARIANCE, VARIANCE + 1 / LEVEL]])
+    posterior = joint[0, 0] - joint[0, 1] ** 2 / joint[1, 1]
+    assert plan.informed_error == pytest.approx(math.sqrt(posterior), rel=1e-12)
+    levels, errors = plan.curve()
+    middle = len(levels) // 2
+    assert levels[middle] == pytest.approx(LEVEL, rel=1e-12)
+    np.testing.assert_allclose(errors[middle], plan.with_privacy, rtol=1e-12)
+    assert (np.diff(errors, axis=0) < 0).all()
+
+
+@pytest.mark.parametrize("of", ["intercept", "age", "sex=male"])
+def test_accuracy_to_level_and_back(table, of):
+    open_ = make_plan(spec(), table)
+    for times in (1.0001, 1.5, 30.0):
+        wanted = times * open_.without_privacy[open_.index(of)]
+        plan = make_plan(spec(privacy=Privacy(standard_error=wanted, of=of)), table)
+        # (E² - σ²A)/A loses digits as E comes near σ√A: those of times² - 1.
+        assert plan.with_privacy[plan.index(of)] == pytest.approx(wanted, rel=RTOL)
+        back = make_plan(spec(privacy=Privacy(plan.level)), table)
+        assert back.with_privacy[back.index(of)] == pytest.approx(wanted, rel=RTOL)
+
+
+def test_an_accuracy_beyond_the_data_is_refused(table):
+    open_ = make_plan(spec(), table).without_privacy[1]
+    with pytest.raises(InvalidInput, match="without any privacy it is"):
+        make_plan(spec(privacy=Privacy(standard_error=open_ * 0.999, of="age")), table)
+    with pytest.raises(InvalidInput, match="no coefficient 'sex'"):
+        make_plan(spec(privacy=Privacy(standard_error=1.0, of="sex")), table)
+
+
+def test_differential_privacy_both_ways(table):
+    """δ from ε and back by the profile of a Gaussian of shift μ = c√s, written out."""
+    for epsilon, delta, move in ((0.1, 1e-9, 3.0), (1.0, 1e-6, 0.5), (8.0, 0.01, 10.0)):
+        plan = make_plan(spec(privacy=Privacy(epsilon=epsilon, delta=delta, move=move)), table)
+        mu = move * math.sqrt(plan.level)
+        normal = scipy.stats.norm
+        found = normal.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * normal.cdf(
+            -epsilon / mu - mu / 2
+        )
+        # The difference of the two terms has an absolute error of some 1e-16.
+        assert found == pytest.approx(delta, rel=1e-6, abs=1e-14)
+        assert plan.epsilon == pytest.approx(epsilon, rel=1e-9)
+        assert plan.epsilon <= epsilon  # never more than was promised
+        stated = make_plan(spec(privacy=Privacy(plan.level, delta=delta, move=move)), table)
+        assert stated.epsilon == plan.epsilon
+    assert make_plan(spec(), table).epsilon is None
+
+
+def test_how_many_rows(table):
+    """More of the same rows: H stacked r times has errors 1/√r as large."""
+    plan = make_plan(spec(), table)
+    now = plan.with_privacy[2]
+    assert plan.rows_for(now, "bmi") == plan.rows
+    for times in (2, 5):
+        more = make_plan(spec(), {name: np.tile(v, times) for name, v in table.items()})
+        assert plan.rows_for(float(more.with_privacy[2]), "bmi") == times * plan.rows
+    needed = plan.rows_for(now / 1.7, "bmi")
+    assert now * math.sqrt(plan.rows / needed) <= now / 1.7
+    assert now * math.sqrt(plan.rows / (needed - 1)) > now / 1.7
+    with pytest.raises(InvalidInput, match="no coefficient"):
+        plan.rows_for(1.0, "weight")
+
+
+def test_the_noise_variance_of_a_reference_set(table, tmp_path):
+    """RSS/(m - n) of ordinary least squares; for box-cox after scipy's exponent."""
+    other = people(90, seed=8)
+    file = write(other, tmp_path / "reference.csv")
+    plan = make_plan(spec(noise=Noise(reference=str(file))), table)
+    fitted = sm.OLS(other["ldl"], matrix(other)).fit()
+    assert plan.variance == pytest.approx(fitted.mse_resid, rel=RTOL)
+    assert plan.reference_rows == 90
+    other["ldl"] = np.exp(other["ldl"])
+    file = write(other, tmp_path / "skewed.csv")
+    for transform, y in (
+        ("log", np.log(other["ldl"])),
+        ("box-cox", scipy.stats.boxcox(other["ldl"])[0]),
+    ):
+        plan = make_plan(spec(noise=Noise(reference=str(file)), transform=transform), table)
+        fitted = sm.OLS(y, matrix(other)).fit()
+        assert plan.variance == pytest.approx(fitted.mse_resid, rel=1e-8)
+
+
+# --- the estimate ---------------------------------------------------------------------------------
+
+
+def test_the_estimate_is_generalised_least_squares(released, table):
+    _, _, path, z = released
+    found = estimate_release(path)
+    spread = VARIANCE + 1 / LEVEL
+    peer = sm.GLS(z, matrix(table), sigma=spread).fit()
+    np.testing.assert_allclose(found.estimate, peer.params, rtol=RTOL)
+    np.testing.assert_allclose(found.covariance, peer.normalized_cov_params, rtol=RTOL)
+    rss = np.sum((z - matrix(table) @ peer.params) ** 2)
+    assert found.misfit == pytest.approx(rss / spread / (len(z) - 4), rel=RTOL)
+    plan = released[0]
+    np.testing.assert_allclose(found.standard_error, plan.with_privacy, rtol=RTOL)
+    np.testing.assert_allclose(found.without_privacy, plan.without_privacy, rtol=RTOL)
+
+
+def test_the_estimate_is_that_of_the_recursive_estimator(released, table):
+    _, _, path, z = released
+    rls = pv.PrivateRLS(pv.EndlessLevel(LEVEL), 4, noise=pv.noise.Gaussian(cov=VARIANCE))
+    whitened = math.sqrt(LEVEL) * z
+    rls.update(
+        pv.StreamRelease(0, len(z), whitened, None, pv.EndlessLevel(LEVEL).fingerprint, True),
+        matrix(table),
+    )
+    found = estimate_release(path)
+    np.testing.assert_allclose(found.estimate, rls.estimate, rtol=RTOL)
+    np.testing.assert_allclose(found.covariance, rls.covariance, rtol=RTOL)
+
+
+def test_the_estimate_is_that_of_the_regression(table, tmp_path):
+    """The same generator draws the same noise: the two ways in give the same numbers."""
+    X = matrix(table)[:, 1:]
+    seed = 17
+    peer = pv.PrivateLinearRegression(
+        level=LEVEL, noise_variance=VARIANCE, random_state=np.random.default_rng(seed)
+    )
+    peer.fit(X, table["ldl"])
+    plan = make_plan(spec(), table)
+    simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(seed), table)
+    found = estimate_release(tmp_path / "z.csv")
+    theta = np.array([peer.intercept_, *peer.coef_])
+    np.testing.assert_allclose(found.estimate, theta, rtol=RTOL)
+    np.testing.assert_allclose(found.covariance, peer.covariance_, rtol=RTOL)
+    interval = peer.confidence_interval(0.9)
+    np.testing.assert_allclose(found.interval(0.9)[0], interval.intercept, rtol=1e-9)
+    np.testing.assert_allclose(found.interval(0.9)[1:], interval.coef, rtol=1e-9)
+
+
+def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
+    _, _, path, z = released
+    counts, estimates, errors = estimate_release(path).trail
+    assert counts[0] >= 5
+    assert counts[-1] == len(z)
+    assert (np.diff(counts) > 0).all()
+    H = matrix(table)
+    for k in range(0, len(counts), 7):
+        first = int(counts[k])
+        peer = sm.OLS(z[:first], H[:first]).fit()
+        # Few rows: cond(H) up to 1e4, so 1e-12 of the largest coefficient.
+        np.testing.assert_allclose(
+            estimates[k], peer.params, rtol=1e-8, atol=1e-9 * np.abs(peer.params).max()
+        )
+        spread = VARIANCE + 1 / LEVEL
+        np.testing.assert_allclose(
+            errors[k], np.sqrt(spread * np.diag(peer.normalized_cov_params)), rtol=1e-8
+        )
+
+
+@pytest.mark.parametrize("transform", ["log", "box-cox"])
+def test_a_transformed_target(transform, tmp_path):
+    table = people()
+    table["ldl"] = np.exp(table["ldl"])
+    plan = make_plan(spec(noise=Noise(VARIANCE, exponent=-0.2), transform=transform), table)
+    simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), table)
+    y = np.log(table["ldl"]) if transform == "log" else (table["ldl"] ** -0.2 - 1) / -0.2
+    z = y + np.random.default_rng(1).standard_normal(len(y)) / np.sqrt(LEVEL)
+    peer = sm.OLS(z, matrix(table)).fit()
+    np.testing.assert_allclose(
+        estimate_release(tmp_path / "z.csv").estimate, peer.params, rtol=1e-9
+    )
+    np.testing.assert_allclose(BoxCox(-0.2)(table["ldl"]), (table["ldl"] ** -0.2 - 1) / -0.2)

@@ -1,0 +1,54 @@
+"""A small table of people for the workflow's tests, as a dictionary and as files."""
+
+import numpy as np
+import pandas as pd
+import pyreadstat
+
+from privest.workflow import Noise, Privacy, Spec
+
+VARIANCE, LEVEL = 0.3, 2.0
+THETA = np.array([1.0, 0.02, -0.05, 0.4])  # intercept, age, bmi, sex=male
+
+
+def people(rows=200, seed=0):
+    """Age and bmi of an ordinary size, sex as words, and a target that follows the model."""
+    rng = np.random.default_rng(seed)
+    table = {
+        "age": rng.uniform(20, 80, rows).round(3),
+        "bmi": rng.normal(27, 4, rows).round(3),
+        "sex": rng.choice(["female", "male"], rows),
+    }
+    table["ldl"] = matrix(table) @ THETA + np.sqrt(VARIANCE) * rng.standard_normal(rows)
+    return table
+
+
+def matrix(table):
+    """H, written out."""
+    return np.column_stack(
+        [np.ones(len(table["age"])), table["age"], table["bmi"], table["sex"] == "male"]
+    )
+
+
+def spec(data="people.csv", **changes):
+    """The plan for such a table."""
+    fields = {
+        "data": str(data),
+        "target": "ldl",
+        "features": ("age", "bmi", "sex"),
+        "categories": {"sex": ("female", "male")},
+        "noise": Noise(VARIANCE),
+        "privacy": Privacy(LEVEL),
+    }
+    return Spec(**(fields | changes))
+
+
+def write(table, path):
+    """To .csv, .parquet or .xpt."""
+    frame = pd.DataFrame(table)
+    if path.suffix == ".xpt":
+        pyreadstat.write_xport(frame, str(path))
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False)
+    return path
