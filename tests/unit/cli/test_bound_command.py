@@ -210,7 +210,7 @@ def test_a_terminal_without_greek_letters(folder):
 
 
 def test_output_that_cannot_be_written(folder):
-    done = privest("demo", "--out", folder / "H.csv")
+    done = privest("demo", "--first", "--out", folder / "H.csv")
     assert done.returncode == 1
     assert "cannot write the output" in done.stderr
     assert "Traceback" not in done.stderr
