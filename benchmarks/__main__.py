@@ -13,11 +13,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import (
     bench_bound,
+    bench_dynamics,
+    bench_files,
     bench_import,
     bench_mle,
     bench_online,
     bench_pipeline,
     bench_stream,
+    bench_workflow,
 )
 
 THREADS = 1
@@ -32,7 +35,8 @@ def main():
     found = []
     with threadpool_limits(limits=THREADS), console.status("measuring ..."):
         modules = (
-            bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_import,
+            bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_dynamics,
+            bench_files, bench_workflow, bench_import,
         )  # fmt: skip
         for module in modules:
             for row in module.rows():

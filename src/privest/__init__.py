@@ -8,7 +8,18 @@ pv.bound(model, level).ppcrlb
 
 from typing import TYPE_CHECKING
 
-from privest import audit, bounds, data, errors, linalg, mechanism, noise, pipeline, privacy
+from privest import (
+    audit,
+    bounds,
+    data,
+    dynamics,
+    errors,
+    linalg,
+    mechanism,
+    noise,
+    pipeline,
+    privacy,
+)
 from privest.bounds import Bound, Identifiability, bound, identifiability
 from privest.checkpoint import Checkpoint
 from privest.estimator import PrivateRLS
@@ -37,6 +48,7 @@ __all__ = [
     "bound",
     "bounds",
     "data",
+    "dynamics",
     "errors",
     "identifiability",
     "linalg",

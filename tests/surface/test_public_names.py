@@ -13,12 +13,20 @@ NAMES = {
     "": {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
         "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
-        "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "errors",
+        "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "dynamics", "errors",
         "identifiability", "linalg", "mechanism", "noise", "pipeline", "privacy",
     },
     "data": {
         "Block", "BoxCox", "CYCLES", "Features", "Source", "Table", "load_diabetes",
         "load_nhanes", "open_source", "read_rows", "write_table",
+    },
+    "dynamics": {
+        "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered",
+        "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease", "Smoothed",
+        "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound",
+        "filter_extended", "filter_releases", "information_blocks", "joined", "local_bound",
+        "memoryless_level", "predict", "reading_information", "release_series", "smooth",
+        "steady_state", "total_level", "trajectory_bound",
     },
     "pipeline": {
         "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",

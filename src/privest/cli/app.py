@@ -15,7 +15,7 @@ from rich.text import Text
 
 import privest
 from privest.cli import demo as demo_command
-from privest.cli import first_example, reproduce, streaming, tables, workflow
+from privest.cli import filtering, first_example, reproduce, streaming, tables, workflow
 from privest.cli.files import read_table, read_value
 from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
@@ -81,6 +81,7 @@ def _main(
 
 for _step in (workflow.plan, workflow.release, workflow.estimate, workflow.report):
     app.command()(_step)
+app.command(name="filter")(filtering.filter_command)
 
 
 @app.command()

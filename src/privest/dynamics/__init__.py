@@ -1,0 +1,63 @@
+"""Dynamic models: bounds on the states, and private Kalman filtering that attains them."""
+
+from privest.dynamics.bound import DynamicBound, Marginals, bound
+from privest.dynamics.directions import BestDirections, best_directions
+from privest.dynamics.extended import (
+    ExtendedFiltered,
+    ExtendedStateSpace,
+    LocalBound,
+    filter_extended,
+    local_bound,
+)
+from privest.dynamics.filtering import (
+    Filtered,
+    Predicted,
+    Smoothed,
+    filter_releases,
+    joined,
+    predict,
+    smooth,
+)
+from privest.dynamics.information import (
+    information_blocks,
+    memoryless_level,
+    reading_information,
+    total_level,
+)
+from privest.dynamics.online import PrivateKalman
+from privest.dynamics.series import SeriesRelease, release_series
+from privest.dynamics.steady import SteadyState, steady_state
+from privest.dynamics.system import StateSpace
+from privest.dynamics.trajectory import Trajectory, trajectory_bound
+
+__all__ = [
+    "BestDirections",
+    "DynamicBound",
+    "ExtendedFiltered",
+    "ExtendedStateSpace",
+    "Filtered",
+    "LocalBound",
+    "Marginals",
+    "Predicted",
+    "PrivateKalman",
+    "SeriesRelease",
+    "Smoothed",
+    "StateSpace",
+    "SteadyState",
+    "Trajectory",
+    "best_directions",
+    "bound",
+    "filter_extended",
+    "filter_releases",
+    "information_blocks",
+    "joined",
+    "local_bound",
+    "memoryless_level",
+    "predict",
+    "reading_information",
+    "release_series",
+    "smooth",
+    "steady_state",
+    "total_level",
+    "trajectory_bound",
+]

@@ -1,0 +1,97 @@
+"""Errors of the private filter and smoother over many trials: the bound is attained.
+
+For N trials with Gaussian errors e ~ N(0, P), N·ê covariance is Wishart: with B Bᵀ = P the matrix
+M = N·B⁻¹ĈB⁻ᵀ has tr M ~ χ²(Nn), every diagonal entry ~ χ²(N). All intervals are at 1e-6 split over
+the checks made.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privest as pv
+from dynamic_systems import random_psd, random_system
+from privest import dynamics
+
+TRIALS = 4000
+ALPHA = 1e-6
+
+
+def within_wishart(errors, P):
+    """Whether errors (N, K, n) have covariance P (K, n, n) at every k."""
+    count, steps, n = errors.shape
+    white = np.linalg.solve(np.linalg.cholesky(P), errors.transpose(1, 2, 0))  # (K, n, N)
+    M = white @ white.swapaxes(1, 2)
+    each = ALPHA / (steps * (n * n + 1))
+    low, high = stats.chi2.interval(1 - each, count)
+    own = np.diagonal(M, axis1=1, axis2=2)
+    trace_low, trace_high = stats.chi2.interval(1 - each, count * n)
+    total = own.sum(axis=1)
+    # (u + v)² − (u − v)² over 4 for white u, v: two independent χ²(N)/… bound the cross terms.
+    largest = (high - low) / 2
+    off = np.abs(M - own[:, :, None] * np.eye(n)).max()
+    return bool(
+        (low < own).all() and (own < high).all() and (trace_low < total).all()
+        and (total < trace_high).all() and off < largest
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["independent", "banded", "dense", "singular"])
+def test_error_covariance_is_the_bound(form):
+    rng = np.random.default_rng(11)
+    steps, n, m = 12, 3, 2
+    system = random_system(rng, steps=steps, n=n, m=m, radius=0.95)
+    level = {
+        "independent": pv.EndlessLevel(random_psd(rng, m, m)),
+        "banded": pv.EndlessLevel(0.5 * np.eye(m), [0.5, -0.2]),
+        "dense": pv.StreamLevel.from_cumulative(random_psd(rng, steps * m, 15), [m] * steps),
+        "singular": pv.EndlessLevel(random_psd(rng, m, 1)),
+    }[form]
+    x, y = system.simulate(steps, rng, trials=TRIALS)
+    found = dynamics.filter_releases(system, level, dynamics.release_series(level, y, rng))
+    smoothed, limit = dynamics.smooth(found), dynamics.bound(system, level, steps)
+    assert within_wishart(found.mean - x, limit.filtered)
+    assert within_wishart(found.predicted_mean - x, limit.predicted)
+    assert within_wishart(smoothed.mean - x, limit.smoothed)
+    # The check can fail: 10 % more variance is seen.
+    assert not within_wishart(smoothed.mean - x, 1.1 * limit.smoothed)
+
+
+def test_innovations_are_white():
+    """Unit covariance and no correlation between steps: N products of unit normals, sd 1/√N."""
+    rng = np.random.default_rng(12)
+    steps, m = 15, 2
+    A = np.array([[0.95, 0.2], [0.0, 0.9]])
+    system = dynamics.StateSpace(A, np.eye(m), 0.2, 0.3, cov0=1.0)
+    level = pv.EndlessLevel(np.eye(m), [0.5])
+    _, y = system.simulate(steps, rng, trials=TRIALS)
+    release = dynamics.release_series(level, y, rng)
+    fresh = dynamics.filter_releases(system, level, release).innovations
+    flat = fresh.reshape(TRIALS, -1)
+    size = flat.shape[1]
+    off = flat.T @ flat / TRIALS - np.eye(size)
+    limit = stats.norm.isf(ALPHA / size**2) * np.sqrt(2 / TRIALS) * 1.1  # χ² tails: + 10 %
+    assert np.abs(off).max() < limit
+    assert np.abs(flat.mean(axis=0)).max() < stats.norm.isf(ALPHA / size) / np.sqrt(TRIALS)
+    # A filter that believes in other dynamics shows in them.
+    wrong = dynamics.StateSpace(
+        0.5 * system.A, system.C, system.Q, system.R, system.mean0, system.cov0
+    )
+    bad = dynamics.filter_releases(wrong, level, release).innovations.reshape(TRIALS, -1)
+    assert np.abs(bad.T @ bad / TRIALS - np.eye(size)).max() > limit
+
+
+def test_total_level_releases_what_it_says():
+    """The gradient of log p(z|Y) over trials has covariance S − J_Y: the level is kept exactly."""
+    rng = np.random.default_rng(13)
+    steps = 6
+    system = dynamics.StateSpace(A=0.9, C=1.0, Q=0.2, R=0.5, cov0=1.0)
+    known = dynamics.reading_information(system, steps)
+    level = dynamics.total_level(system, 2.5, steps)
+    y = np.zeros((TRIALS, steps, 1))
+    e = dynamics.release_series(level, y, rng).values[:, :, 0]
+    score = e @ level.rows.dense()  # Aᵀe
+    sampled = score.T @ score / TRIALS
+    expected = 2.5 * np.eye(steps) - known
+    deviation = np.sqrt((expected**2 + np.outer(np.diag(expected), np.diag(expected))) / TRIALS)
+    assert (np.abs(sampled - expected) < stats.norm.isf(ALPHA / 36) * 1.1 * deviation).all()

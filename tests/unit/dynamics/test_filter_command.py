@@ -1,0 +1,135 @@
+"""`privest filter` as a command of its own: numbers of the library, one clear error each."""
+
+import csv
+import io
+import json
+import typing
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import privest as pv
+from privest import dynamics
+from privest.cli.filtering import filter_command, read_model
+from privest.errors import InvalidInput, PrivestError
+
+MODEL = """
+states = ["place", "speed"]
+A = [[1.0, 0.1], [0.0, 0.98]]
+C = [[1.0, 0.0], [0.0, 1.0]]
+Q = 0.01
+R = [[0.25, 0.0], [0.0, 0.5]]
+cov0 = 4.0
+"""
+
+
+def run(*arguments):
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command("filter")(filter_command)
+    app.command("other")(lambda: None)
+    return CliRunner().invoke(app, ["filter", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "m.toml").write_text(MODEL, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    system, _ = read_model(tmp_path / "m.toml")
+    _, y = system.simulate(30, rng)
+    lines = ["time,a,b", *(f"{k},{u!r},{v!r}" for k, (u, v) in enumerate(y.tolist()))]
+    lines[6] = "5,,0.3"
+    (tmp_path / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def table(text):
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_numbers_are_those_of_the_library(folder, smooth):
+    common = ["--model", folder / "m.toml", "--level", "2", "--readings", "a,b", "--seed", "5"]
+    kept, out = folder / "z.json", folder / "x.csv"
+    done = run(folder / "y.csv", *common, "--emit", "releases", "--output", kept)
+    assert done.exit_code == 0, done.output
+    release = pv.StreamRelease.from_dict(json.loads(kept.read_text(encoding="utf-8")))
+    assert release.missing.tolist() == [k == 5 for k in range(30)]
+    found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
+    result = dynamics.smooth(found) if smooth else found
+    more = ["--smooth"] if smooth else []
+    done = run(folder / "y.csv", *common, *more, "--output", out, "--png", folder / "x.png")
+    assert done.exit_code == 0, done.output
+    assert (folder / "x.png").stat().st_size > 10_000
+    again = run(kept, "--from", "releases", "--model", folder / "m.toml", "--level", "2", *more)
+    assert again.exit_code == 0
+    for text in (out.read_text(encoding="utf-8"), again.stdout):
+        columns = table(text)
+        assert list(columns) == ["step", "place", "place_se", "speed", "speed_se"]
+        assert np.array_equal(columns["speed"], result.mean[:, 1])
+        assert np.array_equal(columns["place_se"], result.standard_error[:, 0])
+    assert "from releases" in again.stderr
+
+
+def test_epsilon_is_a_level(folder):
+    options = ["--epsilon", "1", "--delta", "1e-6", "--move", "0.5", "--seed", "1"]
+    done = run(folder / "y.csv", "--model", folder / "m.toml", "--readings", "a,b", *options)
+    assert done.exit_code == 0
+    s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=0.5).number
+    missing = np.arange(30) == 5
+    limit = dynamics.bound(read_model(folder / "m.toml")[0], s, 30, missing=missing)
+    assert table(done.stdout)["place_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--model": "absent.toml"}, "cannot be read"),
+        ({"toml": "A = [[1.0]]"}, "lacks C, Q, R, cov0"),
+        ({"toml": MODEL + "\nG = 1"}, "unknown G"),
+        ({"toml": MODEL.replace("4.0", "-4.0")}, "cov0 must be positive semi-definite"),
+        ({"toml": MODEL.replace('"speed"', '"place"')}, "2 different names"),
+        ({"toml": "A = ["}, "not a TOML file"),
+        ({"--readings": "a"}, "2 readings a step; 1 columns"),
+        ({"--readings": "a,c"}, "no column 'c'"),
+        ({"--level": "-1"}, "--level -1"),
+        ({"--level": "3", "--epsilon": "1"}, "Give the privacy as --level, or"),
+        ({"--output": "y.csv"}, "exists: say --overwrite"),
+        ({"csv": "time,a,b\n0,1.5,oops\n"}, "line 2, column 3 is not a number"),
+        ({"csv": "time,a,b\n0,1.5\n"}, "line 2 has 2 columns"),
+        ({"csv": "time,a,b\n"}, "no rows"),
+        ({"csv": "time,a,b\n0,inf,1\n"}, "must be finite"),
+        ({"--from": "releases"}, "not a release"),
+    ],
+)
+def test_bad_input(folder, change, message):
+    if "toml" in change:
+        (folder / "m.toml").write_text(change.pop("toml"), encoding="utf-8")
+    if "csv" in change:
+        (folder / "y.csv").write_text(change.pop("csv"), encoding="utf-8")
+    options = {"--model": "m.toml", "--level": "2", "--readings": "a,b"} | change
+    for name in ("--model", "--output"):
+        if name in options:
+            options[name] = folder / options[name]
+    done = run(folder / "y.csv", *(part for pair in options.items() for part in pair))
+    assert done.exit_code != 0
+    assert isinstance(done.exception, PrivestError), done.output
+    assert message in str(done.exception)
+    assert "oops" not in str(done.exception)
+
+
+def test_releases_cannot_be_released_again(folder):
+    done = run(
+        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--from", "releases",
+        "--emit", "releases",
+    )  # fmt: skip
+    assert isinstance(done.exception, InvalidInput)
+
+
+def test_every_option_is_explained():
+    hints = typing.get_type_hints(filter_command, include_extras=True)
+    for name, hint in hints.items():
+        if name != "return":
+            assert hint.__metadata__[0].help

@@ -1,0 +1,147 @@
+"""Bad input: one clear error each, without private numbers."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import dynamics
+from privest.dynamics import StateSpace
+from privest.errors import InvalidInput, NotAPrivacyLevel, NumericalFailure
+
+WALK = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
+PAIR = StateSpace(A=0.9 * np.eye(2), C=np.eye(2), Q=0.1, R=0.5, cov0=1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": np.ones((2, 3))}, "A must be square"),
+        ({"A": np.ones(2)}, "A must be 0-dimensional or 2-dimensional or 3-dimensional"),
+        ({"C": np.ones((1, 3))}, "C must have one column for each of the 2 states"),
+        ({"Q": np.eye(3)}, "Q must be 2×2"),
+        ({"Q": np.diag([1.0, -1.0])}, "Q must be positive semi-definite"),
+        ({"Q": np.array([[1.0, 0.5], [0.0, 1.0]])}, "Q must be symmetric"),
+        ({"R": -1.0}, "R must be positive semi-definite"),
+        ({"R": np.eye(2)}, "R must be 1×1"),
+        ({"cov0": np.diag([1.0, -1e-3])}, "cov0 must be positive semi-definite"),
+        ({"cov0": np.ones((4, 2, 2))}, "cov0"),
+        ({"mean0": np.ones(3)}, "mean0 must have 2 entries"),
+        ({"B": np.ones((3, 1))}, "B must have 2 rows"),
+        ({"B": np.ones((2, 1)), "D": np.ones((1, 2))}, "one column for each input"),
+        ({"A": np.ones((5, 2, 2)), "C": np.ones((6, 1, 2))}, "one length K; received A: 5, C: 6"),
+        ({"A": np.full((2, 2), np.nan)}, "A must be finite"),
+    ],
+)
+def test_systems(change, message):
+    parts = {"A": np.eye(2), "C": np.ones((1, 2)), "Q": 0.1, "R": 0.2, "cov0": 1.0}
+    with pytest.raises(InvalidInput, match=message):
+        StateSpace(**(parts | change))
+
+
+def test_levels_and_steps():
+    with pytest.raises(InvalidInput, match="2 readings a step; the system has 1"):
+        dynamics.bound(WALK, np.eye(2), 5)
+    with pytest.raises(NotAPrivacyLevel, match="positive semi-definite"):
+        dynamics.bound(WALK, -1.0, 5)
+    with pytest.raises(InvalidInput, match="say how many steps"):
+        dynamics.bound(WALK, 1.0)
+    with pytest.raises(InvalidInput, match="The level has 3 steps; asked for 5"):
+        dynamics.bound(WALK, pv.StreamLevel([1.0, 1.0, 1.0]), 5)
+    with pytest.raises(InvalidInput, match="whole number ≥ 1"):
+        dynamics.bound(WALK, 1.0, 0)
+    with pytest.raises(InvalidInput, match="missing must be 5 truth values"):
+        dynamics.bound(WALK, 1.0, 5, missing=[0, 1])
+    varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
+    with pytest.raises(InvalidInput, match="given for 4 steps; asked for 5"):
+        dynamics.bound(varying, 1.0, 5)
+    assert len(dynamics.bound(varying, 1.0).filtered) == 4
+    with pytest.raises(InvalidInput, match="no steady state"):
+        dynamics.steady_state(varying, 1.0)
+    with pytest.raises(InvalidInput, match="same level at every step"):
+        dynamics.steady_state(WALK, pv.StreamLevel([1.0, 1.0]))
+
+
+def test_filters_take_releases_only():
+    y = np.array([0.123456, 0.654321])
+    with pytest.raises(InvalidInput, match="takes a release") as caught:
+        dynamics.filter_releases(WALK, 1.0, y)
+    assert "0.123" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="StreamRelease, not ndarray"):
+        dynamics.PrivateKalman(WALK, 1.0).update(y)
+    mechanism = pv.StreamMechanism(pv.EndlessLevel(2.0))
+    release = mechanism.simulate(y, np.random.default_rng(0))
+    later = mechanism.simulate(y, np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="another level"):
+        dynamics.filter_releases(WALK, 1.0, release)
+    with pytest.raises(InvalidInput, match="starts at step 2"):
+        dynamics.filter_releases(WALK, 2.0, later)
+    kalman = dynamics.PrivateKalman(WALK, 2.0)
+    with pytest.raises(InvalidInput, match="must be that of step 0"):
+        kalman.update(later)
+    kalman.update(release)
+    with pytest.raises(InvalidInput, match="must be that of step 2"):
+        kalman.update(release)
+    with pytest.raises(InvalidInput, match="follow one another"):
+        dynamics.joined([later, release])
+
+
+def test_series():
+    level = pv.EndlessLevel(np.eye(2))
+    with pytest.raises(InvalidInput, match=r"\(series, steps, 2\); received shape \(4, 3\)"):
+        dynamics.release_series(level, np.zeros((4, 3)), np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="Generator"):
+        dynamics.release_series(level, np.zeros((4, 3, 2)), 7)
+    release = dynamics.release_series(level, np.zeros((4, 3, 2)), np.random.default_rng(0))
+    assert repr(release) == "SeriesRelease(4 series, 3 steps, 2 readings a step)"
+
+
+def test_inputs():
+    driven = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0, B=[[1.0]])
+    level = pv.EndlessLevel(1.0)
+    release = pv.StreamMechanism(level).simulate([0.0, 0.0, 0.0], np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="has 1 inputs"):
+        dynamics.filter_releases(driven, level, release)
+    with pytest.raises(InvalidInput, match=r"inputs must have shape \(3, 1\)"):
+        dynamics.filter_releases(driven, level, release, inputs=np.zeros((2, 1)))
+    with pytest.raises(InvalidInput, match="inputs must have shape"):
+        dynamics.filter_releases(WALK, level, release, inputs=np.zeros((3, 1)))
+    found = dynamics.filter_releases(driven, level, release, inputs=[1.0, 1.0, 1.0])
+    ahead = dynamics.predict(found, 2, inputs=[[10.0], [0.0]])
+    assert ahead.mean[0, 0] == pytest.approx(found.mean[-1, 0] + 10.0)
+    with pytest.raises(InvalidInput, match="ahead must be"):
+        dynamics.predict(found, 0)
+
+
+def test_prediction_ends_with_the_system():
+    varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
+    level = pv.EndlessLevel(1.0)
+    release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
+    found = dynamics.filter_releases(varying, level, release)
+    assert dynamics.predict(found, 1).covariance[0] == pytest.approx(found.covariance[-1] + 0.1)
+    with pytest.raises(InvalidInput, match="asked for 2"):
+        dynamics.predict(found, 2)
+
+
+def test_overflow_and_dense_levels_are_said():
+    hidden = StateSpace(A=np.diag([2.0, 0.5]), C=[[0.0, 1.0]], Q=0.1, R=0.5, cov0=1.0)
+    with pytest.raises(NumericalFailure, match="overflows at step"):
+        dynamics.bound(hidden, 1.0, 2000)
+    dense = pv.StreamLevel.from_cumulative(np.ones((3, 3)))
+    with pytest.raises(InvalidInput, match="filter_releases"):
+        dynamics.PrivateKalman(WALK, dense)
+    assert dynamics.bound(WALK, dense, 3).filtered.shape == (3, 1, 1)
+
+
+def test_weights_and_budgets():
+    with pytest.raises(InvalidInput, match="budget must be > 0"):
+        dynamics.best_directions(PAIR, 0.0)
+    with pytest.raises(InvalidInput, match="the weight must be positive semi-definite"):
+        dynamics.best_directions(PAIR, 1.0, weight=np.diag([1.0, -1.0]))
+
+
+def test_trajectory_bound_is_the_reference():
+    whole = dynamics.trajectory_bound(PAIR, 1.0, 4)
+    assert whole.bppcrlb.shape == (8, 8)
+    found = dynamics.bound(PAIR, 1.0, 4)
+    assert np.abs(found.smoothed - whole.smoothed).max() < 1e-14
+    assert np.abs(found.filtered - whole.filtered).max() < 1e-14
