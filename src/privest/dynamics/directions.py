@@ -15,6 +15,7 @@ equal noise: what it leaves unseen comes back later.)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -152,14 +153,16 @@ def _steady(system: StateSpace, W: Array) -> Value:
     def value(L: Array) -> tuple[Array, Array]:
         G, N = L[0].T @ C, unit_noise(L[0].T @ root)
         try:
-            P = scipy.linalg.solve_discrete_are(A.T, G.T, Q, N @ N.T)
-        except np.linalg.LinAlgError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+                P = scipy.linalg.solve_discrete_are(A.T, G.T, Q, N @ N.T)
+                after, kept = _measured((P + P.T) / 2, C, root, L[0])
+                influence = scipy.linalg.solve_discrete_lyapunov((kept @ A).T, W)
+        except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
             raise NumericalFailure(
                 "There is no steady state for some direction that was tried: an unstable part of "
                 "the system is not shown, or no noise drives a part on the unit circle. Give steps."
             ) from None
-        after, kept = _measured((P + P.T) / 2, C, root, L[0])
-        influence = scipy.linalg.solve_discrete_lyapunov((kept @ A).T, W)
         slope = _slopes(after, C, root, L, influence)
         return np.array([np.sum(W * after)]), slope
 
@@ -179,9 +182,14 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
         size = np.sum(M * M, axis=(1, 2), keepdims=True)
         return M * np.sqrt(s / size), size
 
+    high = 100.0 * float(value(start)[0].sum())  # raises where even equal noise has no value
+
     def objective(flat: Array) -> tuple[float, Array]:
         L, size = scaled(flat)
-        errors, slope = value(L)
+        try:
+            errors, slope = value(L)
+        except NumericalFailure:  # an unstable part is not shown: a step too far, to be shortened
+            return high, np.zeros(flat.size)
         pull = slope @ L
         along = np.sum(pull * L, axis=(1, 2), keepdims=True) / s
         return float(errors.sum()), (2 * np.sqrt(s / size) * (pull - along * L)).ravel()
