@@ -14,7 +14,7 @@ NAMES = {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
         "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
         "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "dynamics", "errors",
-        "identifiability", "linalg", "mechanism", "noise", "pipeline", "privacy",
+        "identifiability", "linalg", "mechanism", "network", "noise", "pipeline", "privacy",
     },
     "data": {
         "Block", "BoxCox", "CYCLES", "Features", "Source", "Table", "load_diabetes",
@@ -27,6 +27,13 @@ NAMES = {
         "filter_extended", "filter_releases", "information_blocks", "joined", "local_bound",
         "memoryless_level", "predict", "reading_information", "release_series", "smooth",
         "steady_state", "total_level", "trajectory_bound",
+    },
+    "network": {
+        "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",
+        "Fused", "FusionCentre", "Graph", "Links", "Lossy", "PrivateAverage", "Round",
+        "Sensor", "SensorRelease", "Spectrum", "TimeVarying", "Weights", "agent", "consensus",
+        "fuse", "fusion_bound", "grid", "linear_information", "masked", "metropolis",
+        "private_average", "random_geometric", "ring", "rounds", "spectrum_of", "star",
     },
     "pipeline": {
         "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",

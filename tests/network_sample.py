@@ -1,0 +1,68 @@
+"""Sensors of mixed sizes, levels and noise, and graphs of every shape, for the network tests."""
+
+import networkx
+import numpy as np
+
+import privest as pv
+from privest import network
+from strategies import psd_matrix
+
+THETA = np.array([0.8, -1.5, 2.2])
+
+
+def sensors(count, seed=0, parameters=3):
+    """m_i from 1 to 4; levels: number, diagonal with a hidden reading, singular matrix, nothing."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for i in range(count):
+        m = int(rng.integers(1, 5))
+        H = rng.standard_normal((m, parameters))
+        kinds = [
+            float(np.exp(rng.uniform(-1, 1))),
+            np.exp(rng.uniform(-1, 1, m)) * (np.arange(m) != 1),
+            psd_matrix(rng, m, max(1, m - 1)),
+            0.0,
+        ]
+        noise = pv.noise.Gaussian(cov=[0.4, psd_matrix(rng, m)][i % 2])
+        made.append(network.Sensor(H, noise, pv.PrivacyLevel(kinds[i % 4])))
+    return made
+
+
+def releases(made, seed=1, trials=None, theta=THETA):
+    rng = np.random.default_rng(seed)
+    return [s.simulate(s.model.simulate(theta, rng, trials), rng) for s in made]
+
+
+def contributions(made, sent):
+    return [s.contribution(z) for s, z in zip(made, sent)]
+
+
+def changing(count, parts=3, seed=3):
+    """A connected graph whose links are shared out over `parts` graphs, none of them connected."""
+    rng = np.random.default_rng(seed)
+    whole = networkx.connected_watts_strogatz_graph(count, 4, 0.3, seed=seed)
+    edges = np.array(whole.edges)
+    share = rng.permutation(len(edges)) % (2 * parts)
+    graphs = [network.Graph(edges[share % parts == p], count) for p in range(parts)]
+    return network.TimeVarying(graphs)
+
+
+def links_of_every_kind(count=36, seed=2):
+    rng = np.random.default_rng(seed)
+    side = int(count**0.5)
+    ring = network.metropolis(network.ring(count))
+    geometric = networkx.random_geometric_graph(count, 0.4, seed=seed)
+    return {
+        "ring": ring,
+        "grid": network.grid(side, count // side),
+        "random geometric": geometric,
+        "star": network.star(count),
+        "time-varying": changing(count),
+        "lossy": network.Lossy(ring, 0.3, rng),
+    }
+
+
+def distance(found, central):
+    """√((θ̂ − θ*)ᵀ PI (θ̂ − θ*)) for every agent: in standard errors."""
+    e = found - central.estimate
+    return np.sqrt(np.einsum("...a,ab,...b->...", e, np.linalg.inv(central.covariance), e))

@@ -1,0 +1,198 @@
+"""Fusion against the paper's dense formula, the bound of the stacked model, and the stream learner.
+
+All matrices here have condition numbers below a few thousand: 1e-10 relative leaves a thousandfold
+room over the rounding of either route.
+"""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import privest as pv
+from network_sample import THETA, contributions, releases, sensors
+from privest import network
+
+RTOL = 1e-10
+
+
+def dense(sensor):
+    m = sensor.readings
+    return sensor.model.matrix, sensor.level.dense(m), sensor.model.covariance.dense()
+
+
+def paper_formula(made, sent):
+    """`algo:average/eff`, literally, from the paper's z_i = L_i z̃_i."""
+    n = made[0].parameters
+    information, right = np.zeros((n, n)), np.zeros(n)
+    for sensor, release in zip(made, sent):
+        H, S, Sigma = dense(sensor)
+        full = np.zeros(sensor.readings)
+        half = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        full[(half != 0).any(axis=1)] = release.values
+        z = half.T @ full
+        weight = H.T @ np.linalg.inv(S @ Sigma + np.eye(len(S)))
+        information += weight @ S @ H
+        right += weight @ z
+    return np.linalg.solve(information, right), np.linalg.inv(information)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_fuse_is_the_papers_formula(seed):
+    made = sensors(12, seed=seed)
+    sent = releases(made, seed=seed + 100)
+    found = network.fuse(made, sent)
+    estimate, covariance = paper_formula(made, sent)
+    assert np.allclose(found.estimate, estimate, rtol=RTOL, atol=RTOL)
+    assert np.allclose(found.covariance, covariance, rtol=RTOL, atol=RTOL * covariance.max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_contributions_are_those_of_the_algorithm(seed):
+    made = sensors(8, seed=seed)
+    sent = releases(made)
+    for sensor, release, part in zip(made, sent, contributions(made, sent)):
+        H, S, Sigma = dense(sensor)
+        weight = H.T @ np.linalg.inv(S @ Sigma + np.eye(len(S)))
+        assert np.allclose(part.r, weight @ S @ H, rtol=RTOL, atol=1e-12)
+        half = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        full = np.zeros(sensor.readings)
+        full[(half != 0).any(axis=1)] = release.values
+        assert np.allclose(part.x, weight @ half.T @ full, rtol=RTOL, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_is_that_of_the_stacked_model(seed):
+    made = sensors(10, seed=seed)
+    parts = [dense(sensor) for sensor in made]
+    model = pv.LinearModel(
+        np.concatenate([H for H, _, _ in parts]),
+        noise=pv.noise.Gaussian(cov=scipy.linalg.block_diag(*[V for _, _, V in parts])),
+    )
+    level = pv.PrivacyLevel(scipy.linalg.block_diag(*[S for _, S, _ in parts]))
+    found = network.fusion_bound(made)
+    assert np.allclose(found.ppcrlb, pv.bound(model, level).ppcrlb, rtol=RTOL, atol=1e-13)
+    assert np.allclose(found.classical, pv.bound(model, level).classical, rtol=RTOL, atol=1e-13)
+    covariance = network.fuse(made, releases(made)).covariance
+    assert np.allclose(covariance, found.ppcrlb, rtol=RTOL, atol=1e-13)
+
+
+def test_the_stream_learner_agrees():
+    """Scalar readings at one level: the sensors' releases one after another are a stream."""
+    rng = np.random.default_rng(3)
+    s, noise, theta = 1.7, pv.noise.Gaussian(cov=0.6, mean=0.25), np.array([1.0, -2.0])
+    made = [
+        network.Sensor(rng.standard_normal((m, 2)), noise, pv.PrivacyLevel(s)) for m in (1, 3, 2, 4)
+    ]
+    sent = releases(made, theta=theta)
+    found = network.fuse(made, sent)
+    level = pv.EndlessLevel(s)
+    learner = pv.PrivateRLS(level, 2, noise=noise)
+    values = np.concatenate([z.values for z in sent])
+    learner.update(
+        pv.StreamRelease(0, len(values), values, None, level.fingerprint, True),
+        np.concatenate([sensor.model.matrix for sensor in made]),
+    )
+    assert np.allclose(learner.estimate, found.estimate, rtol=RTOL)
+    assert np.allclose(learner.covariance, found.covariance, rtol=RTOL)
+
+
+def test_a_centre_that_hears_sensors_join_and_drop_out():
+    made = sensors(9, seed=7)
+    sent, more = releases(made, seed=1), releases(made, seed=2)
+    centre = network.FusionCentre(3)
+    for name, (sensor, release) in enumerate(zip(made, sent)):
+        centre.add(name, sensor, release)
+    whole = network.fuse(made, sent)
+    assert np.allclose(centre.estimate, whole.estimate, rtol=RTOL)
+    assert np.allclose(centre.covariance, whole.covariance, rtol=RTOL, atol=1e-14)
+    for name in range(0, 9, 2):  # new readings of some
+        centre.add(name, made[name], more[name])
+    centre.drop(1)
+    centre.drop(4)
+    centre.add("late", made[4], more[4])
+    kept = [k for k in range(9) if k not in (1, 4)]
+    again = [k for k in range(0, 9, 2) if k != 4]
+    everyone = [made[k] for k in kept] + [made[k] for k in again] + [made[4]]
+    everything = [sent[k] for k in kept] + [more[k] for k in again] + [more[4]]
+    whole = network.fuse(everyone, everything)
+    assert np.allclose(centre.estimate, whole.estimate, rtol=RTOL)
+    assert np.allclose(centre.covariance, whole.covariance, rtol=RTOL, atol=1e-14)
+    assert set(centre.sensors) == {*kept, "late"}
+    part = centre.contribution()
+    assert np.allclose(np.linalg.solve(part.r, part.x), whole.estimate, rtol=RTOL)
+
+
+def test_dropping_a_very_heavy_sensor_loses_no_digits():
+    """Subtracting its Gram matrix would: 1e12 against 1."""
+    rng = np.random.default_rng(0)
+    light = network.Sensor(
+        rng.standard_normal((4, 2)), pv.noise.Gaussian(0.5), pv.PrivacyLevel(1.0)
+    )
+    heavy = network.Sensor(
+        1e6 * rng.standard_normal((4, 2)), pv.noise.Gaussian(0.5), pv.PrivacyLevel(1.0)
+    )
+    theta = np.array([1.0, 2.0])
+    a, b = releases([light, heavy], theta=theta)
+    centre = network.FusionCentre(2)
+    centre.add("light", light, a)
+    centre.add("heavy", heavy, b)
+    centre.drop("heavy")
+    alone = network.fuse([light], [a])
+    assert np.allclose(centre.estimate, alone.estimate, rtol=RTOL)
+
+
+def test_two_networks_meet_through_their_centres():
+    """A centre is an agent like any other: its contribution enters consensus."""
+    made = sensors(12, seed=5)
+    sent = releases(made)
+    parts = []
+    for group in (range(4), range(4, 9), range(9, 12)):
+        centre = network.FusionCentre(3)
+        for k in group:
+            centre.add(k, made[k], sent[k])
+        parts.append(centre.contribution())
+    found = network.consensus(parts, network.Graph([(0, 1), (1, 2)]), tolerance=1e-9)
+    assert np.allclose(found.estimates, network.fuse(made, sent).estimate, rtol=0, atol=1e-9)
+
+
+def test_relays_take_part_without_a_reading_of_their_own():
+    made = sensors(6, seed=5)
+    relay = network.Sensor(np.ones((1, 3)), pv.noise.Gaussian(1.0), pv.PrivacyLevel(0.0))
+    sent = releases(made)
+    silent = relay.simulate([5.0], np.random.default_rng(0))
+    assert silent.values.size == 0
+    parts = contributions([*made, relay], [*sent, silent])
+    assert not parts[-1].x.any()
+    assert not parts[-1].r.any()
+    found = network.consensus(parts, network.star(7), tolerance=1e-9)
+    assert np.abs(found.estimates - network.fuse(made, sent).estimate).max() < 1e-9
+
+
+def test_many_scalar_agents_in_one_pass():
+    rng = np.random.default_rng(8)
+    H, s, sigma = rng.standard_normal((7, 3)), rng.uniform(0.5, 2, 7), rng.uniform(0.1, 1, 7)
+    made = [
+        network.Sensor(h[None], pv.noise.Gaussian(v), pv.PrivacyLevel(float(a)))
+        for h, a, v in zip(H, s, sigma)
+    ]
+    sent = releases(made, trials=5)
+    z = np.stack([release.values[:, 0] for release in sent])
+    stack = network.Contributions.scalar(H, sigma, s, z)
+    one = network.Contributions.of(contributions(made, sent))
+    assert np.allclose(stack.x, one.x, rtol=1e-13)
+    assert np.allclose(stack.r, one.r, rtol=1e-13)
+
+
+def test_a_shifted_noise_mean_is_taken_off():
+    """With almost no noise at all the estimate is θ: release noise 1e-6, w = its mean ± 1e-6."""
+    rng = np.random.default_rng(2)
+    H = rng.standard_normal((5, 3))
+    noise = pv.noise.Gaussian(cov=np.full(5, 1e-12), mean=np.arange(5.0))
+    made = [network.Sensor(H, noise, pv.PrivacyLevel(1e12))]
+    found = network.fuse(made, releases(made))
+    assert distance_in_deviations(found) < 6
+
+
+def distance_in_deviations(found):
+    error = found.estimate - THETA
+    return float(np.sqrt(error @ np.linalg.solve(found.covariance, error)))

@@ -1,0 +1,325 @@
+"""`algo:average`, `thm:eff/fusion`, its time-varying remark, and `coro:consensus` attained."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privest as pv
+from network_sample import contributions, distance, links_of_every_kind, releases, sensors
+from privest import network
+from privest.network import agent
+from privest.network.averaging import states
+from privest.network.certificate import certified, spread
+from privest.network.links import as_links
+
+AGENTS = 36
+
+
+@pytest.fixture(scope="module")
+def sample():
+    made = sensors(AGENTS)
+    sent = releases(made)
+    return made, sent, contributions(made, sent), network.fuse(made, sent)
+
+
+@pytest.mark.parametrize("name", links_of_every_kind())
+def test_every_agent_reaches_the_efficient_estimate(sample, name):
+    """1e-9 standard errors, and 1e-9 of the largest parameter; the certificate holds."""
+    _, _, parts, central = sample
+    found = network.consensus(parts, links_of_every_kind()[name], tolerance=1e-9)
+    apart = distance(found.estimates, central)
+    assert found.certified_error <= 1e-9
+    # The two central routes (QR of rows, Cholesky of the mean) differ by rounding of their own:
+    # cond(PI)·n·eps·|θ| in standard errors is below 1e-11 here.
+    assert (apart <= found.certified_errors + 1e-11).all()
+    assert np.abs(found.estimates - central.estimate).max() <= 1e-9 * np.abs(central.estimate).max()
+    for member in (0, AGENTS // 2):
+        assert np.allclose(found.covariance(member), central.covariance, rtol=1e-8, atol=0)
+
+
+def test_methods_agree_and_chebyshev_is_the_default(sample):
+    _, _, parts, _ = sample
+    plain = network.consensus(parts, network.grid(6, 6), method="plain", tolerance=1e-9)
+    fast = network.consensus(parts, network.grid(6, 6), tolerance=1e-9)
+    assert fast.method == "chebyshev"
+    assert fast.rounds < plain.rounds / 2
+    assert np.abs(fast.estimates - plain.estimates).max() < 1e-9
+
+
+@pytest.mark.parametrize("method", ["plain", "chebyshev"])
+@pytest.mark.parametrize("name", ["ring", "grid", "random geometric", "star"])
+def test_the_certificate_is_met_when_its_bound_predicts(sample, method, name):
+    """An upper bound, up to the 5 % between two looks at the certificate."""
+    _, _, parts, _ = sample
+    for tolerance in (1e-4, 1e-9):
+        found = network.consensus(
+            parts, links_of_every_kind()[name], method=method, tolerance=tolerance
+        )
+        assert found.rounds <= 1.06 * found.predicted_rounds + 1
+        assert found.predicted_rounds <= 2 * found.rounds  # and it is no idle bound
+
+
+def relative_errors(graph, method, rounds, seed=5):
+    """‖x_k − x̄‖/‖x_0 − x̄‖ for k = 0, 1, …"""
+    start = np.random.default_rng(seed).standard_normal((graph.agents, 1))
+    mean = start.mean()
+    first = np.linalg.norm(start - mean)
+    run = states(start, as_links(graph), method)
+    return np.array([np.linalg.norm(x - mean) / first for x in itertools.islice(run, rounds + 1)])
+
+
+def test_ring_of_100_chebyshev_against_its_bound_and_against_plain():
+    ring = network.ring(100)
+    spectrum = network.spectrum_of(network.metropolis(ring).matrix)
+    predicted = spectrum.chebyshev_rounds(1e-9)
+    fast = relative_errors(ring, "chebyshev", 2 * predicted)
+    needed = int((fast <= 1e-9).argmax())
+    assert 0 < needed <= 1.2 * predicted
+    limit = np.array([spectrum.chebyshev_bound(k) for k in range(len(fast))])
+    assert (fast <= limit * (1 + 1e-9) + 1e-13).all()
+    slow = relative_errors(ring, "plain", 5 * needed)
+    assert slow[-1] > 1e-9  # five times the rounds are not enough
+    assert (slow <= [spectrum.plain_bound(k) * (1 + 1e-9) for k in range(len(slow))]).all()
+
+
+def test_rounds_of_plain_averaging_follow_the_gap_and_chebyshevs_its_root():
+    sizes = np.array([20, 40, 80])
+    spectra = [network.spectrum_of(network.metropolis(network.ring(k)).matrix) for k in sizes]
+    plain = np.array([s.plain_rounds(1e-9) for s in spectra])
+    fast = np.array([s.chebyshev_rounds(1e-9) for s in spectra])
+    # gap ~ N⁻² on a ring: rounds × 4 and × 2 when N doubles (to the next order, 1/N²)
+    assert plain[1:] / plain[:-1] == pytest.approx(4.0, rel=0.03)
+    assert fast[1:] / fast[:-1] == pytest.approx(2.0, rel=0.03)
+
+
+def test_no_estimate_from_an_agent_whose_information_is_not_positive_definite():
+    """Trap: Chebyshev weights are negative in early rounds; r_i,k is then indefinite."""
+    made = sensors(36, seed=9)
+    graph = network.grid(6, 6)
+    parts = contributions(made, releases(made))
+    indefinite = 0
+    for view in itertools.islice(network.rounds(parts, graph), 30):
+        least = np.linalg.eigvalsh(view.r)[:, 0]
+        indefinite += int((least < -1e-8).sum())
+        shown = ~np.isnan(view.estimates).any(axis=1)
+        assert (shown == view.ready).all()
+        assert not shown[least <= 0].any()
+        assert shown[least > 1e-6].all()
+    assert indefinite > 0  # the trap was met
+    trace = network.consensus(parts, graph, trace=True)
+    assert trace.trace.shape == (trace.rounds + 1, 36, 3)
+    assert np.isnan(trace.trace[0]).any()
+    assert np.array_equal(trace.trace[-1], trace.estimates)
+
+
+def test_an_even_ring_without_own_weights_swings_for_ever_and_is_refused():
+    """The paper's conditions allow a_ii = 0."""
+    count = 6
+    W = np.zeros((count, count))
+    for i in range(count):
+        W[i, (i + 1) % count] = W[i, (i - 1) % count] = 0.5
+    swing = np.array([1.0, -1.0] * 3)
+    assert np.array_equal(np.linalg.matrix_power(W, 100) @ swing, swing)
+    with pytest.raises(pv.errors.InvalidInput, match="agent 0 keeps a_ii = 0 of its own value"):
+        network.Weights(W)
+
+
+def test_one_way_losses_agree_on_something_else_and_say_so(sample):
+    _, _, parts, central = sample
+    ring = network.metropolis(network.ring(AGENTS))
+    lossy = network.Lossy(ring, 0.3, np.random.default_rng(0), both_ways=False)
+    found = network.consensus(parts, lossy, tolerance=1e-9)
+    assert found.disagreement <= 1e-9  # all the same ...
+    apart = distance(found.estimates, central)
+    assert apart.min() > 1e-3  # ... but not the efficient estimate,
+    assert (apart <= found.certified_errors).all()  # and the certificate knows
+    assert found.drift > 1e-3
+
+
+# --- privacy -----------------------------------------------------------------------------------
+
+
+def all_messages(made, weights, rounds):
+    """Z = A Y + B e: every x_i,k of every round as a linear map of all readings and all noise."""
+    reads = np.cumsum([0] + [s.readings for s in made])
+    outs = np.cumsum([0] + [s.outputs for s in made])
+    n = made[0].parameters
+    A = np.zeros((len(made) * n, reads[-1]))
+    B = np.zeros((len(made) * n, outs[-1]))
+    for i, sensor in enumerate(made):
+        rows = slice(i * n, (i + 1) * n)
+        unit = network.SensorRelease(np.eye(sensor.outputs), simulated=True)
+        if sensor.outputs == 0:
+            continue
+        map_z = sensor.contribution(unit).x.T  # (n, r): x_i of z̃ = e_1, e_2, …
+        L = np.linalg.svd(sensor.level.dense(sensor.readings))  # any factor with L Lᵀ = S will do
+        half = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        half = half[(half != 0).any(axis=1)]
+        assert np.allclose(half.T @ half, L[0] * L[1] @ L[2], atol=1e-12)
+        A[rows, reads[i] : reads[i + 1]] = map_z @ half
+        B[rows, outs[i] : outs[i + 1]] = map_z
+    mixing = np.kron(weights.matrix.toarray(), np.eye(n))
+    steps = [np.linalg.matrix_power(mixing, k) for k in range(rounds)]
+    return np.vstack([p @ A for p in steps]), np.vstack([p @ B for p in steps])
+
+
+def test_an_eavesdropper_of_all_messages_learns_at_most_the_level():
+    """I_Z(y_i) by the messages of six rounds, against the closed form and against S_i."""
+    made = sensors(8, seed=4)
+    A, B = all_messages(made, network.metropolis(network.ring(8)), rounds=6)
+    found = network.linear_information(A, B)
+    at = 0
+    for sensor in made:
+        own = slice(at, at + sensor.readings)
+        at += sensor.readings
+        learnt = found[own, own]
+        assert np.allclose(learnt, sensor.exposed, atol=1e-9)
+        assert pv.linalg.loewner(learnt, sensor.level.dense(sensor.readings))
+        found[own, own] = 0.0
+    assert np.abs(found).max() < 1e-9  # nothing joint: I_Z(Y) ≤ diag{S_1, …, S_N}
+
+
+def test_later_rounds_tell_nothing_new():
+    made = sensors(8, seed=4)
+    weights = network.metropolis(network.star(8))
+    once = network.linear_information(*all_messages(made, weights, rounds=1))
+    often = network.linear_information(*all_messages(made, weights, rounds=9))
+    assert np.allclose(once, often, atol=1e-9)
+
+
+def test_few_readings_are_exposed_fully_many_only_through_n_combinations():
+    rng = np.random.default_rng(0)
+    noise = pv.noise.Gaussian(cov=0.3)
+    few = network.Sensor(rng.standard_normal((2, 3)), noise, pv.PrivacyLevel([1.0, 2.0]))
+    assert np.allclose(few.exposed, np.diag([1.0, 2.0]), atol=1e-12)
+    many = network.Sensor(rng.standard_normal((9, 3)), noise, pv.PrivacyLevel(1.5))
+    assert np.linalg.matrix_rank(many.exposed) == 3
+    assert pv.linalg.loewner(many.exposed, 1.5 * np.eye(9))
+
+
+levels = st.lists(st.floats(-2, 2).map(lambda e: 10.0**e), min_size=3, max_size=9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(levels)
+def test_private_average_attains_the_joint_bound(values):
+    """Exactly: error (1/N)Σd_i, information diag(S_i), by the linear maps of the algorithm."""
+    count = len(values)
+    weights = network.metropolis(network.ring(count))
+    noise = np.diag(1 / np.sqrt(values))
+    steps = [np.linalg.matrix_power(weights.matrix.toarray(), k) for k in range(5)]
+    found = network.linear_information(np.vstack(steps), np.vstack([p @ noise for p in steps]))
+    assert np.allclose(found, np.diag(values), rtol=1e-9, atol=1e-9 * max(values))
+    limit = np.full((count, count), 1 / count) @ noise
+    attained = (limit**2).sum(axis=1)
+    floor = pv.bounds.consensus_bound(pv.PrivacyLevel(values))
+    assert attained == pytest.approx(floor, rel=1e-12)
+
+
+def test_correlated_noise_beats_the_floor_under_per_agent_constraints():
+    """Why the joint form: with Σd_i = 0 every message alone shows y_i no better than S_i, the
+    average comes out exactly; the joint information is not below diag(S_i)."""
+    count = 5
+    shared = np.sqrt(count / (count - 1)) * (np.eye(count) - 1 / count)  # cov has unit diagonal
+    own = np.array(
+        [network.linear_information([[1.0]], shared[i : i + 1])[0, 0] for i in range(count)]
+    )
+    assert own == pytest.approx(1.0, rel=1e-12)
+    assert np.abs(shared.sum(axis=0)).max() < 1e-14  # the average of the messages is exact,
+    assert pv.bounds.consensus_bound(pv.PrivacyLevel(own)) == pytest.approx(1 / count)  # below this
+    with pytest.raises(pv.errors.InvalidInput, match="without any noise"):
+        network.linear_information(np.eye(count), shared)
+
+
+# --- the baselines of the literature -------------------------------------------------------------
+
+
+def decaying_messages(weights, q, kept, scale, rounds):
+    """All messages of DecayingNoise as linear maps of y and of unit noise."""
+    count = weights.agents
+    W, eye = weights.matrix.toarray(), np.eye(weights.agents)
+    y, e = eye, np.zeros((count, rounds * count))
+    signal, noise = [], []
+    for k in range(rounds):
+        fresh = np.zeros_like(e)
+        fresh[:, k * count : (k + 1) * count] = scale * q**k * eye
+        signal.append(y)
+        noise.append(e + fresh)
+        y, e = y - signal[-1] + W @ signal[-1], e - noise[-1] + W @ noise[-1] + kept * fresh
+    return np.vstack(signal), np.vstack(noise)
+
+
+@pytest.mark.parametrize(("q", "kept"), [(0.5, 1.0), (0.8, 0.6), (0.9, 0.3)])
+def test_what_decaying_noise_reveals(q, kept):
+    weights = network.metropolis(network.ring(5))
+    rounds = 30
+    found = network.linear_information(*decaying_messages(weights, q, kept, 0.7, rounds))
+    closed = network.DecayingNoise(0.7, q, kept, law="gaussian").information(5)
+    left = ((1 - kept) / q) ** (2 * rounds)  # the rounds that were not counted
+    assert np.allclose(found, np.diag(closed) * (1 - left), rtol=1e-6, atol=1e-6)
+
+
+@given(st.floats(0.05, 1.0), st.floats(0.02, 0.98))
+def test_decaying_noise_is_never_better_than_noise_once(kept, q):
+    laplace = network.DecayingNoise(1.0, q, kept)
+    gaussian = network.DecayingNoise(1.0, q, kept, law="gaussian")
+    assert gaussian.inefficiency >= 1 - 1e-12
+    assert laplace.inefficiency == 2 * gaussian.inefficiency
+    if np.isfinite(laplace.inefficiency):
+        floor = pv.bounds.consensus_bound(pv.PrivacyLevel(laplace.information(7)))
+        assert laplace.mean_square_error(7) / floor == pytest.approx(laplace.inefficiency, rel=1e-9)
+    if 0.05 < kept < 0.95:
+        best = network.DecayingNoise(1.0, (1 - kept) ** 0.5, kept, law="gaussian")
+        assert best.inefficiency == pytest.approx(1.0, rel=1e-9)
+
+
+def test_damped_noise_reveals_everything_in_the_end():
+    weights, rounds, phi, sigma = network.metropolis(network.ring(4)), 6, 0.7, 1.3
+    W, count = weights.matrix.toarray(), 4
+    y, e = np.eye(count), np.zeros((count, (rounds + 1) * count))
+    before, signal, noise = np.zeros_like(e), [], []
+    for k in range(rounds + 1):
+        fresh = np.zeros_like(e)
+        fresh[:, k * count : (k + 1) * count] = sigma * phi**k * np.eye(count)
+        signal.append(y)
+        noise.append(e + fresh - before)
+        y, e, before = W @ signal[-1], W @ noise[-1], fresh
+    found = network.linear_information(np.vstack(signal), np.vstack(noise))
+    closed = network.DampedNoise(sigma, phi).information(count, rounds)
+    assert np.allclose(found, np.diag(closed), rtol=1e-8, atol=1e-8)
+    assert closed[0] > 10 * network.DampedNoise(sigma, phi).information(count, 0)[0]
+
+
+# --- the certificate ------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["plain", "chebyshev", "lossy"]))
+def test_the_certificate_is_never_wrong(seed, way):
+    """Any round, any graph, random contributions: distance ≤ certificate, agent by agent."""
+    rng = np.random.default_rng(seed)
+    count, n = int(rng.integers(3, 12)), int(rng.integers(1, 4))
+    ring = network.ring(count)
+    chords = rng.integers(count, size=(int(rng.integers(0, 6)), 2))
+    chords = chords[chords[:, 0] != chords[:, 1]]
+    weights = network.metropolis(network.Graph(np.concatenate([ring.edges, chords])))
+    links = network.Lossy(weights, 0.4, rng) if way == "lossy" else weights
+    rows = rng.standard_normal((count, n + 1, n)) * np.exp(rng.uniform(-1, 1, (count, 1, 1)))
+    stack = network.Contributions(rng.standard_normal((count, n)), np.swapaxes(rows, 1, 2) @ rows)
+    x, r = stack.x.mean(axis=0), stack.r.mean(axis=0)
+    central = network.Fused(np.linalg.solve(r, x), np.linalg.inv(count * r), count)
+    method = None if way == "lossy" else way
+    known = 0
+    for view in itertools.islice(network.rounds(stack, links, method=method), 0, 120, 7):
+        values = agent.packed(view.x, view.r)
+        wide_x, wide_r = agent.unpacked(spread(values))
+        theta, errors = certified(view.x[:, None], view.r, wide_x[None], wide_r)
+        finite = np.isfinite(errors)
+        known += finite.sum()
+        apart = distance(theta[finite, 0], central)
+        # Rounding of the dense route and of the averages (a few eps of 20 standard errors or so).
+        assert (apart <= errors[finite] + 1e-11).all()
+    assert known > 0
