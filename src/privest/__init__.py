@@ -20,6 +20,7 @@ from privest import (
     noise,
     pipeline,
     privacy,
+    scale,
 )
 from privest.bounds import Bound, Identifiability, bound, identifiability
 from privest.checkpoint import Checkpoint
@@ -58,6 +59,7 @@ __all__ = [
     "noise",
     "pipeline",
     "privacy",
+    "scale",
 ]
 
 if TYPE_CHECKING:

@@ -15,7 +15,9 @@ NAMES = {
         "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
         "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "dynamics", "errors",
         "identifiability", "linalg", "mechanism", "network", "noise", "pipeline", "privacy",
+        "scale",
     },
+    "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
         "Block", "BoxCox", "CYCLES", "Features", "Source", "Table", "load_diabetes",
         "load_nhanes", "open_source", "read_rows", "write_table",

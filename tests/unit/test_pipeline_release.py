@@ -385,3 +385,39 @@ def test_a_row_that_stands_alone_is_refused():
     model = pv.LinearModel(H, noise=pv.noise.Laplace(1.0))
     with pytest.raises(pv.errors.InvalidInput, match=r"row 17 of H .*leverage 1\.00"):
         OptimalScoreRelease(model, budget=10.0)
+
+
+def test_simulated_ratios_agree_with_the_reports():
+    """The ratio of each simulated data set is what `for_data_holder` says of it."""
+    H = np.column_stack([np.ones(60), np.linspace(-1, 1, 60)])
+    release = OptimalScoreRelease(pv.LinearModel(H, noise=pv.noise.Laplace(1.0)), budget=60.0)
+    ratios = release.ratios(np.random.default_rng(5), data_sets=4)
+    y = release.law.sample((4, 60), np.random.default_rng(5))
+    own = [release.for_data_holder(H @ [3.0, -7.0] + row).ratio for row in y]
+    np.testing.assert_allclose(ratios, own, rtol=1e-6)
+    with pytest.raises(pv.errors.InvalidInput, match="at least 1"):
+        release.ratios(np.random.default_rng(5), data_sets=0)
+
+
+def test_the_reading_that_is_shown_most():
+    """The largest diagonal entry of JᵀD⁻¹J, and far above the average."""
+    rng = np.random.default_rng(6)
+    release = OptimalScoreRelease(
+        pv.LinearModel(np.ones((80, 1)), noise=pv.noise.Cauchy(1.0)), budget=80.0
+    )
+    y = release.model.simulate([0.0], rng)
+    report = release.for_data_holder(y)
+    J = pv.pipeline.jacobian(release, y, report.estimate)
+    information = np.einsum("ik,ij,jk->k", J, np.linalg.inv(release.information_scale), J)
+    assert report.worst == pytest.approx(information.max(), rel=1e-12)
+    assert report.worst > 1.5 * report.realised / 80
+
+
+def test_safety_is_seen():
+    model = pv.LinearModel(np.ones((50, 1)), noise=pv.noise.Laplace(1.0))
+    release = OptimalScoreRelease(model, budget=50.0, safety=1.3)
+    assert "safety=1.3" in repr(release)
+    shown = str(
+        release.simulate(model.simulate([0.0], np.random.default_rng(0)), np.random.default_rng(1))
+    )
+    assert "safety 1.3" in shown

@@ -60,7 +60,7 @@ def certify(
     HOLDS: the information stays within the level.
       worst information 1 of the level ± ... (closed form supremum)
       The same at every input.
-      A search over 1 input found nothing above its supremum.
+      A search over 1 input found nothing above what it says itself.
     >>> certify(Additive(privest.noise.Uniform(1.0)), 1.0).margin
     inf
     """
@@ -138,7 +138,7 @@ def _channels(mechanism: Componentwise, S: PSD, search: ArrayLike | None) -> Cer
     if not known:
         reasons.append(f"It states no supremum; {looked} {noun} were looked at by numbers.")
     elif not lies:
-        reasons.append(f"A search over {looked} {noun} found nothing above its supremum.")
+        reasons.append(f"A search over {looked} {noun} found nothing above what it says itself.")
     if verdict == "undecided" and not lies and known:
         reasons.append("Its supremum exceeds the level, and the search does not reach that far.")
     agreed = verdict == "holds" or (not lies and claimed == margin == math.inf)

@@ -19,7 +19,8 @@ def learnt_note(pairs: int) -> str:
     """What the attacker is."""
     return (
         f"No density: E[y|z] was learnt by regression on {pairs} simulated pairs. An attacker "
-        "who knows more does at least as well; no attacker without a prior was run."
+        "who knows more does at least as well: a large error here is no evidence of privacy, "
+        "run certify. No attacker without a prior was run."
     )
 
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 import privest
+from privest.cli import consensus, filtering, first_example, reproduce, streaming, tables, workflow
 from privest.cli import demo as demo_command
-from privest.cli import filtering, first_example, reproduce, streaming, tables, workflow
 from privest.cli.files import read_table, read_value
 from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
@@ -82,6 +82,7 @@ def _main(
 for _step in (workflow.plan, workflow.release, workflow.estimate, workflow.report):
     app.command()(_step)
 app.command(name="filter")(filtering.filter_command)
+app.command(name="consensus")(consensus.consensus_command)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from privest.arrays import Array
 from privest.cli.files import read_value
 from privest.cli.streaming import generator
 from privest.dynamics import Filtered, Smoothed, StateSpace, bound, filter_releases, smooth
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism import StreamMechanism
 from privest.privacy import EndlessLevel, PrivacyLevel
 from privest.release import StreamRelease
@@ -168,10 +168,29 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
 
 def read_readings(text: str, count: int, columns: str | None) -> Array:
     """Readings (K, m) from CSV text, NaN where a cell is empty. Errors name places only."""
-    lines = list(csv.reader(io.StringIO(text)))
+    try:
+        lines = list(csv.reader(io.StringIO(text.rstrip())))
+    except csv.Error:
+        raise InvalidInput("the input is not a CSV file.") from None
     if not lines:
         raise InvalidInput("the input has no rows.")
-    names = [name.strip() for name in lines[0]]
+    place = _places([name.strip() for name in lines[0]], count, columns)
+    rows, names = [], lines[0]
+    for number, cells in enumerate(lines[1:], start=2):
+        if not cells:  # skipped, it would move all later steps; in one column it is an empty cell
+            raise InvalidInput(f"line {number} is empty: write NA where a reading is missing.")
+        if len(cells) != len(names):
+            raise InvalidInput(f"line {number} has {len(cells)} columns; the first {len(names)}.")
+        rows.append([_number(cells[j], number, j + 1) for j in place])
+    if not rows:
+        raise InvalidInput("the input has no rows.")
+    return np.array(rows)
+
+
+def _places(names: list[str], count: int, columns: str | None) -> list[int]:
+    """Where the readings are. The first line is shown only if the caller has named it himself."""
+    if columns is None and any(_is_number(name) for name in names):
+        raise InvalidInput("the first line must name the columns; it holds numbers.")
     chosen = names if columns is None else [name.strip() for name in columns.split(",")]
     for name in chosen:
         if name not in names:
@@ -183,17 +202,17 @@ def read_readings(text: str, count: int, columns: str | None) -> Array:
             f"the model has {count} readings a step; {len(chosen)} columns are given. Choose them "
             "with --readings."
         )
-    place = [names.index(name) for name in chosen]
-    rows = []
-    for number, cells in enumerate(lines[1:], start=2):
-        if not cells:
-            continue
-        if len(cells) != len(names):
-            raise InvalidInput(f"line {number} has {len(cells)} columns; the first {len(names)}.")
-        rows.append([_number(cells[j], number, j + 1) for j in place])
-    if not rows:
-        raise InvalidInput("the input has no rows.")
-    return np.array(rows)
+    if len(set(chosen)) != count or any(names.count(name) > 1 for name in chosen):
+        raise InvalidInput("the columns of the readings must have different names.")
+    return [names.index(name) for name in chosen]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _number(cell: str, line: int, column: int) -> float:
@@ -276,10 +295,14 @@ def _summary(
     table = Table(title=f"{release.steps} steps; standard errors of {when}", title_justify="left")
     for heading in ("state", "from releases", "without privacy"):
         table.add_column(heading, justify="left" if heading == "state" else "right")
-    own, free = (np.sqrt(np.diagonal(getattr(part, which)[k]))
-                 for part in (limit, limit.without_privacy))  # fmt: skip
+    own = np.sqrt(np.diagonal(getattr(limit, which)[k]))
+    try:
+        open_limit = getattr(limit.without_privacy, which)[k]
+        free = [f"{error:.4g}" for error in np.sqrt(np.diagonal(open_limit))]
+    except NumericalFailure:  # readings without noise that tell nothing new: said, not fatal
+        free = ["–"] * len(own)
     for name, private, open_error in zip(names, own, free):
-        table.add_row(name, f"{private:.4g}", f"{open_error:.4g}")
+        table.add_row(name, f"{private:.4g}", open_error)
     console.print(table)
     if release.simulated:
         console.print("The noise was simulated: for experiments, no protection.")

@@ -113,6 +113,9 @@ def plan(
     save: Annotated[
         Path | None, typer.Option(help="Write the plan file.", metavar="FILE.toml")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a plan file that exists.", metavar="")
+    ] = False,
     png: Annotated[
         Path | None, typer.Option(help="Write the curve of errors over levels.", metavar="FILE")
     ] = None,
@@ -156,17 +159,22 @@ def plan(
             missing=missing or "refuse",  # type: ignore[arg-type] # checked by Spec
             transform=transform or "none",  # type: ignore[arg-type] # checked by Spec
         )
+    if save is not None and save.exists() and not overwrite:
+        raise InvalidInput(
+            f"--save {save} exists, and releases may have been made under it: choose another name, "
+            "or say --overwrite."
+        )
     found = make_plan(spec)
     wanted = None if want is None else _wanted(found, want)
+    report = Console(stderr=True, highlight=False)
+    if save is not None:  # before printing: a closed pipe must not lose it
+        save_spec(spec, save)
+        report.print(Text(f"Plan: {save}"), soft_wrap=True)
     if json:
         record = found.to_dict() | ({} if wanted is None else {"rows_wanted": wanted})
         typer.echo(json_module.dumps(record, indent=1, ensure_ascii=False))
     else:
         print_plan(Console(highlight=False), found, want, wanted)
-    report = Console(stderr=True, highlight=False)
-    if save is not None:
-        save_spec(spec, save)
-        report.print(Text(f"Plan: {save}"), soft_wrap=True)
     if png is not None:
         from privest.report.canvas import save as save_figure
         from privest.report.workflow import plan_figure
@@ -190,6 +198,10 @@ def release(
     The readings themselves are never written. **The noise of this version is simulated: it shows
     what a release would look like and gives no protection.** An existing file is not
     written over: a second release of the same readings spends their privacy a second time.
+
+    Example:
+
+    privest release plan.toml --output release.csv
     """
     found = make_plan(load_spec(plan_file))
     header = simulate_release(found, output, trial_generator(found, seed))
@@ -207,7 +219,12 @@ def estimate(
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     json: Json = False,
 ) -> None:
-    """The coefficients from a release alone, with intervals that include the privacy noise."""
+    """The coefficients from a release alone, with intervals that include the privacy noise.
+
+    Example:
+
+    privest estimate release.csv --confidence 0.9
+    """
     found = estimate_release(table)
     found.interval(confidence)
     if json:
@@ -228,6 +245,10 @@ def report(
     """One self-contained HTML page: estimates, what privacy cost, what it promises, how to repeat.
 
     Made from the plan and the release; the readings are not read.
+
+    Example:
+
+    privest report plan.toml release.csv --output report.html
     """
     from privest.report.workflow import save_report
 

@@ -160,7 +160,7 @@ def _missing_value(
             return _no_value(source, column)
     return InvalidInput(
         f"{source.name}, column {column!r}, row {row}: a value is missing. Fill the gaps, or leave "
-        "out such rows with missing='drop' (they are counted)."
+        'out such rows: missing = "drop", --missing drop (they are counted).'
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags
+from privest.dynamics.dense import dense_pass
 from privest.dynamics.information import information_blocks
 from privest.dynamics.observed import (
     Observed,
@@ -22,7 +23,6 @@ from privest.dynamics.observed import (
 from privest.dynamics.runs import spread
 from privest.dynamics.sweep import backward, forward
 from privest.dynamics.system import StateSpace
-from privest.dynamics.trajectory import trajectory
 from privest.privacy import SequentialLevel
 
 
@@ -111,7 +111,7 @@ def bound(
     count = level_steps(wanted, system, steps)
     absent = as_missing(missing, count)
     if wanted.form == "dense":
-        whole = trajectory(system, wanted, count, absent)
+        whole = dense_pass(system, wanted, count, absent)
         parts = Marginals(whole.predicted, whole.filtered, whole.smoothed)
     else:
         parts = _marginals(observed(system, wanted, count, absent))

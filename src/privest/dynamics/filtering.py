@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags
+from privest.dynamics.dense import dense_pass
 from privest.dynamics.means import Means, by_series, by_step, filtered_means, smoothed_means
 from privest.dynamics.observed import Observed, as_level, observed, offsets
 from privest.dynamics.runs import spread
 from privest.dynamics.series import SeriesRelease
 from privest.dynamics.sweep import Backward, Sweep, backward, forward
 from privest.dynamics.system import StateSpace, at, stack
-from privest.dynamics.trajectory import Trajectory, trajectory
 from privest.errors import InvalidInput
 from privest.privacy import SequentialLevel
 from privest.release import StreamRelease
@@ -43,7 +43,7 @@ class Filtered:
     log_likelihood: Array
     system: StateSpace
     start: int
-    _back: _Recursive | Trajectory
+    _back: _Recursive | Smoothed
 
     @property
     def standard_error(self) -> Array:
@@ -53,7 +53,7 @@ class Filtered:
     def last_state(self) -> tuple[Array, Array]:
         """Mean and factor of all that later steps need (readings looked back to, too)."""
         back = self._back
-        if isinstance(back, Trajectory):
+        if isinstance(back, Smoothed):
             raise InvalidInput("A dense level has no state that a later step could start from.")
         return back.means.filtered[-1, :, 0], back.sweep.table.factor[back.sweep.entry[-1]]
 
@@ -188,18 +188,19 @@ def _dense(
 ) -> Filtered:  # fmt: skip
     if missing.ndim > 1:
         raise InvalidInput("The series miss different steps: filter each pattern by itself.")
-    whole = trajectory(system, level, values.shape[-2], missing).given(values, inputs)
-    fit, innovations = whole.likelihood()
+    whole = dense_pass(system, level, values.shape[-2], missing, values, inputs)
+    found = whole.estimates
+    assert found is not None
     return Filtered(
-        mean=whole.filtered_mean(),
+        mean=found.filtered,
         covariance=whole.filtered,
-        predicted_mean=whole.predicted_mean(),
+        predicted_mean=found.predicted,
         predicted_covariance=whole.predicted,
-        innovations=innovations,
-        log_likelihood=np.asarray(fit),
+        innovations=found.innovations,
+        log_likelihood=found.log_likelihood,
         system=system,
         start=0,
-        _back=whole,
+        _back=Smoothed(found.smoothed, whole.smoothed),
     )
 
 
@@ -209,8 +210,8 @@ def smooth(filtered: Filtered) -> Smoothed:
     Covariances are the diagonal blocks of Σ_BPPCR. Nothing is inverted: Q and cov0 may be singular.
     """
     back = filtered._back
-    if isinstance(back, Trajectory):
-        return Smoothed(back.smoothed_mean(), back.smoothed)
+    if isinstance(back, Smoothed):
+        return back
     return back.smooth(filtered.mean.shape[-1])
 
 
@@ -264,9 +265,33 @@ def _given(
             "PrivateKalman.update for a stream as it comes."
         )
     if isinstance(release, SeriesRelease):
+        _require_shown(release.values, release.missing, system.readings)
         return release.values, release.missing
-    missing = np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
-    return release.values.reshape(release.steps, system.readings), missing
+    return stream_values(release, system)
+
+
+def stream_values(release: StreamRelease, system: StateSpace) -> tuple[Array, Flags]:
+    """z̃ (K, m) and which steps are missing; refuses values that are not there."""
+    steps, m = release.steps, system.readings
+    if release.values.shape != (steps * m,):
+        raise InvalidInput(
+            f"A release of {steps} steps of {m} readings has {steps * m} values; received shape "
+            f"{release.values.shape}."
+        )
+    missing = np.zeros(steps, dtype=bool) if release.missing is None else release.missing
+    values = release.values.reshape(steps, m)
+    _require_shown(values, missing, m)
+    return values, missing
+
+
+def _require_shown(values: Array, missing: Flags, m: int) -> None:
+    """Every step that is not missing has finite values (a file may have been changed)."""
+    if values.shape[-1] != m or missing.shape not in (values.shape[:-1], values.shape[-2:-1]):
+        raise InvalidInput(
+            f"values {values.shape} and missing steps {missing.shape} of the release do not match."
+        )
+    if not (np.isfinite(values).all(axis=-1) | missing).all():
+        raise InvalidInput("The release has values that are not finite at steps not missing.")
 
 
 def joined(releases: Sequence[StreamRelease]) -> StreamRelease:

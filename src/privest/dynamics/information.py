@@ -29,11 +29,19 @@ TIES = (
 )
 
 
-def _innovations(seen: Observed) -> Sweep:
+def innovations_of(seen: Observed) -> Sweep:
+    """The filter of the readings themselves, or LevelBelowPrior where one is known beforehand."""
     try:
-        return forward(seen)
+        sweep = forward(seen)
     except NumericalFailure:
         raise LevelBelowPrior(TIES) from None
+    # c_ii is what is left of reading i given the earlier ones, the norm of its row what there was
+    # before those of the same step: a ratio of rounding is a tie, not information.
+    scale = sweep.table.scale
+    left = np.abs(scale.diagonal(axis1=1, axis2=2))
+    if (left <= stacked.rounding(scale.shape[-1]) * np.linalg.norm(scale, axis=2)).any():
+        raise LevelBelowPrior(TIES)
+    return sweep
 
 
 def reading_information(system: StateSpace, steps: int) -> Array:
@@ -50,7 +58,7 @@ def reading_information(system: StateSpace, steps: int) -> Array:
     unit = np.eye(count * m).reshape(count, m, count * m)
     nothing = np.zeros((count, system.states)), np.zeros((count, m))
     centred = replace(seen, start=np.zeros(system.states))
-    whitened = filtered_means(centred, _innovations(seen), unit, *nothing).innovations
+    whitened = filtered_means(centred, innovations_of(seen), unit, *nothing).innovations
     W = whitened.reshape(count * m, count * m)
     return np.asarray(W.T @ W)
 
@@ -64,7 +72,7 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
     """
     count = system.require_steps(steps)
     seen = unprotected(system, count, np.zeros(count, dtype=bool))
-    sweep = _innovations(seen)
+    sweep = innovations_of(seen)
     whiten = np.linalg.inv(sweep.table.scale)
     A, G = seen.transition[sweep.kind], seen.rows[sweep.kind]
     heard = whiten @ G @ A
@@ -148,6 +156,8 @@ def memoryless_level(
     if len(added) == 1 and steps is None:
         return EndlessLevel(added[0])
     count = len(added) if steps is None else system.require_steps(steps)
+    if 1 < len(added) < count:
+        raise NotAPrivacyLevel(f"{name} has {len(added)} blocks; asked for {count} steps.")
     return StreamLevel(np.array(np.broadcast_to(added[:count], (count, m, m))))
 
 

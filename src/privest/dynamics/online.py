@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.dynamics.filtering import Filtered, Predicted, predict_from, run_filter
+from privest.dynamics.filtering import Filtered, Predicted, predict_from, run_filter, stream_values
 from privest.dynamics.observed import as_level, observed, offsets
 from privest.dynamics.system import StateSpace
 from privest.errors import InvalidInput
@@ -26,8 +26,9 @@ class PrivateKalman:
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     >>> mechanism, kalman = pv.StreamMechanism(pv.EndlessLevel(2.0)), PrivateKalman(walk, 2.0)
+    >>> rng = np.random.default_rng(0)  # one for the whole stream: noise must not repeat
     >>> for reading in (0.3, 0.7):
-    ...     release = mechanism.simulate(reading, np.random.default_rng(0))
+    ...     release = mechanism.simulate(reading, rng)
     ...     _ = kalman.update(release)
     >>> kalman.covariance.round(12).tolist()
     [[0.6]]
@@ -64,13 +65,12 @@ class PrivateKalman:
             )
         system, start, count = self.system, self.steps, release.steps
         system.require_steps(start + count)
-        missing = np.zeros(count, dtype=bool) if release.missing is None else release.missing
+        values, missing = stream_values(release, system)
         seen = observed(system, self.level, count, missing, start=start)
         shift, offset, leaving = offsets(
             system, self.level, seen, inputs, start=start, before=self._leaving
         )
         seen = replace(seen, start=self._mean, root=self._root)
-        values = release.values.reshape(count, system.readings)
         result = run_filter(system, seen, values, shift, offset, start)
         self._mean, self._root = result.last_state()
         self._leaving, self.steps = leaving, start + count

@@ -16,6 +16,15 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import stacked
 from privest.privacy import EndlessLevel, SequentialLevel
 
+PROBLEM = "There is no steady state: "
+UNDRIVEN = (
+    "the Riccati equation has no stabilising solution. Some unstable part is not shown, or a part "
+    "on the unit circle is driven by no noise."
+)
+# An undriven root on the unit circle is a double root of the Riccati pencil: rounding moves it by
+# √eps, some 1e-8. A memory of more than 1e7 steps cannot be told from it.
+ON_CIRCLE = 1e-7
+
 
 @dataclass(frozen=True, eq=False)
 class SteadyState:
@@ -44,7 +53,8 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
 
     Assumes a system without a time axis and an EndlessLevel, a number or a matrix.
     Raises NumericalFailure where there is no stabilising solution: an unstable part that the
-    releases do not show, or a part on the unit circle that no noise drives.
+    releases do not show, or a part on the unit circle that no noise drives (nor can a memory of
+    more than 1e7 steps be told from one).
     Source: Σ_BPPCR, K → ∞; scipy.linalg.solve_discrete_are.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
@@ -56,10 +66,11 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
     wanted = as_level(level, system)
     if not isinstance(wanted, EndlessLevel):
         raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
-    seen = observed(system, wanted, 2, np.zeros(2, dtype=bool))
+    far = wanted.reach + 2  # the first steps of a level that looks back show less
+    seen = observed(system, wanted, far, np.zeros(far, dtype=bool))
     predicted = riccati(seen)
     n = seen.states
-    j = int(seen.kind[1])
+    j = int(seen.kind[-1])
     A, F, G, N = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
     # One measurement of the predicted state, then one whole step: unit coordinates of the filter.
     root = stacked.factor(predicted[None]).lower[0]
@@ -68,28 +79,32 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
     factor, filtered = first.factor, first.filtered
     whole = step(factor, A, F, G, N)
     closed = A - whole.gain @ scipy.linalg.solve_triangular(whole.scale, G @ A, lower=True)
-    smoothed = factor @ _limit(whole.later, whole.lost) @ factor.T
+    # scipy returns solutions with a closed loop on the unit circle, too: there the limit, if there
+    # is one, depends on cov0.
+    if np.abs(np.linalg.eigvals(closed)).max() >= 1.0 - ON_CIRCLE:
+        raise NumericalFailure(PROBLEM + UNDRIVEN)
+    # A singular P leaves its factor free to turn (readings looked back to): the coordinates of the
+    # next step are turned back, factor·U = next factor (orthogonal Procrustes).
+    left, _, right = np.linalg.svd(factor.T @ whole.factor)
+    later = whole.later @ (left @ right).T
+    smoothed = factor @ _limit(later, whole.lost) @ factor.T
     return SteadyState(
         predicted[:n, :n], filtered[:n, :n], ((smoothed + smoothed.T) / 2)[:n, :n], closed
     )
 
 
 def riccati(seen: Observed) -> Array:
-    """The stabilising P_{k|k−1} (N, N) of the second kind of step, or NumericalFailure."""
+    """The stabilising P_{k|k−1} (N, N) of the last kind of step, or NumericalFailure."""
     j = int(seen.kind[-1])
     A, F, G, N = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
-    problem = "There is no steady state: "
     if not G.any():
         if np.abs(np.linalg.eigvals(A)).max() >= 1.0:
-            raise NumericalFailure(problem + "nothing is released and the system is not stable.")
+            raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
         return np.asarray(scipy.linalg.solve_discrete_lyapunov(A, F @ F.T))
     try:
         P = scipy.linalg.solve_discrete_are(A.T, G.T, F @ F.T, N @ N.T)
     except (np.linalg.LinAlgError, ValueError):
-        raise NumericalFailure(
-            problem + "the Riccati equation has no stabilising solution. Some unstable part is "
-            "not shown, or a part on the unit circle is driven by no noise."
-        ) from None
+        raise NumericalFailure(PROBLEM + UNDRIVEN) from None
     return np.asarray((P + P.T) / 2)
 
 

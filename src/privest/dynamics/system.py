@@ -85,6 +85,8 @@ class StateSpace:
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
             raise InvalidInput(f"The time axes must have one length K; received {listed}.")
+        if 0 in lengths.values():
+            raise InvalidInput("The time axes must have at least one step; received none.")
         return next(iter(lengths.values()), None)
 
     def parts(self) -> Mapping[str, Array]:
@@ -161,6 +163,8 @@ class StateSpace:
         """States (K, n) and readings (K, m), or with a leading axis of `trials`."""
         source, steps = as_generator(rng), self.require_steps(steps)
         shift, seen = self.offsets(steps, inputs)
+        if trials is not None and (not isinstance(trials, int | np.integer) or trials < 1):
+            raise InvalidInput(f"trials must be a whole number ≥ 1; received {trials!r}.")
         count, n, m = trials or 1, self.states, self.readings
         A, C = stack(self.A), stack(self.C)
         states, now = np.empty((count, steps, n)), self.mean0 + np.zeros((count, n))

@@ -112,13 +112,7 @@ class Trajectory:
 
     def given(self, values: Array, inputs: ArrayLike | None = None) -> Trajectory:
         """With releases z̃ (…, K, m)."""
-        system, steps = self.system, self.steps
-        shift, own = system.offsets(steps, inputs)
-        mean, A = np.empty((steps, system.states)), stack(system.A)
-        mean[0] = system.mean0
-        for k in range(1, steps):
-            mean[k] = at(A, k - 1) @ mean[k - 1] + shift[k - 1]
-        reading = (stack(system.C)[:steps] @ mean[:, :, None])[:, :, 0] + own
+        mean, reading = prior_means(self.system, self.steps, inputs)
         expected = self.rows @ reading.ravel()
         flat = values.reshape(*values.shape[:-2], -1)
         absent = np.repeat(self.missing, self._m)
@@ -154,12 +148,22 @@ class Trajectory:
         return -0.5 * (total + count * math.log(2 * math.pi)) - logs, innovations
 
 
+def prior_means(system: StateSpace, steps: int, inputs: ArrayLike | None) -> tuple[Array, Array]:
+    """E x (K, n) and E Y (K, m)."""
+    shift, own = system.offsets(steps, inputs)
+    mean, A = np.empty((steps, system.states)), stack(system.A)
+    mean[0] = system.mean0
+    for k in range(1, steps):
+        mean[k] = at(A, k - 1) @ mean[k - 1] + shift[k - 1]
+    return mean, (stack(system.C)[:steps] @ mean[:, :, None])[:, :, 0] + own
+
+
 def trajectory(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags
 ) -> Trajectory:
     """The dense form for any stream level. (Km)³ flops, (Kn)² memory."""
     m = system.readings
-    rows = _all_rows(level, steps, m)
+    rows = all_rows(level, steps, m)
     absent = np.repeat(missing, m)
     rows[absent], rows[:, absent] = 0.0, 0.0
     spread = _spread(system, steps)
@@ -192,7 +196,7 @@ def trajectory_bound(
     return trajectory(system, wanted, count, as_missing(missing, count))
 
 
-def _all_rows(level: SequentialLevel, steps: int, m: int) -> Array:
+def all_rows(level: SequentialLevel, steps: int, m: int) -> Array:
     """A (Km, Km) of any form."""
     size = steps * m
     if level.form == "dense":

@@ -16,6 +16,7 @@ J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise under E tr I_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -158,6 +159,7 @@ def figure_four(
     trials: int = TRIALS,
     seed: int = SEED,
     workers: int = 1,
+    executor: Executor | None = None,
     resume: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Point]:
@@ -175,6 +177,7 @@ def figure_four(
         trials=trials,
         seed=seed,
         workers=workers,
+        executor=executor,
         resume=resume,
         progress=progress,
     )
@@ -237,7 +240,7 @@ def claims(points: Sequence[Point], false_alarm: float = FALSE_ALARM) -> list[Cl
         Claim(
             LABEL,
             "fig4",
-            "No estimate with added noise lies below J*(1/s)/K, at any K.",
+            "No estimate with added noise lies below J*(1/s)/K, at any K, beyond chance.",
             not below,
             {"points": len(points), "below": len(below), "limit in standard errors": limit},
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 import time
@@ -105,13 +106,14 @@ class Neighbourhood:
     def _silence(self) -> AgentSilent:
         """Who is silent: living neighbours have stopped too, and say so to each other."""
         word = np.zeros(1, dtype=np.uint8)
-        _given_up.append([self.comm.Isend(word, dest=j, tag=ALIVE) for j in self.neighbours])
-        _given_up.append(word)
         silent = set(self.neighbours)
         end = time.monotonic() + min(1.0, self.timeout)
-        while silent and time.monotonic() < end:
-            silent -= {j for j in silent if self.comm.Iprobe(source=j, tag=ALIVE)}
-            time.sleep(PAUSE)
+        with contextlib.suppress(RuntimeError):  # MPI's own failure: all of them count as silent
+            _given_up.append([self.comm.Isend(word, dest=j, tag=ALIVE) for j in self.neighbours])
+            _given_up.append(word)
+            while silent and time.monotonic() < end:
+                silent -= {j for j in silent if self.comm.Iprobe(source=j, tag=ALIVE)}
+                time.sleep(PAUSE)
         names = [self._name(j) for j in self.neighbours if j in silent]
         who = f"agent {', '.join(names)}" if names else "an agent beyond its neighbours"
         return AgentSilent(

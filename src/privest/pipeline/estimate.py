@@ -60,7 +60,8 @@ class PrivateEstimate:
                 "safety": self.safety}  # fmt: skip
 
     def __str__(self) -> str:
-        lines = [f"{self.method}, budget {self.budget:g}"]
+        safe = f", safety {self.safety:g}" if self.safety > 1 else ""
+        lines = [f"{self.method}, budget {self.budget:g}{safe}"]
         if self.estimate.ndim == 1:
             parts = zip(
                 self.estimate, self.standard_error, np.diagonal(self.sampling) ** 0.5,

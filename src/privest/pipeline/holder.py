@@ -18,9 +18,12 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import BudgetExceeded, NumericalFailure
+from privest.pipeline.roots import solve
 
 if TYPE_CHECKING:
     from privest.pipeline.release import ScoreRelease
+
+ENTRIES = 2**21  # readings simulated at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,8 @@ class HolderReport:
 
     estimate   θ̂ before noise.
     realised   tr I_z(Y) of the release at these readings.
+    worst      max_k [I_z(Y)]_kk: what it shows about the reading that it shows most. The budget is
+               on the sum; a single reading can have many times the average.
     budget     s.
     gradient   ∂ ln(realised)/∂Y, (K,): what a noise scale made from it would add.
     released   how many numbers are released.
@@ -36,6 +41,7 @@ class HolderReport:
 
     estimate: Array
     realised: float
+    worst: float
     budget: float
     released: int
     gradient: Array = field(repr=False)
@@ -82,7 +88,8 @@ def realised(release: ScoreRelease, y: Array, theta: Array) -> HolderReport:
     middle = shape.targets.T @ precision  # TᵀD⁻¹T
     Q = scipy.linalg.cho_solve(factor, scipy.linalg.cho_solve(factor, middle).T)
     each = np.einsum("ki,ij,kj->k", H, Q, H, optimize=True)
-    total = float(slope**2 @ each)
+    shown = slope**2 * each
+    total = float(shown.sum())
     # d tr I = Σ v_k de_k with e the residuals: through ψ'_k², and through Ψ in Q.
     moment = (H.T * slope**2) @ H
     N = scipy.linalg.cho_solve(factor, moment @ Q)
@@ -91,7 +98,35 @@ def realised(release: ScoreRelease, y: Array, theta: Array) -> HolderReport:
     # de = dy − H dθ̂ = (I − HJ) dy
     pulled = scipy.linalg.cho_solve(factor, H.T @ v)
     gradient = (v - slope * (H @ pulled)) / total
-    return HolderReport(theta, total, release.budget, len(shape.targets), gradient)
+    return HolderReport(
+        theta, total, float(shown.max()), release.budget, len(shape.targets), gradient
+    )
+
+
+def simulated_ratios(release: ScoreRelease, rng: np.random.Generator, data_sets: int) -> Array:
+    """tr I_z(Y)/s of so many data sets drawn from the public model; NaN without an estimate.
+
+    θ does not matter: Y + Hδ moves θ̂ by δ and leaves the residuals.
+    """
+    H, score = release.model.matrix, release.score
+    n = H.shape[1]
+    middle = release.shape.targets.T @ np.linalg.solve(
+        release.information_scale, release.shape.targets
+    )
+    pairs = (H[:, :, None] * H[:, None, :]).reshape(len(H), n * n)
+    some = max(1, ENTRIES // len(H))
+    parts = []
+    for at in range(0, data_sets, some):
+        y = release.law.sample((min(some, data_sets - at), len(H)), rng)
+        found = solve(score, release.design, y)
+        slope = score.slope(y - np.where(found.converged[:, None], found.theta, 0.0) @ H.T)
+        bent = (slope @ pairs).reshape(-1, n, n)
+        moment = (slope**2 @ pairs).reshape(-1, n, n)
+        bent[~found.converged] = np.eye(n)
+        inner = np.linalg.solve(bent, np.swapaxes(np.linalg.solve(bent, moment), 1, 2))
+        ratio = np.einsum("tij,ij->t", inner, middle) / release.budget
+        parts.append(np.where(found.converged, ratio, np.nan))
+    return np.concatenate(parts)
 
 
 def _curvature(H: Array, slope: Array) -> tuple[Array, bool]:

@@ -25,7 +25,7 @@ from privest.noise.law import as_generator
 from privest.pipeline import roots
 from privest.pipeline.descent import ROWS_AT_ONCE, Design
 from privest.pipeline.estimate import PrivateEstimate
-from privest.pipeline.holder import HolderReport, realised
+from privest.pipeline.holder import HolderReport, realised, simulated_ratios
 from privest.pipeline.score import Score
 from privest.pipeline.shape import NoiseShape, Shape, noise_shape
 
@@ -84,7 +84,8 @@ class ScoreRelease(ABC):
         """The score for this law and shape."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, budget={self.budget:g})"
+        safe = f", safety={self.safety:g}" if self.safety > 1 else ""
+        return f"{type(self).__name__}({self.model!r}, budget={self.budget:g}{safe})"
 
     # --- what is known before any data ------------------------------------------------------------
 
@@ -119,6 +120,16 @@ class ScoreRelease(ABC):
     def loss(self) -> float:
         """tr(W·(sampling + privacy))."""
         return float(np.sum(self.shape.loss * (self.sampling + self.privacy)))
+
+    def ratios(self, rng: np.random.Generator, data_sets: int = 1000) -> Array:
+        """tr I_z(Y)/s of data sets simulated from the public model, (data_sets,).
+
+        How often, and by how much, a data set exceeds the budget: a quantile of this, for safety 1,
+        is a safety factor that is enough so often. NaN where there is no estimate.
+        """
+        if data_sets < 1:
+            raise InvalidInput(f"data_sets must be at least 1; received {data_sets}.")
+        return simulated_ratios(self, as_generator(rng), data_sets)
 
     # --- with data --------------------------------------------------------------------------------
 

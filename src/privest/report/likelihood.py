@@ -53,7 +53,9 @@ def save_likelihood(points: Sequence[Point], path: Path) -> None:
             axes.plot(count, mse / unit, color=colour, lw=1.3, marker=mark, label=label, **hollow)
         predicted = np.array([p.predicted for p in some])
         below.plot(count, predicted / bound, color=colour, lw=0.9, ls=":")
-    above.plot(count, bound, color="black", lw=2.0, ls="--", label="private bound: nothing below")
+    above.plot(
+        count, bound, color="black", lw=2.0, ls="--", label="private bound: no expected error below"
+    )
     above.plot(
         count, floor, color="#555555", lw=1.2, ls="-.", label="floor of estimates with added noise"
     )

@@ -35,7 +35,7 @@ def save_mechanisms(points: Sequence[Point], path: Path) -> None:
     floor = sorted({(p.s, p.bound) for p in points})
     axes.plot(
         [s for s, _ in floor], [b for _, b in floor], color="black", lw=2.0, ls="--",
-        label="private bound: nothing below", zorder=5,
+        label="private bound: no expected error below", zorder=5,
     )  # fmt: skip
     axes.set_yscale("log")
     axes.set_xlabel("privacy level s (Fisher information about each reading, S = sI)")

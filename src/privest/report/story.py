@@ -74,9 +74,9 @@ def story(
         Section(
             "Repeat it",
             (
-                "These commands make this page again from the same data. Without a seed the noise "
-                "is new each time, so the estimates differ within their intervals. A release that "
-                "exists is not written over: move it away first, or give another name.",
+                "These commands made this page. The second one is for the data holder, and once: "
+                "every further release of the same readings, with new noise, spends their privacy "
+                "again, and a release that exists is not written over.",
                 Commands(tuple(commands)),
             ),
         ),

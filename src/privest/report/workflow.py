@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def curve_of(plan: Plan) -> Curve:
-    """Standard errors over levels, with ε where δ and the move are stated."""
+def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
+    """Standard errors over levels, with ε where δ and the move are stated.
+
+    With an estimate: for the rows that were released. The plan does not know which readings are
+    missing, so its rows may be more.
+    """
     levels, errors = plan.curve()
+    if estimate is not None:
+        # Variances are (σ² + 1/s) times the same unit, whatever the level.
+        share = estimate.header.noise_variance + 1 / levels
+        own = estimate.header.noise_variance + 1 / estimate.header.level
+        errors = np.sqrt(share / own)[:, None] * estimate.standard_error
     stated = plan.spec.privacy
     epsilons = None
     if stated.delta is not None and stated.move is not None:
@@ -68,7 +77,7 @@ def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: P
         epsilon=header.epsilon,
         delta=header.delta,
         move=header.move,
-        curve=curve_of(plan),
+        curve=curve_of(plan, estimate),
         pair=_pair(estimate),
         trail=_trail(estimate),
     )

@@ -100,6 +100,8 @@ def estimate_release(path: str | Path) -> Estimate:
     Raises InvalidInput where the table is not the one that the header was made for.
     """
     table = Path(path)
+    if table.name.endswith((".csv.json", ".parquet.json")):
+        raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
     header = read_header(table)
     if not table.is_file():
         raise InvalidInput(f"there is no table {table}.")

@@ -181,6 +181,12 @@ def require_full(sums: RunningLeastSquares, design: Features, where: str, rows: 
     zero = [name for name, s in zip(design.names, sums.natural) if s == 0]
     size = np.linalg.norm(hidden * np.maximum(sums.natural, 1e-300)[:, None], axis=1)
     tied = [name for name, s in zip(design.names, size) if s > 1e-6 * size.max()]
+    if zero and "=" in zero[0]:
+        raise NotIdentifiable(
+            f"{where}: no row has {', '.join(map(repr, zero))}: its coefficient cannot be told. "
+            "Take the category off the list; that nobody has it is then public.",
+            hidden,
+        )
     if zero:
         reason = f"{', '.join(map(repr, zero))} {'is' if len(zero) == 1 else 'are'} 0 in every row"
     elif "intercept" in tied and len(tied) == 2:

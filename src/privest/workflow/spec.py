@@ -88,10 +88,12 @@ class Privacy:
         if len(stated) != 1:
             raise InvalidInput(
                 "privacy: give exactly one of level, epsilon (with delta and move) or "
-                f"standard_error (with of); received {', '.join(stated) or 'none of them'}."
+                "standard_error (with of); on the command line --level, --epsilon, "
+                f"--standard-error. Received {', '.join(stated) or 'none of them'}."
             )
         if (self.delta is None) != (self.move is None):
-            raise InvalidInput("privacy: delta and move go together.")
+            absent = "move" if self.move is None else "delta"
+            raise InvalidInput(f"privacy: delta and move go together; {absent} is not given.")
         if self.epsilon is not None and self.delta is None:
             raise InvalidInput(
                 "privacy: ε needs delta and move, the distance by which one reading moves: an ε "

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from privest.cli.workflow import commands_of
+from privest.report.workflow import curve_of
 from privest.workflow import estimate_release, load_spec, make_plan
 from workflow_command import runner
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
@@ -163,6 +164,34 @@ def test_a_second_release_is_refused(privest, plan_file, tmp_path):
     assert privest("release", plan_file, "--output", tmp_path / "people.csv").code == 2
 
 
+def test_a_plan_that_exists_is_kept(privest, data, plan_file):
+    before = plan_file.read_bytes()
+    done = privest("plan", data, *OPTIONS, "--transform", "log", "--save", plan_file)
+    assert done.code == 2
+    assert "--overwrite" in done.err
+    assert plan_file.read_bytes() == before
+
+
+def test_a_report_where_readings_are_missing(privest, tmp_path):
+    """The plan counts rows whose reading is missing, the release does not: one curve, of the rows
+    released, at lax levels too.
+    """
+    table = people()
+    table["ldl"][::9] = np.nan
+    data = write(table, tmp_path / "gaps.csv")
+    options = (*OPTIONS[:-1], 400.0, "--missing", "drop", "--save", tmp_path / "gaps.toml")
+    assert privest("plan", data, *options).code == 0
+    assert privest("release", tmp_path / "gaps.toml", "-o", tmp_path / "z.csv").code == 0
+    page = tmp_path / "gaps.html"
+    done = privest("report", tmp_path / "gaps.toml", tmp_path / "z.csv", "-o", page)
+    assert done.code == 0, done.err
+    estimated = estimate_release(tmp_path / "z.csv")
+    curve = curve_of(make_plan(load_spec(tmp_path / "gaps.toml")), estimated)
+    ratio = curve.with_privacy / estimated.without_privacy
+    np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(4), rtol=1e-12)
+    assert ratio.min() > 1
+
+
 def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path):
     privest("release", plan_file, "--output", tmp_path / "z.csv")
     changes = {
@@ -173,7 +202,7 @@ def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path)
     }
     for what, change in changes.items():
         other = tmp_path / "other.toml"
-        assert privest("plan", data, *OPTIONS, *change, "--save", other).code == 0
+        assert privest("plan", data, *OPTIONS, *change, "--save", other, "--overwrite").code == 0
         done = privest("report", other, tmp_path / "z.csv", "--output", tmp_path / "r.html")
         assert done.code == 2
         assert f"the {what} differs" in " ".join(done.err.split())

@@ -119,7 +119,7 @@ def test_nearly_tied_columns_are_no_mistake(table):
 
 
 def test_a_category_that_nobody_has(table):
-    with pytest.raises(NotIdentifiable, match="'sex=other' is 0 in every row"):
+    with pytest.raises(NotIdentifiable, match=r"no row has 'sex=other'.*off the list"):
         make_plan(spec(categories={"sex": ("female", "male", "other")}), table)
 
 
@@ -148,7 +148,7 @@ def test_references_that_say_nothing(table, tmp_path):
     with pytest.raises(InvalidInput, match="0 or negative"):
         plan(table, transform="box-cox")
     women = {name: column[table["sex"] == "female"] for name, column in table.items()}
-    with pytest.raises(NotIdentifiable, match=r"r\.csv: 'sex=male' is 0"):
+    with pytest.raises(NotIdentifiable, match=r"r\.csv: no row has 'sex=male'"):
         plan(women)
     without = {name: column for name, column in table.items() if name != "bmi"}
     with pytest.raises(InvalidInput, match="'bmi'"):

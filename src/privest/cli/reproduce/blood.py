@@ -27,11 +27,17 @@ class Source(StrEnum):
     diabetes = "diabetes"
 
 
-class Units(StrEnum):
-    """Units of a column."""
+class FeatureUnit(StrEnum):
+    """Units of the features."""
 
     standard = "standard"
     raw = "raw"
+
+
+class ResponseUnit(StrEnum):
+    """Units of the response."""
+
+    standard = "standard"
     plain = "plain"
 
 
@@ -50,11 +56,11 @@ Folder = Annotated[
     ),
 ]
 FeatureUnits = Annotated[
-    Units,
+    FeatureUnit,
     typer.Option(help="Features: standard (centred and scaled by the reference set) or raw."),
 ]
 ResponseUnits = Annotated[
-    Units, typer.Option(help="Response: standard, or plain (the bare Box-Cox transform).")
+    ResponseUnit, typer.Option(help="Response: standard, or plain (the bare Box-Cox transform).")
 ]
 Repetitions = Annotated[
     int | None,
@@ -70,7 +76,7 @@ Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK_REPETITIONS} repet
 
 
 def _prepared(
-    data: Source, folder: Path | None, features: Units, response: Units
+    data: Source, folder: Path | None, features: FeatureUnit, response: ResponseUnit
 ) -> tuple[People, blood.Plan]:
     table = blood.load(data.value, folder)
     plan = replace(
@@ -87,8 +93,8 @@ def second_figure(
     quick: Quick = False,
     repetitions: Repetitions = None,
     resplit: Resplit = False,
-    features: FeatureUnits = Units.standard,
-    response: ResponseUnits = Units.standard,
+    features: FeatureUnits = FeatureUnit.standard,
+    response: ResponseUnits = ResponseUnit.standard,
     points_to: common.Json = None,
     png: common.Png = None,
     seed: common.Seed = fig2.SEED,
@@ -127,8 +133,8 @@ def third_figure(
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Readings drawn from the model, same people.")
     ] = False,
-    features: FeatureUnits = Units.standard,
-    response: ResponseUnits = Units.standard,
+    features: FeatureUnits = FeatureUnit.standard,
+    response: ResponseUnits = ResponseUnit.standard,
     spread: Annotated[
         float,
         typer.Option(

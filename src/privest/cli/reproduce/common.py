@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,14 @@ Json = Annotated[Path | None, typer.Option("--json", help="Write the points.", m
 Png = Annotated[Path | None, typer.Option("--png", help="Write the figure.", metavar="FILE")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
 Workers = Annotated[int, typer.Option(help="Processes. The result does not depend on it.", min=1)]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Run on a Dask cluster: the address of its scheduler. The result does not depend on "
+        "it.",
+        metavar="ADDRESS",
+    ),
+]
 Resume = Annotated[
     Path | None,
     typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
@@ -34,6 +43,18 @@ def require_files(data: Path | None, png: Path | None) -> None:
             raise InvalidInput(f"{path} is a folder; name a file.")
     if png is not None and png.suffix.lower() not in PICTURES:
         raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
+
+
+@contextmanager
+def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
+    """The cluster's executor, or None for this machine."""
+    if scheduler is None:
+        yield None
+        return
+    from privest.scale import cluster_executor
+
+    with cluster_executor(scheduler) as executor:
+        yield executor
 
 
 @contextmanager

@@ -33,6 +33,7 @@ def all_figures(
     data: people.Data = people.Source.diabetes,
     folder: people.Folder = None,
     workers: common.Workers = 2,
+    scheduler: common.Scheduler = None,
 ) -> None:
     """The four figures of the paper, and whether what it says of them holds.
 
@@ -46,22 +47,24 @@ def all_figures(
     count = people.QUICK_REPETITIONS if quick else None
     kept = out / ("quick.sqlite" if quick else "finished.sqlite")
 
-    with common.progress_bar("fig1") as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar("fig1") as progress:
         one = first.figure_one(
             fig1.QUICK_LEVELS if quick else paper_levels(),
             trials=fig1.QUICK_TRIALS if quick else first.TRIALS,
             workers=workers,
+            executor=executor,
             resume=kept.with_stem(f"fig1-{kept.stem}"),
             progress=progress,
         )
     two = second.figure_two(table, plan, repetitions=count)
     three = third.figure_three(table, plan, repetitions=count)
-    with common.progress_bar("fig4") as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar("fig4") as progress:
         four = fourth.figure_four(
             "laplace",
             fig4.QUICK_COUNTS if quick else None,
             trials=fig4.QUICK_TRIALS if quick else fourth.TRIALS,
             workers=workers,
+            executor=executor,
             resume=kept.with_stem(f"fig4-{kept.stem}"),
             progress=progress,
         )

@@ -31,6 +31,7 @@ def first_figure(
     ] = None,
     seed: common.Seed = fig1.SEED,
     workers: common.Workers = 2,
+    scheduler: common.Scheduler = None,
     resume: common.Resume = None,
 ) -> None:
     """Seven mechanisms and their estimators against the private bound (`fig:ppcr`).
@@ -41,12 +42,13 @@ def first_figure(
     common.require_files(data, png)
     levels = QUICK_LEVELS if quick else paper_levels()
     count = trials or (QUICK_TRIALS if quick else fig1.TRIALS)
-    with common.progress_bar() as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar() as progress:
         points = fig1.figure_one(
             levels,
             trials=count,
             seed=seed,
             workers=workers,
+            executor=executor,
             resume=resume,
             progress=progress,
         )

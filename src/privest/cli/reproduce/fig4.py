@@ -40,6 +40,7 @@ def fourth_figure(
     trials: Annotated[int | None, typer.Option(help="Trials a point (5000).", min=2)] = None,
     seed: common.Seed = fig4.SEED,
     workers: common.Workers = 2,
+    scheduler: common.Scheduler = None,
     resume: common.Resume = None,
 ) -> None:
     """A private mean under non-Gaussian noise: estimate, then release (`fig:ml`).
@@ -50,13 +51,14 @@ def fourth_figure(
     """
     common.require_files(data, png)
     counts = QUICK_COUNTS if quick else fig4.counts()
-    with common.progress_bar() as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar() as progress:
         points = fig4.figure_four(
             noise.value,
             counts,
             trials=trials or (QUICK_TRIALS if quick else fig4.TRIALS),
             seed=seed,
             workers=workers,
+            executor=executor,
             resume=resume,
             progress=progress,
         )

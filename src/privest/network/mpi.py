@@ -1,0 +1,218 @@
+"""Consensus between real processes: every agent is an MPI rank that talks to its neighbours only.
+
+A rank holds its own contribution, made of its own release, and hears vectors of the same kind from
+its neighbours (a distributed-graph communicator and its neighbourhood collective). Every wait has a
+deadline: a rank that died or hangs is an error on its neighbours, and through their silence on all.
+
+After such an error MPI_Finalize may wait for the dead rank for ever: end the process with
+`os._exit` or `comm.Abort`, or run scripts by `python -m mpi4py script.py`, which aborts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array, as_array, as_positive
+from privest.errors import (
+    InvalidInput,
+    MissingDependency,
+    NotIdentifiable,
+    NumericalFailure,
+    PrivestError,
+)
+from privest.network import agent, certificate, small
+from privest.network.averaging import Method
+from privest.network.graph import Graph
+from privest.network.neighbourhood import AgentSilent, Neighbourhood
+from privest.network.sensor import Contribution
+from privest.network.spectrum import Spectrum, spectrum_of
+from privest.network.weights import Weights, metropolis
+
+__all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
+
+GAIN = 1e-20  # once the error bound has fallen by this factor, only rounding is left
+
+
+@dataclass(frozen=True, eq=False)
+class AgentResult:
+    """What this agent knows when all agents are certified.
+
+    estimate         (n,) or (trials, n).
+    information      r_i (n, n), about the mean over agents.
+    certified_error  bound on the distance of the WORST agent from the efficient estimate, in
+                     standard errors of the efficient one (`network.certificate`). Rounding that
+                     moves the mean is not in it: no agent can see that.
+    rounds           of averaging in the estimate; `exchanges` includes those that certified it.
+    """
+
+    estimate: Array
+    information: Array
+    certified_error: float
+    rounds: int
+    exchanges: int
+    agent: int
+    agents: int
+    method: Method
+
+    @property
+    def covariance(self) -> Array:
+        """(N r_i)⁻¹ → Σ'_PPCR."""
+        return np.asarray(np.linalg.inv(self.agents * self.information))
+
+    @property
+    def standard_error(self) -> Array:
+        return np.sqrt(np.diagonal(self.covariance))
+
+
+def consensus(
+    contribution: Contribution,
+    links: Weights | Graph | object,
+    *,
+    comm: Any = None,  # noqa: ANN401 - mpi4py is optional
+    method: Method = "chebyshev",
+    tolerance: float = 1e-6,
+    spectrum: Spectrum | None = None,
+    max_rounds: int | None = None,
+    timeout: float = 30.0,
+) -> AgentResult:
+    """This rank's part of `network.consensus`; called by all ranks of `comm` with the same links.
+
+        x_{i,k} = Σ_j a_ij x_{j,k−1} ,  r_{i,k} = Σ_j a_ij r_{j,k−1} ,  θ̂_{i,k} = r_{i,k}⁻¹x_{i,k}
+
+    Symbols
+        contribution  (x_i, r_i) of this agent alone (`Sensor.contribution`): y_i stays outside.
+        links         Weights or a graph of as many agents as ranks; agent i is rank i. Public.
+        comm          MPI communicator; MPI.COMM_WORLD if not given.
+        timeout       seconds without a message after which a neighbour counts as lost.
+        the rest      as in `network.consensus`.
+    Messages: the agent's vector (x, r), the least and largest entries heard so far, and an error
+    bound: functions of the releases of the agents, and nothing else. All messages of all rounds
+    together therefore show no more than the releases (`Sensor.exposed`).
+    Stopping, without a centre: every `reach` rounds the agents know the spread of a past round
+    exactly (min- and max-consensus alongside the averaging), judge it, and after as many more know
+    the worst judgement; all stop at the same round.
+    Raises AgentSilent if a neighbour is not heard in time, InvalidInput if neighbours were started
+    with other arguments, NotIdentifiable if all agents together do not show θ.
+    Cost: one vector of 3(n + n(n+1)/2) + 1 numbers to each neighbour a round.
+    Source: `algo:average`.
+    """
+    asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
+    if method not in ("plain", "chebyshev"):
+        raise InvalidInput(f"method must be 'plain' or 'chebyshev'; received {method!r}.")
+    weights = links if isinstance(links, Weights) else metropolis(links)
+    comm = world() if comm is None else comm
+    if comm.size != weights.agents:
+        raise InvalidInput(
+            f"the links are for {weights.agents} agents, and there are {comm.size} processes: "
+            f"start it with mpiexec -n {weights.agents}."
+        )
+    start, parts = _packed(contribution)
+    facts = (weights.edge_weights.tobytes(), len(start), method, asked, spectrum, max_rounds)
+    known = spectrum
+    if known is None:
+        known = spectrum_of(weights.matrix)
+    neighbours, shares = weights.of(comm.rank)
+    net = Neighbourhood(comm, [int(j) for j in neighbours], wait, weights.graph)
+    net.greet(repr((weights.graph.edges.tolist(), facts)).encode())
+    reach = max(weights.graph.reach, 1)
+    limit = max_rounds
+    if limit is None:
+        least = known.plain_rounds if method == "plain" else known.chebyshev_rounds
+        limit = least(GAIN) + 4 * reach
+
+    def step(state: agent.AgentState, heard: Array) -> agent.AgentState:
+        if method == "plain":
+            return agent.plain_step(state, heard, shares)
+        return agent.chebyshev_step(state, heard, shares, known)
+
+    found = _averaged(net, start, step, parts, reach, asked, limit, method)
+    net.close()
+    return found
+
+
+def _averaged(
+    net: Neighbourhood,
+    start: Array,
+    step: Callable[[agent.AgentState, Array], agent.AgentState],
+    parts: Callable[[Array], tuple[Array, Array]],
+    reach: int,
+    asked: float,
+    limit: int,
+    method: Method,
+) -> AgentResult:
+    """Rounds until a snapshot of all agents' states is certified for the worst of them.
+
+    Two judgements overlap: while the spread of snapshot t travels, the worst error of snapshot
+    t − 1 does. Every agent knows both exactly after `reach` rounds, so all decide alike.
+    """
+    size, agents = len(start), net.agents
+    state = agent.AgentState(start)
+    snapshot, judged = state, state
+    low, high, worst = start, start, np.inf
+    estimate = start[:0]
+    while True:
+        for _ in range(reach):
+            heard = net.exchange(np.concatenate([state.now, low, high, [worst]]))
+            state = step(state, heard[:, :size])
+            lows, highs = heard[:, size : 2 * size], heard[:, 2 * size : -1]
+            low, high = agent.extremes_step(low, high, lows, highs)
+            worst = max(worst, float(heard[:, -1].max(initial=worst)))
+        if worst <= asked:
+            r = parts(judged.now)[1]
+            return AgentResult(
+                estimate, r, worst, judged.round, state.round, net.agent, agents, method
+            )
+        if state.round >= limit:
+            raise _not_reached(parts(state.now)[1], state.round, worst, asked, agents)
+        x, r = parts(snapshot.now)
+        x_spread, r_spread = parts(high - low)
+        trials = (-1, x.shape[-1])
+        theta, errors = certificate.certified(
+            x.reshape(1, *trials), r[None], x_spread.reshape(trials), r_spread, agents
+        )
+        judged, estimate, worst = snapshot, theta[0].reshape(x.shape), float(errors[0])
+        snapshot, low, high = state, state.now, state.now
+
+
+def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+    """(x, r) as one vector, and the way back."""
+    if not isinstance(contribution, Contribution):
+        raise InvalidInput(
+            f"give this agent's Contribution; received {type(contribution).__name__}."
+        )
+    x, r = as_array(contribution.x, "x"), as_array(contribution.r, "r")
+    n = x.shape[-1]
+
+    def parts(vector: Array) -> tuple[Array, Array]:
+        padded = np.concatenate([np.zeros(n), vector[x.size :]])
+        return vector[: x.size].reshape(x.shape), agent.unpacked(padded)[1]
+
+    return agent.packed(x.ravel(), r), parts
+
+
+def _not_reached(r: Array, rounds: int, worst: float, asked: float, agents: int) -> PrivestError:
+    if not small.cholesky(r[None])[1].all():
+        return NotIdentifiable(
+            f"after {rounds} rounds all {agents} agents together do not show all {len(r)} "
+            "directions of θ."
+        )
+    return NumericalFailure(
+        f"After {rounds} rounds the agents are certified to {worst:.2g} standard errors only "
+        f"(asked: {asked:.2g}). Allow more with max_rounds, or ask for less."
+    )
+
+
+def world() -> Any:  # noqa: ANN401 - mpi4py has no types here
+    """MPI.COMM_WORLD, or the extra that brings it."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as missing:  # RuntimeError: no MPI library was found
+        raise MissingDependency(
+            "Consensus between processes needs mpi4py and an MPI library: install the extra "
+            "'mpi', for example with pip install \".[mpi]\" in the source folder."
+        ) from missing
+    return MPI.COMM_WORLD

@@ -1,0 +1,113 @@
+"""`mpiexec -n 4 privest consensus`: real processes, a table each."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privest as pv
+from mpi_launch import launched, needs_mpi
+from privest import network
+from privest.cli import consensus as command
+from privest.errors import InvalidInput
+
+pytestmark = needs_mpi
+COMMAND = Path(__file__).parents[2] / "mpi_command.py"
+AGENTS, LEVEL, VARIANCE = 4, 4.0, 0.25
+OPTIONS = [
+    "--target", "load", "--features", "warm", "--level", str(LEVEL), "--seed", "5",
+    "--noise-variance", str(VARIANCE), "--tolerance", "1e-9",
+]  # fmt: skip
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(1)
+    for agent in range(AGENTS):
+        frame = pd.DataFrame({"warm": rng.uniform(0, 1, 3 + agent)})
+        frame["load"] = 2 - frame["warm"] + 0.5 * rng.standard_normal(len(frame))
+        frame.to_csv(tmp_path / f"meter-{agent}.csv", index=False)
+    return tmp_path
+
+
+def simulated(folder):
+    """The same noise and the estimate of all readings in one place."""
+    sensors, releases = [], []
+    for agent in range(AGENTS):
+        frame = pd.read_csv(folder / f"meter-{agent}.csv")
+        H = np.column_stack([np.ones(len(frame)), frame["warm"]])
+        rng = command._generator(5, agent, LEVEL, "load")
+        sensor = network.Sensor(H, pv.noise.Gaussian(cov=VARIANCE), pv.PrivacyLevel(LEVEL))
+        sensors.append(sensor)
+        releases.append(sensor.simulate(frame["load"].to_numpy(), rng))
+    return network.fuse(sensors, releases)
+
+
+def test_every_agent_has_the_estimate_of_all(tables):
+    done, _ = launched(
+        AGENTS, COMMAND, "meter-{agent}.csv", *OPTIONS,
+        "--output", "found-{agent}.json", "--json", "--graph", "grid:2x2", folder=tables,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    central = simulated(tables)
+    found = [json.loads((tables / f"found-{k}.json").read_text()) for k in range(AGENTS)]
+    assert json.loads(done.stdout) == found[0]
+    for agent, one in enumerate(found):
+        assert (one["agent"], one["names"]) == (agent, ["intercept", "warm"])
+        # tolerance 1e-9 standard errors, and rounding far below it
+        error = np.abs(one["estimate"] - central.estimate) / central.standard_error
+        assert error.max() < 2e-9
+        np.testing.assert_allclose(one["standard_error"], central.standard_error, rtol=1e-8)
+        assert one["simulated"] is True
+
+
+def test_text_and_pairs(tables):
+    (tables / "pairs.csv").write_text("0,1\n1,2\n1,3\n")
+    done, _ = launched(
+        AGENTS, COMMAND, "meter-{agent}.csv", *OPTIONS, "--graph", "pairs.csv", folder=tables
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Estimate of 4 agents together" in done.stdout
+    assert "no protected release" in done.stdout
+
+
+def test_an_agent_without_its_table(tables):
+    """It says so and leaves; mpiexec then ends the others."""
+    (tables / "meter-2.csv").unlink()
+    done, seconds = launched(AGENTS, COMMAND, "meter-{agent}.csv", *OPTIONS, folder=tables)
+    assert done.returncode != 0
+    assert "agent 2: meter-2.csv does not exist" in done.stderr
+    assert seconds < 20
+
+
+def test_one_process():
+    with pytest.raises(InvalidInput, match="start it with mpiexec"):
+        command.consensus_command("m-{agent}.csv", "y", 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("grid:2", "two sides"), ("grid:2xx", "two sides"), ("moon", "neither ring"), ("f", "a line")],
+)
+def test_refused_graphs(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    Path("f").write_text("0,0.5\n")
+    with pytest.raises(InvalidInput, match=message):
+        command._links(text, 4)
+
+
+def test_graphs():
+    assert len(command._links("ring", 5).graph.edges) == 5
+    assert len(command._links("star", 5).graph.edges) == 4
+    assert len(command._links("grid:2x3", 6).graph.edges) == 7
+
+
+def test_seeds():
+    draws = [
+        command._generator(*what).standard_normal()
+        for what in ((1, 0, 1.0, "y"), (1, 0, 1.0, "y"), (1, 1, 1.0, "y"), (1, 0, 2.0, "y"))
+    ]
+    assert draws[0] == draws[1]
+    assert len(set(draws)) == 3

@@ -1,0 +1,142 @@
+"""Monte Carlo on a Dask cluster; what goes wrong with one; interrupts leave nothing running."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import montecarlo_tasks
+from dask_cluster import cluster, hide_privest, slow
+from privest.errors import InvalidInput
+from privest.experiments.engine import Task, monte_carlo
+from privest.scale import cluster_executor, fit
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
+dask = pytest.importorskip("dask", reason="needs the extra 'dask'")
+dd = pytest.importorskip("dask.dataframe", reason="needs the extra 'dask'")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as found:
+        yield found
+
+
+@pytest.fixture
+def address(client):
+    return client.scheduler.address
+
+
+def still_there(client):
+    """Tasks that the scheduler knows of."""
+    return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+
+def soon_empty(client, seconds=5.0):
+    end = time.monotonic() + seconds
+    while still_there(client):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def interrupt_after(seconds):
+    """Ctrl-C, as the main thread gets it."""
+    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def test_monte_carlo_is_the_same_as_here(address):
+    tasks = [
+        Task(name, montecarlo_tasks.normal, {"scale": s}) for name, s in (("a", 1.0), ("b", 3))
+    ]
+    here = monte_carlo(tasks, trials=1000, seed=4, chunk=100)
+    with cluster_executor(address) as executor:
+        there = monte_carlo(tasks, trials=1000, seed=4, chunk=100, executor=executor)
+    assert here == there
+
+
+def test_an_error_on_a_worker_comes_back(address, client):
+    with (
+        cluster_executor(address) as executor,
+        pytest.raises(InvalidInput, match="one number for each of 5 trials"),
+    ):
+        monte_carlo([Task("w", montecarlo_tasks.wrong)], trials=5, seed=0, executor=executor)
+    assert soon_empty(client)
+
+
+def test_leaving_cancels_what_waits(address, client):
+    begin = time.monotonic()
+    with cluster_executor(address) as executor:
+        futures = [executor.submit(slow, k) for k in range(200)]  # 20 s on two workers
+        assert futures[0].result() == 0
+    assert soon_empty(client)
+    assert time.monotonic() - begin < 10
+
+
+def test_interrupted_monte_carlo(address, client):
+    timer = interrupt_after(1.0)
+    with pytest.raises(KeyboardInterrupt), cluster_executor(address) as executor:
+        list(executor.map(slow, range(200)))
+    timer.join()
+    assert soon_empty(client)
+
+
+@pytest.mark.parametrize("way", ["client", "scheduler"])
+def test_interrupted_fit(client, way):
+    frame = dd.from_pandas(pd.DataFrame({"z": np.arange(400.0)}), npartitions=200)
+    frame = frame.map_partitions(slow, meta=frame._meta)
+    frame["a"] = frame["z"] ** 2
+    timer = interrupt_after(1.0)
+    with pytest.raises(KeyboardInterrupt), dask.config.set(scheduler=client):
+        fit(frame, ["a"], level=1.0, noise_variance=1.0, client=client if way == "client" else None)
+    timer.join()
+    assert soon_empty(client)
+
+
+def test_a_refused_fit_leaves_nothing(client):
+    frame = dd.from_pandas(pd.DataFrame({"z": [np.nan, *range(99)], "a": 1.0}), npartitions=50)
+    with pytest.raises(InvalidInput, match="partition 0, column 'z', row 1: a value is missing"):
+        fit(frame, ["a"], level=1.0, noise_variance=1.0, client=client)
+    assert soon_empty(client)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x", "", None])
+def test_no_scheduler(address):
+    with pytest.raises(InvalidInput, match="scheduler"), cluster_executor(address, timeout=0.5):
+        pass
+
+
+def test_no_workers():
+    with (
+        cluster(0) as empty,
+        pytest.raises(InvalidInput, match="has no workers: start some"),
+        cluster_executor(empty.scheduler.address, timeout=0.5),
+    ):
+        pass
+
+
+def test_another_version(address, monkeypatch):
+    monkeypatch.setattr("privest.__version__", "0.0.1")
+    # The scheduler of these tests lives in this process.
+    with (
+        pytest.raises(InvalidInput, match=r"tcp:.* has privest \d.*, this process 0\.0\.1"),
+        cluster_executor(address),
+    ):
+        pass
+
+
+def test_workers_without_privest():
+    with cluster(1) as bare:
+        bare.run(hide_privest)
+        with (
+            pytest.raises(InvalidInput, match="has privest not installed, this process"),
+            cluster_executor(bare.scheduler.address),
+        ):
+            pass
