@@ -10,6 +10,7 @@ import pandas as pd
 from benchmarks.timing import compare
 from privest.data import write_table
 from privest.workflow import Noise, Privacy, Spec, estimate_release, make_plan, simulate_release
+from privest.workflow.terms import stated_terms
 
 ROWS = 1_000_000
 BLOCK = 100_000
@@ -48,13 +49,17 @@ def rows():
         def planning():
             return make_plan(_spec(data))
 
+        def stated():
+            return stated_terms(_spec(data))
+
         table = release(planning)
         steps = {
             "plan": planning,
             "simulated release": lambda: release(lambda: plan),
-            # As the command does it: two passes over the file.
+            # As the command does it where the level is stated: one pass over the file.
+            "simulated release from the plan file": lambda: release(stated),
+            # Where the level is that of a wanted accuracy, or the noise is seeded: two passes.
             "plan and simulated release": lambda: release(planning),
-            "plan and simulated release, Parquet": lambda: release(planning, "parquet"),
             "estimate from the release": lambda: estimate_release(table),
         }
         for step, work in steps.items():

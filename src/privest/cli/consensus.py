@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -28,6 +28,13 @@ from privest.noise import Gaussian
 from privest.privacy import PrivacyLevel
 
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
+
+
+class Missing(StrEnum):
+    """What to do with rows that miss a value."""
+
+    refuse = "refuse"
+    drop = "drop"
 
 
 class Method(StrEnum):
@@ -57,6 +64,9 @@ def consensus_command(
         str, typer.Option(help="Public columns, separated by commas.", metavar="NAME,NAME,...")
     ] = "",
     intercept: Annotated[bool, typer.Option(help="Add a constant to the features.")] = True,
+    missing: Annotated[
+        Missing, typer.Option(help="Rows that miss a value: refuse the table, or leave them out.")
+    ] = Missing.refuse,
     graph: Annotated[
         str,
         typer.Option(
@@ -105,11 +115,20 @@ def consensus_command(
             )
         links = _links(graph, comm.size)
         design = Features(tuple(name for name in features.split(",") if name), {}, intercept)
-        rng = _generator(seed, comm.rank, level, target)
-        own = _contribution(
-            data.replace("{agent}", str(comm.rank)), design, target, noise_variance, level, rng
+        if comm.rank == 0:
+            _note_idle(data, comm.size)
+        path = data.replace("{agent}", str(comm.rank))
+        what = (path, target, design.names, missing.value, level)
+        rng = _generator(seed, comm.rank, *what)
+        own = _contribution(path, design, target, noise_variance, level, rng, missing.value)
+        found = mpi.consensus(
+            own,
+            links,
+            method=method.value,
+            tolerance=tolerance,
+            timeout=timeout,
+            names=(target, *design.names),  # the same θ everywhere, of the same readings
         )
-        found = mpi.consensus(own, links, method=method.value, tolerance=tolerance, timeout=timeout)
         record = _record(found, design.names, level, noise_variance)
         if output is not None:
             _write(Path(output.replace("{agent}", str(comm.rank))), record)
@@ -142,7 +161,7 @@ def _links(text: str, agents: int) -> network.Weights:
     """Metropolis weights of a named shape, or of the pairs in a file."""
     shape, _, size = text.partition(":")
     if text == "ring":
-        found = network.ring(agents)
+        found = network.ring(agents) if agents > 2 else network.star(agents)  # one link
     elif text == "star":
         found = network.star(agents)
     elif shape == "grid":
@@ -160,11 +179,26 @@ def _links(text: str, agents: int) -> network.Weights:
     return network.metropolis(found)
 
 
-def _generator(seed: int | None, agent: int, level: float, target: str) -> np.random.Generator:
-    """A simulation generator of this agent; one seed gives other noise at another level."""
+def _note_idle(data: str, agents: int) -> None:
+    """Fewer processes than tables would give the estimate of some of them without a word."""
+    further = data.replace("{agent}", str(agents))
+    if Path(further).exists():
+        print(
+            f"privest: there are {agents} processes, and {further} takes no part: start it with "
+            "mpiexec -n N, one process a table.",
+            file=sys.stderr,
+        )
+
+
+def _generator(seed: int | None, agent: int, *what: object) -> np.random.Generator:
+    """A simulation generator of this agent; a seed repeats the noise of the same release only.
+
+    `what` makes a release: table, target, features, rows, level. The same noise on two of them
+    would give readings away: y + e/√s and y + e/√s' are two equations with two unknowns.
+    """
     if seed is None:
         return np.random.default_rng()
-    digest = hashlib.sha256(repr((agent, level, target)).encode()).hexdigest()
+    digest = hashlib.sha256(repr((agent, what)).encode()).hexdigest()
     return np.random.default_rng([seed, int(digest, 16)])
 
 
@@ -175,9 +209,13 @@ def _contribution(
     variance: float,
     level: float,
     rng: np.random.Generator,
+    missing: Literal["refuse", "drop"],
 ) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
-    blocks = list(read_rows(open_source(path), design, target))
+    blocks = list(read_rows(open_source(path), design, target, missing=missing))
+    dropped = sum(block.dropped for block in blocks)
+    if dropped:
+        print(f"privest: {path}: {dropped} rows with a gap are left out.", file=sys.stderr)
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
     sensor = network.Sensor(H, Gaussian(cov=variance), PrivacyLevel(level))

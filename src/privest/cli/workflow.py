@@ -28,6 +28,7 @@ from privest.workflow import (
 )
 from privest.workflow.plan_file import ENDINGS
 from privest.workflow.releasing import WARNING, header_path, trial_generator
+from privest.workflow.terms import stated_terms
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
@@ -203,8 +204,13 @@ def release(
 
     privest release plan.toml --output release.csv
     """
-    found = make_plan(load_spec(plan_file))
-    header = simulate_release(found, output, trial_generator(found, seed))
+    spec = load_spec(plan_file)
+    terms = None if seed is not None else stated_terms(spec)  # known without reading the data
+    if terms is not None:
+        header = simulate_release(terms, output, trial_generator(terms, None))
+    else:
+        found = make_plan(spec)
+        header = simulate_release(found, output, trial_generator(found, seed))
     console = Console(stderr=True, highlight=False)
     left = f", {header.dropped:,} rows with missing values left out" if header.dropped else ""
     console.print(Text(f"{header.rows:,} rows released at level {header.level:g}{left}."))

@@ -14,7 +14,6 @@ from privest.dynamics.filtering import (
     Predicted,
     Smoothed,
     filter_releases,
-    joined,
     predict,
     smooth,
 )
@@ -25,6 +24,7 @@ from privest.dynamics.information import (
     total_level,
 )
 from privest.dynamics.online import PrivateKalman
+from privest.dynamics.releases import joined
 from privest.dynamics.series import SeriesRelease, release_series
 from privest.dynamics.steady import SteadyState, steady_state
 from privest.dynamics.system import StateSpace

@@ -1,7 +1,7 @@
 """Bounds and estimates for dense levels: by the trajectory, or by way of the readings.
 
-The trajectory (`trajectory`) subtracts what was learnt from the prior covariance. Where the prior is
-far wider than what is left (unstable systems, vague starts) that loses all digits. The other way
+The trajectory (`trajectory`) subtracts what was learnt from the prior covariance. Where the prior
+is far wider than what is left (unstable systems, vague starts) that loses all digits. The other way
 round nothing is subtracted: whitened innovations ζ = W(Y − E Y) give the prior of the readings,
 J_Y = WᵀW, so after the releases of the steps up to k
 
@@ -132,7 +132,8 @@ def _by_readings(
     filtered = spread(sweep.table.filtered, sweep.entry)
     smoothed = spread(back.smoothed, back.entry)
 
-    state_mean, fresh = np.zeros((steps, n)), np.zeros((1, size))
+    state_mean: Array = np.zeros((steps, n))
+    fresh: Array = np.zeros((1, size))
     if values is not None:
         state_mean, reading_mean = prior_means(system, steps, inputs)
         shown_values = np.where(missing[:, None], 0.0, values).reshape(-1, size)

@@ -87,6 +87,8 @@ def best_directions(
     s = as_positive(budget, "the budget")
     n, m = system.states, system.readings
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
+    if not W.any():
+        raise InvalidInput("the weight is zero: no state matters, so no direction is best.")
     if steps is None:
         if system.steps is not None:
             raise InvalidInput("A system with a time axis has no steady state: give steps.")
@@ -173,7 +175,8 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
     """L (K, m, m) with tr LLᵀ = s each, the errors, and the certificate, by L-BFGS on the factors.
 
     The whole budget is always used: more information never harms. In the factors the problem is
-    not convex, but the certificate is that of the convex one.
+    not convex (where a direction is lost from L its slope is zero, best or not), but the
+    certificate is that of the convex one, and so is the step that gets away from there.
     """
     shape = start.shape
 
@@ -195,18 +198,18 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
         return float(errors.sum()), (2 * np.sqrt(s / size) * (pull - along * L)).ravel()
 
     found = (start / np.sqrt(s)).ravel()
-    for _ in range(5):  # L-BFGS may stop early on a flat stretch: start afresh from where it is
+    for _ in range(20):  # L-BFGS may stop where a direction was lost, or on a flat stretch
         result = scipy.optimize.minimize(
             objective, found, jac=True, method="L-BFGS-B",
             options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 500, "maxcor": 20},
         )  # fmt: skip
         L, _ = scaled(result.x)
-        found = (L / np.sqrt(s)).ravel()
         errors, slope = value(L)
         held = np.sum((slope @ L) * L)
         gap = float(s * np.linalg.eigvalsh(-slope)[:, -1].sum() + held)
         if gap <= 1e-2 * CERTIFIED * errors.sum():
             break
+        found = (_escaped(value, L, float(errors.sum()), slope, s) / np.sqrt(s)).ravel()
     if gap > CERTIFIED * errors.sum():
         raise NumericalFailure(
             "The best direction was not found: the certificate is "
@@ -214,3 +217,20 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
             "similar sizes, or take fewer steps."
         )
     return L, errors, max(gap, 0.0)
+
+
+def _escaped(value: Value, L: Array, error: float, slope: Array, s: float) -> Array:
+    """A step of Frank-Wolfe in D, towards s·vvᵀ with v the steepest direction of each step.
+
+    The problem is convex in D, so a short enough step is downhill while the certificate is not
+    zero.
+    """
+    steepest = np.linalg.eigh(-slope)[1][:, :, -1:]
+    vertex, D = s * steepest @ steepest.swapaxes(-1, -2), L @ L.swapaxes(-1, -2)
+    for halving in range(1, 30):
+        part = 0.5**halving
+        values, vectors = np.linalg.eigh((1.0 - part) * D + part * vertex)
+        mixed = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]  # ≥ 0 but for rounding
+        if float(value(mixed)[0].sum()) < error:
+            return np.asarray(mixed)
+    return L

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.dynamics.bound import DynamicBound, bound
 from privest.dynamics.observed import as_level, shown_blocks, unit_noise
+from privest.dynamics.releases import stream_values
 from privest.dynamics.sweep import step
 from privest.dynamics.system import StateSpace
 from privest.errors import InvalidInput
@@ -98,7 +99,7 @@ class ExtendedStateSpace:
     def linearised(self, states: ArrayLike) -> StateSpace:
         """The linear system of small deviations from a trajectory (K, n)."""
         path = as_array(states, "the trajectory", ndim=2)
-        if path.shape[1] != self.states:
+        if path.shape[1] != self.states or len(path) == 0:
             raise InvalidInput(
                 f"the trajectory must be (K, {self.states}); received shape {path.shape}."
             )
@@ -166,7 +167,8 @@ def filter_extended(
     if release.level != wanted.fingerprint or release.start != 0:
         raise InvalidInput("The release must start at step 0 and be made with the level given.")
     K, n, m = release.steps, system.states, system.readings
-    frame, values = system._frame, release.values.reshape(K, m)
+    frame = system._frame
+    values, missing = stream_values(release, frame)
     shown = shown_blocks(wanted, 0, K)[0]
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
     A: Array = np.eye(n)
@@ -175,7 +177,7 @@ def filter_extended(
         if k:
             mean, A = system.move(mean)
             drive = frame.Q_root[0]
-        absent = release.missing is not None and bool(release.missing[k])
+        absent = bool(missing[k])
         expected, C = system.read(mean)
         G = np.zeros((m, n)) if absent else shown[k] @ C
         N = unit_noise(shown[k] @ frame.R_root[0])

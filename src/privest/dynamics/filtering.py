@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from privest.arrays import Array, Flags
 from privest.dynamics.dense import dense_pass
 from privest.dynamics.means import Means, by_series, by_step, filtered_means, smoothed_means
 from privest.dynamics.observed import Observed, as_level, observed, offsets
+from privest.dynamics.releases import given_values
 from privest.dynamics.runs import spread
 from privest.dynamics.series import SeriesRelease
 from privest.dynamics.sweep import Backward, Sweep, backward, forward
@@ -129,7 +129,7 @@ def filter_releases(
     [0.666667, 0.5]
     """
     wanted = as_level(level, system)
-    values, missing = _given(release, wanted, system)
+    values, missing = given_values(release, wanted, system)
     steps = values.shape[-2]
     system.require_steps(steps)
     if wanted.form == "dense":
@@ -246,76 +246,6 @@ def predict_from(
         P = (P + P.T) / 2
         means[..., h, :], covariances[h] = mean, P
     return Predicted(means, covariances)
-
-
-def _given(
-    release: StreamRelease | SeriesRelease, level: SequentialLevel, system: StateSpace
-) -> tuple[Array, Flags]:
-    """z̃ (…, K, m) and which steps are missing."""
-    if not isinstance(release, StreamRelease | SeriesRelease):
-        raise InvalidInput(
-            "The filter takes a release (StreamMechanism.simulate, or release_series), not "
-            f"{type(release).__name__}: it must never see readings."
-        )
-    if release.level != level.fingerprint:
-        raise InvalidInput("The release was made with another level than the one given here.")
-    if release.start != 0:
-        raise InvalidInput(
-            f"The release starts at step {release.start}: give all steps from 0, or use "
-            "PrivateKalman.update for a stream as it comes."
-        )
-    if isinstance(release, SeriesRelease):
-        _require_shown(release.values, release.missing, system.readings)
-        return release.values, release.missing
-    return stream_values(release, system)
-
-
-def stream_values(release: StreamRelease, system: StateSpace) -> tuple[Array, Flags]:
-    """z̃ (K, m) and which steps are missing; refuses values that are not there."""
-    steps, m = release.steps, system.readings
-    if release.values.shape != (steps * m,):
-        raise InvalidInput(
-            f"A release of {steps} steps of {m} readings has {steps * m} values; received shape "
-            f"{release.values.shape}."
-        )
-    missing = np.zeros(steps, dtype=bool) if release.missing is None else release.missing
-    values = release.values.reshape(steps, m)
-    _require_shown(values, missing, m)
-    return values, missing
-
-
-def _require_shown(values: Array, missing: Flags, m: int) -> None:
-    """Every step that is not missing has finite values (a file may have been changed)."""
-    if values.shape[-1] != m or missing.shape not in (values.shape[:-1], values.shape[-2:-1]):
-        raise InvalidInput(
-            f"values {values.shape} and missing steps {missing.shape} of the release do not match."
-        )
-    if not (np.isfinite(values).all(axis=-1) | missing).all():
-        raise InvalidInput("The release has values that are not finite at steps not missing.")
-
-
-def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
-    """Releases that follow one another as one."""
-    if not releases:
-        raise InvalidInput("There are no releases to join.")
-    start, at_step = releases[0].start, releases[0].start
-    for release in releases:
-        if release.start != at_step or release.level != releases[0].level:
-            raise InvalidInput(
-                f"Releases must follow one another at one level: expected step {at_step}, received "
-                f"step {release.start}."
-            )
-        at_step += release.steps
-    parts = [
-        np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
-        for release in releases
-    ]
-    missing = np.concatenate(parts)
-    return StreamRelease(
-        start, at_step - start, np.concatenate([release.values for release in releases]),
-        missing if missing.any() else None, releases[0].level,
-        any(release.simulated for release in releases),
-    )  # fmt: skip
 
 
 def _deviation(covariance: Array) -> Array:

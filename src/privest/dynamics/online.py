@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.dynamics.filtering import Filtered, Predicted, predict_from, run_filter, stream_values
+from privest.dynamics.filtering import Filtered, Predicted, predict_from, run_filter
 from privest.dynamics.observed import as_level, observed, offsets
+from privest.dynamics.releases import stream_values
 from privest.dynamics.system import StateSpace
 from privest.errors import InvalidInput
 from privest.privacy import SequentialLevel

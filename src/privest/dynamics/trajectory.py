@@ -190,6 +190,8 @@ def trajectory_bound(
     The result's `bppcrlb` is Σ_BPPCR, `prior_covariance` P, `total_level` S; `filtered`,
     `predicted` and `smoothed` are the marginals. Arguments as for `bound`. (Km)³ flops,
     K²mn memory.
+    `filtered` and `predicted` are differences from P: eps·P is lost, and where the prior is very
+    wide (unstable systems) V cannot be factored and is refused. `bound` has neither limit.
     """
     wanted = as_level(level, system)
     count = level_steps(wanted, system, steps)

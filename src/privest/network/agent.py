@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import EPS, Array, Index
 from privest.errors import InvalidInput
 from privest.network.spectrum import Spectrum
 
@@ -73,6 +73,36 @@ def next_factor(factor: float, rounds: int, spectrum: Spectrum) -> float:
         return 1.0
     squared = spectrum.ratio**2
     return 1.0 / (1.0 - squared / 2.0) if rounds == 1 else 1.0 / (1.0 - squared * factor / 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """How far the rounding of one agent's steps can have moved the mean over agents, N times (d,).
+
+    total  of all rounds so far; last  what the last round added.
+    """
+
+    total: Array
+    last: Array
+
+
+def rounding_step(
+    known: Rounding, before: AgentState, after: AgentState, messages: Array, weights: Array
+) -> Rounding:
+    """The bound after one more round, from what this agent computed with; `weights` as in `mix`.
+
+    A step rounds by e_i ≤ (deg + 6) u (ω(|1 − Σ_j a_ij||x_i| + Σ_j a_ij|x_j|) + (ω − 1)|x_i,k−1|),
+    u = eps/2, with |1 − Σ| ≤ 1 + Σ and the rounding of Σ itself. In exact arithmetic the steps keep
+    the mean, and a disturbance of it goes on as δ_{k+1} = (ω_{k+1} − 1)δ_k + e_k (plain: ω = 1). All
+    coefficients are ≥ 0, so the mean over agents of these bounds is a bound for the mean.
+    """
+    turn = abs(after.factor - 1.0)
+    size = (1.0 + 2.0 * weights.sum()) * np.abs(before.now) + weights @ np.abs(messages)
+    size = after.factor * size
+    if before.before is not None:
+        size = size + turn * np.abs(before.before)
+    last = turn * known.last + (len(weights) + 6) * (EPS / 2) * size
+    return Rounding(known.total + last, last)
 
 
 def extremes_step(low: Array, high: Array, lows: Array, highs: Array) -> tuple[Array, Array]:

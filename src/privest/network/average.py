@@ -53,10 +53,13 @@ def masked(y: ArrayLike, level: PrivacyLevel, rng: np.random.Generator) -> Array
     """x_i,0 = y_i + d_i, d_i ~ N(0, 1/S_i) independent, drawn ONCE; y (N,) or (trials, N).
 
     The only step that sees y, each agent its own. A simulation generator: for experiments.
+    Drawn anew by every call and for every trial: the same y in two of them spends 2S.
+    Raises NotIdentifiable if an agent has level 0.
     """
     require_level(level)
     given = as_array(y, "the agents' values", ndim=(1, 2))
     diagonal = _diagonal(level, given.shape[-1])
+    consensus_bound(level, agents=given.shape[-1])  # 1/S_i must exist
     return given + rng.standard_normal(given.shape) / np.sqrt(diagonal)
 
 
@@ -77,7 +80,8 @@ def private_average(
 
     Guarantees: E x = (1/N)Σ y_i and E(x − (1/N)Σ y_i)² = (1/N²)Σ 1/S_i at every agent (up to
     `tolerance` standard errors). I_Z(Y) = diag(S_i): every later message is a function of the
-    x_j,0, so a whole run costs no more than the first message.
+    x_j,0, so a whole run costs no more than the first message. Every run and every trial draws
+    new noise: each costs diag(S_i), two runs on the same y cost 2 diag(S_i).
     The floor is meant jointly, I_Z(Y) ≤ diag(S_i). Under per-agent constraints [I_Z(Y)]_ii ≤ S_i
     alone it is not a floor: correlated (secretly shared) noise beats it by up to a factor N.
     Symbols: y (N,) or (trials, N); `level` a number or a diagonal (independent agents).
@@ -143,6 +147,8 @@ def linear_information(signal: ArrayLike, noise: ArrayLike) -> Array:
     Symbols: `signal` A (messages, N), `noise` B (messages, sources). Messages may depend on each
     other (B of any rank). Where a combination of messages shows Y without noise the information is
     infinite: InvalidInput says so. Cost: one SVD of B; for small networks and tests.
+    Numerics: each message is first divided by its largest coefficient, which changes no
+    information; else a faint message with little noise would pass for rounding of a loud one.
 
     >>> linear_information([[1.0], [1.0]], [[2.0], [2.0]]).round(12).tolist()  # heard twice: 1/2²
     [[0.25]]
@@ -150,6 +156,9 @@ def linear_information(signal: ArrayLike, noise: ArrayLike) -> Array:
     A, B = as_array(signal, "signal", ndim=2), as_array(noise, "noise", ndim=2)
     if len(A) != len(B):
         raise InvalidInput(f"signal has {len(A)} messages, noise {len(B)}.")
+    loudest = np.maximum(np.abs(A).max(axis=1, initial=0.0), np.abs(B).max(axis=1, initial=0.0))
+    unit = np.where(loudest > 0, loudest, 1.0)[:, None]
+    A, B = A / unit, B / unit
     left, values, _ = np.linalg.svd(B, full_matrices=False)
     kept = values > values[0] * max(B.shape) * np.finfo(float).eps if len(values) else values > 0
     seen = left[:, kept].T @ A

@@ -57,15 +57,22 @@ class DecayingNoise:
     def _unit_variance(self) -> float:
         return 2.0 if self.law == "laplace" else 1.0
 
+    def _scales(self, agents: int) -> Array:
+        """b_i, (N,)."""
+        given = np.asarray(self.scale, dtype=float)
+        if given.ndim and len(given) != agents:
+            raise InvalidInput(f"scale is a number or one an agent: {agents}, not {len(given)}.")
+        return np.broadcast_to(given, agents)
+
     def information(self, agents: int) -> Array:
         """diag I_Z(Y), (N,): all messages of all rounds; inf where q ≤ 1 − g."""
         step = ((1.0 - self.kept) / self.decay) ** 2
         total = 1.0 / (1.0 - step) if step < 1.0 else np.inf
-        return np.broadcast_to(total / np.asarray(self.scale, dtype=float) ** 2, agents).copy()
+        return total / self._scales(agents) ** 2
 
     def mean_square_error(self, agents: int) -> float:
         """Of the agreed value around the true average."""
-        squared = np.broadcast_to(np.asarray(self.scale, dtype=float) ** 2, agents)
+        squared = self._scales(agents) ** 2
         spent = self._unit_variance * self.kept**2 / (1.0 - self.decay**2)
         return float(spent * squared.sum() / agents**2)
 
@@ -93,7 +100,7 @@ class DecayingNoise:
     ) -> Array:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
         now = _columns(y, weights)
-        scale = np.broadcast_to(np.asarray(self.scale, dtype=float), weights.agents)[:, None]
+        scale = self._scales(weights.agents)[:, None]
         draw = rng.laplace if self.law == "laplace" else rng.normal
         for k in range(rounds):
             noise = draw(0.0, 1.0, now.shape) * (scale * self.decay**k)

@@ -30,9 +30,10 @@ class Links(ABC):
 
 
 class Fixed(Links):
-    """The same W in every round."""
+    """The same W in every round; its graph must be connected."""
 
     def __init__(self, weights: Weights) -> None:
+        weights.graph.require_connected("the graph of the weights")
         self.weights, self.agents = weights, weights.agents
         self._matrix = weights.matrix
 
@@ -76,6 +77,7 @@ class TimeVarying(Links):
 class Lossy(Links):
     """Every link of `weights` fails in every round with probability `loss`, independently.
 
+    A graph instead of weights gets Metropolis weights. Without failures it must be connected.
     Both ways (the default): in a round an edge is used by both agents or by neither, as with an
     acknowledged exchange; the weight a_ij of a failed edge stays with both. Every W_k is symmetric
     and stochastic, the average is kept, and every agent converges to it with probability one.
@@ -88,12 +90,14 @@ class Lossy(Links):
 
     def __init__(
         self,
-        weights: Weights,
+        weights: Weights | Graph | object,
         loss: float,
         rng: np.random.Generator,
         *,
         both_ways: bool = True,
     ) -> None:
+        weights = weights if isinstance(weights, Weights) else metropolis(weights)
+        weights.graph.require_connected("the graph of the weights")
         self.loss = as_number(loss, "loss")
         if not 0.0 <= self.loss < 1.0:
             raise InvalidInput(f"loss must lie in [0, 1); received {self.loss:g}.")

@@ -10,7 +10,7 @@ After such an error MPI_Finalize may wait for the dead rank for ever: end the pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,9 @@ class AgentResult:
     estimate         (n,) or (trials, n).
     information      r_i (n, n), about the mean over agents.
     certified_error  bound on the distance of the WORST agent from the efficient estimate, in
-                     standard errors of the efficient one (`network.certificate`). Rounding that
-                     moves the mean is not in it: no agent can see that.
+                     standard errors of the efficient one (`network.certificate`). It includes
+                     what rounding can have moved the mean, in the worst case
+                     (`agent.rounding_step`), so it is larger than the simulation's.
     rounds           of averaging in the estimate; `exchanges` includes those that certified it.
     """
 
@@ -78,6 +79,7 @@ def consensus(
     spectrum: Spectrum | None = None,
     max_rounds: int | None = None,
     timeout: float = 30.0,
+    names: Sequence[str] | None = None,
 ) -> AgentResult:
     """This rank's part of `network.consensus`; called by all ranks of `comm` with the same links.
 
@@ -88,6 +90,8 @@ def consensus(
         links         Weights or a graph of as many agents as ranks; agent i is rank i. Public.
         comm          MPI communicator; MPI.COMM_WORLD if not given.
         timeout       seconds without a message after which a neighbour counts as lost.
+        names         of the parameters, public: neighbours compare them before they begin, since
+                      agents that mean different things by θ would agree on nonsense.
         the rest      as in `network.consensus`.
     Messages: the agent's vector (x, r), the least and largest entries heard so far, and an error
     bound: functions of the releases of the agents, and nothing else. All messages of all rounds
@@ -104,6 +108,7 @@ def consensus(
     if method not in ("plain", "chebyshev"):
         raise InvalidInput(f"method must be 'plain' or 'chebyshev'; received {method!r}.")
     weights = links if isinstance(links, Weights) else metropolis(links)
+    weights.graph.require_connected("the graph of the weights")
     comm = world() if comm is None else comm
     if comm.size != weights.agents:
         raise InvalidInput(
@@ -111,7 +116,16 @@ def consensus(
             f"start it with mpiexec -n {weights.agents}."
         )
     start, parts = _packed(contribution)
-    facts = (weights.edge_weights.tobytes(), len(start), method, asked, spectrum, max_rounds)
+    called = None if names is None else tuple(map(str, names))
+    facts = (
+        weights.edge_weights.tobytes(),
+        len(start),
+        method,
+        asked,
+        spectrum,
+        max_rounds,
+        called,
+    )
     known = spectrum
     if known is None:
         known = spectrum_of(weights.matrix)
@@ -124,20 +138,40 @@ def consensus(
         least = known.plain_rounds if method == "plain" else known.chebyshev_rounds
         limit = least(GAIN) + 4 * reach
 
-    def step(state: agent.AgentState, heard: Array) -> agent.AgentState:
+    used = shares if method == "plain" else shares * known.stretch
+
+    def step(now: _Held, heard: Array) -> _Held:
+        state = now.state
         if method == "plain":
-            return agent.plain_step(state, heard, shares)
-        return agent.chebyshev_step(state, heard, shares, known)
+            after = agent.plain_step(state, heard, shares)
+        else:
+            after = agent.chebyshev_step(state, heard, shares, known)
+        return _Held(after, agent.rounding_step(now.rounding, state, after, heard, used))
 
     found = _averaged(net, start, step, parts, reach, asked, limit, method)
     net.close()
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What this rank holds after a round."""
+
+    state: agent.AgentState
+    rounding: agent.Rounding
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """x_i ∓ D_i: between the least and the largest over agents lie all x_i and the mean x̄ of
+        the start, since x̄ is within mean(D_i) of mean(x_i).
+        """
+        return self.state.now - self.rounding.total, self.state.now + self.rounding.total
+
+
 def _averaged(
     net: Neighbourhood,
     start: Array,
-    step: Callable[[agent.AgentState, Array], agent.AgentState],
+    step: Callable[[_Held, Array], _Held],
     parts: Callable[[Array], tuple[Array, Array]],
     reach: int,
     asked: float,
@@ -150,22 +184,24 @@ def _averaged(
     t − 1 does. Every agent knows both exactly after `reach` rounds, so all decide alike.
     """
     size, agents = len(start), net.agents
-    state = agent.AgentState(start)
-    snapshot, judged = state, state
+    none = np.zeros_like(start)
+    held = _Held(agent.AgentState(start), agent.Rounding(none, none))
+    snapshot = judged = held.state
     low, high, worst = start, start, np.inf
     estimate = start[:0]
     while True:
         for _ in range(reach):
-            heard = net.exchange(np.concatenate([state.now, low, high, [worst]]))
-            state = step(state, heard[:, :size])
+            heard = net.exchange(np.concatenate([held.state.now, low, high, [worst]]))
+            held = step(held, heard[:, :size])
             lows, highs = heard[:, size : 2 * size], heard[:, 2 * size : -1]
             low, high = agent.extremes_step(low, high, lows, highs)
             worst = max(worst, float(heard[:, -1].max(initial=worst)))
         if worst <= asked:
             r = parts(judged.now)[1]
             return AgentResult(
-                estimate, r, worst, judged.round, state.round, net.agent, agents, method
+                estimate, r, worst, judged.round, held.state.round, net.agent, agents, method
             )
+        state = held.state
         if state.round >= limit:
             raise _not_reached(parts(state.now)[1], state.round, worst, asked, agents)
         x, r = parts(snapshot.now)
@@ -175,7 +211,7 @@ def _averaged(
             x.reshape(1, *trials), r[None], x_spread.reshape(trials), r_spread, agents
         )
         judged, estimate, worst = snapshot, theta[0].reshape(x.shape), float(errors[0])
-        snapshot, low, high = state, state.now, state.now
+        snapshot, (low, high) = state, held.ends
 
 
 def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:

@@ -207,8 +207,8 @@ class Contributions:
         """
         H = as_array(matrix, "H", ndim=2)
         z = as_array(releases, "the releases", ndim=(1, 2))
-        s = np.broadcast_to(as_array(level, "the levels", ndim=(0, 1)), len(H))
-        sigma = np.broadcast_to(as_array(variance, "the variances", ndim=(0, 1)), len(H))
+        s = _one_each(as_array(level, "the levels", ndim=(0, 1)), len(H), "levels")
+        sigma = _one_each(as_array(variance, "the variances", ndim=(0, 1)), len(H), "variances")
         if len(z) != len(H) or (s < 0).any() or (sigma < 0).any():
             raise InvalidInput(
                 f"H has {len(H)} agents; releases have shape {z.shape}; levels and variances must "
@@ -223,6 +223,12 @@ class Contributions:
     @property
     def agents(self) -> int:
         return len(self.x)
+
+
+def _one_each(values: Array, agents: int, what: str) -> Array:
+    if values.ndim and len(values) != agents:
+        raise InvalidInput(f"{what} are a number or one an agent: {agents}, not {len(values)}.")
+    return np.broadcast_to(values, agents)
 
 
 def _require_pair(x: Array, r: Array) -> None:

@@ -18,7 +18,7 @@ from privest.linalg.running import RunningLeastSquares
 from privest.linalg.stacked import rounding
 from privest.scale.pieces import Job, Piece, judge, merge, reduce_partition
 from privest.scale.result import Fit
-from privest.workflow.planning import require_full
+from privest.workflow.terms import require_full
 
 FAN = 16  # pieces merged by one task
 
@@ -59,6 +59,8 @@ def fit(
     """
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")
+    if isinstance(features, str):  # a sequence of letters
+        raise InvalidInput(f"features is a list of column names: write [{features!r}].")
     design = features if isinstance(features, Features) else Features(tuple(features))
     if target in design.columns:
         raise InvalidInput(

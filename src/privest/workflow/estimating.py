@@ -14,8 +14,8 @@ from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.stacked import rounding
-from privest.workflow.planning import require_full
 from privest.workflow.releasing import READING, ReleaseHeader, checksum, read_header
+from privest.workflow.terms import require_full
 
 TRAIL = 60  # row counts at which the estimate is kept, for the picture
 

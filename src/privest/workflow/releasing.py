@@ -20,7 +20,15 @@ from privest.arrays import Array, as_positive
 from privest.data import open_source, read_rows, write_table
 from privest.errors import InvalidInput
 from privest.noise.law import as_generator
-from privest.workflow.planning import Plan, transformed
+from privest.workflow.planning import Plan
+from privest.workflow.terms import (
+    Terms,
+    add_rows,
+    new_sums,
+    require_full,
+    require_target,
+    transformed,
+)
 
 KIND = "privest release"
 READING = "z"
@@ -90,7 +98,7 @@ def header_path(table: Path) -> Path:
     return table.with_name(table.name + ".json")
 
 
-def trial_generator(plan: Plan, seed: int | None) -> np.random.Generator:
+def trial_generator(plan: Terms, seed: int | None) -> np.random.Generator:
     """A generator for a trial release: None is fresh, a seed repeats this plan's noise only.
 
     The same noise on two releases (of another level, target or set of rows) would give the
@@ -99,6 +107,8 @@ def trial_generator(plan: Plan, seed: int | None) -> np.random.Generator:
     """
     if seed is None:
         return np.random.default_rng()
+    if not isinstance(plan, Plan):
+        raise InvalidInput("a seed is mixed with the rows of a plan: make the plan first.")
     spec = plan.spec
     what = [Path(spec.data).name, spec.target, spec.transform, plan.exponent, plan.names]
     what += [spec.missing, plan.rows, plan.level]
@@ -107,12 +117,14 @@ def trial_generator(plan: Plan, seed: int | None) -> np.random.Generator:
 
 
 def simulate_release(
-    plan: Plan, path: str | Path, rng: np.random.Generator, data: object = None
+    plan: Terms, path: str | Path, rng: np.random.Generator, data: object = None
 ) -> ReleaseHeader:
     """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
 
     In blocks; the table appears when it is whole, then its header. A file that exists is never
     written over: the same readings released twice, with new noise, show twice as much.
+    `plan` may be bare terms (`stated_terms`): the data are then read once, and features that do
+    not determine the coefficients are refused at their end, before the table appears.
     """
     as_generator(rng)
     table = Path(path)
@@ -126,12 +138,17 @@ def simulate_release(
     spec, design = plan.spec, plan.spec.design
     epsilon = plan.epsilon  # now: what can fail must not fail after the table is there
     source = open_source(spec.data if data is None else data)
-    counted = {"dropped": 0}
+    require_target(spec, source)
+    counted = {"dropped": 0, "rows": 0}
+    sums = None if isinstance(plan, Plan) else new_sums(design)
 
     def blocks() -> Iterator[Sequence[Array]]:
         for block in read_rows(source, design, spec.target, missing=spec.missing):
             assert block.y is not None
             counted["dropped"] += block.dropped
+            counted["rows"] += len(block.H)
+            if sums is not None:
+                add_rows(sums, block.H, np.zeros(len(block.H)))
             y = transformed(spec, plan.exponent, block.y, source.name)
             z = y + rng.standard_normal(len(y)) / np.sqrt(plan.level)
             if (z == y).any():  # noise below the rounding of y: by chance about never
@@ -141,6 +158,8 @@ def simulate_release(
                 )
             first = 1 if design.intercept else 0
             yield [*block.H.T[first:], z]
+        if sums is not None:
+            require_full(sums, design, source.name, counted["rows"])
 
     names = [name for name in plan.names if name != "intercept"]
     rows = write_table(table, [*names, READING], blocks())
@@ -152,7 +171,7 @@ def simulate_release(
 
 
 def _describe(
-    plan: Plan, table: Path, rows: int, dropped: int, epsilon: float | None
+    plan: Terms, table: Path, rows: int, dropped: int, epsilon: float | None
 ) -> ReleaseHeader:
     """The header of a table that is there, written beside it."""
     spec = plan.spec

@@ -101,7 +101,10 @@ def test_epsilon_is_a_level(folder):
         ({"csv": "time,a,b\n0,1.5\n"}, "line 2 has 2 columns"),
         ({"csv": "time,a,b\n"}, "no rows"),
         ({"csv": "time,a,b\n0,inf,1\n"}, "must be finite"),
-        ({"--from": "releases"}, "not a release"),
+        ({"csv": "time,a,b\n0,1,2\n\n2,1,2\n"}, "line 3 is empty: write NA"),
+        ({"csv": "time,a,b,b\n0,1,2,3\n"}, "must have different names"),
+        ({"--readings": "a,a"}, "must have different names"),
+        ({"--from": "releases"}, "go with readings, not with --from releases"),
     ],
 )
 def test_bad_input(folder, change, message):
@@ -133,3 +136,53 @@ def test_every_option_is_explained():
     for name, hint in hints.items():
         if name != "return":
             assert hint.__metadata__[0].help
+
+
+ONE = "A = 1.0\nC = 1.0\nQ = 0.1\nR = 0.5\ncov0 = 1.0\n"
+
+
+def of_one(folder, text, model=ONE):
+    (folder / "one.toml").write_text(model, encoding="utf-8")
+    (folder / "one.csv").write_text(text, encoding="utf-8")
+    return run(folder / "one.csv", "--model", folder / "one.toml", "--level", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("y\n1.5\n\n2.5\n", "line 3 is empty: write NA"),
+        ("1.5\n2.5\n3.5\n", "the first line must name the columns; it holds numbers"),
+        ('y\n1.5\n"' + "2" * 200_000 + "\n", "not a CSV file"),
+        ("\n\n", "no rows"),
+    ],
+)
+def test_one_column_loses_no_step_in_silence(folder, text, message):
+    done = of_one(folder, text)
+    assert isinstance(done.exception, InvalidInput), done.output
+    assert message in str(done.exception)
+    assert "1.5" not in str(done.exception)
+
+
+def test_missing_steps_of_one_column_keep_their_place(folder):
+    done = of_one(folder, "y\n1.5\nNA\n2.5\n\n\n")
+    assert done.exit_code == 0, done.output
+    system, _ = read_model(folder / "one.toml")
+    limit = dynamics.bound(system, 2.0, 3, missing=[False, True, False])
+    assert table(done.stdout)["x0_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
+
+
+def test_readings_without_noise_do_not_spoil_the_summary(folder):
+    """Without privacy the second reading tells nothing new: no number there, but no failure."""
+    model = ONE.replace("0.1", "0.0").replace("0.5", "0.0") + 'states = ["[b]"]\n'
+    done = of_one(folder, "y\n1\n2\n3\n", model)
+    assert done.exit_code == 0, done.output
+    assert len(table(done.stdout)["[b]"]) == 3
+    assert "[b]" in done.stderr  # a name, not markup
+    assert "–" in done.stderr
+    assert max(map(len, done.stderr.splitlines())) <= 80
+
+
+def test_releases_that_are_none(folder):
+    done = run(folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--from", "releases")
+    assert isinstance(done.exception, InvalidInput)
+    assert "not a release" in str(done.exception)

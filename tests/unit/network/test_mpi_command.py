@@ -38,7 +38,8 @@ def simulated(folder):
     for agent in range(AGENTS):
         frame = pd.read_csv(folder / f"meter-{agent}.csv")
         H = np.column_stack([np.ones(len(frame)), frame["warm"]])
-        rng = command._generator(5, agent, LEVEL, "load")
+        names = ("intercept", "warm")
+        rng = command._generator(5, agent, f"meter-{agent}.csv", "load", names, "refuse", LEVEL)
         sensor = network.Sensor(H, pv.noise.Gaussian(cov=VARIANCE), pv.PrivacyLevel(LEVEL))
         sensors.append(sensor)
         releases.append(sensor.simulate(frame["load"].to_numpy(), rng))

@@ -10,10 +10,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NotIdentifiable
 from privest.workflow import Privacy, ReleaseHeader, estimate_release, make_plan, simulate_release
 from privest.workflow import releasing as module
 from privest.workflow.releasing import header_path, read_header, trial_generator
+from privest.workflow.terms import stated_terms
 from workflow_tables import LEVEL, matrix, people, spec, write
 
 
@@ -291,3 +292,25 @@ def test_a_changed_row_count_is_noticed(plan, table, tmp_path):
 def test_header_round_trip(plan, table, tmp_path):
     header = released(plan, tmp_path / "z.csv", table)
     assert ReleaseHeader.from_dict(json.loads(json.dumps(header.to_dict()))) == header
+
+
+def test_bare_terms_release_the_same_in_one_pass(table, tmp_path):
+    """Level plans need no pass over the features: same table, same header."""
+    own = spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0))
+    terms = stated_terms(own)
+    assert terms is not None
+    bare = simulate_release(terms, tmp_path / "a.csv", np.random.default_rng(3), table)
+    full = simulate_release(
+        make_plan(own, table), tmp_path / "b.csv", np.random.default_rng(3), table
+    )
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert bare.to_dict() | {"table": "b.csv"} == full.to_dict()
+    assert stated_terms(spec(privacy=Privacy(standard_error=0.1, of="age"))) is None
+
+
+def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
+    tied = table | {"bmi": 2.0 * table["age"]}
+    terms = stated_terms(spec())
+    with pytest.raises(NotIdentifiable, match="tied"):
+        simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(3), tied)
+    assert not list(tmp_path.iterdir())

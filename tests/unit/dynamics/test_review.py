@@ -1,0 +1,175 @@
+"""Cases a second look found: each was a wrong number, silent garbage or a refusal without cause."""
+
+import json
+
+import numpy as np
+import pytest
+
+import privest as pv
+from dynamic_systems import random_psd, random_system
+from privest import dynamics
+from privest.dynamics import StateSpace, dense
+from privest.errors import InvalidInput, LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
+
+WALK = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
+
+
+def relative(found, right):
+    """In units of the diagonal of the right covariances."""
+    size = np.sqrt(np.diagonal(right, axis1=-2, axis2=-1))
+    return np.abs((found - right) / (size[..., :, None] * size[..., None, :])).max()
+
+
+@pytest.mark.parametrize("seed", [1, 9, 14, 15, 37])
+@pytest.mark.parametrize("lags", [1, 2, 3])
+def test_a_steady_state_sees_all_lags_and_singular_factors(seed, lags):
+    """The limit of the recursion after 1500 steps; memory below 30 steps: 1e-9 is all rounding."""
+    rng = np.random.default_rng(seed)
+    n, m = 3, 3
+    A = rng.standard_normal((n, n))
+    A *= 0.9 / np.abs(np.linalg.eigvals(A)).max()
+    system = StateSpace(
+        A, rng.standard_normal((m, n)), random_psd(rng, n, 2), random_psd(rng, m, 1), cov0=1.0
+    )
+    weights = [0.4 * rng.standard_normal((m, m)) for _ in range(lags)]
+    level = pv.EndlessLevel(random_psd(rng, m, 2), lags=weights)
+    steady, long = dynamics.steady_state(system, level), dynamics.bound(system, level, 1500)
+    assert steady.memory < 30
+    assert relative(steady.predicted, long.predicted[-1]) < 1e-9
+    assert relative(steady.filtered, long.filtered[-1]) < 1e-9
+    assert relative(steady.smoothed, long.smoothed[750]) < 1e-9
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_no_steady_state_where_no_noise_drives_the_unit_circle(turned):
+    """The limit of a constant nobody reads depends on cov0; a solver's zero is not it."""
+    rng = np.random.default_rng(0)
+    T = rng.standard_normal((2, 2)) if turned else np.eye(2)
+    A, Q = T @ np.diag([1.0, 0.5]) @ np.linalg.inv(T), T @ np.diag([0.0, 0.1]) @ T.T
+    system = StateSpace(A, [[0.0, 1.0]], Q, 0.5, cov0=1.0)
+    with pytest.raises(NumericalFailure, match="no steady state"):
+        dynamics.steady_state(system, 2.0)
+
+
+@pytest.mark.parametrize(("growth", "steps"), [(1.2, 60), (1.2, 200), (1.5, 100)])
+def test_dense_levels_of_unstable_systems(growth, steps):
+    """A total s·I on a walk that grows: the steady part does not depend on where the stream ends.
+
+    The prior variance is growth^(2K), up to 1e35: nothing may be subtracted from it.
+    """
+    system = StateSpace(growth, 1.0, 1.0, 0.5, cov0=1.0)
+    found = dynamics.bound(system, dynamics.total_level(system, 4.0, steps), steps)
+    short = dynamics.bound(system, dynamics.total_level(system, 4.0, 30), 30)
+    # Schur complements forget the far end at the rate of the filter's memory: 15 steps, 1e-9.
+    assert found.filtered[-1] == pytest.approx(short.filtered[-1], rel=1e-9)
+    assert found.filtered[10] == pytest.approx(short.filtered[10], rel=1e-7)
+
+
+def _same(found, right, tolerance):
+    assert relative(found.predicted, right.predicted) < tolerance
+    assert relative(found.filtered, right.filtered) < tolerance
+    assert relative(found.smoothed, right.smoothed) < tolerance
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("radius", [0.9, 1.6])
+def test_the_way_by_the_readings_equals_the_recursion(seed, radius):
+    """The same banded level both ways, with gaps and inputs; variances of the prior up to 1e16."""
+    rng, steps = np.random.default_rng(seed), 40
+    system = random_system(rng, steps=steps, n=3, m=2, radius=radius, inputs=2)
+    inputs, missing = rng.standard_normal((steps, 2)), rng.random(steps) < 0.2
+    missing[[0, -1]] = seed % 2 == 0
+    level = pv.EndlessLevel(random_psd(rng, 2, 2), lags=[0.4 * rng.standard_normal((2, 2))])
+    _, y = system.simulate(steps, rng, inputs=inputs, trials=3)
+    y[:, missing] = np.nan
+    release = dynamics.release_series(level, y, rng)
+    right = dynamics.filter_releases(system, level, release, inputs=inputs)
+    found = dense._by_readings(system, level, steps, missing, release.values, inputs)
+    _same(found, dynamics.bound(system, level, steps, missing=missing), 1e-10)
+    estimates, smooth = found.estimates, dynamics.smooth(right)
+    # Estimates are prior means plus corrections: eps times the size of both is lost.
+    size = max(1.0, np.abs(right.mean).max())
+    for mean, other in (
+        (estimates.predicted, right.predicted_mean),
+        (estimates.filtered, right.mean),
+        (estimates.smoothed, smooth.mean),
+    ):
+        assert np.abs(mean - other).max() < 1e-11 * size
+    assert estimates.log_likelihood == pytest.approx(right.log_likelihood, rel=1e-12 * size + 1e-12)
+
+
+def test_dense_levels_without_a_sound_way_are_refused():
+    """R = 0 and two readings of one thing: J_Y is infinite; the prior grows beyond all digits."""
+    system = StateSpace(1.5, [[1.0], [2.0]], 1.0, 0.0, cov0=1.0)
+    K = 60
+    target = np.eye(2 * K) + 0.1
+    level = pv.StreamLevel.from_cumulative(target, [2] * K)
+    with pytest.raises(NumericalFailure, match="rounding"):
+        dynamics.bound(system, level, K)
+    few = pv.StreamLevel.from_cumulative(target[:8, :8], [2] * 4)
+    right = dynamics.trajectory_bound(system, few, 4)
+    assert dynamics.bound(system, few, 4).filtered == pytest.approx(right.filtered, rel=1e-12)
+
+
+def test_readings_that_repeat_each_other_have_infinite_information():
+    """Rounding leaves 1e-17 of the second reading: a tie, not information of 1e33."""
+    system = StateSpace(0.9 * np.eye(2), [[1.0, 0.3], [2.0, 0.6]], 0.1, 0.0, cov0=1.0)
+    for asked in (dynamics.information_blocks, dynamics.reading_information):
+        with pytest.raises(LevelBelowPrior, match="without any uncertainty"):
+            asked(system, 4)
+
+
+@pytest.mark.parametrize("steps", [None, 1, 3])
+@pytest.mark.parametrize("R", [0.0, 0.1])
+def test_best_directions_come_back_from_a_lost_direction(steps, R):
+    """Diagonal systems start and stay diagonal: a column of L that passes zero was never found."""
+    system = StateSpace(
+        0.9 * np.eye(2), np.eye(2), np.diag([1.0, 0.1]), R, cov0=np.diag([1.0, 3.0])
+    )
+    best = dynamics.best_directions(system, 1.0, steps=steps)
+    assert best.gap <= 1e-5 * np.sum(best.error)
+    assert best.gain > 1.0
+    if steps == 1:  # by hand: the best split of the trace between two scalars
+        p = np.linspace(0.0, 1.0, 100_001)
+        split = 1 / (1 + p / (1 + R * p)) + 1 / (1 / 3 + (1 - p) / (1 + R * (1 - p)))
+        assert best.error[0] == pytest.approx(split.min(), rel=1e-8)
+
+
+def test_a_weight_of_zero_is_refused():
+    with pytest.raises(InvalidInput, match="weight is zero"):
+        dynamics.best_directions(WALK, 1.0, weight=[[0.0]])
+
+
+def test_releases_that_were_changed_are_refused():
+    level = pv.EndlessLevel(2.0)
+    record = pv.StreamMechanism(level).simulate([0.1, 0.2, 0.3], np.random.default_rng(0)).to_dict()
+    changed = json.loads(json.dumps(record)) | {"values": [None, 1.0, 2.0], "missing": [1]}
+    bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
+    short = pv.StreamRelease(0, 3, np.zeros(2), None, level.fingerprint, True)
+    for bad, message in (
+        (pv.StreamRelease.from_dict(changed), "not finite"),
+        (short, "has 3 values"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            dynamics.filter_releases(WALK, level, bad)
+        with pytest.raises(InvalidInput, match=message):
+            dynamics.PrivateKalman(WALK, level).update(bad)
+        with pytest.raises(InvalidInput, match=message):
+            dynamics.filter_extended(bent, level, bad)
+    values = np.zeros((2, 3, 1))
+    values[1, 2] = np.nan
+    series = dynamics.SeriesRelease(values, np.zeros(3, dtype=bool), level.fingerprint, True)
+    with pytest.raises(InvalidInput, match="not finite"):
+        dynamics.filter_releases(WALK, level, series)
+
+
+def test_counts_that_cannot_be():
+    with pytest.raises(InvalidInput, match="at least one step"):
+        StateSpace(A=np.ones((0, 1, 1)), C=1.0, Q=1.0, R=1.0)
+    with pytest.raises(InvalidInput, match="trials must be"):
+        WALK.simulate(3, np.random.default_rng(0), trials=0)
+    with pytest.raises(NotAPrivacyLevel, match="has 3 blocks; asked for 5 steps"):
+        dynamics.memoryless_level(WALK, np.full((3, 1, 1), 4.0), 5)
+    bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
+    with pytest.raises(InvalidInput, match=r"must be \(K, 1\); received shape \(0, 1\)"):
+        dynamics.local_bound(bent, 1.0, np.zeros((0, 1)))

@@ -1,0 +1,207 @@
+"""What an independent review of the networks tried; each test failed before, or guards a claim."""
+
+import sys
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+import privest as pv
+from mpi_launch import launched, needs_mpi
+from privest import network
+from privest.cli import consensus as command
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.network import Graph, mpi
+
+COMMAND = Path(__file__).parents[2] / "mpi_command.py"
+HALVES = Graph([(0, 1), (1, 2), (3, 4), (4, 5)], 6)
+
+
+def contributions(rng, agents, parameters=2, offset=0.0):
+    H = rng.standard_normal((agents, parameters))
+    z = np.sqrt(2.0) * (H @ np.full(parameters, offset)) + rng.standard_normal(agents)
+    return network.Contributions.scalar(H, 0.3, 2.0, z)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda parts, W, rng: network.consensus(parts, W),
+        lambda parts, W, rng: network.consensus(parts, W, method="plain"),
+        lambda parts, W, rng: next(network.rounds(parts, W)),
+        lambda parts, W, rng: network.Lossy(W, 0.1, rng),
+        lambda parts, W, rng: network.private_average(np.ones(6), pv.PrivacyLevel(1.0), W, rng),
+        lambda parts, W, rng: mpi.consensus(network.Contribution(parts.x[0], parts.r[0]), W),
+    ],
+)
+def test_weights_of_a_graph_in_pieces_name_the_pieces(use):
+    """Weights made with connected=False are for TimeVarying; elsewhere nothing would converge."""
+    rng = np.random.default_rng(0)
+    W = network.metropolis(HALVES, connected=False)
+    with pytest.raises(
+        InvalidInput, match=r"not connected: 2 components, \{0, 1, 2\}, \{3, 4, 5\}"
+    ):
+        use(contributions(rng, 6), W, rng)
+
+
+def test_lossy_links_of_a_graph_have_metropolis_weights():
+    ring = network.ring(5)
+    found = network.Lossy(ring, 0.0, np.random.default_rng(0)).matrix(0)
+    np.testing.assert_array_equal(found.toarray(), network.metropolis(ring).matrix.toarray())
+
+
+@pytest.mark.parametrize("level", [0.0, np.array([1.0, 0.0, 1.0])])
+def test_an_agent_of_level_zero_has_no_message(level):
+    """1/S_i does not exist: it was a division by zero, and an infinite message."""
+    with pytest.raises(NotIdentifiable):
+        network.masked(np.ones(3), pv.PrivacyLevel(level), np.random.default_rng(0))
+
+
+def test_faint_messages_count():
+    """Two messages of independent noise: information (a/b)² adds, however the two are scaled."""
+    a, b = np.array([1e6, 1e-4]), np.array([1e8, 1e-9])
+    found = network.linear_information(a[:, None], np.diag(b))
+    # The parts are 1e-4 and 1e10; a message dropped as rounding left 1e-4.
+    assert found[0, 0] == pytest.approx(((a / b) ** 2).sum(), rel=1e-12)
+
+
+def test_information_does_not_depend_on_the_units_of_messages():
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((5, 3)), rng.standard_normal((5, 5))
+    units = 10.0 ** rng.integers(-12, 13, 5)[:, None]
+    exact = A.T @ np.linalg.solve(B @ B.T, A)
+    found = network.linear_information(units * A, units * B)
+    # Rounding: eps times the condition number of B (a few hundred at most here).
+    np.testing.assert_allclose(found, exact, rtol=1e-9 * np.linalg.cond(B))
+
+
+def test_numbers_of_values_are_checked():
+    with pytest.raises(InvalidInput, match="variances are a number or one an agent: 3, not 2"):
+        network.Contributions.scalar(np.ones((3, 1)), [0.3, 0.2], 1.0, np.ones(3))
+    noise = network.DecayingNoise([1.0, 2.0], 0.5)
+    with pytest.raises(InvalidInput, match="one an agent: 3, not 2"):
+        noise.information(3)
+    with pytest.raises(InvalidInput, match="one an agent: 3, not 2"):
+        noise.simulate(np.ones(3), network.metropolis(network.star(3)), np.random.default_rng(0), 3)
+
+
+def exact_errors(parts, estimates):
+    """√((θ̂_i − θ*)ᵀ PI (θ̂_i − θ*)) with θ* and the forms in 50 digits."""
+    n = parts.x.shape[1]
+    with mpmath.workdps(50):
+        r = sum((mpmath.matrix(one.tolist()) for one in parts.r), mpmath.zeros(n))
+        x = sum((mpmath.matrix(one.tolist()) for one in parts.x), mpmath.zeros(n, 1))
+        best = mpmath.lu_solve(r, x)
+        away = [mpmath.matrix(one.tolist()) - best for one in estimates]
+        return np.array([float(mpmath.sqrt((e.T * r * e)[0])) for e in away])
+
+
+def barbell(half):
+    first = [(i, j) for i in range(half) for j in range(i)]
+    second = [(i + half, j + half) for i, j in first]
+    return Graph([*first, *second, (0, half)], 2 * half)
+
+
+def bipartite(half, rng):
+    """User weights that leave some agent 1e-4 of its own value: λ_N is close to −1."""
+    graph = Graph([(i, j + half) for i in range(half) for j in range(half)], 2 * half)
+    weights = rng.random(len(graph.edges))
+    most = np.bincount(graph.edges.ravel(), np.repeat(weights, 2)).max()
+    return network.Weights.on_edges(graph, weights * (1 - 1e-4) / most)
+
+
+LINKS = {
+    "path": lambda rng: Graph([(i, i + 1) for i in range(11)], 12),
+    "barbell": lambda rng: barbell(6),
+    "bipartite": lambda rng: bipartite(6, rng),
+    "lossy": lambda rng: network.Lossy(barbell(6), 0.6, rng),
+    "time-varying": lambda rng: network.TimeVarying(
+        [Graph([(i, i + 1) for i in range(start, 11, 2)], 12) for start in (0, 1)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_certificates_hold_in_fifty_digits(name, offset):
+    """From a loose certificate down to the last one before rounding is refused."""
+    rng = np.random.default_rng(3)
+    links, parts = LINKS[name](rng), contributions(rng, 12, 3, offset)
+    for tolerance in (1.0, 1e-3, 1e-6):
+        found = network.consensus(parts, links, tolerance=tolerance)
+        assert (found.certified_errors <= tolerance).all()
+        assert (exact_errors(parts, found.estimates) <= found.certified_errors).all()
+
+
+def test_seeds_of_the_command_repeat_one_release_only():
+    one = ("day1/m-0.csv", "load", ("intercept", "a"), "refuse", 4.0)
+    others = [
+        ("day2/m-0.csv", *one[1:]),
+        (one[0], "heat", *one[2:]),
+        (*one[:2], ("intercept", "b"), *one[3:]),
+        (*one[:3], "drop", 4.0),
+        (*one[:4], 2.0),
+    ]
+    first = command._generator(1, 0, *one).standard_normal()
+    assert command._generator(1, 0, *one).standard_normal() == first
+    draws = [command._generator(1, 0, *other).standard_normal() for other in others]
+    draws += [command._generator(1, 1, *one).standard_normal()]
+    assert len({first, *draws}) == 7
+
+
+def test_two_agents_make_the_smallest_ring():
+    assert command._links("ring", 2).graph.edges.tolist() == [[0, 1]]
+
+
+def with_mpi(test):
+    for mark in needs_mpi:
+        test = mark(test)
+    return test
+
+
+OPTIONS = ["--target", "load", "--level", "4", "--noise-variance", "0.1", "--timeout", "10"]
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(8)
+    for agent in range(3):
+        a, b = rng.random((2, 10))
+        lines = [f"{p},{q},{1 + 2 * p - 3 * q}" for p, q in zip(a, b)]
+        (tmp_path / f"m-{agent}.csv").write_text("\n".join(["a,b,load", *lines]) + "\n")
+    return tmp_path
+
+
+@with_mpi
+def test_agents_that_name_their_parameters_differently(tables):
+    """Both have three parameters; they agreed on an estimate of nothing, certified."""
+    other = [
+        ":",
+        "-n",
+        "1",
+        sys.executable,
+        COMMAND,
+        "m-{agent}.csv",
+        *OPTIONS,
+        "--features",
+        "b,a",
+    ]
+    done, _ = launched(
+        2, COMMAND, "m-{agent}.csv", *OPTIONS, "--features", "a,b", *other, folder=tables
+    )
+    assert done.returncode != 0
+    assert "names or order" in done.stderr
+
+
+@with_mpi
+def test_fewer_processes_than_tables_and_rows_with_gaps(tables):
+    with (tables / "m-1.csv").open("a") as file:
+        file.write("0.5,0.5,\n")
+    done, _ = launched(
+        2, COMMAND, "m-{agent}.csv", *OPTIONS, "--features", "a,b", "--missing", "drop",
+        folder=tables,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "m-2.csv takes no part" in done.stderr
+    assert "m-1.csv: 1 rows with a gap are left out" in done.stderr
