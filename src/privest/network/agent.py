@@ -93,7 +93,7 @@ def rounding_step(
 
     A step rounds by e_i ≤ (deg + 6) u (ω(|1 − Σ_j a_ij||x_i| + Σ_j a_ij|x_j|) + (ω − 1)|x_i,k−1|),
     u = eps/2, with |1 − Σ| ≤ 1 + Σ and the rounding of Σ itself. In exact arithmetic the steps keep
-    the mean, and a disturbance of it goes on as δ_{k+1} = (ω_{k+1} − 1)δ_k + e_k (plain: ω = 1). All
+    the mean, and its moves δ go on as δ_{k+1} = (ω_{k+1} − 1)δ_k + e_k (plain: ω = 1). All
     coefficients are ≥ 0, so the mean over agents of these bounds is a bound for the mean.
     """
     turn = abs(after.factor - 1.0)

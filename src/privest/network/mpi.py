@@ -92,7 +92,9 @@ def consensus(
         timeout       seconds without a message after which a neighbour counts as lost.
         names         of the parameters, public: neighbours compare them before they begin, since
                       agents that mean different things by θ would agree on nonsense.
-        the rest      as in `network.consensus`.
+        the rest      as in `network.consensus`. Rounding counts with its worst case here, so
+                      the least tolerance grows with rounds, neighbours and |θ| in standard errors
+                      (eight agents on a ring, θ twenty standard errors: 3e-10).
     Messages: the agent's vector (x, r), the least and largest entries heard so far, and an error
     bound: functions of the releases of the agents, and nothing else. All messages of all rounds
     together therefore show no more than the releases (`Sensor.exposed`).
@@ -238,7 +240,8 @@ def _not_reached(r: Array, rounds: int, worst: float, asked: float, agents: int)
         )
     return NumericalFailure(
         f"After {rounds} rounds the agents are certified to {worst:.2g} standard errors only "
-        f"(asked: {asked:.2g}). Allow more with max_rounds, or ask for less."
+        f"(asked: {asked:.2g}). Allow more with max_rounds, or ask for less: the rounding of "
+        "all rounds counts with its worst case, since no agent can measure it."
     )
 
 

@@ -112,6 +112,8 @@ def trial_generator(plan: Terms, seed: int | None) -> np.random.Generator:
     spec = plan.spec
     what = [Path(spec.data).name, spec.target, spec.transform, plan.exponent, plan.names]
     what += [spec.missing, plan.rows, plan.level]
+    if Path(spec.data).is_file():  # the same people on another day are other readings
+        what.append(checksum(Path(spec.data)))
     digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()
     return np.random.default_rng([seed, int(digest, 16)])
 

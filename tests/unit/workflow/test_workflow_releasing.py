@@ -314,3 +314,16 @@ def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
     with pytest.raises(NotIdentifiable, match="tied"):
         simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(3), tied)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_seed_gives_other_noise_for_other_readings(tmp_path):
+    """Same name, features and rows, another day: the same noise would show the differences."""
+    drawn = []
+    for day in (1, 2):
+        folder = tmp_path / str(day)
+        folder.mkdir()
+        table = people()
+        table["ldl"] = table["ldl"] + 0.1 * day
+        path = write(table, folder / "people.csv")
+        drawn.append(trial_generator(make_plan(spec(path)), 1).standard_normal(3).tolist())
+    assert drawn[0] != drawn[1]
