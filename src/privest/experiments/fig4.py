@@ -115,16 +115,8 @@ def squared_errors(
 def realised_ratios(
     rng: np.random.Generator, trials: int, *, method: str, noise: str, count: int
 ) -> Array:
-    """tr I_z(Y)/s of simulated data sets: Σψ'²/((Σψ')²·D·s) for one parameter."""
-    own = pipeline(method, noise, count)
-    parts = []
-    for at in range(0, trials, max(1, ENTRIES // count)):
-        some = min(max(1, ENTRIES // count), trials - at)
-        y = own.model.simulate([THETA], rng, some)
-        slope = own.score.slope(y - own.estimate(y))
-        noise_variance = float(own.information_scale[0, 0]) * own.budget
-        parts.append((slope**2).sum(axis=1) / slope.sum(axis=1) ** 2 / noise_variance)
-    return np.concatenate(parts)
+    """tr I_z(Y)/s of simulated data sets."""
+    return pipeline(method, noise, count).ratios(rng, trials)
 
 
 @dataclass(frozen=True)
