@@ -172,8 +172,7 @@ def _blind_channel(
     trials: int,
     rng: np.random.Generator,
 ) -> Attack:
-    release: Releases = lambda v, rng: channel.sample(v, rng)  # noqa: E731
-    found = _learnt(release, np.array([u]), _needed(prior), trials, rng)
+    found = _learnt(channel.sample, np.array([u]), _needed(prior), trials, rng)
     return Attack(
         i, None, None, floor, prior, found[0][0], found[1][0], notes=(learnt_note(PAIRS),)
     )

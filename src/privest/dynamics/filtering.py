@@ -64,29 +64,24 @@ class Filtered:
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothed:
-    """Estimates of x_k from all releases: mean (…, K, n), covariance (K, n, n)."""
+class _States:
+    """Estimates of states with their covariances."""
 
     mean: Array
     covariance: Array
 
     @property
     def standard_error(self) -> Array:
-        """√diag P_{k|K}, (K, n)."""
+        """√diag of every covariance."""
         return _deviation(self.covariance)
 
 
-@dataclass(frozen=True, eq=False)
-class Predicted:
+class Smoothed(_States):
+    """Estimates of x_k from all releases: mean (…, K, n), covariance P_{k|K} (K, n, n)."""
+
+
+class Predicted(_States):
     """Estimates of x_K, …, x_{K+h−1} from all releases: mean (…, h, n), covariance (h, n, n)."""
-
-    mean: Array
-    covariance: Array
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag, (h, n)."""
-        return _deviation(self.covariance)
 
 
 @dataclass(frozen=True, eq=False)

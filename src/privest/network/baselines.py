@@ -99,6 +99,7 @@ class DecayingNoise:
         self, y: ArrayLike, weights: Weights, rng: np.random.Generator, rounds: int
     ) -> Array:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
+        _require_rounds(rounds)
         now = _columns(y, weights)
         scale = self._scales(weights.agents)[:, None]
         draw = rng.laplace if self.law == "laplace" else rng.normal
@@ -140,6 +141,7 @@ class DampedNoise:
         self, y: ArrayLike, weights: Weights, rng: np.random.Generator, rounds: int
     ) -> Array:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
+        _require_rounds(rounds)
         now = _columns(y, weights)
         before: Array = np.zeros_like(now)
         for k in range(rounds):
@@ -147,6 +149,12 @@ class DampedNoise:
             now = weights.matrix @ (now + fresh - before)
             before = fresh
         return now.T.reshape(np.shape(y))
+
+
+def _require_rounds(rounds: int) -> None:
+    """After no round at all the "result" would be y itself."""
+    if rounds < 1:
+        raise InvalidInput(f"rounds must be at least 1; received {rounds}.")
 
 
 def _columns(y: ArrayLike, weights: Weights) -> Array:

@@ -55,7 +55,7 @@ def save_states(
             axes.plot(when[thin], panel.truth[thin], color="#222222", lw=0.9, ls="--", label="true")
         axes.set_title(panel.title, fontsize=10, loc="left")
         _plain(axes)
-    every[0].legend(fontsize=8, frameon=False, ncols=4, loc="upper right")
+    every[0].legend(fontsize=8, frameon=False, ncols=4, loc="best")
     every[-1].set_xlabel(time_name)
     figure.suptitle(title, fontsize=11)
     save(figure, path)

@@ -3,8 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import typer
+
+from privest.cli.reproduce import common
 
 ENV = {"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"}
 
@@ -76,3 +80,11 @@ def test_refusals_come_before_the_work(tmp_path):
         refused = reproduce("fig4", *arguments)
         assert refused.returncode != 0
         assert "Traceback" not in refused.stderr
+
+
+def test_stopped_it_says_where_the_finished_work_is(capsys):
+    for kept, words in ((Path("kept.db"), "in kept.db"), (None, "--resume FILE")):
+        with pytest.raises(typer.Exit) as stopped, common.progress_bar(kept=kept):
+            raise KeyboardInterrupt
+        assert stopped.value.exit_code == 130
+        assert words in capsys.readouterr().err

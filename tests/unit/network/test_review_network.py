@@ -252,3 +252,11 @@ def test_fewer_processes_than_tables_and_rows_with_gaps(tables):
     assert done.returncode == 0, done.stderr
     assert "m-2.csv takes no part" in done.stderr
     assert "m-1.csv: 1 rows with a gap are left out" in done.stderr
+
+
+@pytest.mark.parametrize("noise", [network.DecayingNoise(1.0, 0.5), network.DampedNoise(1.0, 0.5)])
+@pytest.mark.parametrize("rounds", [0, -3])
+def test_no_round_would_return_the_values_themselves(noise, rounds):
+    weights = network.metropolis(network.ring(4))
+    with pytest.raises(InvalidInput, match="rounds must be at least 1"):
+        noise.simulate(np.arange(4.0), weights, np.random.default_rng(0), rounds)

@@ -58,9 +58,26 @@ def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
 
 
 @contextmanager
-def progress_bar(what: str = "simulating") -> Iterator[Callable[[int, int], None]]:
-    """A bar on the error channel, where people look and programs do not."""
+def progress_bar(
+    what: str = "simulating", kept: Path | None = None
+) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error channel; after Ctrl-C a line that says where the finished work is."""
     report = Console(stderr=True, highlight=False)
+    try:
+        with _bar(report, what) as progress:
+            yield progress
+    except KeyboardInterrupt:
+        remedy = (
+            "nothing was kept (--resume FILE keeps finished work)."
+            if kept is None
+            else f"finished work is in {kept}: the same command goes on from there."
+        )
+        report.print(Text(f"Stopped; {remedy}"), soft_wrap=True)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def _bar(report: Console, what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=report, transient=True, disable=not report.is_terminal,

@@ -47,7 +47,7 @@ def all_figures(
     count = people.QUICK_REPETITIONS if quick else None
     kept = out / ("quick.sqlite" if quick else "finished.sqlite")
 
-    with common.executor_of(scheduler) as executor, common.progress_bar("fig1") as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar("fig1", out) as progress:
         one = first.figure_one(
             fig1.QUICK_LEVELS if quick else paper_levels(),
             trials=fig1.QUICK_TRIALS if quick else first.TRIALS,
@@ -58,7 +58,7 @@ def all_figures(
         )
     two = second.figure_two(table, plan, repetitions=count)
     three = third.figure_three(table, plan, repetitions=count)
-    with common.executor_of(scheduler) as executor, common.progress_bar("fig4") as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar("fig4", out) as progress:
         four = fourth.figure_four(
             "laplace",
             fig4.QUICK_COUNTS if quick else None,

@@ -42,7 +42,7 @@ def first_figure(
     common.require_files(data, png)
     levels = QUICK_LEVELS if quick else paper_levels()
     count = trials or (QUICK_TRIALS if quick else fig1.TRIALS)
-    with common.executor_of(scheduler) as executor, common.progress_bar() as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar(kept=resume) as progress:
         points = fig1.figure_one(
             levels,
             trials=count,

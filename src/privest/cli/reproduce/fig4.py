@@ -51,7 +51,7 @@ def fourth_figure(
     """
     common.require_files(data, png)
     counts = QUICK_COUNTS if quick else fig4.counts()
-    with common.executor_of(scheduler) as executor, common.progress_bar() as progress:
+    with common.executor_of(scheduler) as executor, common.progress_bar(kept=resume) as progress:
         points = fig4.figure_four(
             noise.value,
             counts,
