@@ -14,9 +14,9 @@ import scipy.optimize
 import scipy.special
 
 from benchmarks.timing import Row, compare
+from privest.estimator._mle import maximum_likelihood
 from privest.estimator.likelihood import LaplaceLikelihood, VoigtLikelihood
-from privest.estimator.mle import maximum_likelihood
-from privest.experiments.first import NOISE_DEVIATION, THETA, first_model
+from privest.paper._first import NOISE_DEVIATION, THETA, first_model
 
 TRIALS, TIMED = 2000, 150
 LEVEL = 1.0

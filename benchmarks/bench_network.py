@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.timing import Row, compare
 from privest import network
-from privest.network.agreement import PATIENCE
-from privest.network.averaging import cache_friendly, states
-from privest.network.certificate import centre, spread
-from privest.network.links import as_links
+from privest.network._agreement import PATIENCE
+from privest.network._averaging import cache_friendly, states
+from privest.network._certificate import centre, spread
+from privest.network._links import as_links
 
 AGENTS, PARAMETERS, NEIGHBOURS = 10**5, 3, 20
 ROUNDS = 40

@@ -9,7 +9,7 @@ import scipy.linalg.blas  # noqa: F401 - loaded before the threads are limited
 
 import privest as pv
 from benchmarks.timing import compare
-from privest import reference
+from privest.paper import reference
 
 VARIANCE = 0.5
 NOISE = pv.noise.Gaussian(cov=VARIANCE)

@@ -13,7 +13,8 @@ import scipy.optimize
 from benchmarks.timing import compare
 from privest import LinearModel
 from privest.noise import Laplace, StudentT
-from privest.pipeline import OptimalScoreRelease, roots
+from privest.pipeline import OptimalScoreRelease
+from privest.pipeline import _roots as roots
 
 ROWS, COLUMNS = 10**6, 5
 

@@ -7,7 +7,7 @@ import scipy.linalg
 
 import privest as pv
 from benchmarks.timing import compare
-from privest import reference
+from privest.paper import reference
 
 N, STEPS = 5, 10**6
 ROUTES = {False: "NumPy", True: "compiled"}

@@ -10,7 +10,7 @@ import pandas as pd
 from benchmarks.timing import compare
 from privest.data import write_table
 from privest.workflow import Noise, Privacy, Spec, estimate_release, make_plan, simulate_release
-from privest.workflow.terms import stated_terms
+from privest.workflow._terms import stated_terms
 
 ROWS = 1_000_000
 BLOCK = 100_000

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from privest.cli.consensus import consensus_command
+from privest.cli._consensus import consensus_command
 from privest.errors import PrivestError
 
 app = typer.Typer(pretty_exceptions_enable=False)

@@ -3,8 +3,8 @@
 import numpy as np
 
 import privest as pv
-from privest.report.convergence import Trail
-from privest.report.pictures import Curve, Pair
+from privest.report._convergence import Trail
+from privest.report._pictures import Curve, Pair
 
 NAMES = ("intercept", "age, years", "sex", "body mass index, kg/m²", "blood pressure, mmHg")
 THETA = np.array([2.7, 0.004, 0.1, 0.05, 0.006])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from privest.mechanism.channel import Channel, Worst
+from privest.mechanism._channel import Channel, Worst
 from privest.noise import Laplace, ScalarLaw
 
 

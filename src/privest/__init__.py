@@ -63,13 +63,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from privest.estimator.regression import PrivateLinearRegression
+    from privest.estimator._regression import PrivateLinearRegression
 else:
 
     def __getattr__(name: str) -> object:
         """PrivateLinearRegression is loaded when first asked for: it needs scikit-learn."""
         if name == "PrivateLinearRegression":
-            from privest.estimator.regression import PrivateLinearRegression
+            from privest.estimator._regression import PrivateLinearRegression
 
             return PrivateLinearRegression
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

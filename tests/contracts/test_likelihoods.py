@@ -130,7 +130,7 @@ def test_the_gaussian_mechanism_attains_the_bound_matrix():
     H, a, b = rng.uniform(-1, 1, (5, 2)), rng.standard_normal((5, 5)), rng.standard_normal((5, 3))
     model = LinearModel(H, noise=Gaussian(cov=a @ a.T))
     level = PrivacyLevel(b @ b.T)
-    from privest.estimator.mle_release import observation
+    from privest.estimator._mle_release import observation
     from privest.mechanism import GaussianMechanism
 
     G = observation(GaussianMechanism.calibrated(level, 5), model).matrix

@@ -32,7 +32,7 @@ from privest.mechanism import (
     TruncatedInverse,
     TwinUniform,
 )
-from privest.mechanism.truncated_inverse import inside_edge
+from privest.mechanism._truncated_inverse import inside_edge
 from privest.noise import (
     Bump,
     Cauchy,

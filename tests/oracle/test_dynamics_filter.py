@@ -11,7 +11,8 @@ from scipy.stats import multivariate_normal
 import privest as pv
 from dynamic_systems import blocks, joint, random_psd, random_system
 from privest import dynamics
-from privest.dynamics import congruence, sweep
+from privest.dynamics import _congruence as congruence
+from privest.dynamics import _sweep as sweep
 
 RTOL = 1e-9  # the dense formula solves with V, condition below 1e6 here, and subtracts sizes of P
 

@@ -6,7 +6,9 @@ import pytest
 import privest as pv
 from dynamic_systems import random_system
 from privest import dynamics
-from privest.dynamics import congruence, parallel, sweep
+from privest.dynamics import _congruence as congruence
+from privest.dynamics import _parallel as parallel
+from privest.dynamics import _sweep as sweep
 
 STEPS = 10**5
 

@@ -8,6 +8,8 @@ import scipy.integrate
 import scipy.optimize
 
 from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator._mle import maximum_likelihood
+from privest.estimator._starts import best_starts, subsets
 from privest.estimator.likelihood import (
     BinaryLikelihood,
     ConvolvedLikelihood,
@@ -17,11 +19,9 @@ from privest.estimator.likelihood import (
     VoigtLikelihood,
     likelihood_of,
 )
-from privest.estimator.mle import maximum_likelihood
-from privest.estimator.starts import best_starts, subsets
-from privest.experiments.first import NOISE_DEVIATION, THETA, first_model
 from privest.mechanism import CATALOGUE
 from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, StudentT
+from privest.paper._first import NOISE_DEVIATION, THETA, first_model
 
 VARIANCE = NOISE_DEVIATION**2
 H = first_model().matrix

@@ -6,14 +6,14 @@ import scipy.optimize
 
 from privest.errors import InvalidInput, NotCalibratable
 from privest.estimator import maximum_likelihood_of
+from privest.estimator._mle import SAME, maximum_likelihood
+from privest.estimator._starts import distinct
 from privest.estimator.likelihood import (
     DitheredLikelihood,
     InverseGaussianLikelihood,
     VoigtLikelihood,
     likelihood_of,
 )
-from privest.estimator.mle import SAME, maximum_likelihood
-from privest.estimator.starts import distinct
 from privest.mechanism import CATALOGUE, ChannelEntry
 from privest.model import LinearModel
 from privest.noise import Gaussian

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
+from privest.estimator._mle import maximum_likelihood
 from privest.estimator.likelihood import BinaryLikelihood, VoigtLikelihood
-from privest.estimator.mle import maximum_likelihood
 from privest.noise import Cauchy, GaussianLaw, Laplace, StudentT
 
 H = np.column_stack([np.ones(10), np.linspace(-1.0, 2.0, 10)])

@@ -9,8 +9,12 @@ import pytest
 import privest as pv
 from network_sample import contributions, distance, releases, sensors
 from privest import network
-from privest.network import agent, averaging, certificate, small, spectrum
-from privest.network.links import Fixed, as_links
+from privest.network import _averaging as averaging
+from privest.network import _certificate as certificate
+from privest.network import _small as small
+from privest.network import _spectrum as spectrum
+from privest.network import agent
+from privest.network._links import Fixed, as_links
 
 
 @pytest.fixture(scope="module")

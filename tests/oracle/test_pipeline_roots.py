@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.pipeline import LikelihoodScore, optimal_score, roots
+from privest.pipeline import LikelihoodScore, optimal_score
+from privest.pipeline import _roots as roots
 
 SKEWED = pv.noise.GaussianMixture([0.7, 0.3], means=[-1.0, 3.0], sds=[0.4, 1.5])
 SCORES = {

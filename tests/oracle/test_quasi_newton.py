@@ -6,9 +6,9 @@ import scipy
 
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator.likelihood import GaussianLikelihood
-from privest.estimator.likelihood.binary import BinaryLikelihood
-from privest.estimator.quantised import QuasiNewton
+from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.noise import Cauchy, GaussianLaw, Laplace
+from privest.paper._quantised import QuasiNewton
 
 RNG = np.random.default_rng(11)
 

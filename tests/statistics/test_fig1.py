@@ -9,8 +9,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from privest.experiments import fig1
-from privest.experiments.first import THETA, first_model, paper_levels
+from privest.paper import _fig1 as fig1
+from privest.paper._first import THETA, first_model, paper_levels
 
 LEVELS = np.array([0.1, 1.0, 10.0])
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.experiments import blood, fig2
-from privest.experiments.engine import generator
-from privest.experiments.rounds import rounds
-from privest.report.blood import save_recursive
+from privest.paper import _blood as blood
+from privest.paper import _fig2 as fig2
+from privest.paper._blood_figure import save_recursive
+from privest.paper._engine import generator
+from privest.paper._rounds import rounds
 from shared_data import RAW, needs_nhanes
 
 DIABETES = blood.PLANS["diabetes"]

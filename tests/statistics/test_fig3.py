@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.experiments import blood, fig3
-from privest.experiments.rounds import rounds
 from privest.mechanism import Additive, BinaryQuantiser
 from privest.noise import GaussianLaw, Laplace
+from privest.paper import _blood as blood
+from privest.paper import _fig3 as fig3
+from privest.paper._blood_figure import save_rivals
+from privest.paper._rounds import rounds
 from privest.privacy import StreamLevel
-from privest.report.blood import save_rivals
 from shared_data import RAW, needs_nhanes
 
 DIABETES = blood.PLANS["diabetes"]

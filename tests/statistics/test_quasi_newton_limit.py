@@ -8,9 +8,9 @@ like n/k is expected, the factor 10 is chosen, not derived.
 import numpy as np
 import pytest
 
-from privest.estimator.likelihood.binary import BinaryLikelihood
-from privest.estimator.quantised import QuasiNewton
+from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.noise import GaussianLaw, Laplace
+from privest.paper._quantised import QuasiNewton
 
 THETA = np.array([0.4, -0.8, 0.5])
 VARIANCE, THRESHOLD = 0.5, 0.3

@@ -16,8 +16,8 @@ import threading
 
 import pytest
 
-from privest.report.page import save_page
-from privest.report.story import story
+from privest.report._page import save_page
+from privest.report._page_sections import story
 from report_sample import facts
 
 BROWSER = next(

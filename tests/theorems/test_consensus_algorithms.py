@@ -11,9 +11,9 @@ import privest as pv
 from network_sample import contributions, distance, links_of_every_kind, releases, sensors
 from privest import network
 from privest.network import agent
-from privest.network.averaging import states
-from privest.network.certificate import certified, spread
-from privest.network.links import as_links
+from privest.network._averaging import states
+from privest.network._certificate import certified, spread
+from privest.network._links import as_links
 
 AGENTS = 36
 

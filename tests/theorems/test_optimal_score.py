@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.noise.variational import least_score
+from privest.noise._variational import least_score
 from privest.pipeline import LikelihoodScore, LinearScore, optimal_score
-from privest.pipeline.optimal_score import LaplaceScore, NumericalScore
+from privest.pipeline._optimal_score import LaplaceScore, NumericalScore
 
 WEIGHTS = (1e-8, 1e-4, 0.01, 0.3, 1.0, 30.0, 1e4, 1e6)
 # Seen: 1e-12 and better; the elements are halved until the change is below 1e-12.

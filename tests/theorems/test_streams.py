@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest import reference
 from privest.bounds import stream_bound, stream_estimates
 from privest.linalg import loewner
+from privest.paper import reference
 from strategies import psd_matrix, relative_error
 
 

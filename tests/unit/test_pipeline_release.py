@@ -14,7 +14,7 @@ from privest.pipeline import (
     OptimalScoreRelease,
     ScoreRelease,
 )
-from privest.pipeline.shape import noise_shape
+from privest.pipeline._shape import noise_shape
 
 LAPLACE, LOGISTIC = pv.noise.Laplace(1.0), pv.noise.Logistic(1.0)
 ALL = (LeastSquaresRelease, MaximumLikelihoodRelease, OptimalScoreRelease)

@@ -16,7 +16,7 @@ from privest.pipeline import (
     best_bandwidth,
     optimal_score,
 )
-from privest.pipeline.score import BoundedScore, bounded_score
+from privest.pipeline._score import BoundedScore, bounded_score
 
 SKEWED = pv.noise.GaussianMixture([0.8, 0.2], means=[-0.5, 2.0], sds=[0.5, 1.2])
 LAPLACE, CAUCHY = pv.noise.Laplace(1.0), pv.noise.Cauchy(1.0)

@@ -12,11 +12,11 @@ adversary     attackers and the floors below them
   floors        what information lets an unbiased attacker do
 """
 
-from privest.audit.adversary import adversary
-from privest.audit.attack import Attack
-from privest.audit.certificate import certify
-from privest.audit.information import FisherInformation, fisher_information
-from privest.audit.verdict import Certificate
+from privest.audit._adversary import adversary
+from privest.audit._attack import Attack
+from privest.audit._certificate import certify
+from privest.audit._information import FisherInformation, fisher_information
+from privest.audit._verdict import Certificate
 
 __all__ = [
     "Attack",

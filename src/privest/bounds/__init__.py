@@ -2,19 +2,19 @@
 sees a mechanism and never sees data.
 """
 
-from privest.bounds.averaged import averaged_bound
-from privest.bounds.bayesian import (
+from privest.bounds._averaged import averaged_bound
+from privest.bounds._bayesian import (
     BayesianBound,
     bayesian_bound,
     bayesian_bound_from_information,
 )
-from privest.bounds.classical import classical_bound
-from privest.bounds.consensus import consensus_bound
-from privest.bounds.crlb import Bound, bound
-from privest.bounds.dp import TraceBound, metric_dp_bound, trace_bound
-from privest.bounds.identifiable import Identifiability, identifiability
-from privest.bounds.recursive import StreamBound, stream_bound, stream_estimates
-from privest.bounds.trace_budget import (
+from privest.bounds._classical import classical_bound
+from privest.bounds._consensus import consensus_bound
+from privest.bounds._crlb import Bound, bound
+from privest.bounds._dp import TraceBound, metric_dp_bound, trace_bound
+from privest.bounds._identifiable import Identifiability, identifiability
+from privest.bounds._recursive import StreamBound, stream_bound, stream_estimates
+from privest.bounds._trace_budget import (
     LinearRelease,
     TraceBudgetBound,
     best_linear_release,

@@ -13,7 +13,7 @@ def main() -> None:
             # A terminal that cannot show θ is no reason to fail.
             stream.reconfigure(errors="replace")
     try:
-        from privest.cli.app import run
+        from privest.cli._app import run
 
         run()
     except ModuleNotFoundError as missing:

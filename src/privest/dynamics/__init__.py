@@ -1,15 +1,15 @@
 """Dynamic models: bounds on the states, and private Kalman filtering that attains them."""
 
-from privest.dynamics.bound import DynamicBound, Marginals, bound
-from privest.dynamics.directions import BestDirections, best_directions
-from privest.dynamics.extended import (
+from privest.dynamics._bound import DynamicBound, Marginals, bound
+from privest.dynamics._directions import BestDirections, best_directions
+from privest.dynamics._extended import (
     ExtendedFiltered,
     ExtendedStateSpace,
     LocalBound,
     filter_extended,
     local_bound,
 )
-from privest.dynamics.filtering import (
+from privest.dynamics._filtering import (
     Filtered,
     Predicted,
     Smoothed,
@@ -17,18 +17,18 @@ from privest.dynamics.filtering import (
     predict,
     smooth,
 )
-from privest.dynamics.information import (
+from privest.dynamics._information import (
     information_blocks,
     memoryless_level,
     reading_information,
     total_level,
 )
-from privest.dynamics.online import PrivateKalman
-from privest.dynamics.releases import joined
-from privest.dynamics.series import SeriesRelease, release_series
-from privest.dynamics.steady import SteadyState, steady_state
-from privest.dynamics.system import StateSpace
-from privest.dynamics.trajectory import Trajectory, trajectory_bound
+from privest.dynamics._online import PrivateKalman
+from privest.dynamics._releases import joined
+from privest.dynamics._series import SeriesRelease, release_series
+from privest.dynamics._steady import SteadyState, steady_state
+from privest.dynamics._system import StateSpace
+from privest.dynamics._trajectory import Trajectory, trajectory_bound
 
 __all__ = [
     "BestDirections",

@@ -1,8 +1,8 @@
 """Estimators: the side that sees releases only."""
 
-from privest.estimator.mle import MLResult, maximum_likelihood
-from privest.estimator.mle_release import maximum_likelihood_of
-from privest.estimator.rls import PrivateRLS, StreamHistory
+from privest.estimator._mle import MLResult, maximum_likelihood
+from privest.estimator._mle_release import maximum_likelihood_of
+from privest.estimator._rls import PrivateRLS, StreamHistory
 
 __all__ = [
     "MLResult",

@@ -1,10 +1,10 @@
 """Linear algebra: structured PSD matrices, the Loewner order and the whitening kernel."""
 
-from privest.linalg.loewner import Order, loewner
-from privest.linalg.psd import PSD, Blocks, Diagonal, Scalar
-from privest.linalg.root import InformationRoot, least_squares, root_of_rows, weighted_roots
-from privest.linalg.validation import psd, psd_blocks
-from privest.linalg.whitening import (
+from privest.linalg._loewner import Order, loewner
+from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
+from privest.linalg._root import InformationRoot, least_squares, root_of_rows, weighted_roots
+from privest.linalg._validation import psd, psd_blocks
+from privest.linalg._whitening import (
     Whitening,
     level_root,
     pointwise_weight,

@@ -1,27 +1,27 @@
 """Mechanisms: the side that sees y and decides what leaves."""
 
-from privest.mechanism.additive import Additive
-from privest.mechanism.affine import AffineMechanism
-from privest.mechanism.binary import BinaryQuantiser
-from privest.mechanism.catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
-from privest.mechanism.channel import Channel, Worst
-from privest.mechanism.gaussian import GaussianMechanism
-from privest.mechanism.inverse import Inverse
-from privest.mechanism.laplace_quantiser import LaplaceQuantiser
-from privest.mechanism.quantiser import ProbabilisticQuantiser, TriangularQuantiser
-from privest.mechanism.rotation import GeometricPerturbation, Rotation
-from privest.mechanism.stream import StreamMechanism
-from privest.mechanism.truncated_inverse import TruncatedInverse
-from privest.mechanism.twin_uniform import TwinUniform
-from privest.mechanism.user import UserChannel
-from privest.mechanism.vector import (
+from privest.mechanism._additive import Additive
+from privest.mechanism._affine import AffineMechanism
+from privest.mechanism._binary import BinaryQuantiser
+from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
+from privest.mechanism._channel import Channel, Worst
+from privest.mechanism._gaussian import GaussianMechanism
+from privest.mechanism._inverse import Inverse
+from privest.mechanism._laplace_quantiser import LaplaceQuantiser
+from privest.mechanism._quantiser import ProbabilisticQuantiser, TriangularQuantiser
+from privest.mechanism._rotation import GeometricPerturbation, Rotation
+from privest.mechanism._stream import StreamMechanism
+from privest.mechanism._truncated_inverse import TruncatedInverse
+from privest.mechanism._twin_uniform import TwinUniform
+from privest.mechanism._user import UserChannel
+from privest.mechanism._vector import (
     Componentwise,
     Information,
     Mechanism,
     data_perturbation,
     output_perturbation,
 )
-from privest.mechanism.weights import PrivacyWeights
+from privest.mechanism._weights import PrivacyWeights
 
 __all__ = [
     "CATALOGUE",

@@ -1,15 +1,15 @@
 """Networks of sensors: fusion, average consensus, private averages; simulation of all agents."""
 
 from privest.network import agent
-from privest.network.agreement import ConsensusResult, Round, consensus, rounds
-from privest.network.average import PrivateAverage, linear_information, masked, private_average
-from privest.network.baselines import DampedNoise, DecayingNoise
-from privest.network.fusion import Fused, FusionCentre, fuse, fusion_bound
-from privest.network.graph import Graph, grid, random_geometric, ring, star
-from privest.network.links import Links, Lossy, TimeVarying
-from privest.network.sensor import Contribution, Contributions, Sensor, SensorRelease
-from privest.network.spectrum import Spectrum, spectrum_of
-from privest.network.weights import Weights, metropolis
+from privest.network._agreement import ConsensusResult, Round, consensus, rounds
+from privest.network._average import PrivateAverage, linear_information, masked, private_average
+from privest.network._baselines import DampedNoise, DecayingNoise
+from privest.network._fusion import Fused, FusionCentre, fuse, fusion_bound
+from privest.network._graph import Graph, grid, random_geometric, ring, star
+from privest.network._links import Links, Lossy, TimeVarying
+from privest.network._sensor import Contribution, Contributions, Sensor, SensorRelease
+from privest.network._spectrum import Spectrum, spectrum_of
+from privest.network._weights import Weights, metropolis
 
 __all__ = [
     "ConsensusResult",

@@ -13,7 +13,7 @@ import numpy as np
 
 from privest.arrays import EPS, Array, Index
 from privest.errors import InvalidInput
-from privest.network.spectrum import Spectrum
+from privest.network._spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False)

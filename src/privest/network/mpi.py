@@ -24,13 +24,15 @@ from privest.errors import (
     NumericalFailure,
     PrivestError,
 )
-from privest.network import agent, certificate, small
-from privest.network.averaging import Method
-from privest.network.graph import Graph
-from privest.network.neighbourhood import AgentSilent, Neighbourhood
-from privest.network.sensor import Contribution
-from privest.network.spectrum import Spectrum, spectrum_of
-from privest.network.weights import Weights, metropolis
+from privest.network import _certificate as certificate
+from privest.network import _small as small
+from privest.network import agent
+from privest.network._averaging import Method
+from privest.network._graph import Graph
+from privest.network._neighbourhood import AgentSilent, Neighbourhood
+from privest.network._sensor import Contribution
+from privest.network._spectrum import Spectrum, spectrum_of
+from privest.network._weights import Weights, metropolis
 
 __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
 

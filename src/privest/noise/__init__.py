@@ -1,30 +1,30 @@
 """Noise laws: scalar ones with density, score and information, and joint ones for vectors."""
 
-from privest.noise.affine import Affine
-from privest.noise.bump import Bump
-from privest.noise.cauchy import Cauchy
-from privest.noise.cos_squared import CosSquared
-from privest.noise.custom import CustomLaw, from_logpdf
-from privest.noise.gaussian import GaussianLaw
-from privest.noise.joint import (
+from privest.noise._affine import Affine
+from privest.noise._bump import Bump
+from privest.noise._cauchy import Cauchy
+from privest.noise._cos_squared import CosSquared
+from privest.noise._custom import CustomLaw, from_logpdf
+from privest.noise._gaussian import GaussianLaw
+from privest.noise._joint import (
     Gaussian,
     Independent,
     JointNoise,
     MultivariateGaussian,
     as_joint,
 )
-from privest.noise.laplace import Laplace
-from privest.noise.law import ScalarLaw
-from privest.noise.logistic import Logistic
-from privest.noise.mixture import GaussianMixture
-from privest.noise.numerics.panels import Estimate
-from privest.noise.quadrature import (
+from privest.noise._laplace import Laplace
+from privest.noise._law import ScalarLaw
+from privest.noise._logistic import Logistic
+from privest.noise._mixture import GaussianMixture
+from privest.noise._numerics.panels import Estimate
+from privest.noise._quadrature import (
     expected_squared_curvature_by_quadrature,
     fisher_information_by_quadrature,
 )
-from privest.noise.staircase import Staircase
-from privest.noise.student_t import StudentT
-from privest.noise.uniform import Uniform
+from privest.noise._staircase import Staircase
+from privest.noise._student_t import StudentT
+from privest.noise._uniform import Uniform
 
 __all__ = [
     "Affine",

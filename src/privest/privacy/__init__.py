@@ -1,11 +1,11 @@
 """Privacy levels, and what they mean in the language of differential privacy."""
 
 from privest.privacy import gdp, metric
-from privest.privacy.adjacency import Along, Move, OneBlock, OneReading
-from privest.privacy.endless import EndlessLevel
-from privest.privacy.level import PrivacyLevel
-from privest.privacy.level_file import load_level
-from privest.privacy.stream import SequentialLevel, StreamLevel
+from privest.privacy._adjacency import Along, Move, OneBlock, OneReading
+from privest.privacy._endless import EndlessLevel
+from privest.privacy._level import PrivacyLevel
+from privest.privacy._level_file import load_level
+from privest.privacy._stream import SequentialLevel, StreamLevel
 
 __all__ = [
     "Along",

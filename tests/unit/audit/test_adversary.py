@@ -9,11 +9,11 @@ import scipy
 
 from privest import PrivacyLevel, noise
 from privest.audit import adversary
-from privest.audit.attackers import most_likely, posterior_mean
-from privest.audit.floors import unbiased_floors
+from privest.audit._attackers import most_likely, posterior_mean
+from privest.audit._floors import unbiased_floors
 from privest.errors import InvalidInput, NumericalFailure
-from privest.mechanism.additive import Additive
-from privest.mechanism.vector import Componentwise
+from privest.mechanism._additive import Additive
+from privest.mechanism._vector import Componentwise
 from toy_channels import Shift, Sign, TriangularDither
 
 

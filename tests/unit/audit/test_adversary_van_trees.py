@@ -8,7 +8,7 @@ import scipy
 
 from privest import noise
 from privest.audit import adversary
-from privest.audit.averaged import averaged_information
+from privest.audit._averaged import averaged_information
 from privest.mechanism import (
     CATALOGUE,
     Componentwise,
@@ -16,7 +16,7 @@ from privest.mechanism import (
     ProbabilisticQuantiser,
     TriangularQuantiser,
 )
-from privest.mechanism.channel import Worst
+from privest.mechanism._channel import Worst
 from toy_channels import Shift, Sign, Toy, TriangularDither, UniformDither
 
 ENDLESS = {

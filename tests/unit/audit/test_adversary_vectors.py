@@ -8,8 +8,8 @@ import scipy
 
 from privest import PrivacyLevel, noise
 from privest.audit import adversary
-from privest.audit.rotations import Radius, posterior_on_sphere
-from privest.audit.vectors import weighted_means
+from privest.audit._rotations import Radius, posterior_on_sphere
+from privest.audit._vectors import weighted_means
 from privest.mechanism import (
     CATALOGUE,
     AffineMechanism,
@@ -19,7 +19,7 @@ from privest.mechanism import (
     Rotation,
     UserChannel,
 )
-from privest.mechanism.additive import Additive
+from privest.mechanism._additive import Additive
 
 DENSE = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.5]])
 TRIALS = 4000

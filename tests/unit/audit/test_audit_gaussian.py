@@ -8,7 +8,7 @@ import pytest
 from privest import PrivacyLevel
 from privest.audit import adversary, certify, fisher_information
 from privest.errors import InvalidInput
-from privest.mechanism.gaussian import GaussianMechanism
+from privest.mechanism._gaussian import GaussianMechanism
 
 LEVELS = [
     (PrivacyLevel(0.7), 3),

@@ -8,10 +8,10 @@ import scipy
 
 from privest import noise
 from privest.audit import fisher_information
-from privest.audit.sampled import information_from_samples
+from privest.audit._sampled import information_from_samples
 from privest.errors import InvalidInput
-from privest.mechanism.additive import Additive
-from privest.mechanism.vector import Componentwise, Information, Mechanism
+from privest.mechanism._additive import Additive
+from privest.mechanism._vector import Componentwise, Information, Mechanism
 from toy_channels import Sign, TriangularDither, UniformDither
 
 

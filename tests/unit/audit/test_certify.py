@@ -8,12 +8,12 @@ import pytest
 
 from privest import PrivacyLevel, noise
 from privest.audit import certify
-from privest.audit.search import worst_input
+from privest.audit._search import worst_input
 from privest.errors import InvalidInput
 from privest.mechanism import CATALOGUE, UserChannel
-from privest.mechanism.additive import Additive
-from privest.mechanism.channel import Worst
-from privest.mechanism.vector import Componentwise, Information, Mechanism, data_perturbation
+from privest.mechanism._additive import Additive
+from privest.mechanism._channel import Worst
+from privest.mechanism._vector import Componentwise, Information, Mechanism, data_perturbation
 from toy_channels import (
     InverseGaussian,
     LyingLaplace,

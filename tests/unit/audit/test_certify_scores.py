@@ -9,13 +9,13 @@ import scipy
 
 from privest import PrivacyLevel, noise
 from privest.audit import certify
-from privest.audit.floors import relative
-from privest.audit.search import worst_input
+from privest.audit._floors import relative
+from privest.audit._search import worst_input
 from privest.errors import InvalidInput, NotCalibratable
 from privest.mechanism import CATALOGUE, AffineMechanism, Channel, Entry
-from privest.mechanism.additive import Additive
-from privest.mechanism.channel import Worst
-from privest.mechanism.vector import Componentwise, Information, Mechanism
+from privest.mechanism._additive import Additive
+from privest.mechanism._channel import Worst
+from privest.mechanism._vector import Componentwise, Information, Mechanism
 from toy_channels import Shift
 
 S = np.array([[1.0, 0.98], [0.98, 1.0]])

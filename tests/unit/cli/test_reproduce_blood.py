@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from privest.experiments import blood, fig2, fig3
+from privest.paper import _blood as blood
+from privest.paper import _fig2 as fig2
+from privest.paper import _fig3 as fig3
 from shared_data import FOLDER, needs_nhanes
 from workflow_command import runner
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from privest.cli.reproduce import common
+from privest.paper._commands import common
 
 ENV = {"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"}
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.cli import streaming
+from privest.cli import _streaming as streaming
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
 ENV = {
@@ -422,7 +422,7 @@ def test_a_picture_of_the_stream(meter, tmp_path):
 
 
 def test_a_trail_of_any_length_stays_short():
-    from privest.report.convergence import Trail
+    from privest.report._convergence import Trail
 
     trail = Trail(most=50)
     for k in range(1000):

@@ -13,8 +13,8 @@ from html import unescape
 import numpy as np
 import pytest
 
-from privest.cli.workflow import commands_of
-from privest.report.workflow import curve_of
+from privest.cli._workflow import commands_of
+from privest.report._workflow import curve_of
 from privest.workflow import estimate_release, load_spec, make_plan
 from workflow_command import runner
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
@@ -276,12 +276,12 @@ def test_a_release_that_is_stopped(tmp_path, sent, left):
     write(people(1000), tmp_path / "people.csv")
     (tmp_path / "plan.toml").write_text(spec("people.csv").to_toml())
     slow = (
-        "import time, numpy as np, privest.workflow.releasing as r\n"
+        "import time, numpy as np, privest.workflow._releasing as r\n"
         "class Slow(np.random.Generator):\n"
         "    def standard_normal(self, n):\n"
         "        print('drawing', flush=True); time.sleep(60)\n"
         "r.trial_generator = lambda plan, seed: Slow(np.random.PCG64(0))\n"
-        "import privest.cli.workflow as w; w.trial_generator = r.trial_generator\n"
+        "import privest.cli._workflow as w; w.trial_generator = r.trial_generator\n"
         "from privest.cli import main; main()"
     )
     arguments = ["release", str(tmp_path / "plan.toml"), "--output", str(tmp_path / "z.csv")]

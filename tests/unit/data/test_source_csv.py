@@ -9,7 +9,8 @@ import traceback
 import numpy as np
 import pytest
 
-from privest.data import csv_text, open_source
+from privest.data import _csv_text as csv_text
+from privest.data import open_source
 from privest.errors import InvalidInput
 
 pytest.importorskip("pyarrow")

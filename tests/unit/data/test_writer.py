@@ -12,7 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from privest.data import open_source, write_table, writer
+from privest.data import _writer as writer
+from privest.data import open_source, write_table
 from privest.errors import InvalidInput, MissingDependency
 
 pytest.importorskip("pyarrow")

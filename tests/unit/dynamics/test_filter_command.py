@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import privest as pv
 from privest import dynamics
-from privest.cli.filtering import filter_command, read_model
+from privest.cli._filtering import filter_command, read_model
 from privest.errors import InvalidInput, PrivestError
 
 MODEL = """

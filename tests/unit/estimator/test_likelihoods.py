@@ -26,8 +26,8 @@ from privest.estimator.likelihood import (
     VoigtLikelihood,
     likelihood_of,
 )
-from privest.mechanism.additive import Additive
-from privest.mechanism.vector import Componentwise
+from privest.mechanism._additive import Additive
+from privest.mechanism._vector import Componentwise
 from privest.noise import (
     Bump,
     Cauchy,
@@ -358,7 +358,7 @@ class Standard:
 
 @pytest.mark.parametrize("likelihood", FAMILIES, ids=lambda f: type(f).__name__)
 def test_only_the_array_api(likelihood):
-    from privest.estimator.mle import maximum_likelihood
+    from privest.estimator._mle import maximum_likelihood
 
     rng = np.random.default_rng(2)
     z, eta = releases(likelihood, rng)

@@ -7,7 +7,7 @@ import literal
 import privest as pv
 from privest.errors import InvalidInput
 from privest.linalg import loewner, psd, psd_blocks, weighted_roots, whitening
-from privest.linalg.root import CHUNK_ENTRIES
+from privest.linalg._root import CHUNK_ENTRIES
 from strategies import psd_matrix, relative_error
 
 GAUSS = pv.noise.Gaussian

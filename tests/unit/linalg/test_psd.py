@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privest.errors import InvalidInput
-from privest.linalg import (
-    Blocks,
-    Diagonal,
-    Scalar,
-    least_squares,
-    psd,
-    psd_blocks,
-    stacked,
-    whitening,
-)
+from privest.linalg import Blocks, Diagonal, Scalar, least_squares, psd, psd_blocks, whitening
+from privest.linalg import batched as stacked
 from strategies import KINDS, dense, psd_matrix, structured
 
 

@@ -9,8 +9,8 @@ import scipy
 from privest import noise
 from privest.errors import InvalidInput
 from privest.mechanism import TriangularQuantiser, UserChannel
-from privest.mechanism.additive import Additive
-from privest.mechanism.numerics import information_by_numbers, score_by_differences
+from privest.mechanism._additive import Additive
+from privest.mechanism._numerics import information_by_numbers, score_by_differences
 from toy_channels import (
     InverseGaussian,
     Rounded,

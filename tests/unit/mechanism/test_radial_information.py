@@ -5,8 +5,9 @@ import math
 import mpmath
 import pytest
 
-from privest.mechanism import LaplaceQuantiser, rotation
-from privest.mechanism.rotation import radial_information
+from privest.mechanism import LaplaceQuantiser
+from privest.mechanism import _rotation as rotation
+from privest.mechanism._rotation import radial_information
 
 
 def exact(rho, dimension):

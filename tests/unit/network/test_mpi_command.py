@@ -10,7 +10,7 @@ import pytest
 import privest as pv
 from mpi_launch import launched, needs_mpi
 from privest import network
-from privest.cli import consensus as command
+from privest.cli import _consensus as command
 from privest.errors import InvalidInput
 
 pytestmark = needs_mpi

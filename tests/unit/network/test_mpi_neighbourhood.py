@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privest.network import ring
-from privest.network.neighbourhood import AgentSilent, Neighbourhood
+from privest.network._neighbourhood import AgentSilent, Neighbourhood
 
 
 class Request:

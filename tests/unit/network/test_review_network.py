@@ -10,9 +10,10 @@ import pytest
 import privest as pv
 from mpi_launch import launched, needs_mpi
 from privest import network
-from privest.cli import consensus as command
+from privest.cli import _consensus as command
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.network import Graph, agent, certificate, mpi
+from privest.network import Graph, agent, mpi
+from privest.network import _certificate as certificate
 
 COMMAND = Path(__file__).parents[2] / "mpi_command.py"
 HALVES = Graph([(0, 1), (1, 2), (3, 4), (4, 5)], 6)

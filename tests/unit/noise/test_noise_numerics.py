@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from privest.noise.numerics.cdf_table import CdfTable
-from privest.noise.numerics.density import NumericalDensity
-from privest.noise.numerics.differences import first_derivative, second_derivative
-from privest.noise.numerics.jumps import find_jumps
-from privest.noise.numerics.panels import Cells, Chain, gauss, integrate
+from privest.noise._numerics.cdf_table import CdfTable
+from privest.noise._numerics.density import NumericalDensity
+from privest.noise._numerics.differences import first_derivative, second_derivative
+from privest.noise._numerics.jumps import find_jumps
+from privest.noise._numerics.panels import Cells, Chain, gauss, integrate
 
 
 def exact(g):

@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.report import page
-from privest.report.canvas import new_figure
-from privest.report.page import Commands, Note, Picture, Section, TableBlock, render_page, save_page
+from privest.report import _page as page
+from privest.report._canvas import new_figure
+from privest.report._page import (
+    Commands,
+    Note,
+    Picture,
+    Section,
+    TableBlock,
+    render_page,
+    save_page,
+)
 
 VOID = {"meta", "link", "img", "br"}
 HOSTILE = "</style><script>alert('x')</script><img src=http://elsewhere.test/ onerror=\"x\"> & ]]>"

@@ -7,18 +7,18 @@ import scipy.stats
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.report.convergence import Trail
-from privest.report.intervals import intervals_figure
-from privest.report.narrow import WIDTH
-from privest.report.pair import pair_figure
-from privest.report.pictures import (
+from privest.report._convergence import Trail
+from privest.report._intervals import intervals_figure
+from privest.report._page_style import WIDTH
+from privest.report._pair import pair_figure
+from privest.report._pictures import (
     intervals_picture,
     pair_picture,
     tradeoff_picture,
     trail_picture,
 )
-from privest.report.tradeoff import alike, tradeoff_figure
-from privest.report.trail_figure import MOST_POINTS, trail_figure
+from privest.report._tradeoff import alike, tradeoff_figure
+from privest.report._trail_figure import MOST_POINTS, trail_figure
 from report_sample import LEVEL, NAMES, VARIANCE, errors, facts
 
 

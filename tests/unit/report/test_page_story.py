@@ -8,8 +8,8 @@ import scipy.stats
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.report.page import Commands, Note, Picture, TableBlock
-from privest.report.story import story
+from privest.report._page import Commands, Note, Picture, TableBlock
+from privest.report._page_sections import story
 from report_sample import COMMANDS, LEVEL, NAMES, VARIANCE, facts
 
 

@@ -12,7 +12,7 @@ import pytest
 import montecarlo_tasks
 from dask_cluster import cluster, hide_privest, slow
 from privest.errors import InvalidInput
-from privest.experiments.engine import Task, monte_carlo
+from privest.paper._engine import Task, monte_carlo
 from privest.scale import cluster_executor, fit
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")

@@ -9,7 +9,7 @@ import pytest
 from privest.data import Features
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.scale import fit
-from privest.scale.pieces import Job, reduce_partition
+from privest.scale._pieces import Job, reduce_partition
 
 dask = pytest.importorskip("dask", reason="needs the extra 'dask'")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra 'dask'")

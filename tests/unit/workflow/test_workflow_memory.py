@@ -15,7 +15,7 @@ from privest.workflow import Noise, Privacy, Spec
 PEAK = """
 import sys
 import numpy as np
-from privest.data.arrow import arrow
+from privest.data._arrow import arrow
 from privest.workflow import estimate_release, load_spec, make_plan, simulate_release
 
 def peak():

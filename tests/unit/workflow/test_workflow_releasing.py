@@ -12,9 +12,9 @@ import pytest
 
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.workflow import Privacy, ReleaseHeader, estimate_release, make_plan, simulate_release
-from privest.workflow import releasing as module
-from privest.workflow.releasing import header_path, read_header, trial_generator
-from privest.workflow.terms import stated_terms
+from privest.workflow import _releasing as module
+from privest.workflow._releasing import header_path, read_header, trial_generator
+from privest.workflow._terms import stated_terms
 from workflow_tables import LEVEL, matrix, people, spec, write
 
 

@@ -1,0 +1,205 @@
+"""The Bayesian privacy-preserving bound Σ_BPPCR, batch form (section on dynamic models)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array
+from privest.bounds._inputs import level_for, local_model
+from privest.errors import InvalidInput, LevelBelowPrior
+from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
+from privest.linalg.batched import cholesky, solve_lower
+from privest.model import LinearModel
+from privest.privacy import PrivacyLevel
+
+
+@dataclass(frozen=True, eq=False)
+class BayesianBound:
+    """The floor on the mean-square error matrix when θ has a prior.
+
+    bppcrlb                    Σ_BPPCR (n, n).
+    without_privacy            Σ_BCR, the same with the readings themselves.
+    prior_covariance           the error matrix of knowing the prior only.
+    measurement_information    J_Y (m, m): what the prior alone tells about the readings.
+    extra_level                S − J_Y (m, m): what a mechanism may add.
+    """
+
+    bppcrlb: Array
+    without_privacy: Array
+    prior_covariance: Array
+    measurement_information: Array
+    extra_level: Array
+
+    @property
+    def standard_error(self) -> Array:
+        """√diag Σ_BPPCR."""
+        return np.sqrt(np.diagonal(self.bppcrlb))
+
+    def __repr__(self) -> str:
+        private, without = np.trace(self.bppcrlb), np.trace(self.without_privacy)
+        return (
+            f"BayesianBound({len(self.bppcrlb)} parameters, trace {private:.4g}, "
+            f"without privacy {without:.4g}, prior alone {np.trace(self.prior_covariance):.4g})"
+        )
+
+
+def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike) -> BayesianBound:
+    """How well can a random θ be estimated when everything known of Y stays below S?
+
+        Σ_BPPCR = (Hᵀ L(LᵀΣL + I)⁻¹Lᵀ H + J_θ)⁻¹ ,   L Lᵀ = S − J_Y ,   J_Y = (HPHᵀ + Σ)⁻¹
+
+    Symbols: `prior_cov` P (n, n), θ ~ N(·, P), singular allowed (then J_θ = P⁻¹ does not exist and
+    the bound is the limit); Σ = I_y⁻¹ of the model; `level` is S in BI_z(Y) ≤ S, which counts the
+    prior's own information J_Y about the readings.
+    Assumes Gaussian prior and Gaussian noise (J_Y is then exact); for other priors see
+    `bayesian_bound_from_information`.
+    Mind: this S counts what the prior and the noise law tell by themselves. With more readings
+    than parameters it must be at least Σ⁻¹ in the directions that Hθ cannot reach, however vague
+    the prior is; the level of `bound` counts the release only.
+    Attained by the Gaussian mechanism with level S − J_Y and the posterior mean.
+    Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0: then no mechanism exists,
+    not even silence. Nothing is clipped beyond rounding.
+    Numerics: θ = Bξ with P = BBᵀ makes the prior n extra rows [G; I] of the kernel: no difference
+    of large matrices, P may be singular. m³ flops: J_Y is dense.
+    Source: Σ_BPPCR of the section on dynamic models.
+
+    >>> from privest.noise import Gaussian
+    >>> model = LinearModel([[1.0]], noise=Gaussian(cov=1.0))
+    >>> b = bayesian_bound(model, PrivacyLevel(1.5), prior_cov=1.0)
+    >>> b.extra_level.round(12).tolist()  # S − 1/(1 + 1)
+    [[1.0]]
+    >>> b.bppcrlb.round(12).tolist()  # 1/(1 + 1/(1 + 1))
+    [[0.666666666667]]
+    """
+    local = local_model(model)
+    if not local.noise.gaussian:
+        raise InvalidInput(
+            "bayesian_bound needs Gaussian noise: for other laws J_Y is not (HPHᵀ + Σ)⁻¹. Use "
+            "bayesian_bound_from_information with the J_Y of your marginal density."
+        )
+    n = local.parameters
+    prior = psd(prior_cov, "the prior covariance", size=n)
+    root = prior.times_factor(np.eye(n))
+    root = root[:, root.any(axis=0)]
+    reduced = local.matrix @ root
+    sigma = local.inverse_information
+    known, spread = _marginal(reduced, sigma)
+    extra = _extra_level(level_for(level, local), known)
+    return BayesianBound(
+        bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
+        without_privacy=_symmetric(root @ spread @ root.T),
+        prior_covariance=prior.dense(),
+        measurement_information=known,
+        extra_level=extra.dense(),
+    )
+
+
+def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
+    """J_Y = (H'H'ᵀ + Σ)⁻¹ and (I − H'ᵀJ_YH'), the posterior of ξ ~ N(0, I), H' = HB.
+
+    In units of the noise, with H' = U diag(s) Vᵀ: J_Y = I − UUᵀ + U diag(1/(1 + s²)) Uᵀ, which
+    keeps its digits however vague the prior is. A singular Σ needs the Cholesky of the sum.
+    """
+    size = np.eye(sigma.size)
+    unit = _noise_whitener(sigma, size)
+    if unit is None:
+        lower = cholesky((sigma.dense() + reduced @ reduced.T)[None])
+        if lower is None:
+            raise LevelBelowPrior(
+                "The prior and the noise leave some combination of the readings without any "
+                "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
+            )
+        whitener = solve_lower(lower, size[None])[0]
+        gain = whitener @ reduced
+        return whitener.T @ whitener, np.eye(reduced.shape[1]) - gain.T @ gain
+    left, values, right = np.linalg.svd(unit @ reduced, full_matrices=False)
+    inner = size - left @ left.T + (left / (1.0 + values**2)) @ left.T
+    spread = np.eye(reduced.shape[1]) - right.T @ right + (right.T / (1.0 + values**2)) @ right
+    return _symmetric(unit.T @ inner @ unit), spread
+
+
+def _noise_whitener(sigma: PSD, size: Array) -> Array | None:
+    """R⁻¹ with Σ = RRᵀ, or None if Σ is singular."""
+    if sigma.pointwise is not None:
+        variance = sigma.diagonal()
+        return size / np.sqrt(variance)[:, None] if (variance > 0).all() else None
+    lower = cholesky(sigma.dense()[None])
+    return None if lower is None else solve_lower(lower, size[None])[0]
+
+
+def bayesian_bound_from_information(
+    model: LinearModel,
+    level: PrivacyLevel,
+    prior_information: ArrayLike,
+    measurement_information: ArrayLike,
+) -> BayesianBound:
+    """Σ_BPPCR for any prior, from J_θ (n, n) > 0 and J_Y (m, m) as defined in `def:prior`.
+
+    Both are the caller's promise: J_θ = E[(∂ ln f_θ)(∂ ln f_θ)ᵀ] and J_Y the same for the marginal
+    density of Y. The result is a lower bound (Jensen), not attained in general.
+    """
+    n = local_model(model).parameters
+    information = psd(prior_information, "the prior information", size=n).dense()
+    known = psd(measurement_information, "the measurement information", size=model.readings).dense()
+    lower = cholesky(information[None])
+    if lower is None:
+        raise InvalidInput(
+            "the prior information must be positive definite; for a prior with exactly known "
+            "parameters use bayesian_bound with a singular covariance."
+        )
+    root = solve_lower(lower, np.eye(n)[None])[0].T  # J_θ⁻¹ = root rootᵀ
+    reduced = model.matrix @ root
+    sigma = model.inverse_information
+    extra = _extra_level(level_for(level, model), known)
+    unit = _noise_whitener(sigma, np.eye(sigma.size))
+    if unit is None:
+        raise InvalidInput("the noise must not be singular here; use bayesian_bound.")
+    return BayesianBound(
+        bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
+        without_privacy=_posterior(unit @ reduced, root),
+        prior_covariance=root @ root.T,
+        measurement_information=known,
+        extra_level=extra.dense(),
+    )
+
+
+def _extra_level(level: PSD, known: Array) -> Blocks:
+    """S − J_Y as a structured level, or LevelBelowPrior with the violated direction.
+
+    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter.
+    """
+    unit = 1.0 / np.sqrt(np.diagonal(known))
+    total = level.dense() * unit * unit[:, None]
+    prior = known * unit * unit[:, None]
+    order = loewner(prior, total)
+    if not order:
+        direction = order.direction * unit
+        direction /= np.linalg.norm(direction)
+        strongest = np.argsort(-np.abs(direction))[:5]
+        listed = ", ".join(f"{direction[k]:+.2f}·y[{k}]" for k in strongest)
+        raise LevelBelowPrior(
+            "The level asks for less than the prior and the known noise law reveal about the "
+            "readings before anything is released: S − J_Y is negative in the direction "
+            f"{listed}{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it. A level "
+            f"s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
+        )
+    values, vectors = np.linalg.eigh(_symmetric(total - prior))
+    kept = values > order.tolerance
+    factor = vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None]
+    return Blocks([factor @ factor.T], [factor])
+
+
+def _posterior(rows: Array, root: Array) -> Array:
+    """B (GᵀG + I)⁻¹ Bᵀ by QR of the stacked rows."""
+    n = root.shape[1]
+    if n == 0:  # θ is known
+        return np.zeros((len(root), len(root)))
+    inner = root_of_rows(np.concatenate([rows, np.eye(n)])).inverse()
+    return _symmetric(root @ inner @ root.T)
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2

@@ -1,0 +1,107 @@
+"""The classical Cramér-Rao bound Σ_CR = (HᵀΣ⁻¹H)⁻¹, without privacy; Σ may be singular."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array
+from privest.bounds._inputs import local_model
+from privest.errors import NotIdentifiable
+from privest.linalg import PSD, Blocks, InformationRoot, root_of_rows, weighted_roots
+from privest.linalg.batched import rank_tolerance, solve_lower
+from privest.model import LinearModel
+
+
+def parameter_list(directions: Array) -> str:
+    """The parameters that take part in the directions (n, h): "θ[0], θ[2]"."""
+    index = np.flatnonzero(np.linalg.norm(directions, axis=1) > 1e-8)
+    return ", ".join(f"θ[{k}]" for k in index[:8]) + (", …" if len(index) > 8 else "")
+
+
+def require_seen(model: LinearModel, root: InformationRoot | None = None) -> None:
+    """Raise NotIdentifiable if H alone, whatever the privacy level, does not determine θ.
+
+    `root` is the root of HᵀH, if it is there already.
+    """
+    m, n = model.matrix.shape
+    root = weighted_roots(model.matrix, [1.0])[0] if root is None else root
+    root = root.with_tolerance(model.accuracy)
+    if m < n:
+        raise NotIdentifiable(
+            f"{m} readings cannot determine {n} parameters: H has fewer rows than columns "
+            f"(shape {(m, n)}). Add readings or drop parameters.",
+            root.hidden,
+        )
+    zero = np.flatnonzero(root.column_scale == 0)
+    if len(zero):
+        listed = parameter_list(np.eye(n)[:, zero])
+        raise NotIdentifiable(
+            f"H has zero columns: no reading depends on {listed}.",
+            root.hidden,
+        )
+    if root.rank < n:
+        raise NotIdentifiable(
+            f"H has rank {root.rank} of {n}: the columns of {parameter_list(root.hidden)} are "
+            "linearly dependent, so these parameters cannot be told apart even without privacy.",
+            root.hidden,
+        )
+
+
+def classical_bound(model: LinearModel) -> Array:
+    """Σ_CR: the least error covariance of an unbiased estimate from y itself.
+
+        Σ_CR = (Hᵀ Σ⁻¹ H)⁻¹ ,   Σ = (I_y(Hθ))⁻¹
+
+    A singular Σ is taken as the limit of Σ + εI: readings without noise fix HᵀQ₀ exactly, and the
+    rest is estimated in their null space.
+
+    >>> from privest.noise import Gaussian
+    >>> model = LinearModel([[1.0], [1.0]], noise=Gaussian(cov=[1.0, 3.0]))
+    >>> classical_bound(model).round(12).tolist()
+    [[0.75]]
+    """
+    sigma = local_model(model).inverse_information
+    pointwise = sigma.pointwise
+    if pointwise is not None and np.all(np.asarray(pointwise) > 0):
+        root, seen = weighted_roots(model.matrix, [1.0 / pointwise, 1.0])
+        require_seen(model, seen)
+        return root.inverse(graded=True)
+    require_seen(model)
+    if isinstance(sigma, Blocks) and sigma.positive_definite:
+        return root_of_rows(_precision_rows(model.matrix, sigma)).inverse()
+    return _limit(model.matrix, sigma)
+
+
+def _precision_rows(matrix: Array, sigma: Blocks) -> Array:
+    rows = np.empty(matrix.shape)
+    for (index, _), factor in zip(sigma.groups, sigma.factors):
+        rows[index] = solve_lower(factor.lower, matrix[index])
+    return rows
+
+
+def _limit(matrix: Array, sigma: PSD) -> Array:
+    """lim ε→0 of (Hᵀ(Σ + εD)⁻¹H)⁻¹, D = diag Σ, by the eigenvectors of D^-½ΣD^-½.
+
+    Readings of variance 0, and combinations of variance 0, are exact equations; the rest is
+    estimated in their null space. Scaled rows and columns: no unit decides what is zero.
+    """
+    deviation = np.sqrt(sigma.diagonal())
+    noisy = deviation > 0
+    exact, rest = matrix[~noisy], matrix[noisy] / deviation[noisy, None]
+    if sigma.pointwise is None and noisy.any():
+        unit = sigma.dense()[np.ix_(noisy, noisy)] / deviation[noisy] / deviation[noisy, None]
+        values, vectors = np.linalg.eigh(unit)
+        rotated = vectors.T @ rest
+        zero = values <= rank_tolerance(len(values)) * values[-1]
+        exact = np.concatenate([exact, rotated[zero]])
+        rest = rotated[~zero] / np.sqrt(values[~zero])[:, None]
+    scale = np.linalg.norm(matrix, axis=0)
+    exact = exact / scale
+    exact = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), np.finfo(float).tiny)
+    free = scipy.linalg.null_space(exact) if len(exact) else np.eye(len(scale))
+    if free.shape[1] == 0:
+        return np.zeros((len(scale),) * 2)
+    inner = root_of_rows((rest / scale) @ free).inverse()
+    result: Array = (free @ inner @ free.T) / scale / scale[:, None]
+    return result

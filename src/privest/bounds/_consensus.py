@@ -1,0 +1,60 @@
+"""The floor on private average consensus (`coro:consensus`, in its joint form)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.bounds._inputs import require_level
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.linalg import Blocks
+from privest.privacy import PrivacyLevel
+
+
+def consensus_bound(level: PrivacyLevel, agents: int | None = None) -> float:
+    """The least mean-square error of an agreed value around the true average of N agents.
+
+        E(ȳ − (1/N)Σ y_i)² ≥ 1ᵀS⁺1 / N²        ( = (1/N²) Σ 1/S_i  for S = diag(S_i) )
+
+    Symbols: `level` is S (N×N) in I_Z(Y) ≤ S, where Z is everything sent over the network; `agents`
+    is N, needed for a level given as a number.
+    Assumes the JOINT constraint I_Z(Y) ≤ S, which independent private noise satisfies. Under the
+    per-agent constraints [I_Z(Y)]_ii ≤ S_i alone this is not a lower bound: correlated (secretly
+    shared) noise beats it by up to a factor N.
+    Attained by adding d_i ~ N(0, 1/S_i) once to y_i, then exact averaging.
+    Raises NotIdentifiable if a singular S hides the average (1 is not in its range).
+    Source: `coro:consensus` (printed for S = diag(S_i)); the matrix form is the Cramér-Rao bound
+    of the functional (1/N)1ᵀY.
+
+    >>> consensus_bound(PrivacyLevel([1.0, 2.0]))
+    0.375
+    >>> consensus_bound(PrivacyLevel(4.0), agents=10)
+    0.025
+    """
+    require_level(level)
+    if agents is not None and (not isinstance(agents, int) or agents < 1):
+        raise InvalidInput(f"agents must be a whole number ≥ 1; received {agents!r}.")
+    count = level.size if agents is None else agents
+    if count is None:
+        raise InvalidInput("A level given as a number needs the number of agents: agents=N.")
+    if level.size not in (None, count):
+        raise InvalidInput(f"The level is for {level.size} agents; received agents={count}.")
+    s = level.for_size(count)
+    if s.pointwise is not None:
+        values = s.diagonal()
+        if not (values > 0).all():
+            raise NotIdentifiable(
+                f"Agent {int(values.argmin())} reveals nothing (level 0): no network can agree "
+                "on the exact average."
+            )
+        return float((1.0 / values).sum() / count**2)
+    assert isinstance(s, Blocks)
+    # 1ᵀS⁺1 = ‖u‖² for the shortest u with L u = 1; no such u, no average.
+    total = 0.0
+    for factor in s.factors:
+        for lower in factor.lower:
+            ones = np.ones(len(lower))
+            shortest = np.linalg.lstsq(lower[:, : factor.columns], ones)[0]
+            if np.abs(lower[:, : factor.columns] @ shortest - 1.0).max() > 1e-8:
+                raise NotIdentifiable("The level hides a part of the average: 1 ∉ range(S).")
+            total += float(shortest @ shortest)
+    return total / count**2

@@ -1,0 +1,267 @@
+"""`mpiexec -n N privest consensus`: every process is an agent with a table of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json as json_module
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from privest import network
+from privest.cli._files import read_table
+from privest.data import Features, open_source, read_rows
+from privest.errors import InvalidInput, PrivestError
+from privest.network import mpi
+from privest.noise import Gaussian
+from privest.privacy import PrivacyLevel
+
+HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
+
+
+class Missing(StrEnum):
+    """What to do with rows that miss a value."""
+
+    refuse = "refuse"
+    drop = "drop"
+
+
+class Method(StrEnum):
+    """How to average."""
+
+    chebyshev = "chebyshev"
+    plain = "plain"
+
+
+def consensus_command(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="The table of an agent, {agent} standing for its number from 0: CSV, Parquet, "
+            "XPT. Every process opens its own only.",
+            metavar="FILE",
+        ),
+    ],
+    target: Annotated[str, typer.Option(help="Column of the private readings.", metavar="NAME")],
+    level: Annotated[
+        float, typer.Option(help="Privacy level s: Fisher information about one reading.")
+    ],
+    noise_variance: Annotated[
+        float, typer.Option(help="Variance of the readings given the features.", metavar="σ²")
+    ],
+    features: Annotated[
+        str, typer.Option(help="Public columns, separated by commas.", metavar="NAME,NAME,...")
+    ] = "",
+    intercept: Annotated[bool, typer.Option(help="Add a constant to the features.")] = True,
+    missing: Annotated[
+        Missing, typer.Option(help="Rows that miss a value: refuse the table, or leave them out.")
+    ] = Missing.refuse,
+    graph: Annotated[
+        str,
+        typer.Option(
+            help="Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
+            metavar="SHAPE|FILE",
+        ),
+    ] = "ring",
+    method: Annotated[Method, typer.Option(help="How to average.")] = Method.chebyshev,
+    tolerance: Annotated[
+        float, typer.Option(help="Distance from the best estimate, in its standard errors.")
+    ] = 1e-6,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which a silent agent counts as lost.")
+    ] = 30.0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the simulated noise, to repeat a run.", min=0)
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON file of every agent's result, with {agent} for its number.", metavar="FILE"
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Agent 0 prints JSON.", metavar="")] = False,
+) -> None:
+    """Agents that hold their own readings reach the estimate of all of them together.
+
+    Start it with mpiexec: one process an agent. A process reads its own table, adds noise of
+    variance 1/s to its readings once, and talks to its neighbours only, in vectors made of the
+    noisy readings. Agent 0 prints. The noise of this version is simulated.
+
+    Example:
+
+    mpiexec -n 8 privest consensus 'meter-{agent}.csv' --target load --level 4 --noise-variance 0.1
+    """
+    comm = mpi.world()
+
+    def work() -> None:
+        if comm.size == 1:
+            raise InvalidInput(
+                "there is one process: start it with mpiexec -n N privest consensus …"
+            )
+        if "{agent}" not in data or (output is not None and "{agent}" not in output):
+            raise InvalidInput(
+                "the names of tables and outputs need {agent}: every agent has a file of its own."
+            )
+        links = _links(graph, comm.size)
+        design = Features(tuple(name for name in features.split(",") if name), {}, intercept)
+        if comm.rank == 0:
+            _note_idle(data, comm.size)
+        path = data.replace("{agent}", str(comm.rank))
+        what = (path, target, design.names, missing.value, level)
+        rng = _generator(seed, comm.rank, *what)
+        own = _contribution(path, design, target, noise_variance, level, rng, missing.value)
+        found = mpi.consensus(
+            own,
+            links,
+            method=method.value,
+            tolerance=tolerance,
+            timeout=timeout,
+            names=(target, *design.names),  # the same θ everywhere, of the same readings
+        )
+        record = _record(found, design.names, level, noise_variance)
+        if output is not None:
+            _write(Path(output.replace("{agent}", str(comm.rank))), record)
+        if comm.rank == 0 and json:
+            typer.echo(json_module.dumps(record, ensure_ascii=False))
+        elif comm.rank == 0:
+            _show(record)
+
+    _guarded(work, comm)
+
+
+def _guarded(work: Callable[[], None], comm: Any) -> None:  # noqa: ANN401 - mpi4py is optional
+    """Run this agent's part; if it fails, leave at once: MPI_Finalize would wait for the others."""
+    try:
+        work()
+    except BaseException as error:
+        if comm.size == 1:
+            raise
+        if isinstance(error, PrivestError):
+            print(f"privest: agent {comm.rank}: {error}", file=sys.stderr)
+        else:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(HELD)
+        os._exit(2 if isinstance(error, PrivestError) else 1)
+
+
+def _links(text: str, agents: int) -> network.Weights:
+    """Metropolis weights of a named shape, or of the pairs in a file."""
+    shape, _, size = text.partition(":")
+    if text == "ring":
+        found = network.ring(agents) if agents > 2 else network.star(agents)  # one link
+    elif text == "star":
+        found = network.star(agents)
+    elif shape == "grid":
+        sides = size.split("x")
+        if len(sides) != 2 or not all(side.isdecimal() for side in sides):
+            raise InvalidInput(f"--graph {text}: a grid has two sides, for example grid:2x4.")
+        found = network.grid(int(sides[0]), int(sides[1]))
+    elif Path(text).is_file():
+        pairs, _ = read_table(text)
+        if pairs.shape[1] != 2 or (pairs != np.round(pairs)).any():
+            raise InvalidInput(f"--graph {text}: a line has two agents, numbered from 0.")
+        found = network.Graph(pairs.astype(np.intp), agents)
+    else:
+        raise InvalidInput(f"--graph {text}: neither ring, star, grid:AxB nor a file.")
+    return network.metropolis(found)
+
+
+def _note_idle(data: str, agents: int) -> None:
+    """Fewer processes than tables would give the estimate of some of them without a word."""
+    further = data.replace("{agent}", str(agents))
+    if Path(further).exists():
+        print(
+            f"privest: there are {agents} processes, and {further} takes no part: start it with "
+            "mpiexec -n N, one process a table.",
+            file=sys.stderr,
+        )
+
+
+def _generator(seed: int | None, agent: int, *what: object) -> np.random.Generator:
+    """A simulation generator of this agent; a seed repeats the noise of the same release only.
+
+    `what` makes a release: table, target, features, rows, level. The same noise on two of them
+    would give readings away: y + e/√s and y + e/√s' are two equations with two unknowns.
+    """
+    if seed is None:
+        return np.random.default_rng()
+    digest = hashlib.sha256(repr((agent, what)).encode()).hexdigest()
+    return np.random.default_rng([seed, int(digest, 16)])
+
+
+def _contribution(
+    path: str,
+    design: Features,
+    target: str,
+    variance: float,
+    level: float,
+    rng: np.random.Generator,
+    missing: Literal["refuse", "drop"],
+) -> network.Contribution:
+    """(x_i, r_i) of the table of this agent; its readings go no further than here."""
+    blocks = list(read_rows(open_source(path), design, target, missing=missing))
+    dropped = sum(block.dropped for block in blocks)
+    if dropped:
+        print(f"privest: {path}: {dropped} rows with a gap are left out.", file=sys.stderr)
+    H = np.concatenate([block.H for block in blocks])
+    y = np.concatenate([block.y for block in blocks if block.y is not None])
+    sensor = network.Sensor(H, Gaussian(cov=variance), PrivacyLevel(level))
+    return sensor.contribution(sensor.simulate(y, rng))
+
+
+def _record(
+    found: mpi.AgentResult, names: tuple[str, ...], level: float, variance: float
+) -> dict[str, Any]:
+    return {
+        "agent": found.agent,
+        "agents": found.agents,
+        "names": list(names),
+        "estimate": found.estimate.tolist(),
+        "standard_error": found.standard_error.tolist(),
+        "certified_error": found.certified_error,
+        "rounds": found.rounds,
+        "exchanges": found.exchanges,
+        "method": found.method,
+        "level": level,
+        "noise_variance": variance,
+        "simulated": True,
+    }
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    try:
+        path.write_text(json_module.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}.") from None
+
+
+def _show(record: dict[str, Any]) -> None:
+    console = Console()
+    table = Table(title=f"Estimate of {record['agents']} agents together", title_justify="left")
+    table.add_column("parameter", overflow="fold")
+    for heading in ("estimate", "standard error"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, value, error in zip(record["names"], record["estimate"], record["standard_error"]):
+        table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}")
+    console.print(table)
+    console.print(
+        f"{record['rounds']} {record['method']} rounds ({record['exchanges']} exchanges with the "
+        "neighbours until all knew it); every agent is within "
+        f"{record['certified_error']:.1g} standard errors of the best estimate."
+    )
+    console.print(
+        "The noise was simulated: for experiments, this is no protected release.", style="yellow"
+    )

@@ -1,0 +1,93 @@
+"""A plan and an estimate as a table and sentences, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from privest.report._digits import at_least, at_most, rounded
+from privest.workflow import Estimate, Plan
+
+HALF = 1.959964  # 95 %
+
+
+def print_plan(
+    console: Console, found: Plan, want: str | None = None, rows: int | None = None
+) -> None:
+    """The plan as a table and sentences."""
+    left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
+    if found.spec.missing == "drop":
+        left += " Rows without a reading will be left out too: which they are becomes public."
+    head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
+    console.print(Text(head + left))
+    table = Table(title="Standard errors to expect (± for 95 %)", title_justify="left")
+    for heading in ("coefficient", "without privacy", "with privacy"):
+        table.add_column(heading, justify="left" if heading == "coefficient" else "right")
+    for name, open_, private in zip(found.names, found.without_privacy, found.with_privacy):
+        table.add_row(
+            name, f"{open_:.4g} (± {HALF * open_:.3g})", f"{private:.4g} (± {HALF * private:.3g})"
+        )
+    console.print(table)
+    noise = (
+        "as given"
+        if found.reference_rows is None
+        else f"from {found.reference_rows:,} reference rows"
+    )
+    times = float(found.with_privacy[0] / found.without_privacy[0])
+    lines = [
+        f"Noise variance {found.variance:.4g}, {noise}. Level s = {found.level:.4g}: errors are "
+        f"{times:.3g} times those without privacy; {100 * found.privacy_share:.3g} % of the "
+        "variance is the price of privacy, the rest is sampling.",
+        f"{_one_reading(found)}: no unbiased adversary knows it better than "
+        f"± {at_least(found.reading_error)} (standard deviation). One who knows the coefficients "
+        f"already knows it to ± {found.variance**0.5:.3g}, and after the release to "
+        f"± {at_least(found.informed_error)}.",
+    ]
+    if found.epsilon is not None:
+        stated = found.spec.privacy
+        lines.append(
+            f"As differential privacy: ε = {at_most(found.epsilon)} at δ = {stated.delta:g}. "
+            f"{_one_reading(found)} moves by at most {stated.move:g}; a larger move has a larger ε."
+        )
+    curve = [found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0)]
+    shown = ", ".join(
+        f"{float(found.errors_at(s)[0] / found.without_privacy[0]):.3g}× at s = {s:.3g}"
+        for s in curve
+    )
+    lines.append(f"Errors at other levels: {shown}.")
+    if want is not None and rows is not None:
+        lines.append(f"For {want} at this level {rows:,} rows like these are needed.")
+    for line in lines:
+        console.print(Text(line))
+
+
+def _one_reading(found: Plan) -> str:
+    """What is moved and guessed is the reading as it is modelled, in those units."""
+    if found.spec.transform == "none":
+        return "One reading"
+    return f"One reading after {found.spec.transform} (in these units)"
+
+
+def print_estimate(console: Console, found: Estimate, confidence: float) -> None:
+    """The estimate as a table and sentences."""
+    header = found.header
+    table = Table(
+        title=f"{header.target}: {header.rows:,} released rows, level {header.level:.4g}",
+        title_justify="left",
+    )
+    for heading in ("coefficient", "estimate", "error", f"{100 * confidence:.6g} % interval"):
+        table.add_column(heading, justify="left" if heading == "coefficient" else "right")
+    for name, value, error, (low, high) in zip(
+        header.names, found.estimate, found.standard_error, found.interval(confidence)
+    ):
+        shown = [rounded(number, error) for number in (value, error, low, high)]
+        table.add_row(name, shown[0], shown[1], f"{shown[2]} … {shown[3]}")
+    console.print(table)
+    if header.transform != "none":
+        how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"
+        console.print(Text(f"{header.target} is transformed: {header.transform}{how}."))
+    if found.doubt is not None:
+        console.print(Text(found.doubt, style="bold"))
+    if header.simulated:
+        console.print(Text("The release was simulated: no protection.", style="dim"))

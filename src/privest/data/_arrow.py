@@ -1,0 +1,119 @@
+"""Arrow columns as numpy: numbers with NaN, texts with None. pyarrow is imported when needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privest.arrays import Array
+from privest.data._texts import MISSING, Texts
+from privest.errors import InvalidInput, MissingDependency
+
+NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
+WITH_COMMAS = r"^[+-]?[\d.]+(,[\d.]+)+$"
+
+
+def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
+    """pyarrow, with the parts used here, or the extra that brings it."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as missing:
+        raise MissingDependency(
+            "CSV and Parquet files need pyarrow: install the extra 'data', for example with "
+            'pip install ".[data]" in the source folder; or pass a frame.'
+        ) from missing
+    return pyarrow
+
+
+def numbers(column: Any, name: str) -> Array:  # noqa: ANN401
+    """A column of numbers or booleans as float64. `name` is where it is, for the message."""
+    pa = arrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    ):
+        raise InvalidInput(
+            f"{name} holds {kind}, not numbers: convert it first, or give it a public list of "
+            "categories."
+        )
+    floats = column.cast(pa.float64(), safe=False)  # large integers are rounded, as in a CSV file
+    found: Array = floats.to_numpy(zero_copy_only=False)
+    return found
+
+
+def texts(column: Any, name: str) -> Texts:  # noqa: ANN401
+    """A column as texts, trimmed; numbers as they are written. Cheap when few are distinct."""
+    pa = arrow()
+    kind = column.type
+    try:
+        if not pa.types.is_dictionary(kind):
+            column = column.dictionary_encode()
+        distinct = column.dictionary.cast(pa.string()).to_pylist()
+    except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes
+        raise InvalidInput(f"{name} holds {kind}, not texts.") from None
+    codes = column.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Texts.of(distinct, codes)
+
+
+class AtRow(Exception):
+    """Something is wrong in a row, which is counted from the first of a block until it is known
+    where that block is.
+    """
+
+    def __init__(self, where: str, row: int, what: str) -> None:
+        super().__init__()
+        self.where, self.row, self.what = where, row, what
+
+    def counted_from(self, before: int) -> InvalidInput:
+        """The error to show, with `before` rows before the block."""
+        return InvalidInput(f"{self.where}, row {before + self.row}{self.what}")
+
+
+def parse(column: Any, name: str) -> Array:  # noqa: ANN401
+    """Numbers out of texts: spaces around, the words true and false (any case), gaps.
+
+    The first cell that is none of these raises AtRow.
+    """
+    pa = arrow()
+    pc = pa.compute
+    require_utf8(column, name)
+    column = pc.utf8_trim_whitespace(column)
+    column = pc.if_else(pc.is_in(column, pa.array(MISSING)), None, column)
+    lower = pc.utf8_lower(column)
+    for word, value in (("true", "1"), ("false", "0")):
+        column = pc.if_else(pc.equal(lower, word), value, column)
+    bad = pc.invert(pc.match_substring_regex(column, NUMBER)).fill_null(False)
+    row = pc.index(bad, True).as_py()
+    if row >= 0:
+        comma = pc.match_substring_regex(column[row : row + 1], WITH_COMMAS)[0].as_py()
+        hint = (
+            "it has a comma: write numbers with a decimal point and nothing between thousands"
+            if comma
+            else "correct it, or give the column a public list of categories"
+        )
+        raise AtRow(name, row + 1, f": not a number; {hint}.")
+    return numbers(column.cast(pa.float64()), name)
+
+
+def require_utf8(column: Any, name: str) -> None:  # noqa: ANN401
+    """Raise AtRow at the first cell that is not UTF-8."""
+    pa = arrow()
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        for row, cell in enumerate(column.view(pa.binary()).to_pylist()):  # on failure only
+            try:
+                (cell or b"").decode()
+            except UnicodeDecodeError:
+                what = ": not UTF-8 text; save the file as UTF-8."
+                raise AtRow(name, row + 1, what) from None
+        raise

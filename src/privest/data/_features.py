@@ -1,0 +1,177 @@
+"""From columns to the rows of H: an intercept, numbers as they are, categories as 0 and 1."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privest.arrays import AnyArray, Array
+from privest.data._texts import MISSING, Texts
+from privest.errors import InvalidInput
+
+INTERCEPT = "intercept"
+RELEASED = "z"  # the column of a release file; a feature of that name could not stand beside it
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which columns make a row of H, and how. All of it is public, the lists of categories too.
+
+    `categories` gives the list of each categorical column. It becomes one 0/1 column a category
+    but the first, the baseline, whose level the intercept carries. Without an intercept the first
+    categorical column keeps its baseline too; with it in others their columns would add up to the
+    same vector.
+
+    A cell belongs to a category if their texts are equal after trimming; failing that, if both
+    are numbers and equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any
+    case. A list with two names for one number ("1", "01") is matched by text only there.
+
+    >>> features = Features(("age", "sex"), {"sex": ("female", "male")})
+    >>> features.names
+    ('intercept', 'age', 'sex=male')
+    >>> block = {"age": np.array([50.0, 61.0]), "sex": np.array(["male", "female"], dtype=object)}
+    >>> features.matrix(block).tolist()
+    [[1.0, 50.0, 1.0], [1.0, 61.0, 0.0]]
+    """
+
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        columns = _name_list("the features", self.columns)
+        lists = {name: _category_list(name, given) for name, given in self.categories.items()}
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "categories", lists)
+        if not columns and not self.intercept:
+            raise InvalidInput("a model needs an intercept or at least one feature.")
+        for name in (INTERCEPT, RELEASED):
+            if name in columns:
+                raise InvalidInput(
+                    f"a feature cannot be called {name!r}, a name privest uses: rename the column."
+                )
+        stray = [name for name in lists if name not in columns]
+        if stray:
+            raise InvalidInput(f"a list of categories was given for {stray}, not a feature.")
+        # Of the columns first: "sex" twice is clearer than "sex=male" twice.
+        for what, names in (("the features", columns), ("the parameters", self.names)):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                raise InvalidInput(f"{what} have a name more than once: {twice}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns of H, which are those of θ."""
+        parts: list[tuple[str, ...]] = [(INTERCEPT,)] if self.intercept else []
+        for name in self.columns:
+            kept = self._kept(name)
+            parts.append((name,) if kept is None else tuple(f"{name}={one}" for one in kept))
+        return tuple(name for part in parts for name in part)
+
+    @property
+    def text(self) -> frozenset[str]:
+        """The columns to be read as texts."""
+        return frozenset(self.categories)
+
+    def matrix(
+        self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
+    ) -> Array:
+        """The rows of H (rows, n) of a block without missing values.
+
+        `line`: the row numbers for messages; counted from 1 where not given. An unknown category, a
+        missing value and an infinity are refused with column and row.
+        """
+        if not self.columns:
+            rows = len(next(iter(block.values())))
+            return np.ones((rows, 1))
+        rows = len(block[self.columns[0]])
+        line = np.arange(1, rows + 1) if line is None else line
+        H = np.empty((rows, len(self.names)))
+        H[:, : int(self.intercept)] = 1.0
+        at = int(self.intercept)
+        for name in self.columns:
+            kept = self._kept(name)
+            column = block[name]
+            if kept is None:
+                if isinstance(column, Texts):
+                    raise InvalidInput(f"column {name!r} was read as text; it has no categories.")
+                finite = np.isfinite(column)
+                if not finite.all():
+                    raise InvalidInput(
+                        f"column {name!r}, row {line[np.argmin(finite)]}: missing or infinite."
+                    )
+                H[:, at] = column
+                at += 1
+                continue
+            codes = _codes(column, self.categories[name])
+            if (codes < 0).any():
+                raise InvalidInput(
+                    f"column {name!r}, row {line[np.argmax(codes < 0)]}: missing, or not in the "
+                    f"public list of {len(self.categories[name])} categories. Correct the cell or "
+                    "the list; never make the list from private data."
+                )
+            first = len(self.categories[name]) - len(kept)
+            H[:, at : at + len(kept)] = codes[:, None] == np.arange(first, first + len(kept))
+            at += len(kept)
+        return H
+
+    def _kept(self, name: str) -> tuple[str, ...] | None:
+        """The categories with a column of their own; None for a number."""
+        given = self.categories.get(name)
+        if given is None:
+            return None
+        first = next(one for one in self.columns if one in self.categories)
+        return given if not self.intercept and name == first else given[1:]
+
+
+def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise InvalidInput(f"{what} must be a list of names, not one text.")
+    return tuple(str(one) for one in given)
+
+
+def _category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
+    found = tuple(one.strip() for one in _name_list(f"the categories of {name!r}", given))
+    if len(found) < 2 or len(set(found)) < len(found):
+        raise InvalidInput(
+            f"the categories of {name!r} must be two or more and different; received {len(found)}, "
+            f"{len(set(found))} different."
+        )
+    missing = [one for one in found if one in MISSING]
+    if missing:
+        raise InvalidInput(
+            f"the categories of {name!r} include {missing}, which means a missing value: "
+            "give that category another name in the data."
+        )
+    return found
+
+
+def _codes(cells: AnyArray | Texts, categories: tuple[str, ...]) -> NDArray[np.intp]:
+    """The place of each cell in the list; −1 where it has none."""
+    texts = cells if isinstance(cells, Texts) else Texts.encode(cells.tolist())
+    exact = {one: place for place, one in enumerate(categories)}
+    keys = [_key(one) for one in categories]
+    count = Counter(keys)
+    alike = {key: place for place, key in enumerate(keys) if key is not None and count[key] == 1}
+
+    def place(text: str | None) -> int:
+        if text is None:
+            return -1
+        key = _key(text)
+        return exact.get(text, -1 if key is None else alike.get(key, -1))
+
+    return texts.look_up([place(text) for text in texts.distinct])
+
+
+def _key(text: str) -> tuple[str, float] | None:
+    """What a text means beside its letters: a number, or true or false."""
+    if text.lower() in ("true", "false"):
+        return "word", float(text.lower() == "true")
+    try:
+        return "number", float(text)
+    except ValueError:
+        return None

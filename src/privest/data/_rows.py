@@ -1,0 +1,168 @@
+"""The rows of a linear model, block by block: H and y, or a clear reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privest.arrays import Array, Flags
+from privest.data._features import Features
+from privest.data._source import SIZE, Columns, Source
+from privest.data._texts import Texts
+from privest.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows H (rows, n), y (rows,) where a target was named; one row or more.
+
+    `line`: their numbers in the table, counted from 1 after the header, blank lines of a CSV file
+    not counted. `dropped`: rows left out, for missing values, since the block before; those after
+    the last block are counted in it.
+    """
+
+    H: Array = field(repr=False)
+    y: Array | None = field(repr=False)
+    line: NDArray[np.intp] = field(repr=False)
+    dropped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+def read_rows(
+    source: Source,
+    features: Features,
+    target: str | None = None,
+    *,
+    missing: Literal["refuse", "drop"] = "refuse",
+    size: int = SIZE,
+) -> Iterator[Block]:
+    """The rows of H, and y, from the start of the source, at most `size` rows a block.
+
+    `missing`: "refuse" stops at the first missing value; "drop" leaves out every row that misses
+    a feature or the target, and counts them. Which rows miss y is itself a fact about people: with
+    "drop" the number of rows that a release shows depends on it.
+
+    Refused before reading: a column that is absent or there twice, the target among the features.
+    Refused while reading, with column and row: text in a number column, an infinity, an unknown
+    category. A column without any value, a table without (complete) rows: refused in the end, so
+    write nothing final before the last block.
+
+    >>> from privest.data import open_source
+    >>> source = open_source({"age": [50, 61, None], "y": [1.5, 2.5, 3.5]})
+    >>> for block in read_rows(source, Features(("age",)), "y", missing="drop"):
+    ...     print(block.H.tolist(), block.y, block.line, block.dropped)
+    [[1.0, 50.0], [1.0, 61.0]] [1.5 2.5] [1 2] 1
+    """
+    if missing not in ("refuse", "drop"):
+        raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")
+    if target is not None and target in features.columns:
+        raise InvalidInput(
+            f"the target {target!r} is among the features: features are public, it is not."
+        )
+    wanted = (*features.columns, *(() if target is None else (target,)))
+    if not wanted:
+        raise InvalidInput("name a feature or a target: there is no column to count rows by.")
+    blocks = source.coded_blocks(wanted, text=features.text, size=size)
+    found = _rows(blocks, source, features, target, wanted, missing == "drop")
+    return _with_last_dropped(found)
+
+
+def _rows(
+    blocks: Iterator[Columns],
+    source: Source,
+    features: Features,
+    target: str | None,
+    wanted: Sequence[str],
+    drop: bool,
+) -> Iterator[Block]:
+    """As `read_rows`; blocks whose rows were all dropped are there, without rows."""
+    before = kept = 0
+    valued: set[str] = set()
+    for columns in blocks:
+        gaps = _gaps(columns, source.name, before)
+        rows = len(next(iter(columns.values())))
+        valued.update(name for name in wanted if name not in gaps or not gaps[name].all())
+        line = np.arange(before + 1, before + rows + 1)
+        if gaps and not drop:
+            raise _missing_value(gaps, source, features, valued, before)
+        if gaps:
+            whole = ~np.logical_or.reduce(list(gaps.values()))
+            columns = {name: column[whole] for name, column in columns.items()}
+            line = line[whole]
+        try:
+            H = features.matrix(columns, line)
+        except InvalidInput as error:
+            raise InvalidInput(f"{source.name}, {error}") from None
+        y = None if target is None else np.asarray(columns[target])
+        yield Block(H, y, line, rows - len(line))
+        before, kept = before + rows, kept + len(line)
+    if not before:
+        raise InvalidInput(f"{source.name} has no rows, only column names.")
+    for name in wanted:
+        if name not in valued:
+            raise _no_value(source, name)
+    if not kept:
+        raise InvalidInput(f"{source.name}: each of its {before} rows has a missing value.")
+
+
+def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Blocks with rows only; what was dropped in empty ones goes to a neighbour."""
+    waiting: Block | None = None
+    dropped = 0
+    for block in blocks:
+        dropped += block.dropped
+        if not len(block):
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting, dropped = replace(block, dropped=dropped), 0
+    if waiting is not None:
+        yield replace(waiting, dropped=waiting.dropped + dropped)
+
+
+def _gaps(columns: Columns, name: str, before: int) -> dict[str, Flags]:
+    """Where values are missing, for the columns in which some are. An infinity is refused."""
+    found: dict[str, Flags] = {}
+    for column, values in columns.items():
+        if isinstance(values, Texts):
+            gap = values.missing
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                if np.isfinite(values.sum()):
+                    continue
+            infinite = np.isinf(values)
+            if infinite.any():
+                raise InvalidInput(
+                    f"{name}, column {column!r}, row {before + int(np.argmax(infinite)) + 1}: "
+                    "not a finite number."
+                )
+            gap = np.isnan(values)
+        if gap.any():
+            found[column] = gap
+    return found
+
+
+def _missing_value(
+    gaps: dict[str, Flags], source: Source, features: Features, valued: set[str], before: int
+) -> InvalidInput:
+    """For the first row with a gap; a second pass tells whether its column has any value at all."""
+    column = min(gaps, key=lambda name: int(np.argmax(gaps[name])))
+    row = before + int(np.argmax(gaps[column])) + 1
+    if column not in valued:
+        again = source.coded_blocks([column], text=features.text & {column})
+        if all(_gaps(block, source.name, 0).get(column, np.False_).all() for block in again):
+            return _no_value(source, column)
+    return InvalidInput(
+        f"{source.name}, column {column!r}, row {row}: a value is missing. Fill the gaps, or leave "
+        'out such rows: missing = "drop", --missing drop (they are counted).'
+    )
+
+
+def _no_value(source: Source, column: str) -> InvalidInput:
+    return InvalidInput(f"{source.name}, column {column!r}: every value is missing.")

@@ -1,0 +1,200 @@
+"""One table, read in blocks of rows, as often as needed, wherever it lies.
+
+A plan, a release and an estimate each read the table from its start, so a source can be opened
+again; a pipe cannot. What a cell holds never enters a message: columns, row numbers and counts do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from privest.arrays import AnyArray
+from privest.data._diabetes import FEATURES, RESPONSE, load_diabetes
+from privest.data._table import Table
+from privest.data._texts import Texts
+from privest.errors import InvalidInput
+
+Columns: TypeAlias = dict[str, AnyArray | Texts]
+
+SIZE = 65_536
+EMBEDDED = "diabetes"
+CSV = (".csv", ".csv.gz", ".csv.xz")
+ENDINGS = (*CSV, ".parquet", ".xpt")
+
+
+class Source(ABC):
+    """A table with named columns, readable several times from its start.
+
+    `name` is for messages: the file, "pandas frame", "diabetes". `columns` are in their order and
+    may repeat a name; a repeated name cannot be read.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+
+    def blocks(
+        self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
+    ) -> Iterator[dict[str, AnyArray]]:
+        """These columns, block by block from the first row, at most `size` rows each.
+
+        Numbers are float64 with NaN where missing (booleans are 0 and 1). Columns in `text` are
+        object arrays of str, trimmed, with None where missing. Memory: a block of the columns
+        asked for, whatever the number of rows. A column that does not exist is refused here,
+        before anything is read.
+        """
+        return (
+            {
+                name: column.array() if isinstance(column, Texts) else column
+                for name, column in block.items()
+            }
+            for block in self.coded_blocks(columns, text=text, size=size)
+        )
+
+    def coded_blocks(
+        self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
+    ) -> Iterator[Columns]:
+        """As `blocks`, with the texts as `Texts`: no Python object a cell."""
+        wanted = tuple(dict.fromkeys(columns))
+        if not wanted:
+            raise InvalidInput(f"{self.name}: name one column or more to read.")
+        if isinstance(columns, str) or not set(text) <= set(wanted):
+            raise InvalidInput("text must name some of the columns, and columns be a list.")
+        if size < 1:
+            raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
+        self._require(wanted)
+        return self._blocks(wanted, frozenset(text), int(size))
+
+    @abstractmethod
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]: ...
+
+    def _require(self, wanted: Sequence[str]) -> None:
+        count = Counter(self.columns)
+        absent = [name for name in wanted if name not in count]
+        if absent:
+            raise InvalidInput(
+                f"{self.name} has no column {_quoted(absent)}; it has {len(self.columns)} columns."
+                + self._hint(absent)
+            )
+        repeated = [name for name in wanted if count[name] > 1]
+        if repeated:
+            raise InvalidInput(
+                f"{self.name} has more than one column called {_quoted(repeated)}: rename them."
+            )
+
+    def _hint(self, absent: Sequence[str]) -> str:
+        """Only names the caller gave: without a header the first line is a person's data."""
+        known = {name.strip().casefold() for name in self.columns}
+        near = [name for name in absent if name.strip().casefold() in known]
+        if near:
+            return f" {_quoted(near)} differs from a column in capital letters or spaces only."
+        if self.columns and all(_is_number(name) for name in self.columns):
+            return " Its first line holds numbers only: add a line with the column names."
+        return ""
+
+
+class FileSource(Source):
+    """A file, and the promise that every pass reads the same one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, path.name
+        self._stamp = self._stat()
+
+    def _stat(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise InvalidInput(f"{self.name} cannot be read: {error.strerror}.") from None
+        return found.st_size, found.st_mtime_ns
+
+    def require_unchanged(self) -> None:
+        """Two passes over different rows would calibrate one table and release another."""
+        if self._stat() != self._stamp:
+            raise InvalidInput(f"{self.name} was changed while it was in use: start again.")
+
+
+def open_source(data: object) -> Source:
+    """The source of a file, a frame, arrays or the embedded table.
+
+    A path: *.csv, *.csv.gz, *.csv.xz, *.parquet, *.xpt, in any case; the word "diabetes" is the
+    embedded table (age, sex, bmi, bp, s5). Or a pandas or polars frame, a mapping of names to
+    vectors, a `Table`. Files need the extra 'data'. "-" is refused: a plan reads its data more than
+    once, a pipe can be read only once.
+
+    >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
+    >>> source.columns
+    ('age', 'sex')
+    >>> next(source.blocks(["age", "sex"], text=["sex"]))
+    {'age': array([50., 61.]), 'sex': array(['male', None], dtype=object)}
+    """
+    from privest.data._frames import ArraySource, PandasSource, PolarsSource
+
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return _open_file(os.fspath(data))
+    if isinstance(data, Table):
+        return ArraySource(
+            dict(zip(data.feature_names, data.features.T)) | {data.response_name: data.response},
+            data.source,
+        )
+    if isinstance(data, Mapping):
+        return ArraySource(data, "the table")
+    # A frame exists only if its library is loaded: no import, and none is needed.
+    for library, kind in (("pandas", PandasSource), ("polars", PolarsSource)):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(data, module.DataFrame):
+            return kind(data)
+    lazy = " Call collect() first." if type(data).__name__ == "LazyFrame" else ""
+    raise InvalidInput(
+        "data must be a path, a pandas or polars DataFrame, a mapping of names to vectors, or a "
+        f"privest.data.Table; received {type(data).__name__}.{lazy}"
+    )
+
+
+def _open_file(given: str | bytes) -> Source:
+    from privest.data._csv_source import CsvSource
+    from privest.data._frames import ArraySource
+    from privest.data._parquet import ParquetSource
+    from privest.data._transport import TransportSource
+
+    if given == EMBEDDED:
+        table = load_diabetes()
+        columns = dict(zip(FEATURES, table.features.T)) | {RESPONSE: table.response}
+        return ArraySource(columns, EMBEDDED)
+    if given == "-":
+        raise InvalidInput(
+            "standard input can be read only once, and a plan reads its data more often (to check, "
+            "to bound, to release): save it as a file and name that."
+        )
+    path = Path(os.fsdecode(given))
+    ending = next((one for one in ENDINGS if path.name.lower().endswith(one)), None)
+    if ending is None:
+        raise InvalidInput(
+            f"{path.name}: a table can be {', '.join(ENDINGS)}, or the word {EMBEDDED}."
+        )
+    if not path.is_file():
+        kind = "is not a file" if path.exists() else "does not exist"
+        raise InvalidInput(f"{path} {kind}: name a {ending} file.")
+    if ending in CSV:
+        return CsvSource(path)
+    return ParquetSource(path) if ending == ".parquet" else TransportSource(path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,186 @@
+"""A table written block by block, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import AnyArray
+from privest.data._arrow import arrow
+from privest.data._threads import in_threads
+from privest.errors import InvalidInput
+
+ENDINGS = (".csv", ".parquet")
+ROW_GROUP = 65_536
+TASK = 8192  # rows formatted at once
+
+
+def write_table(
+    path: str | os.PathLike[str], names: Sequence[str], blocks: Iterable[Sequence[ArrayLike]]
+) -> int:
+    """Write columns to a .csv or .parquet file and return the number of rows.
+
+    Every block has one vector for each name, all of one length: floats, integers, booleans, or
+    texts with None where missing; a column keeps the kind it has in the first block. Floats are
+    written with the shortest digits that give the same double back; NaN reads back as missing.
+
+    The file is written beside `path`, forced to disk, then put in its place in one move, also
+    over an older file. On any exception, Ctrl-C too, what was there before is untouched and
+    nothing is left behind (a process that is killed leaves a file `.NAME.*.part`). Memory: a
+    block; for Parquet also the row group under way, of about 65 536 rows.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise InvalidInput(f"{target} is a folder: name a file in it.")
+    ending = next((one for one in ENDINGS if target.name.lower().endswith(one)), None)
+    if ending is None:
+        raise InvalidInput(f"{target.name}: a table is written as {' or '.join(ENDINGS)}.")
+    if isinstance(names, str) or not names or len(set(names)) < len(names):
+        raise InvalidInput(
+            f"a table needs a list of different column names; received {len(names)}, "
+            f"{len(set(names))} different."
+        )
+    pa, rows = arrow(), 0
+    batches = _batches(names, blocks)
+
+    # A link is followed: the file it leads to is replaced, not the link.
+    with _in_its_place(target.resolve()) as file:
+        first = next(batches, None)
+        schema = pa.schema([(n, pa.float64()) for n in names]) if first is None else first.schema
+
+        def counted() -> Iterator[Any]:
+            nonlocal rows
+            for batch in () if first is None else chain([first], batches):
+                yield _as_first(batch, schema)
+                rows += batch.num_rows
+
+        (_write_csv if ending == ".csv" else _write_parquet)(file, schema, counted())
+    return rows
+
+
+@contextmanager
+def _in_its_place(target: Path) -> Iterator[BinaryIO]:
+    """A new file beside the target that takes its place at the end, or goes."""
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        # O_EXCL: no file or link of another is written into. 0o666 less the user's umask.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise InvalidInput(f"{target} cannot be written: {error.strerror}.") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)  # after the move there is none
+
+
+def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(schema.names)
+    file.write(header.getvalue().encode())  # by hand: Arrow would quote every name
+    parts = (
+        batch.slice(start, TASK) for batch in batches for start in range(0, batch.num_rows, TASK)
+    )
+    with closing(in_threads(_formatted, parts)) as texts:
+        for text in texts:
+            file.write(text)
+
+
+def _formatted(batch: Any) -> Any:  # noqa: ANN401
+    pa = arrow()
+    arrays = [_whole(column) for column in batch.columns]
+    text = pa.BufferOutputStream()
+    pa.csv.write_csv(
+        pa.RecordBatch.from_arrays(arrays, batch.schema.names),
+        text,
+        pa.csv.WriteOptions(include_header=False, batch_size=TASK),
+    )
+    return text.getvalue()
+
+
+def _whole(column: Any) -> Any:  # noqa: ANN401
+    """Doubles that are all whole as integers: three times as fast to write, the same value."""
+    pa = arrow()
+    if not pa.types.is_floating(column.type):
+        return column
+    values = column.to_numpy()
+    if (np.trunc(values[:8]) != values[:8]).any():  # most columns end here
+        return column
+    with np.errstate(invalid="ignore"):  # NaN and large ones: then not equal below
+        whole = values.astype(np.int64)
+    same = (whole == values).all() and not np.signbit(values[whole == 0]).any()  # −0.0 stays
+    return pa.array(whole) if same else column
+
+
+def _write_parquet(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401
+    """Row groups of a useful size, however short the blocks."""
+    pa = arrow()
+    # Distinct floats gain nothing from a dictionary; texts do.
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pa.parquet.ParquetWriter(file, schema, use_dictionary=texts) as writer:
+        waiting: list[Any] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(part.num_rows for part in waiting) >= ROW_GROUP:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        writer.write_table(pa.Table.from_batches(waiting, schema))
+
+
+def _batches(names: Sequence[str], blocks: Iterable[Sequence[ArrayLike]]) -> Iterator[Any]:
+    pa = arrow()
+    for block in blocks:
+        columns = [_column(column) for column in block]
+        shapes = {column.shape for column in columns}
+        if len(columns) != len(names) or len(shapes) != 1 or any(len(s) != 1 for s in shapes):
+            raise InvalidInput(
+                f"a block must have {len(names)} vectors of one length; received shapes "
+                f"{[column.shape for column in columns]}."
+            )
+        try:
+            arrays = [
+                pa.array(column, pa.string() if column.dtype == object else None)
+                for column in columns
+            ]
+        except (pa.ArrowException, TypeError):
+            raise InvalidInput("a column of objects must hold texts, or None.") from None
+        yield pa.RecordBatch.from_arrays(arrays, list(names))
+
+
+def _column(column: ArrayLike) -> AnyArray:
+    array: AnyArray = np.asarray(column)
+    if array.dtype.kind in "US":
+        return array.astype(str).astype(object)
+    if array.dtype.kind not in "biufO" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
+        raise InvalidInput(
+            f"a table holds numbers up to double precision, or texts; received {array.dtype}."
+        )
+    # float32 as its own shortest digits would read back as another double.
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _as_first(batch: Any, schema: Any) -> Any:  # noqa: ANN401
+    if batch.schema.equals(schema):
+        return batch
+    pa = arrow()
+    try:
+        arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema)]
+    except (pa.ArrowException, TypeError):
+        raise InvalidInput(
+            f"a block has columns of type {[str(t) for t in batch.schema.types]}; the first had "
+            f"{[str(t) for t in schema.types]}."
+        ) from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,204 @@
+"""Bounds and estimates for dense levels: by the trajectory, or by way of the readings.
+
+The trajectory (`trajectory`) subtracts what was learnt from the prior covariance. Where the prior
+is far wider than what is left (unstable systems, vague starts) that loses all digits. The other way
+round nothing is subtracted: whitened innovations ζ = W(Y − E Y) give the prior of the readings,
+J_Y = WᵀW, so after the releases of the steps up to k
+
+    precision of Y_{0:k} = [W; A]ᵀ[W; A] = UᵀU (leading blocks) ,
+    cov(x_k | releases) = cov(x_k | Y_{0:k}) + M_k (UᵀU)⁻¹ M_kᵀ ,    M_k = ∂E[x_k | Y_{0:k}]/∂Y
+
+a sum of squares. It needs readings that are never known beforehand (J_Y finite).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from privest.arrays import EPS, Array, Flags
+from privest.dynamics._information import innovations_of
+from privest.dynamics._means import filtered_means, smoothed_means
+from privest.dynamics._observed import unprotected
+from privest.dynamics._runs import spread
+from privest.dynamics._sweep import backward
+from privest.dynamics._system import StateSpace
+from privest.dynamics._trajectory import Trajectory, all_rows, prior_means, trajectory
+from privest.errors import LevelBelowPrior, NumericalFailure
+from privest.linalg._sequential import LOST
+from privest.linalg.batched import cholesky
+from privest.privacy import SequentialLevel
+
+PREFERRED = 1e4  # prior variance / what is left, from which on the way by the readings is taken
+REFUSED = 1e6  # where there is no such way: eps·1e6 = 2e-10 is the most that may be lost
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """From releases z̃ (…, K, m): means (…, K, n), whitened innovations, log density."""
+
+    predicted: Array
+    filtered: Array
+    smoothed: Array
+    innovations: Array
+    log_likelihood: Array
+
+
+@dataclass(frozen=True, eq=False)
+class DensePass:
+    """Covariances (K, n, n) of a dense level, and with releases the estimates."""
+
+    predicted: Array
+    filtered: Array
+    smoothed: Array
+    estimates: Estimates | None = None
+
+
+def dense_pass(
+    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
+    values: Array | None = None, inputs: ArrayLike | None = None,
+) -> DensePass:  # fmt: skip
+    """All marginals for a dense level, by the way that keeps the digits. O((Km)³), O(K²mn) memory.
+
+    Raises NumericalFailure where neither way keeps 1e-9.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # not finite: not narrowed below
+            whole = trajectory(system, level, steps, missing)
+            narrowed = _narrowing(whole)
+    except NumericalFailure:
+        narrowed = math.inf
+    if narrowed <= PREFERRED:
+        return _by_trajectory(whole, values, inputs)
+    try:
+        return _by_readings(system, level, steps, missing, values, inputs)
+    except LevelBelowPrior:
+        if narrowed <= REFUSED:
+            return _by_trajectory(whole, values, inputs)
+    raise NumericalFailure(
+        "The states are so much less certain before the releases than after them that rounding "
+        "loses the difference (an unstable system, or a very vague start), and some reading is "
+        "known before it is taken. Take fewer steps, a smaller cov0, or a level that looks back a "
+        "fixed number of steps."
+    )
+
+
+def _narrowing(whole: Trajectory) -> float:
+    """The largest prior variance / variance left; what is subtracted loses eps times this."""
+    own = whole.spread.reshape(whole.steps, whole.system.states, -1)
+    prior = np.einsum("kij,kij->ki", own, own)
+    left = np.diagonal(whole.filtered, axis1=1, axis2=2)
+    before, after = prior[prior != 0], left[prior != 0]
+    if not (after > EPS * before).all():  # NaN, too
+        return math.inf
+    return float((before / after).max(initial=1.0))
+
+
+def _by_trajectory(whole: Trajectory, values: Array | None, inputs: ArrayLike | None) -> DensePass:
+    result = DensePass(whole.predicted, whole.filtered, whole.smoothed)
+    if values is None:
+        return result
+    given = whole.given(values, inputs)
+    fit, innovations = given.likelihood()
+    return replace(
+        result,
+        estimates=Estimates(
+            given.predicted_mean(), given.filtered_mean(), given.smoothed_mean(), innovations,
+            np.asarray(fit),
+        ),
+    )  # fmt: skip
+
+
+def _by_readings(
+    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
+    values: Array | None, inputs: ArrayLike | None,
+) -> DensePass:  # fmt: skip
+    n, m = system.states, system.readings
+    size = steps * m
+    seen = unprotected(system, steps, np.zeros(steps, dtype=bool))
+    sweep = innovations_of(seen)
+    unit = np.eye(size).reshape(steps, m, size)
+    centred = replace(seen, start=np.zeros(n))
+    maps = filtered_means(centred, sweep, unit, np.zeros((steps, n)), np.zeros((steps, m)))
+    W = maps.innovations.reshape(size, size)
+    rows, absent = all_rows(level, steps, m), np.repeat(missing, m)
+    rows[absent], rows[:, absent] = 0.0, 0.0
+    back, last = backward(sweep), smoothed_means(sweep, maps)
+    predicted = spread(sweep.table.predicted, sweep.entry)
+    filtered = spread(sweep.table.filtered, sweep.entry)
+    smoothed = spread(back.smoothed, back.entry)
+
+    state_mean: Array = np.zeros((steps, n))
+    fresh: Array = np.zeros((1, size))
+    if values is not None:
+        state_mean, reading_mean = prior_means(system, steps, inputs)
+        shown_values = np.where(missing[:, None], 0.0, values).reshape(-1, size)
+        fresh = shown_values - rows @ reading_mean.ravel()
+    series = len(fresh)
+    moved = np.zeros((size, series))  # E[Y | releases] − E Y
+    means = np.empty((2, series, steps, n))
+    innovations, logs = np.empty((series, steps, m)), 0.0
+
+    upper = np.zeros((size, size), order="F")
+    for k in range(steps):
+        start, stop = k * m, (k + 1) * m
+        predicted[k] += _square(upper[:start, :start], maps.predicted[k, :, :start])
+        means[0, :, k] = (maps.predicted[k, :, :start] @ moved[:start]).T
+        own = W[start:stop]
+        upper[:stop, :stop] = _absorbed(upper[:stop, :stop], own[:, :stop])
+        moved[start:stop] = -np.linalg.solve(own[:, start:stop], own[:, :start] @ moved[:start])
+        shown = rows[start:stop, :stop]
+        heard = _against(upper[:stop, :stop], shown)
+        lower = cholesky((heard.T @ heard + np.eye(m))[None])
+        if lower is None:
+            raise NumericalFailure(LOST)
+        surprise = fresh[:, start:stop].T - shown @ moved[:stop]
+        white = scipy.linalg.solve_triangular(lower[0], surprise, lower=True)
+        pull = heard @ scipy.linalg.solve_triangular(lower[0], white, lower=True, trans="T")
+        moved[:stop] += scipy.linalg.solve_triangular(upper[:stop, :stop], pull)
+        innovations[:, k] = white.T
+        logs += float(np.log(np.diagonal(lower[0])).sum())
+        upper[:stop, :stop] = _absorbed(upper[:stop, :stop], shown)
+        filtered[k] += _square(upper[:stop, :stop], maps.filtered[k, :, :stop])
+        means[1, :, k] = (maps.filtered[k, :, :stop] @ moved[:stop]).T
+    for k in range(steps):
+        smoothed[k] += _square(upper, last[k])
+    result = DensePass(predicted, filtered, smoothed)
+    if values is None:
+        return result
+    shape = (*values.shape[:-1], n)
+    final = np.einsum("knj,js->skn", last, moved)
+    fit = -0.5 * np.einsum("skm,skm->s", innovations, innovations) - logs
+    fit -= 0.5 * int((~missing).sum()) * m * math.log(2 * math.pi)
+    innovations = np.where(missing[:, None], np.nan, innovations)
+    return replace(
+        result,
+        estimates=Estimates(
+            (state_mean + means[0]).reshape(shape), (state_mean + means[1]).reshape(shape),
+            (state_mean + final).reshape(shape), innovations.reshape(values.shape),
+            np.asarray(fit.reshape(values.shape[:-2])),
+        ),
+    )  # fmt: skip
+
+
+def _absorbed(upper: Array, rows: Array) -> Array:
+    """U with UᵀU = upperᵀupper + rowsᵀrows, by QR that knows the triangle: O(m (km)²)."""
+    new, _, _, _ = scipy.linalg.lapack.dtpqrt(0, min(len(upper), 32), upper, rows)
+    return np.asarray(np.triu(new))
+
+
+def _against(upper: Array, rows: Array) -> Array:
+    """U⁻ᵀ rowsᵀ."""
+    return np.asarray(scipy.linalg.solve_triangular(upper, rows.T, trans="T"))
+
+
+def _square(upper: Array, rows: Array) -> Array:
+    """rows (UᵀU)⁻¹ rowsᵀ."""
+    if len(upper) == 0:
+        return np.zeros((len(rows), len(rows)))
+    half = _against(upper, rows)
+    return half.T @ half

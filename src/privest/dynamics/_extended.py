@@ -1,0 +1,191 @@
+"""Nonlinear systems: the extended filter, and a bound that holds locally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.dynamics._bound import DynamicBound, bound
+from privest.dynamics._observed import as_level, shown_blocks, unit_noise
+from privest.dynamics._releases import stream_values
+from privest.dynamics._sweep import step
+from privest.dynamics._system import StateSpace
+from privest.errors import InvalidInput
+from privest.model._derivative import numerical_jacobian
+from privest.privacy import SequentialLevel
+from privest.release import StreamRelease
+
+Map = Callable[[Array], ArrayLike]
+
+
+class ExtendedStateSpace:
+    """x_{k+1} = f(x_k) + w_k ,   y_k = h(x_k) + v_k ,   x_0 ~ N(mean0, cov0).
+
+    `transition` f and `reading` h take a state (n,) and return (n,) and (m,); their Jacobians are
+    found by differences that know their error, or given (`transition_jacobian`,
+    `reading_jacobian`). Q, R, cov0 as for StateSpace.
+
+    >>> pendulum = ExtendedStateSpace(
+    ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
+    ...     Q=1e-4, R=0.01, mean0=[0.5, 0.0], cov0=0.01)
+    >>> pendulum
+    ExtendedStateSpace(2 states, 1 readings a step)
+    """
+
+    def __init__(
+        self,
+        transition: Map,
+        reading: Map,
+        Q: ArrayLike,
+        R: ArrayLike,
+        mean0: ArrayLike,
+        cov0: ArrayLike,
+        *,
+        transition_jacobian: Map | None = None,
+        reading_jacobian: Map | None = None,
+    ) -> None:
+        start = as_array(mean0, "mean0", ndim=1)
+        self._f, self._h = transition, reading
+        self._f_slope, self._h_slope = transition_jacobian, reading_jacobian
+        n = len(start)
+        moved, seen = self._value(transition, start, "f"), self._value(reading, start, "h")
+        if moved.shape != (n,):
+            raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
+        # A linear system at the start checks Q, R and cov0 once.
+        self._frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
+        if self._frame.steps is not None:
+            raise InvalidInput("Q and R of a nonlinear system have no time axis.")
+
+    @staticmethod
+    def _value(function: Map, state: Array, name: str) -> Array:
+        return as_array(function(state), f"{name}(x)", ndim=1)
+
+    @property
+    def states(self) -> int:
+        """n."""
+        return self._frame.states
+
+    @property
+    def readings(self) -> int:
+        """m."""
+        return self._frame.readings
+
+    def move(self, state: Array) -> tuple[Array, Array]:
+        """f(x) and f'(x)."""
+        return self._linear(self._f, self._f_slope, state, "f", self.states)
+
+    def read(self, state: Array) -> tuple[Array, Array]:
+        """h(x) and h'(x)."""
+        return self._linear(self._h, self._h_slope, state, "h", self.readings)
+
+    def _linear(
+        self, function: Map, slope: Map | None, state: Array, name: str, rows: int
+    ) -> tuple[Array, Array]:
+        value = self._value(function, state, name)
+        if slope is None:
+            return value, numerical_jacobian(function, state, value)[0]
+        matrix = as_array(slope(state), f"the Jacobian of {name}", ndim=2)
+        if matrix.shape != (rows, self.states):
+            raise InvalidInput(
+                f"The Jacobian of {name} must be {rows}×{self.states}; it returned {matrix.shape}."
+            )
+        return value, matrix
+
+    def linearised(self, states: ArrayLike) -> StateSpace:
+        """The linear system of small deviations from a trajectory (K, n)."""
+        path = as_array(states, "the trajectory", ndim=2)
+        if path.shape[1] != self.states or len(path) == 0:
+            raise InvalidInput(
+                f"the trajectory must be (K, {self.states}); received shape {path.shape}."
+            )
+        frame = self._frame
+        A = np.stack([self.move(x)[1] for x in path])
+        C = np.stack([self.read(x)[1] for x in path])
+        return StateSpace(A, C, frame.Q, frame.R, np.zeros(self.states), frame.cov0)
+
+    def __repr__(self) -> str:
+        return f"ExtendedStateSpace({self.states} states, {self.readings} readings a step)"
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBound(DynamicBound):
+    """Σ_BPPCR of the linearised system about one trajectory: local, not a floor for all estimates.
+
+    It says how well small deviations from `path` (K, n) can be told. Where errors are as large as
+    the bends of f and h, no estimate need be near it, and a biased one may fall below it.
+    """
+
+    path: Array
+
+
+def local_bound(
+    system: ExtendedStateSpace, level: SequentialLevel | ArrayLike, states: ArrayLike
+) -> LocalBound:
+    """The bound of the system linearised along a trajectory (K, n) that is public or simulated.
+
+    Along the true states of private data it would itself be private: use a nominal trajectory.
+    """
+    path = as_array(states, "the trajectory", ndim=2)
+    linear = bound(system.linearised(path), level, len(path))
+    return LocalBound(
+        linear.predicted, linear.filtered, linear.smoothed, linear.system, linear.level,
+        linear.missing, path,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedFiltered:
+    """Estimates of the extended filter: mean (K, n) and covariance (K, n, n), to first order."""
+
+    mean: Array
+    covariance: Array
+    innovations: Array
+
+    @property
+    def standard_error(self) -> Array:
+        """√diag of the covariance, (K, n)."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+
+
+def filter_extended(
+    system: ExtendedStateSpace, level: SequentialLevel | ArrayLike, release: StreamRelease
+) -> ExtendedFiltered:
+    """The extended Kalman filter on releases z̃_k = L_kᵀy_k + e_k (levels that do not look back).
+
+    Linearises h at x̂_{k|k−1} and f at x̂_{k|k}. Not optimal; its covariance is an approximation.
+    """
+    wanted = as_level(level, system._frame)
+    if wanted.reach:
+        raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
+    if not isinstance(release, StreamRelease):
+        raise InvalidInput(f"The filter takes a StreamRelease, not {type(release).__name__}.")
+    if release.level != wanted.fingerprint or release.start != 0:
+        raise InvalidInput("The release must start at step 0 and be made with the level given.")
+    K, n, m = release.steps, system.states, system.readings
+    frame = system._frame
+    values, missing = stream_values(release, frame)
+    shown = shown_blocks(wanted, 0, K)[0]
+    mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
+    A: Array = np.eye(n)
+    means, covariances, innovations = np.empty((K, n)), np.empty((K, n, n)), np.full((K, m), np.nan)
+    for k in range(K):
+        if k:
+            mean, A = system.move(mean)
+            drive = frame.Q_root[0]
+        absent = bool(missing[k])
+        expected, C = system.read(mean)
+        G = np.zeros((m, n)) if absent else shown[k] @ C
+        N = unit_noise(shown[k] @ frame.R_root[0])
+        done = step(root, A, drive, G, N)
+        root = done.factor
+        if not absent:
+            fresh = values[k] - shown[k] @ expected
+            innovations[k] = scipy.linalg.solve_triangular(done.scale, fresh, lower=True)
+            mean = mean + done.gain @ innovations[k]
+        means[k], covariances[k] = mean, done.filtered
+    return ExtendedFiltered(means, covariances, innovations)

@@ -1,0 +1,262 @@
+"""What a filter sees of a system through a level: one kind of step after another.
+
+A step k ≥ 1 takes x_{k−1} to x_k and shows z̃_k:
+
+    x_k = A x_{k−1} + shift + F ω ,    z̃_k = G x_k + offset + N ε ,    ω, ε ~ N(0, I)
+
+with F Fᵀ = Q, G = L_kᵀC_k and N Nᵀ = L_kᵀR_kL_k + I. Step 0 has A = I, F = 0 and starts at x_0.
+A release that looks back b steps, z̃_k = Σ_j A_{k,k−j} y_{k−j} + e_k, shows the last readings with
+their noise: the state is then [x_k; y_k; …; y_{k−b}], its noise singular.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, Index, as_array
+from privest.dynamics._runs import distinct
+from privest.dynamics._system import StateSpace, stack
+from privest.errors import InvalidInput
+from privest.privacy import EndlessLevel, SequentialLevel, StreamLevel
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The kinds of steps (leading axis J) and which one each step k is.
+
+    transition A (J, N, N), drive F (J, N, q), rows G (J, r, N), noise N (J, r, p), kind (K,);
+    start (N,) and root (N, N): mean and factor before step 0; states n ≤ N: x is the first n.
+    absent (K,): steps that show nothing.
+    """
+
+    transition: Array
+    drive: Array
+    rows: Array
+    noise: Array
+    kind: Index
+    start: Array
+    root: Array
+    states: int
+    absent: Flags
+
+    @property
+    def steps(self) -> int:
+        return len(self.kind)
+
+
+def as_level(level: SequentialLevel | ArrayLike, system: StateSpace) -> SequentialLevel:
+    """A stream level for the system: a number or an m×m matrix is the same at every step."""
+    if isinstance(level, SequentialLevel):
+        found = level
+    else:
+        value = as_array(level, "the level", ndim=(0, 2, 3))
+        m = system.readings
+        if value.ndim == 3:
+            found = StreamLevel(value)
+        else:
+            found = EndlessLevel(value * np.eye(m) if value.ndim == 0 else value)
+    if found.block != system.readings:
+        sizes = "changing sizes" if found.block is None else f"{found.block} readings a step"
+        raise InvalidInput(
+            f"The level is for {sizes}; the system has {system.readings} readings a step."
+        )
+    return found
+
+
+def as_missing(missing: ArrayLike | None, steps: int) -> Flags:
+    """(K,) True where a step shows nothing."""
+    if missing is None:
+        return np.zeros(steps, dtype=bool)
+    flags = np.asarray(missing)
+    if flags.dtype != np.bool_ or flags.shape != (steps,):
+        raise InvalidInput(
+            f"missing must be {steps} truth values, one a step; received {flags.dtype} of shape "
+            f"{flags.shape}."
+        )
+    return flags
+
+
+def level_steps(level: SequentialLevel, system: StateSpace, steps: int | None) -> int:
+    """K: as asked, or as far as the level or the system goes."""
+    limits = [limit for limit in (level.steps, system.steps) if limit is not None]
+    if steps is None:
+        if not limits:
+            raise InvalidInput("Neither the system nor the level has an end: say how many steps.")
+        return min(limits)
+    if level.steps is not None and steps > level.steps:
+        raise InvalidInput(f"The level has {level.steps} steps; asked for {steps}.")
+    return system.require_steps(steps)
+
+
+def observed(
+    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags, *, start: int = 0
+) -> Observed:
+    """The system through a level whose releases look back a fixed number of steps.
+
+    With `start` > 0 the first step here is step `start` of the stream, and what comes before it
+    (`Observed.start`, `Observed.root`) is for the caller to put in.
+    """
+    if level.form == "dense":
+        raise InvalidInput(
+            "A dense level needs the whole trajectory at once: use bound or filter_releases."
+        )
+    same = system.steps is None and _constant(level, start, steps)
+    if level.reach == 0:
+        return _independent(system, level, missing, same, start, steps)
+    return _augmented(system, level, missing, same, start, steps)
+
+
+def unprotected(system: StateSpace, steps: int, missing: Flags) -> Observed:
+    """The readings themselves: the limit of an infinite level. R may be singular."""
+    base = np.zeros(steps, dtype=np.intp) if system.steps is None else np.arange(steps)
+    C, noise = stack(system.C)[:steps], system.R_root[:steps]
+    length = max(len(C), len(noise))
+    shape = (length, system.readings)
+    return _plain(
+        system, base, np.broadcast_to(C, (*shape, system.states)),
+        np.broadcast_to(noise, (*shape, system.readings)), missing, 0,
+    )  # fmt: skip
+
+
+def shown_blocks(level: SequentialLevel, start: int, stop: int) -> Array:
+    """A by lag, (reach + 1, steps, m, m), of a level that is not dense; quick for diagonal ones."""
+    own = None if level.reach else level.pointwise(start, stop)
+    if own is None:
+        return level.blocks(start, stop)
+    assert level.block is not None
+    m = level.block
+    result = np.zeros((1, stop - start, m, m))
+    roots = np.broadcast_to(np.sqrt(own), (stop - start) * m).reshape(-1, m)
+    result[0][:, np.arange(m), np.arange(m)] = roots
+    return result
+
+
+def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
+    if isinstance(level, EndlessLevel):
+        return True
+    blocks = shown_blocks(level, start, start + steps)
+    when = start + np.arange(steps)
+    lags = np.arange(len(blocks))[:, None] <= when  # others reach before step 0
+    return bool((blocks == blocks[:, -1:])[lags].all())
+
+
+def _independent(
+    system: StateSpace, level: SequentialLevel, missing: Flags, same: bool, start: int, steps: int
+) -> Observed:
+    length = 1 if same else steps
+    shown = shown_blocks(level, start, start + length)[0]  # L_kᵀ
+    own = slice(start, start + length)
+    rows = shown @ (system.C[own] if system.C.ndim == 3 else system.C)
+    root = system.R_root[own] if system.R.ndim == 3 else system.R_root
+    base = np.zeros(steps, dtype=np.intp) if same else np.arange(steps)
+    return _plain(system, base, rows, unit_noise(shown @ root), missing, start)
+
+
+def unit_noise(half: Array) -> Array:
+    """N lower-triangular with N Nᵀ = half halfᵀ + I, by QR: the unit is never lost to rounding."""
+    m = half.shape[-2]
+    unit = np.broadcast_to(np.eye(m), (*half.shape[:-2], m, m))
+    joint = np.concatenate([half.swapaxes(-1, -2), unit], axis=-2)
+    return np.asarray(np.linalg.qr(joint, mode="r")).swapaxes(-1, -2)
+
+
+def _plain(
+    system: StateSpace, base: Index, rows: Array, noise: Array, missing: Flags, start: int
+) -> Observed:
+    """Kinds for releases of single steps. Kind of step k: its matrices, first or not, absent."""
+    n, steps = system.states, len(base)
+    first = np.zeros(steps, dtype=bool)
+    first[0] = start == 0
+    kinds, kind = _kinds(base, first, missing)
+    own = kinds // 4
+    rows = rows[np.minimum(own, len(rows) - 1)].copy()
+    noise = noise[np.minimum(own, len(noise) - 1)].copy()
+    absent, begins = kinds % 2 == 1, kinds // 2 % 2 == 1
+    rows[absent] = 0.0
+    noise[absent] = np.eye(noise.shape[1])
+    transition, drive = _transitions(system, own + start, begins)
+    return Observed(
+        transition, drive, rows, noise, kind, system.mean0, system.root0, n, missing
+    )  # fmt: skip
+
+
+def _kinds(base: Index, first: Flags, missing: Flags) -> tuple[Index, Index]:
+    code = 4 * base + 2 * first + missing
+    return distinct(code)
+
+
+def _transitions(system: StateSpace, steps: Index, begins: Flags) -> tuple[Array, Array]:
+    """A and F that lead into these steps; identity and nothing into step 0."""
+    A, F = stack(system.A), system.Q_root
+    before = np.maximum(steps - 1, 0)
+    transition = A[np.minimum(before, len(A) - 1)].copy()
+    drive = F[np.minimum(before, len(F) - 1)].copy()
+    transition[begins] = np.eye(system.states)
+    drive[begins] = 0.0
+    return transition, drive
+
+
+def _augmented(
+    system: StateSpace, level: SequentialLevel, missing: Flags, same: bool, start: int, steps: int
+) -> Observed:
+    """The state [x_k; y_k; …; y_{k−b}]. A missing reading is left out of all later releases."""
+    n, m, lags = system.states, system.readings, level.reach + 1
+    first = np.zeros(steps, dtype=bool)
+    first[0] = start == 0
+    # Early releases of a constant level have fewer lags, but the readings before step 0 are zeros.
+    base = np.zeros(steps, dtype=np.intp) if same else np.arange(steps)
+    kinds, kind = _kinds(base, first, missing)
+    own, absent, begins = kinds // 4, kinds % 2 == 1, kinds // 2 % 2 == 1
+    J, N = len(kinds), n + lags * m
+    transition, drive = np.zeros((J, N, N)), np.zeros((J, N, n + m))
+    A, F = _transitions(system, own + start, begins)
+    C, G = stack(system.C), system.R_root
+    when = own + start
+    C, G = C[np.minimum(when, len(C) - 1)].copy(), G[np.minimum(when, len(G) - 1)].copy()
+    C[absent], G[absent] = 0.0, 0.0
+    transition[:, :n, :n], transition[:, n : n + m, :n] = A, C @ A
+    drive[:, :n, :n], drive[:, n : n + m, :n], drive[:, n : n + m, n:] = F, C @ F, G
+    kept = np.arange(N - n - m)
+    transition[:, n + m + kept, n + kept] = 1.0
+    if same:
+        shown = np.broadcast_to(
+            shown_blocks(level, start + steps - 1, start + steps)[:lags], (lags, J, m, m)
+        )
+    else:
+        shown = shown_blocks(level, start, start + steps)[:lags, own]
+    rows = np.zeros((J, m, N))
+    rows[:, :, n:] = shown.transpose(1, 2, 0, 3).reshape(J, m, lags * m)
+    rows[absent] = 0.0
+    noise = np.broadcast_to(np.eye(m), (J, m, m))
+    mean, root = np.zeros(N), np.zeros((N, N))
+    mean[:n], root[:n, :n] = system.mean0, system.root0
+    return Observed(transition, drive, rows, noise, kind, mean, root, n, missing)
+
+
+def offsets(
+    system: StateSpace, level: SequentialLevel, seen: Observed, inputs: ArrayLike | None,
+    *, start: int = 0, before: Array | None = None,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """What known inputs add: to the state that step k leads to (K, N), to z̃_k (K, r), and to the
+    state that the last step leads to (n,); `before` is that of the step before the first.
+    """
+    steps, n, m = seen.steps, system.states, system.readings
+    leaving, own = system.offsets(steps, inputs, start)
+    shift = np.zeros((steps, len(seen.start)))
+    shift[1:, :n] = leaving[:-1]
+    if before is not None:
+        shift[0, :n] = before
+    added = np.zeros((steps, m))
+    absent = seen.absent[:, None]
+    if level.reach:
+        C = stack(system.C)
+        C = C[start : start + steps] if len(C) > 1 else C
+        reading = (C @ shift[:, :n, None])[:, :, 0] + own
+        shift[:, n : n + m] = np.where(absent, 0.0, reading)
+    elif own.any():
+        shown = shown_blocks(level, start, start + steps)[0] @ own[:, :, None]
+        added = np.where(absent, 0.0, shown[:, :, 0])
+    return shift, added, leaving[-1]

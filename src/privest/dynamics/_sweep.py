@@ -1,0 +1,231 @@
+"""The covariances of filter and smoother: one orthogonal transformation a step, nothing inverted.
+
+With P_{k−1|k−1} = B Bᵀ and unit vectors ξ (the state's error), ω, ε of noise, QR of the transposed
+array gives (square-root filter, unit coordinates kept):
+
+    [G A B, G F, N]   [c  0  0]
+    [  A B,   F, 0] = [κ B⁺  0] Θᵀ ,      (ξ, ω, ε) = Θ (ζ, ξ⁺, ν)
+
+ζ is the whitened innovation, z̃ − ẑ = cζ, and x_k − x̂_{k|k−1} = κζ + B⁺ξ⁺. The rows of Θ for ξ,
+[Θ_a Θ_b Θ_c], say how the old error depends on the new one; ν is never heard of again. So
+
+    cov(ξ | all) = X_{k−1} = Θ_b X_k Θ_bᵀ + Θ_cΘ_cᵀ ,   smoothed P = B X Bᵀ ,   X_{K−1} = I
+
+a sum of squares of contractions: no inverse of P_{k+1|k}, so Q and cov0 may be singular, nothing
+overflows when the system is unstable, and covariances are positive semi-definite by construction.
+Householder QR is backward stable column by column: the units of the states do not matter.
+
+Where steps repeat (`Observed.kind`) and the covariance has arrived at its limit, it is kept; many
+steps that do not are done in pieces side by side (`parallel`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Index
+from privest.dynamics._congruence import (
+    PATIENCE,
+    REACHED,
+    backwards,
+    relative_change,
+    settled,
+)
+from privest.dynamics._observed import Observed
+from privest.dynamics._parallel import MANY, forward_pieces, worthwhile
+from privest.dynamics._runs import run_starts
+from privest.errors import NumericalFailure
+
+
+class Step(NamedTuple):
+    """One step, or in `Sweep.table` one entry on a leading axis for each distinct step.
+
+    predicted P_{k|k−1} and filtered P_{k|k} (N, N), factor B⁺ (N, N), gain κ (N, r), scale c (r,
+    r), fresh Θ_a (N, r), later Θ_b (N, N), lost Θ_cΘ_cᵀ (N, N).
+    """
+
+    predicted: Array
+    filtered: Array
+    factor: Array
+    gain: Array
+    scale: Array
+    fresh: Array
+    later: Array
+    lost: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Filter covariances: the distinct steps, their kinds (E,), and which one each step is (K,)."""
+
+    table: Step
+    kind: Index
+    entry: Index
+
+
+def step(root: Array, transition: Array, drive: Array, rows: Array, noise: Array) -> Step:
+    """One step from the factor B of P_{k−1|k−1}."""
+    lower, theta = _rotated(root, transition, drive, rows, noise)
+    table = _table(root, lower[None], theta[None], transition[None], drive[None], len(rows))
+    return Step(*(part[0] for part in table))
+
+
+def _rotated(
+    root: Array, transition: Array, drive: Array, rows: Array, noise: Array
+) -> tuple[Array, Array]:
+    """[[c, 0], [κ, B⁺]] and the rows of Θ for ξ: one QR of (2N + r)×(N + r)."""
+    (n, own), r = root.shape, len(rows)
+    end = own + drive.shape[1]
+    array = np.zeros((end + noise.shape[1], r + n), order="F")
+    array[:own, r:], array[own:end, r:] = (transition @ root).T, drive.T
+    array[:end, :r] = array[:end, r:] @ rows.T
+    array[end:, :r] = noise.T
+    reflected, tau, _, _ = scipy.linalg.lapack.dgeqrf(array, overwrite_a=1)
+    triangle, unit = _templates(r + n, len(array), own)
+    signs = np.copysign(1.0, reflected.diagonal())
+    turned, _, _ = scipy.linalg.lapack.dormqr(
+        "L", "T", reflected, tau, unit.copy(order="F"), 64 * own, overwrite_c=1
+    )
+    theta = turned.T
+    theta[:, : r + n] *= signs
+    return reflected[: r + n].T * (triangle * signs), theta
+
+
+@cache
+def _templates(columns: int, rows: int, own: int) -> tuple[Array, Array]:
+    """Ones on and below the diagonal; the first unit vectors."""
+    return np.tri(columns), np.eye(rows, own)
+
+
+def _table(
+    root: Array, lower: Array, theta: Array, transition: Array, drive: Array, r: int
+) -> Step:
+    """Everything about steps that follow one another from `root`, each axis led by the step."""
+    size = lower.shape[-1]
+    factor, rest = lower[:, r:, r:], theta[:, :, size:]
+    moved = transition @ np.concatenate([root[None], factor[:-1]])
+    return Step(
+        predicted=_square(moved) + _square(drive),
+        filtered=_square(factor),
+        factor=factor,
+        gain=lower[:, r:, :r],
+        scale=lower[:, :r, :r],
+        fresh=theta[:, :, :r],
+        later=theta[:, :, r:size],
+        lost=_square(rest),
+    )
+
+
+def _square(half: Array) -> Array:
+    """X Xᵀ, symmetric to the last bit."""
+    whole = half @ half.swapaxes(-1, -2)
+    return np.asarray((whole + whole.swapaxes(-1, -2)) / 2)
+
+
+def forward(seen: Observed) -> Sweep:
+    """Filter covariances of all steps. O(K N³), or O(N³) a step until the limit is reached."""
+    steps, kind = seen.steps, seen.kind
+    start, stop = run_starts(kind), steps - run_starts(kind[::-1])[::-1]
+    r = seen.rows.shape[1]
+    found: list[tuple[Array, Array]] = []
+    kinds: list[int] = []
+    entry = np.empty(steps, dtype=np.intp)
+    root, k, next_check = seen.root, 0, 0
+    rest: tuple[Array, Array] | None = None
+    attempt = MANY
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at below, all steps together
+        while k < steps:
+            j = int(kind[k])
+            lower, theta = _rotated(
+                root, seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
+            )
+            before, root = root, lower[r:, r:]
+            entry[k] = len(found)
+            found.append((lower, theta))
+            kinds.append(j)
+            run, age, k = int(stop[k]), k - int(start[k]), k + 1
+            if age == 0:
+                next_check = 1
+            elif k < run and age >= next_check:
+                change = _change(root, before)
+                if change == 0.0 or (
+                    change <= REACHED and settled(change, root @ root.T, _closed(seen, j, lower))
+                ):
+                    entry[k:run] = len(found) - 1
+                    k = run
+                elif change <= REACHED:
+                    next_check = int(PATIENCE * age) + 1
+            if len(found) == attempt:
+                attempt *= 2
+                if worthwhile(len(found), k, steps - k):
+                    rest = forward_pieces(seen, kind[k:], root)
+                if rest is not None:
+                    entry[k:] = len(found) + np.arange(steps - k)
+                    kinds.extend(kind[k:].tolist())
+                    break
+        lowers, thetas = (np.stack(parts) for parts in zip(*found))
+        if rest is not None:
+            lowers = np.concatenate([lowers, rest[0]])
+            thetas = np.concatenate([thetas, rest[1]])
+        own = np.array(kinds)
+        table = _table(seen.root, lowers, thetas, seen.transition[own], seen.drive[own], r)
+    _require_sound(table, entry)
+    return Sweep(table, own, entry)
+
+
+def _change(new: Array, old: Array) -> float:
+    """Of P = BBᵀ and of the factor B, which a singular P leaves free to turn; in units of P."""
+    P = new @ new.T
+    unit = np.sqrt(P.diagonal())
+    turned = np.abs(new - old).max(axis=1) / np.where(unit > 0, unit, 1.0)
+    return max(relative_change(P, old @ old.T), float(turned.max()))
+
+
+def _require_sound(table: Step, entry: Index) -> None:
+    """Refuse covariances that overflowed and readings that were known before they were taken."""
+    finite = np.asarray(np.isfinite(table.filtered).all(axis=(1, 2)))
+    if not finite.all():
+        k = int(np.argmin(finite[entry]))
+        raise NumericalFailure(
+            f"The covariance of the state overflows at step {k}: the system is unstable and what "
+            "is released does not show it."
+        )
+    shown = np.asarray(table.scale.diagonal(axis1=1, axis2=2).all(axis=1))
+    if not shown.all():
+        k = int(np.argmin(shown[entry]))
+        raise NumericalFailure(
+            f"The innovation of step {k} has a singular covariance: some reading is known exactly "
+            "before it is taken (C P Cᵀ + R is singular)."
+        )
+
+
+def _closed(seen: Observed, j: int, lower: Array) -> Array:
+    """(I − κc⁻¹G) A: how an error of the filtered state goes on."""
+    r, A = seen.rows.shape[1], seen.transition[j]
+    heard = scipy.linalg.solve_triangular(
+        lower[:r, :r], seen.rows[j] @ A, lower=True, check_finite=False
+    )
+    return np.asarray(A - lower[r:, :r] @ heard)
+
+
+class Backward(NamedTuple):
+    """Smoothed covariances (E', N, N), and which one each step has (K,)."""
+
+    smoothed: Array
+    entry: Index
+
+
+def backward(sweep: Sweep) -> Backward:
+    """Smoothed covariances of all steps, from the last one back. O(K N³) or less."""
+    table = sweep.table
+    units, entry = backwards(table.later, table.lost, sweep.entry, np.eye(table.factor.shape[1]))
+    owner = np.empty(len(units), dtype=np.intp)
+    owner[entry] = sweep.entry
+    factor = table.factor[owner]
+    smoothed = factor @ units @ factor.swapaxes(-1, -2)
+    return Backward((smoothed + smoothed.swapaxes(-1, -2)) / 2, entry)

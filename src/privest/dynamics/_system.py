@@ -1,0 +1,215 @@
+"""The linear Gaussian state-space model (`eq:state_space`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.errors import InvalidInput
+from privest.linalg import batched as stacked
+from privest.linalg import psd
+from privest.noise._law import as_generator
+
+
+class StateSpace:
+    """x_{k+1} = A_k x_k + B_k u_k + w_k ,   y_k = C_k x_k + D_k u_k + v_k ,   x_0 ~ N(mean0, cov0).
+
+    Symbols
+        A, C    (n, n) and (m, n), or with a leading time axis of K steps.
+        Q, R    cov w (n, n) and cov v (m, m), a number q for q·I, or with a leading time axis.
+                Any rank: Q = 0, states without noise and readings without noise are allowed.
+        mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number. Any rank.
+        B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
+
+    Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
+    B and Q leads from x_{K−1} to x_K and serves only predictions. All of it is public: a system
+    fitted on the private readings leaks them.
+    Assumes x_0, w_k, v_k independent and Gaussian.
+
+    >>> StateSpace(A=[[1.0, 1.0], [0.0, 1.0]], C=[[1.0, 0.0]], Q=0.01, R=0.25, cov0=1.0)
+    StateSpace(2 states, 1 reading a step)
+    """
+
+    def __init__(
+        self,
+        A: ArrayLike,
+        C: ArrayLike,
+        Q: ArrayLike,
+        R: ArrayLike,
+        mean0: ArrayLike = 0.0,
+        cov0: ArrayLike = 0.0,
+        *,
+        B: ArrayLike | None = None,
+        D: ArrayLike | None = None,
+    ) -> None:
+        self.A = _matrices(A, "A")
+        self.C = _matrices(C, "C")
+        n, m = self.states, self.readings
+        if self.A.shape[-2:] != (n, n) or n == 0 or m == 0:
+            raise InvalidInput(f"A must be square, n×n; received shape {self.A.shape}.")
+        if self.C.shape[-1] != n:
+            raise InvalidInput(
+                f"C must have one column for each of the {n} states; received {self.C.shape}."
+            )
+        self.Q = _covariances(Q, "Q", n)
+        self.R = _covariances(R, "R", m)
+        self.cov0 = _covariances(cov0, "cov0", n)
+        if self.cov0.ndim == 3:
+            raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
+        mean = as_array(mean0, "mean0", ndim=(0, 1))
+        if mean.ndim and mean.shape != (n,):
+            raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
+        self.mean0: Array = np.broadcast_to(mean, n).copy()
+        self.B = self._input_matrix(B, "B", n)
+        self.D = self._input_matrix(D, "D", m)
+        if self.B is not None and self.D is not None and self.B.shape[-1] != self.D.shape[-1]:
+            raise InvalidInput(
+                f"B and D must have one column for each input; received {self.B.shape} and "
+                f"{self.D.shape}."
+            )
+        self.steps = self._common_steps()
+
+    def _input_matrix(self, given: ArrayLike | None, name: str, rows: int) -> Array | None:
+        if given is None:
+            return None
+        matrix = _matrices(given, name)
+        if matrix.shape[-2] != rows:
+            raise InvalidInput(f"{name} must have {rows} rows; received shape {matrix.shape}.")
+        return matrix
+
+    def _common_steps(self) -> int | None:
+        lengths = {name: len(M) for name, M in self.parts().items() if M.ndim == 3}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise InvalidInput(f"The time axes must have one length K; received {listed}.")
+        if 0 in lengths.values():
+            raise InvalidInput("The time axes must have at least one step; received none.")
+        return next(iter(lengths.values()), None)
+
+    def parts(self) -> Mapping[str, Array]:
+        """The matrices that may change with time, by name."""
+        named = {"A": self.A, "C": self.C, "Q": self.Q, "R": self.R, "B": self.B, "D": self.D}
+        return {name: matrix for name, matrix in named.items() if matrix is not None}
+
+    @property
+    def states(self) -> int:
+        """n."""
+        return int(self.A.shape[-1])
+
+    @property
+    def readings(self) -> int:
+        """m, the readings of one step."""
+        return int(self.C.shape[-2])
+
+    @property
+    def inputs(self) -> int:
+        """p, 0 without inputs."""
+        given = self.B if self.B is not None else self.D
+        return 0 if given is None else int(given.shape[-1])
+
+    # The factors are found when first asked for, by Cholesky or, if singular, by eigenvectors.
+
+    @cached_property
+    def Q_root(self) -> Array:
+        """F with FFᵀ = Q, (1 or K, n, n)."""
+        return stacked.factor(stack(self.Q)).lower
+
+    @cached_property
+    def R_root(self) -> Array:
+        """G with GGᵀ = R, (1 or K, m, m)."""
+        return stacked.factor(stack(self.R)).lower
+
+    @cached_property
+    def root0(self) -> Array:
+        """B_0 with B_0B_0ᵀ = cov0, (n, n)."""
+        return np.asarray(stacked.factor(stack(self.cov0)).lower[0])
+
+    def require_steps(self, steps: int) -> int:
+        """Check a number of steps against the time axis."""
+        if not isinstance(steps, int | np.integer) or steps < 1:
+            raise InvalidInput(f"steps must be a whole number ≥ 1; received {steps!r}.")
+        if self.steps is not None and steps > self.steps:
+            raise InvalidInput(f"The system is given for {self.steps} steps; asked for {steps}.")
+        return int(steps)
+
+    def offsets(self, steps: int, inputs: ArrayLike | None, start: int = 0) -> tuple[Array, Array]:
+        """B_ku_k and D_ku_k, (steps, n) and (steps, m), for inputs (steps, p) from step `start`."""
+        shift, seen = np.zeros((steps, self.states)), np.zeros((steps, self.readings))
+        if inputs is None:
+            if self.inputs:
+                raise InvalidInput(
+                    f"The system has {self.inputs} inputs: give them as {(steps, self.inputs)}."
+                )
+            return shift, seen
+        u = as_array(inputs, "inputs", ndim=(1, 2))
+        u = u[:, None] if u.ndim == 1 and self.inputs == 1 else u
+        if self.inputs == 0 or u.shape != (steps, self.inputs):
+            raise InvalidInput(
+                f"inputs must have shape {(steps, self.inputs)}; received {u.shape}."
+            )
+        for target, matrix in ((shift, self.B), (seen, self.D)):
+            if matrix is not None:
+                own = matrix[start : start + steps] if matrix.ndim == 3 else matrix[None]
+                target[:] = (own @ u[:, :, None])[:, :, 0]
+        return shift, seen
+
+    def simulate(
+        self, steps: int, rng: np.random.Generator, *, inputs: ArrayLike | None = None,
+        trials: int | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """States (K, n) and readings (K, m), or with a leading axis of `trials`."""
+        source, steps = as_generator(rng), self.require_steps(steps)
+        shift, seen = self.offsets(steps, inputs)
+        if trials is not None and (not isinstance(trials, int | np.integer) or trials < 1):
+            raise InvalidInput(f"trials must be a whole number ≥ 1; received {trials!r}.")
+        count, n, m = trials or 1, self.states, self.readings
+        A, C = stack(self.A), stack(self.C)
+        states, now = np.empty((count, steps, n)), self.mean0 + np.zeros((count, n))
+        now += source.standard_normal((count, n)) @ self.root0.T
+        for k in range(steps):
+            states[:, k] = now
+            white = source.standard_normal((count, n))
+            now = now @ at(A, k).T + shift[k] + white @ at(self.Q_root, k).T
+        noise = source.standard_normal((count, steps, m, 1))
+        readings = C[:steps] @ states[..., None] + self.R_root[:steps] @ noise
+        result = readings[..., 0] + seen
+        return (states[0], result[0]) if trials is None else (states, result)
+
+    def __repr__(self) -> str:
+        axis = "" if self.steps is None else f", {self.steps} steps"
+        inputs = f", {self.inputs} inputs" if self.inputs else ""
+        plural = "reading" if self.readings == 1 else "readings"
+        return f"StateSpace({self.states} states, {self.readings} {plural} a step{inputs}{axis})"
+
+
+def stack(matrix: Array) -> Array:
+    """With a time axis, of length one where the matrix does not change."""
+    return matrix if matrix.ndim == 3 else matrix[None]
+
+
+def at(matrices: Array, k: int) -> Array:
+    """The matrix of step k of a stack of one or K."""
+    return np.asarray(matrices[min(k, len(matrices) - 1)])
+
+
+def _matrices(value: ArrayLike, name: str) -> Array:
+    array = as_array(value, name, ndim=(0, 2, 3))
+    return array.reshape(1, 1) if array.ndim == 0 else array
+
+
+def _covariances(value: ArrayLike, name: str, size: int) -> Array:
+    """Checked: finite, symmetric, ≥ 0, of the right size."""
+    array = as_array(value, name, ndim=(0, 2, 3))
+    if array.ndim == 0:
+        array = array * np.eye(size)
+    if array.shape[-2:] != (size, size):
+        raise InvalidInput(
+            f"{name} must be {size}×{size} (or a number, or with a time axis); received shape "
+            f"{array.shape}."
+        )
+    psd(array, name)
+    return (array + array.swapaxes(-1, -2)) / 2

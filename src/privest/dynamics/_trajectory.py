@@ -1,0 +1,236 @@
+"""The whole trajectory at once: the dense reference, and the route for dense levels.
+
+With unit vectors ω (x_0 and all w_k), x = mean + T ω, Y = H x + v, and releases Z̃ = A Y + e:
+
+    M = A H T ,   V = M Mᵀ + A R Aᵀ + I = C_V C_Vᵀ ,   Σ_BPPCR = P − PHᵀAᵀ V⁻¹ A H P ,   P = T Tᵀ
+
+The Cholesky factor of a leading block is the leading block of the factor: whitened rows C_V⁻¹M T_kᵀ
+of the first k steps give the filtered covariance of step k, those of all steps the smoothed one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, Index
+from privest.dynamics._information import reading_information
+from privest.dynamics._observed import as_level, as_missing, level_steps, shown_blocks
+from privest.dynamics._system import StateSpace, at, stack
+from privest.errors import NumericalFailure
+from privest.linalg._sequential import LOST
+from privest.linalg.batched import cholesky, solve_lower
+from privest.privacy import SequentialLevel
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Bounds, and with data estimates, of all K states. M = Km readings, N = Kn states.
+
+    rows A (M, M) block lower-triangular, spread T (N, q), readings H (M, N), mean (N,).
+    """
+
+    system: StateSpace
+    rows: Array
+    spread: Array
+    lower: Array  # C_V
+    whitened: Array  # C_V⁻¹ M, (M, q)
+    steps: int
+    missing: Flags
+    values: Array | None = None  # whitened innovations of Z̃, (…, M)
+    mean: Array | None = None
+
+    @property
+    def _own(self) -> Array:
+        """T_k (K, n, q)."""
+        return self.spread.reshape(self.steps, self.system.states, -1)
+
+    @cached_property
+    def _explained(self) -> Array:
+        """C_V⁻¹M T_kᵀ, (K, M, n)."""
+        return self.whitened @ self._own.swapaxes(-1, -2)
+
+    def _after(self, counts: Index) -> Array:
+        """Covariance of x_k given the first counts[k] rows: TT ᵀ less what they explain."""
+        prior = self._own @ self._own.swapaxes(-1, -2)
+        used = np.arange(len(self.whitened)) < counts[:, None]
+        explained = self._explained * used[:, :, None]
+        result = prior - explained.swapaxes(-1, -2) @ explained
+        return (result + result.swapaxes(-1, -2)) / 2
+
+    @property
+    def _m(self) -> int:
+        return self.system.readings
+
+    @cached_property
+    def filtered(self) -> Array:
+        """(K, n, n)."""
+        return self._after(self._m * np.arange(1, self.steps + 1))
+
+    @cached_property
+    def predicted(self) -> Array:
+        """(K, n, n)."""
+        return self._after(self._m * np.arange(self.steps))
+
+    @cached_property
+    def bppcrlb(self) -> Array:
+        """Σ_BPPCR of the trajectory (N, N) = T (I + MᵀW⁻¹M)⁻¹ Tᵀ, by QR: no difference."""
+        q = self.spread.shape[1]
+        half = self.rows @ _diagonal(self.system.R_root, self.steps)
+        inner = half @ half.T
+        inner[np.diag_indices_from(inner)] += 1.0
+        lower = cholesky(inner[None])
+        if lower is None:
+            raise NumericalFailure(LOST)
+        shown = self.rows @ _diagonal(stack(self.system.C), self.steps) @ self.spread
+        whitened = solve_lower(lower, shown[None])[0]
+        upper = np.linalg.qr(np.concatenate([whitened, np.eye(q)]), mode="r")
+        root = scipy.linalg.solve_triangular(upper, self.spread.T, trans="T").T
+        return np.asarray(root @ root.T)
+
+    @property
+    def smoothed(self) -> Array:
+        """The diagonal blocks of Σ_BPPCR, (K, n, n)."""
+        return diagonal_blocks(self.bppcrlb, self.system.states)
+
+    @property
+    def prior_covariance(self) -> Array:
+        """P (N, N)."""
+        return self.spread @ self.spread.T
+
+    @property
+    def total_level(self) -> Array:
+        """S = J_Y + AᵀA (M, M): the level in BI_Z(Y) ≤ S that these releases amount to."""
+        return reading_information(self.system, self.steps) + self.rows.T @ self.rows
+
+    # --- with data ------------------------------------------------------------------------------
+
+    def given(self, values: Array, inputs: ArrayLike | None = None) -> Trajectory:
+        """With releases z̃ (…, K, m)."""
+        mean, reading = prior_means(self.system, self.steps, inputs)
+        expected = self.rows @ reading.ravel()
+        flat = values.reshape(*values.shape[:-2], -1)
+        absent = np.repeat(self.missing, self._m)
+        fresh = np.where(absent, 0.0, flat - np.where(absent, 0.0, expected))
+        columns = fresh.reshape(-1, len(expected)).T
+        whitened = solve_lower(self.lower[None], columns[None])[0].T.reshape(flat.shape)
+        return replace(self, values=whitened, mean=mean)
+
+    def _estimates(self, counts: Index) -> Array:
+        assert self.values is not None
+        assert self.mean is not None
+        used = np.arange(len(self.whitened)) < counts[:, None]
+        explained = self._explained * used[:, :, None]
+        return np.asarray(self.mean + np.einsum("kmn,...m->...kn", explained, self.values))
+
+    def filtered_mean(self) -> Array:
+        return self._estimates(self._m * np.arange(1, self.steps + 1))
+
+    def predicted_mean(self) -> Array:
+        return self._estimates(self._m * np.arange(self.steps))
+
+    def smoothed_mean(self) -> Array:
+        return self._estimates(np.full(self.steps, len(self.whitened)))
+
+    def likelihood(self) -> tuple[Array, Array]:
+        """log density of the releases, and whitened innovations (…, K, m)."""
+        assert self.values is not None
+        count = int((~self.missing).sum()) * self._m
+        total = np.einsum("...m,...m->...", self.values, self.values)
+        logs = float(np.log(np.diagonal(self.lower)).sum())
+        shape = (*self.values.shape[:-1], self.steps, self._m)
+        innovations = np.where(self.missing[:, None], np.nan, self.values.reshape(shape))
+        return -0.5 * (total + count * math.log(2 * math.pi)) - logs, innovations
+
+
+def prior_means(system: StateSpace, steps: int, inputs: ArrayLike | None) -> tuple[Array, Array]:
+    """E x (K, n) and E Y (K, m)."""
+    shift, own = system.offsets(steps, inputs)
+    mean, A = np.empty((steps, system.states)), stack(system.A)
+    mean[0] = system.mean0
+    for k in range(1, steps):
+        mean[k] = at(A, k - 1) @ mean[k - 1] + shift[k - 1]
+    return mean, (stack(system.C)[:steps] @ mean[:, :, None])[:, :, 0] + own
+
+
+def trajectory(
+    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags
+) -> Trajectory:
+    """The dense form for any stream level. (Km)³ flops, (Kn)² memory."""
+    m = system.readings
+    rows = all_rows(level, steps, m)
+    absent = np.repeat(missing, m)
+    rows[absent], rows[:, absent] = 0.0, 0.0
+    spread = _spread(system, steps)
+    shown = rows @ _diagonal(stack(system.C), steps) @ spread
+    half = np.concatenate([shown, rows @ _diagonal(system.R_root, steps)], axis=1)
+    variance = half @ half.T
+    variance[np.diag_indices_from(variance)] += 1.0
+    lower = cholesky(variance[None])
+    if lower is None:
+        raise NumericalFailure(LOST)
+    whitened = solve_lower(lower, shown[None])[0]
+    return Trajectory(system, rows, spread, lower[0], whitened, steps, missing)
+
+
+def trajectory_bound(
+    system: StateSpace,
+    level: SequentialLevel | ArrayLike,
+    steps: int | None = None,
+    *,
+    missing: ArrayLike | None = None,
+) -> Trajectory:
+    """Σ_BPPCR of the whole trajectory (Kn, Kn), dense: the reference for `bound`, for any level.
+
+    The result's `bppcrlb` is Σ_BPPCR, `prior_covariance` P, `total_level` S; `filtered`,
+    `predicted` and `smoothed` are the marginals. Arguments as for `bound`. (Km)³ flops,
+    K²mn memory.
+    `filtered` and `predicted` are differences from P: eps·P is lost, and where the prior is very
+    wide (unstable systems) V cannot be factored and is refused. `bound` has neither limit.
+    """
+    wanted = as_level(level, system)
+    count = level_steps(wanted, system, steps)
+    return trajectory(system, wanted, count, as_missing(missing, count))
+
+
+def all_rows(level: SequentialLevel, steps: int, m: int) -> Array:
+    """A (Km, Km) of any form."""
+    size = steps * m
+    if level.form == "dense":
+        return np.array(level.dense_rows(0, steps))
+    blocks, rows = shown_blocks(level, 0, steps), np.zeros((steps, m, steps, m))
+    for lag in range(min(level.reach, steps - 1) + 1):
+        own = np.arange(lag, steps)
+        rows[own, :, own - lag, :] = blocks[lag, lag:]
+    return rows.reshape(size, size)
+
+
+def _spread(system: StateSpace, steps: int) -> Array:
+    """T: x_k − E x_k = A_{k−1} (…) + F w_{k−1}, in unit vectors."""
+    n, A = system.states, stack(system.A)
+    result = np.zeros((steps, n, steps * n))
+    result[0, :, :n] = system.root0
+    for k in range(1, steps):
+        result[k] = at(A, k - 1) @ result[k - 1]
+        result[k, :, k * n : (k + 1) * n] = at(system.Q_root, k - 1)
+    return result.reshape(steps * n, steps * n)
+
+
+def _diagonal(matrices: Array, steps: int) -> Array:
+    """Blocks along the diagonal, from a stack of one or K."""
+    rows, columns = matrices.shape[1:]
+    result, own = np.zeros((steps, rows, steps, columns)), np.arange(steps)
+    result[own, :, own, :] = matrices[:steps]
+    return result.reshape(steps * rows, steps * columns)
+
+
+def diagonal_blocks(matrix: Array, size: int) -> Array:
+    """(K, n, n) from (Kn, Kn)."""
+    steps = len(matrix) // size
+    own = np.arange(steps)
+    return matrix.reshape(steps, size, steps, size)[own, :, own, :]

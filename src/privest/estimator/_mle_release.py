@@ -1,0 +1,253 @@
+"""Maximum likelihood from the release of any mechanism of the catalogue.
+
+`mle.py` solves Σ_i ℓ(z_i, (Gθ)_i) with one number of noise in each reading. Here a model and a
+mechanism are brought to that form: y = Hθ + w, w ~ N(ω, Σ), and what the mechanism does to y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, as_array
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
+from privest.estimator.likelihood import (
+    NUMPY,
+    Backend,
+    GaussianLikelihood,
+    Likelihood,
+    likelihood_of,
+)
+from privest.estimator.likelihood._shifted import Shifted
+from privest.linalg import PSD, Blocks
+from privest.linalg._whitening import BlockWhitening, PointwiseWhitening, whitening
+from privest.mechanism._additive import Additive
+from privest.mechanism._affine import AffineMechanism
+from privest.mechanism._channel import Channel
+from privest.mechanism._gaussian import GaussianMechanism
+from privest.mechanism._rotation import GeometricPerturbation, Rotation
+from privest.mechanism._vector import Componentwise
+from privest.model import LinearModel
+from privest.noise import GaussianLaw
+
+# Correlations of Aw below this count as rounding of A: they change ℓ by no more than that.
+CORRELATION = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A release as independent readings: z' = `read`(z), ln p(z; θ) = Σ_i ℓ(z'_i, (Gθ)_i) + c."""
+
+    matrix: Array  # G
+    likelihood: Likelihood
+    read: Callable[[Array], Array]
+    constant: float = 0.0  # c: ln |det| of the map from z to z'
+
+
+def maximum_likelihood_of(
+    model: LinearModel,
+    mechanism: object,
+    z: ArrayLike,
+    *,
+    starts: int | ArrayLike | None = None,
+    iterations: int = ITERATIONS,
+    backend: Backend = NUMPY,
+) -> MLResult:
+    """argmax over θ of the density of releases z (trials, q) of y = Hθ + w, w Gaussian.
+
+    Takes every mechanism of the catalogue and one `Channel` for all readings. The options are
+    those of `maximum_likelihood`; `log_likelihood` is ln p(z; θ̂).
+
+        channels on u = Ay + b     η = AHθ + Aω + b; Aw must have independent entries (AΣAᵀ
+                                   diagonal), unless all channels add Gaussian noise
+        Gaussian noise             any A, S, Σ: whitened, generalised least squares in one step
+        z = Ay + b + Bd            channels on B⁻¹(Ay + b), after B⁻¹z
+        random rotation            NotIdentifiable: ‖z‖ is all that z shows of y
+
+    Raises InvalidInput where w is not Gaussian or Aw correlated, NotIdentifiable where θ cannot be
+    told from z. Cost: that of `maximum_likelihood`; O(q³) once to whiten a dense V.
+
+    >>> from privest.noise import Gaussian, Laplace
+    >>> model = LinearModel([[1.0], [1.0], [1.0]], noise=Gaussian(cov=0.04))
+    >>> mechanism = Componentwise(Additive(Laplace(1.0)), readings=3, offset=10.0)
+    >>> found = maximum_likelihood_of(model, mechanism, [10.0, 11.0, 15.0])
+    >>> round(float(found.estimate[0, 0]), 6)  # the median, less the offset
+    1.0
+    """
+    seen = observation(mechanism, model)
+    releases = as_array(z, "z", ndim=(1, 2))
+    releases = releases[None] if releases.ndim == 1 else releases
+    outputs = getattr(mechanism, "outputs", model.readings)
+    if releases.shape[1] != outputs:
+        raise InvalidInput(f"z has {releases.shape[1]} entries; the mechanism has {outputs}.")
+    found = maximum_likelihood(
+        seen.matrix,
+        seen.read(releases),
+        seen.likelihood,
+        starts=starts,
+        iterations=iterations,
+        backend=backend,
+    )
+    return replace(found, log_likelihood=found.log_likelihood + seen.constant)
+
+
+@singledispatch
+def observation(mechanism: object, model: LinearModel) -> Observation:
+    """What a mechanism shows of a model, as independent readings. New ones: `register`."""
+    raise InvalidInput(
+        f"there is no likelihood for {type(mechanism).__name__}: pass a channel or a mechanism of "
+        "privest.mechanism, or register a function with observation.register."
+    )
+
+
+@observation.register
+def _channel(channel: Channel, model: LinearModel) -> Observation:
+    return _componentwise(Componentwise(channel, readings=model.readings), model)
+
+
+@observation.register
+def _componentwise(mechanism: Componentwise, model: LinearModel) -> Observation:
+    sigma, mean = _gaussian(mechanism.readings, model)
+    A = mechanism.matrix
+    G = model.matrix if A is None else A @ model.matrix
+    offset = (
+        mean if A is None else A @ np.broadcast_to(mean, (model.readings,))
+    ) + mechanism.offset
+    laws = [c.law for c in mechanism.channels if isinstance(c, Additive)]
+    variances = [law.variance for law in laws if isinstance(law, GaussianLaw)]
+    diagonal = A is None and sigma.pointwise is not None
+    if len(variances) == mechanism.outputs and not diagonal:
+        noise = [law.mean for law in laws]
+        return _whitened(G, _congruence(A, sigma), np.array(variances), offset + np.array(noise))
+    variance = sigma.diagonal() if diagonal else _independent(_congruence(A, sigma))
+    if not (variance > 0).all():
+        raise InvalidInput(
+            f"{int((variance <= 0).sum())} of {mechanism.outputs} inputs of the channels have no "
+            "measurement noise: the likelihoods here smooth p(z|y) with a variance > 0. Leave "
+            "those outputs out, or give their readings noise."
+        )
+    spread: ArrayLike = float(variance[0]) if (variance == variance[0]).all() else variance
+    plain = Componentwise(
+        mechanism.channels if mechanism.common is None else mechanism.common,
+        readings=mechanism.outputs,
+    )
+    likelihood = likelihood_of(plain, spread)
+    shifted = likelihood if not np.any(offset) else Shifted(likelihood, np.asarray(offset))
+    return Observation(G, shifted, lambda z: z)
+
+
+@observation.register
+def _affine(mechanism: AffineMechanism, model: LinearModel) -> Observation:
+    inner = _componentwise(mechanism.inner, model)
+    B = mechanism.spread
+
+    def read(z: Array) -> Array:
+        return inner.read(np.linalg.solve(B, z.T).T)
+
+    constant = inner.constant - float(np.linalg.slogdet(B)[1])
+    return Observation(inner.matrix, inner.likelihood, read, constant)
+
+
+@observation.register
+def _gaussian_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Observation:
+    """z̃ = Lᵀy + e by the whitening kernel, which keeps the structure of S and Σ."""
+    sigma, mean = _gaussian(mechanism.readings, model)
+    level = mechanism.level.for_size(mechanism.readings)
+    kernel = whitening(level, sigma)
+    shown = _informative(level)
+    offset = kernel.rows(np.broadcast_to(mean, (model.readings,))[:, None].astype(float))[shown, 0]
+
+    def read(z: Array) -> Array:
+        full = np.zeros((mechanism.readings, len(z)))
+        full[shown] = z.T
+        return np.asarray(kernel.whiten(full)[shown].T - offset)
+
+    if isinstance(kernel, BlockWhitening):
+        log_det = sum(float(np.log(np.einsum("...ii->...i", C)).sum()) for _, C in kernel.lower)
+    else:
+        assert isinstance(kernel, PointwiseWhitening)
+        log_det = float(np.log(kernel.deviation).sum())
+    unit = GaussianLikelihood(1.0, noise=0.0)
+    return Observation(kernel.rows(model.matrix)[shown], unit, read, -log_det)
+
+
+@observation.register(Rotation)
+@observation.register(GeometricPerturbation)
+def _rotated(mechanism: Rotation | GeometricPerturbation, model: LinearModel) -> Observation:
+    raise NotIdentifiable(
+        f"θ cannot be estimated from {type(mechanism).__name__}: its rotation is uniform and fresh "
+        "for each y, so the law of z depends on y through ‖Ay‖ alone, and one number does not "
+        "show θ (not even its sign). Release with another mechanism."
+    )
+
+
+def _gaussian(readings: int, model: LinearModel) -> tuple[PSD, Array | float]:
+    """Σ and E w."""
+    if readings != model.readings:
+        raise InvalidInput(
+            f"the mechanism is for {readings} readings; the model has {model.readings}."
+        )
+    if not model.noise.gaussian:
+        raise InvalidInput(
+            "the likelihoods here are for Gaussian measurement noise w; the model has "
+            f"{model.noise!r}."
+        )
+    return model.covariance, model.noise.expectation(model.readings)
+
+
+def _informative(level: PSD) -> Flags:
+    """Which columns of L, S = LLᵀ, are not zero: the coordinates that are released."""
+    if isinstance(level, Blocks):
+        return np.concatenate([(lower != 0).any(axis=0) for lower in level.lowers()])
+    return np.asarray(level.diagonal() > 0)
+
+
+def _congruence(A: Array | None, sigma: PSD) -> Array:
+    """AΣAᵀ."""
+    if A is None:
+        return sigma.dense()
+    half = sigma.factor_rows(A.T)
+    return np.asarray(half.T @ half)
+
+
+def _independent(covariance: Array) -> Array:
+    """The diagonal of cov Aw; InvalidInput where it is not diagonal."""
+    variance = np.diagonal(covariance).copy()
+    size = np.sqrt(np.maximum(variance, 0.0))
+    correlated = np.abs(covariance - np.diag(variance)) > CORRELATION * np.outer(size, size)
+    if correlated.any():
+        i, j = np.argwhere(correlated)[0]
+        raise InvalidInput(
+            f"the inputs of channels {i} and {j} have correlated measurement noise (AΣAᵀ is not "
+            "diagonal): their joint likelihood is an integral in as many dimensions as there are "
+            "outputs, and only Gaussian noise has it in closed form. Choose A with AΣAᵀ diagonal, "
+            "or a Gaussian mechanism."
+        )
+    return variance
+
+
+def _whitened(G: Array, covariance: Array, noise: Array, offset: Array) -> Observation:
+    """z = Gθ + offset + N(0, V), V = AΣAᵀ + diag(noise) = CCᵀ: C⁻¹z has unit noise."""
+    V = covariance + np.diag(noise)
+    try:
+        lower = np.linalg.cholesky(V)
+    except np.linalg.LinAlgError:
+        raise NumericalFailure(
+            f"AΣAᵀ + cov d (largest entry {np.abs(V).max():.3g}, least noise {noise.min():.3g}) is "
+            "numerically singular: use more release noise or a smaller Σ."
+        ) from None
+
+    def solved(rows: Array) -> Array:
+        return np.asarray(scipy.linalg.solve_triangular(lower, rows, lower=True))
+
+    def read(z: Array) -> Array:
+        return solved((z - offset).T).T
+
+    log_det = float(np.log(np.diagonal(lower)).sum())
+    return Observation(solved(G), GaussianLikelihood(1.0, noise=0.0), read, -log_det)

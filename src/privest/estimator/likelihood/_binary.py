@@ -1,0 +1,130 @@
+"""One bit of a reading: z = 1{y + d ≤ C}, and everything that y + d may be smeared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, as_number
+from privest.errors import InvalidInput
+from privest.estimator.likelihood._laplace import gaussian_laplace
+from privest.estimator.likelihood._smear import Smear
+from privest.estimator.likelihood._table import Table
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
+
+# ln G(x), its slope and −curvature, G the distribution function of w + d.
+LogCdf = Callable[[Array, Backend], tuple[Array, Array, Array]]
+
+
+class BinaryLikelihood(Likelihood):
+    """ℓ(1, η) = ln G(C − η), ℓ(0, η) = ln(1 − G(C − η)); G the distribution function of w + d.
+
+    Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b), because
+    f − b²f'' is the Gaussian density. Other laws, Cauchy among them: a table of ln G (`table.py`;
+    one σ for all readings). A single bit bounds η on one side only: where a direction of θ is not
+    bounded on both sides the likelihood rises for ever, and no estimate exists (`converged` is
+    false).
+
+    >>> likelihood = BinaryLikelihood(0.5, law=GaussianLaw(variance=0.5), threshold=1.0)
+    >>> terms = likelihood(np.array([[1.0, 0.0]]), np.array([[0.0, 0.0]]))
+    >>> np.round(np.exp(terms.value), 6)  # Φ(1), 1 − Φ(1)
+    array([[0.841345, 0.158655]])
+    """
+
+    def __init__(self, variance: ArrayLike, *, law: ScalarLaw, threshold: float = 0.0) -> None:
+        super().__init__(variance)
+        self.law, self.threshold = law, as_number(threshold, "threshold")
+        self.below = _log_cdf(law, self.variance)
+        symmetric = isinstance(law, Laplace | Cauchy) or (
+            isinstance(law, GaussianLaw) and law.loc == 0
+        )
+        self.above = self.below if symmetric else _log_cdf(-law, self.variance)
+        # Log-concave laws have log-concave distribution functions, hence one maximum.
+        one = isinstance(law, GaussianLaw | Laplace | Logistic)
+        self.several_maxima = not one  # type: ignore[misc] # a matter of the law
+
+    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
+        xp = backend.xp
+        below = z > 0.5
+        side = xp.where(below, 1.0, -1.0)
+        x = side * (self.threshold - eta)
+        value, slope, curvature = self.below(x, backend)
+        if self.above is not self.below:
+            others = self.above(x, backend)
+            value, slope, curvature = (
+                xp.where(below, a, b) for a, b in zip((value, slope, curvature), others)
+            )
+        weight = xp.ones_like(x) / xp.asarray(self.variance)
+        return Terms(value, -side * slope, curvature, weight)
+
+    def possible(self, z: Array) -> Flags:
+        return np.asarray((z == 0) | (z == 1))
+
+    def centre(self, z: Array) -> Array:
+        """The threshold, one σ to the side that the bit names."""
+        return self.threshold - np.where(z > 0.5, 1.0, -1.0) * np.sqrt(self.variance)
+
+
+def _log_cdf(law: ScalarLaw, variance: Array) -> LogCdf:
+    sd = np.sqrt(variance)
+    if isinstance(law, GaussianLaw):
+        return _gaussian(np.sqrt(variance + law.variance), law.loc)
+    if isinstance(law, Laplace):
+        return _laplace(sd, law.scale)
+    if sd.ndim and not (sd == sd[0]).all():
+        raise InvalidInput(
+            f"a bit dithered with {type(law).__name__} noise needs one variance for all readings: "
+            "make one likelihood a reading (Rowwise)."
+        )
+    lo, hi = law.support
+    points = (*law.landmarks, *law.jumps, *law.kinks, lo, hi)
+    logcdf = _cauchy_logcdf(law.scale) if isinstance(law, Cauchy) else _numerical_logcdf(law)
+    return Table(Smear(logcdf, float(sd.flat[0]), (lo, math.inf), points))
+
+
+def _gaussian(sd: Array, loc: float) -> LogCdf:
+    def log_cdf(x: Array, backend: Backend) -> tuple[Array, Array, Array]:
+        xp = backend.xp
+        unit = xp.asarray(sd)
+        t = (x - loc) / unit
+        value = backend.special.log_ndtr(t)
+        hazard = xp.exp(-0.5 * t * t - value - 0.5 * math.log(2 * math.pi))
+        return value, hazard / unit, hazard * (hazard + t) / (unit * unit)
+
+    return log_cdf
+
+
+def _laplace(sd: Array, scale: float) -> LogCdf:
+    def log_cdf(x: Array, backend: Backend) -> tuple[Array, Array, Array]:
+        xp, special = backend.xp, backend.special
+        low = -xp.abs(x)
+        unit = xp.asarray(sd)
+        f = gaussian_laplace(low, unit, scale, backend)
+        # Lower tail, all terms positive: G(−|x|) = Φ + b² f·(ln f)'.
+        rise = xp.maximum(f.slope, 1e-300)
+        tail = xp.logaddexp(
+            special.log_ndtr(low / unit), f.log_density + 2 * math.log(scale) + xp.log(rise)
+        )
+        value = xp.where(x > 0, xp.log1p(-xp.exp(xp.maximum(tail, -700.0))), tail)
+        hazard = xp.exp(xp.maximum(f.log_density - value, -700.0))
+        slope = xp.where(x > 0, -f.slope, f.slope)
+        return value, hazard, hazard * (hazard - slope)
+
+    return log_cdf
+
+
+def _cauchy_logcdf(scale: float) -> Callable[[Array], Array]:
+    """ln(½ + arctan(x/γ)/π), written so that the lower tail keeps its digits."""
+    return lambda x: np.log(np.arctan2(1.0, -x / scale) / math.pi)
+
+
+def _numerical_logcdf(law: ScalarLaw) -> Callable[[Array], Array]:
+    def logcdf(x: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(law.cdf(x))
+
+    return logcdf

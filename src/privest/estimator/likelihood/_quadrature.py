@@ -1,0 +1,105 @@
+"""Any channel: ∫ p(z|y) N(y; η, σ²) dy by panels in y, for every release at once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.mechanism._channel import Channel
+
+# Where to look for the largest integrand, in σ from η.
+FURTHER = 2.0 ** np.arange(3.75, 6.25, 0.25)
+LOOK = np.concatenate([-FURTHER[::-1], np.arange(-12, 12.25, 0.25), FURTHER])
+# Panels around it, in σ: halving towards it, 10 Gauss points each.
+STEPS = 2.0 ** np.arange(-5, 5)
+EDGES = np.concatenate([-STEPS[::-1], [0.0], STEPS])
+POINTS = 10
+AT_ONCE = 2**19  # integrand values held at a time
+
+
+class QuadratureLikelihood(Likelihood):
+    """ℓ(z, η) from nothing but ln p(z|y): 320 values for each release and each η.
+
+    Gauss-Legendre panels that shrink towards the largest integrand within 64σ of η. For smooth
+    p(z|·) the error is near 1e-12 of 1 + |ℓ| (1e-10 at the end of those 64σ). Where p(z|·) is not
+    smooth name the places in `breaks`, values of y at which panels then end. Without them a kink
+    costs up to 1e-3, a jump 1e-2 and all digits in the tails. `error(z, η)` compares with half as
+    many points: a bound for smooth p(z|·), only a warning for others. ℓ = −∞ where p(z|y) was
+    found to vanish everywhere.
+
+    Slow (100 times a closed form): the last resort. Arrays are NumPy's.
+
+    >>> from privest.mechanism._additive import Additive
+    >>> from privest.noise import Laplace
+    >>> from privest.estimator.likelihood._laplace import LaplaceLikelihood
+    >>> z, eta = np.array([[0.3, 5.0]]), np.zeros((1, 2))
+    >>> numerical = QuadratureLikelihood(Additive(Laplace(1.0)), 0.04)(z, eta).value
+    >>> bool(np.abs(numerical - LaplaceLikelihood(0.04, scale=1.0)(z, eta).value).max() < 1e-3)
+    True
+    """
+
+    several_maxima = True
+
+    def __init__(
+        self, channel: Channel, variance: ArrayLike, breaks: tuple[float, ...] = ()
+    ) -> None:
+        super().__init__(variance)
+        self.channel = channel
+        self.breaks = np.array(breaks, dtype=np.float64)
+
+    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
+        return self._terms(z, eta, POINTS)
+
+    def error(self, z: Array, eta: Array) -> Array:
+        """|ℓ − ℓ with half as many points|, entry by entry."""
+        fine, coarse = self._terms(z, eta, POINTS), self._terms(z, eta, POINTS // 2)
+        with np.errstate(invalid="ignore"):
+            return np.abs(fine.value - coarse.value)
+
+    def _terms(self, z: Array, eta: Array, points: int) -> Terms:
+        z, eta, variance = np.broadcast_arrays(z, eta, self.variance)
+        flat = [np.ravel(a) for a in (z, eta, np.sqrt(variance))]
+        step = max(1, AT_ONCE // (LOOK.size + (EDGES.size + self.breaks.size) * points))
+        parts = [
+            self._sums(points, *(a[at : at + step] for a in flat))
+            for at in range(0, flat[0].size, step)
+        ]
+        value, mean, spread = (
+            np.concatenate([part[k] for part in parts]).reshape(z.shape) for k in range(3)
+        )
+        sd = np.sqrt(variance)
+        return Terms(value, mean / sd, (1 - spread) / variance, 1 / variance)
+
+    def _sums(self, points: int, z: Array, eta: Array, sd: Array) -> tuple[Array, Array, Array]:
+        z, eta, sd = z[:, None], eta[:, None], sd[:, None]
+        breaks = (self.breaks - eta) / sd
+        tried = np.concatenate([np.broadcast_to(LOOK, (len(z), LOOK.size)), breaks], axis=1)
+        best = self._size(z, eta, sd, tried).argmax(axis=1)[:, None]
+        top = np.take_along_axis(tried, best, axis=1)
+        edges = top + EDGES
+        if breaks.size:
+            edges = np.sort(np.concatenate([edges, breaks], axis=1), axis=1)
+        nodes, weights = np.polynomial.legendre.leggauss(points)
+        half = np.diff(edges, axis=1)[..., None] / 2
+        x = (edges[:, :-1, None] + half + half * nodes).reshape(len(z), -1)
+        with np.errstate(divide="ignore", under="ignore"):
+            size = self._size(z, eta, sd, x) + np.log(half * weights).reshape(len(z), -1)
+            high = np.maximum(size.max(axis=1, keepdims=True), -1e300)
+            part = np.exp(size - high)
+            total = part.sum(axis=1)
+            some = np.where(total > 0, total, 1.0)
+            mean = (part * x).sum(axis=1) / some
+            spread = (part * (x - mean[:, None]) ** 2).sum(axis=1) / some
+            value = high[:, 0] + np.log(total) - 0.5 * math.log(2 * math.pi)
+        return value, mean, spread
+
+    def _size(self, z: Array, eta: Array, sd: Array, x: Array) -> Array:
+        """Ln p(z|y) N(y; η, σ²) up to a constant, at y = η + σx."""
+        y = eta + sd * x
+        with np.errstate(all="ignore"):
+            value = self.channel.log_density(np.broadcast_to(z, y.shape), y)
+        return np.where(np.isnan(value), -np.inf, value) - x**2 / 2

@@ -1,0 +1,73 @@
+"""Readings that are released in different ways: one likelihood for each group of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, Index, as_array
+from privest.errors import InvalidInput
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+
+
+class Rowwise(Likelihood):
+    """ℓ_i(z_i, η_i) with a likelihood for each of the m readings; equal ones are taken together.
+
+    >>> from privest.estimator.likelihood._gaussian import GaussianLikelihood
+    >>> a, b = GaussianLikelihood(1.0, noise=1.0), GaussianLikelihood(1.0, noise=3.0)
+    >>> Rowwise([a, b, a])(np.ones((1, 3)), np.zeros((1, 3))).slope
+    array([[0.5 , 0.25, 0.5 ]])
+    """
+
+    def __init__(self, likelihoods: Sequence[Likelihood]) -> None:
+        if any(likelihood.variance.ndim for likelihood in likelihoods):
+            raise InvalidInput("each reading's likelihood must have one variance, a number.")
+        super().__init__([float(likelihood.variance) for likelihood in likelihoods])
+        groups: dict[int, list[int]] = {}
+        for column, likelihood in enumerate(likelihoods):
+            groups.setdefault(id(likelihood), []).append(column)
+        self.groups = [(likelihoods[c[0]], np.array(c)) for c in groups.values()]
+        order = np.concatenate([columns for _, columns in self.groups])
+        self.back = np.argsort(order)
+        self.several_maxima = any(one.several_maxima for one in likelihoods)  # type: ignore[misc]
+        self.fits = max(one.fits for one in likelihoods)  # type: ignore[misc]
+
+    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
+        xp = backend.xp
+        parts = [one(z[..., c], eta[..., c], backend) for one, c in self.groups]
+        value, slope, curvature, weight = (
+            xp.concat([part[k] for part in parts], axis=-1)[..., self.back] for k in range(4)
+        )
+        return Terms(value, slope, curvature, weight)
+
+    def possible(self, z: Array) -> Flags:
+        parts = [one.possible(z[..., c]) for one, c in self.groups]
+        return np.concatenate(parts, axis=-1)[..., self.back]
+
+    def rough(self, z: Array, eta: Array) -> Array:
+        parts = [one.rough(z[..., c], eta[..., c]) for one, c in self.groups]
+        return np.concatenate(parts, axis=-1)[..., self.back]
+
+    def hump(self, z: Array, eta: Array) -> Index | None:
+        found = [one.hump(z[..., c], eta[..., c]) for one, c in self.groups]
+        if all(part is None for part in found):
+            return None
+        none = np.zeros(eta.shape, dtype=np.intp)
+        parts = [none[..., c] if p is None else p for p, (_, c) in zip(found, self.groups)]
+        return np.concatenate(parts, axis=-1)[..., self.back]
+
+    def centre(self, z: Array) -> Array:
+        parts = [one.centre(z[..., c]) for one, c in self.groups]
+        return np.concatenate(parts, axis=-1)[..., self.back]
+
+
+def for_each_variance(make: Callable[[float], Likelihood], variance: ArrayLike) -> Likelihood:
+    """One likelihood where σ² is the same for all readings, else one for each value of it."""
+    given = as_array(variance, "the variance of w", ndim=(0, 1))
+    values = np.unique(given)
+    made = {float(v): make(float(v)) for v in values}
+    if len(made) == 1:
+        return made[float(values[0])]
+    return Rowwise([made[float(v)] for v in given])

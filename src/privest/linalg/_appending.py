@@ -1,0 +1,407 @@
+"""The whitening kernel for a stream as it comes: steps are appended, nothing is done twice.
+
+The Cholesky factor of V = A Σ̄ Aᵀ + I grows by rows (docs/theory.md 6): with V_21 the new rows
+against the old columns, C_21 = V_21 C_11⁻ᵀ and C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ. A release that looks
+back b steps needs the last b steps only, whatever the length of the stream.
+
+A state is a few plain arrays (`state`, `restore`), so that a stream can be put down and taken up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array
+from privest.errors import NumericalFailure
+from privest.linalg._sequential import LOST, BandedRows
+
+# V = AΣAᵀ + I has pivots ≥ 1. One below this part of the diagonal of V is mostly rounding.
+LEAST_PIVOT = 1e-11
+FEW = 24  # up to so many new rows: one at a time from packed storage; more: matrix products
+
+
+class BandedAppend:
+    """Releases that look back `reach` steps of `block` readings; noise independent between steps.
+
+    The window holds the last `reach` steps: their rows of A, Σ, the right-hand side X before
+    whitening, C and C⁻¹AX. Steps before the first are zeros, so that its size never changes:
+    O(b²m² + bmc) memory, O(b²m³) a step.
+    """
+
+    def __init__(self, reach: int, block: int, columns: int) -> None:
+        size = reach * block
+        self.reach, self.block = reach, block
+        self.rows: Array = np.zeros((size, size))
+        self.sigma: Array = np.zeros((reach, block, block))
+        self.crossed: Array = np.zeros((size, size))  # Σ̄Aᵀ of the window
+        self.right: Array = np.zeros((size, columns))
+        self.lower: Array = np.eye(size)
+        self.white: Array = np.zeros((size, columns))
+
+    def state(self) -> dict[str, Array]:
+        """Everything that the next steps need."""
+        names = ("rows", "sigma", "crossed", "right", "lower", "white")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state again."""
+        for name in self.state():
+            setattr(self, name, state[name].copy())
+
+    def mark(self) -> object:
+        """Something to go back to with `rollback`."""
+        return {name: array.copy() for name, array in self.state().items()}
+
+    def rollback(self, mark: Any) -> None:  # noqa: ANN401 - what `mark` gave
+        """Forget the steps since the mark."""
+        self.restore(mark)
+
+    def extend(
+        self, rows: Array, sigma: Array, right: Array, given: Array, *, natural: bool = True
+    ) -> tuple[Array, Array | None]:
+        """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C: the size
+        that C⁻¹AX would have if nothing cancelled.
+
+        rows (b + 1, count, m, m) by lag, sigma (count, m, m), right X and given D (count·m, c).
+        """
+        few = len(sigma) <= max(FEW, self.reach)
+        append = self._one_by_one if few else self._together
+        return append(rows, sigma, right, given, natural)
+
+    def _one_by_one(
+        self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
+    ) -> tuple[Array, Array | None]:
+        """Step by step within the window."""
+        m, size = self.block, len(self.rows)
+        white = np.empty_like(right)
+        sizes = np.empty_like(right) if natural else None
+        kept = self.state()
+        self.restore(kept)  # copies: a failure leaves everything as it was
+        try:
+            for k in range(len(sigma)):
+                part = slice(k * m, (k + 1) * m)
+                # A_k over the window and itself, oldest first
+                own = rows[::-1, k].transpose(1, 0, 2).reshape(m, size + m)
+                before, now = own[:, :size], own[:, size:]
+                every = np.concatenate([self.right, right[part]])
+                value = own @ every + given[part]
+                weighted = np.concatenate([_times_blocks(before, self.sigma), now @ sigma[k]], 1)
+                variance = weighted @ own.T
+                corner = _solve_lower(self.lower, (before @ self.crossed).T).T  # C_21
+                lower = _lower_with_unit(variance, corner)
+                white[part] = _solve_lower(lower, value - corner @ self.white)
+                if sizes is not None:
+                    sizes[part] = np.abs(own) @ np.abs(every) / np.diagonal(lower)[:, None]
+                if self.reach:
+                    self._shift(own, sigma[k], weighted, right[part], corner, lower, white[part])
+        except NumericalFailure:
+            self.restore(kept)
+            raise
+        return white, sizes
+
+    def _shift(
+        self,
+        own: Array,
+        sigma: Array,
+        weighted: Array,
+        right: Array,
+        corner: Array,
+        lower: Array,
+        white: Array,
+    ) -> None:
+        """The window moves on by one step."""
+        m = self.block
+        for matrix, row, diagonal in (
+            (self.rows, own[:, m:], None),
+            (self.lower, corner[:, m:], lower),
+            (self.crossed.T, weighted[:, m:], None),
+        ):
+            matrix[:-m, :-m] = matrix[m:, m:]
+            matrix[:-m, -m:] = 0.0
+            if diagonal is None:
+                matrix[-m:] = row
+            else:
+                matrix[-m:, :-m], matrix[-m:, -m:] = row, diagonal
+        for window, last in ((self.right, right), (self.white, white)):
+            window[:-m] = window[m:]
+            window[-m:] = last
+        self.sigma[:-1] = self.sigma[1:]
+        self.sigma[-1] = sigma
+
+    def _together(
+        self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
+    ) -> tuple[Array, Array | None]:
+        """Many steps: LAPACK's banded Cholesky, started from the window."""
+        old, new = len(self.rows), len(right)
+        band = BandedRows(np.concatenate([_by_lag(self.rows, self.reach, self.block), rows], 1))
+        every_sigma = np.concatenate([self.sigma, sigma])
+        every_right = np.concatenate([self.right, right])
+        variance = band.variance_band(every_sigma)
+        variance[0] += 1.0
+        diagonal = variance[0, old:].copy()
+        shown = band.times(every_right)[old:] + given
+        near = min(old, new)  # new rows that still see the window
+        corner = _solve_lower(self.lower, _below(variance, old, near).T).T  # C_21
+        fresh = np.asfortranarray(variance[:, old:])
+        _subtract_gram(fresh, corner)
+        shown[:near] -= corner @ self.white
+        lower, failed = scipy.linalg.lapack.dpbtrf(fresh, lower=1, overwrite_ab=1)
+        if failed or not (lower[0] ** 2 > LEAST_PIVOT * diagonal).all():
+            raise NumericalFailure(LOST)
+        white = np.asarray(scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(shown), uplo="L")[0])
+        if self.reach:
+            # More new steps than the window is long: it is all new.
+            last = band.steps - self.reach
+            tail = BandedRows(band.blocks[:, last:])
+            self.rows = tail.dense()
+            self.sigma = every_sigma[last:].copy()
+            self.crossed = _times_blocks(self.rows, self.sigma).T.copy()
+            self.right, self.white = every_right[-old:].copy(), white[-old:].copy()
+            self.lower = _dense_lower(lower[:, new - old :])
+        if not natural:
+            return white, None
+        sizes = BandedRows(np.abs(band.blocks)).times(np.abs(every_right))[old:]
+        return white, sizes / lower[0][:, None]
+
+
+def _solve_lower(lower: Array, right: Array) -> Array:
+    if not len(lower):
+        return np.zeros(right.shape)
+    solved: Array = scipy.linalg.lapack.dtrtrs(lower.T, right, lower=0, trans=1)[0]
+    return solved
+
+
+def _lower_with_unit(variance: Array, corner: Array) -> Array:
+    """C_22 of AΣAᵀ + I − C_21C_21ᵀ."""
+    left = variance - corner @ corner.T
+    if len(variance) == 1:
+        square = left[0, 0] + 1.0
+        if not square > LEAST_PIVOT * (variance[0, 0] + 1.0):
+            raise NumericalFailure(LOST)
+        return np.sqrt([[square]])
+    lower, failed = scipy.linalg.lapack.dpotrf(left + np.eye(len(variance)), lower=1)
+    least = LEAST_PIVOT * (np.diagonal(variance) + 1.0)
+    if failed or not (np.diagonal(lower) ** 2 > least).all():
+        raise NumericalFailure(LOST)
+    return np.asarray(lower)
+
+
+def _times_blocks(rows: Array, blocks: Array) -> Array:
+    """A diag(Σ_1, Σ_2, …) for A (r, K·m) and Σ (K, m, m)."""
+    if blocks.shape[-1] == 1:
+        return rows * blocks[:, 0, 0]
+    parts = rows.reshape(len(rows), *blocks.shape[:2])
+    return np.asarray(np.einsum("rki,kij->rkj", parts, blocks)).reshape(rows.shape)
+
+
+def _by_lag(rows: Array, reach: int, m: int) -> Array:
+    """Rows of the window (b·m, b·m) as blocks by lag, (b + 1, b, m, m)."""
+    result = np.zeros((reach + 1, reach, m, m))
+    parts = rows.reshape(reach, m, reach, m)
+    for lag in range(reach):
+        at = np.arange(reach - lag)
+        result[lag, lag:] = parts[at + lag, :, at]
+    return result
+
+
+def _below(band: Array, old: int, near: int) -> Array:
+    """V_21 (near, old) from lower band storage: V[old + i, j] = band[old + i − j, j]."""
+    row, column = np.arange(near)[:, None], np.arange(old)
+    distance = old + row - column
+    inside = distance < len(band)
+    return np.where(inside, band[np.where(inside, distance, 0), column], 0.0)
+
+
+def _subtract_gram(band: Array, corner: Array) -> None:
+    """V_22 − C_21 C_21ᵀ in band storage: only the first rows are touched."""
+    size = len(corner)
+    gram = corner @ corner.T
+    for distance in range(min(size, len(band))):
+        band[distance, : size - distance] -= np.diagonal(gram, -distance)
+
+
+def _dense_lower(band: Array) -> Array:
+    """A lower-triangular matrix from lower band storage."""
+    size = band.shape[1]
+    result = np.zeros((size, size))
+    for distance in range(min(size, len(band))):
+        at = np.arange(size - distance)
+        result[at + distance, at] = band[distance, : size - distance]
+    return result
+
+
+class DenseAppend:
+    """Releases that may look back to the beginning: O(k²) a step, O(k²) memory.
+
+    B = A Σ̄^½ and C are lower-triangular and kept in packed storage, row after row, so that a new
+    row is appended in place. Σ_k^½ is any F_k with F_k F_kᵀ = Σ_k; it is chosen such that B is
+    lower-triangular also within a step (LQ of A_kk F_k).
+    """
+
+    def __init__(self, widest: int, columns: int) -> None:
+        self.widest = widest
+        self.size = 0
+        self.scaled: Array = np.zeros(64)  # B, packed
+        self.lower: Array = np.zeros(64)  # C, packed
+        # F̄ by diagonals: F̄[i + d, i] in row d + w − 1
+        self.half: Array = np.zeros((2 * widest - 1, 8))
+        self.right: Array = np.zeros((8, columns))
+        self.white: Array = np.zeros((8, columns))
+
+    def state(self) -> dict[str, Array]:
+        """Everything that the next steps need."""
+        used = self.size * (self.size + 1) // 2
+        return {
+            "scaled": self.scaled[:used],
+            "lower": self.lower[:used],
+            "half": self.half[:, : self.size],
+            "right": self.right[: self.size],
+            "white": self.white[: self.size],
+        }
+
+    def mark(self) -> object:
+        """Something to go back to with `rollback`: rows are only ever appended."""
+        return self.size
+
+    def rollback(self, mark: Any) -> None:  # noqa: ANN401
+        """Forget the steps since the mark."""
+        self.size = mark
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state again."""
+        self.size = len(state["right"])
+        for name, array in state.items():
+            setattr(self, name, array.copy())
+
+    def extend(
+        self,
+        rows: Array,
+        halves: Array | list[Array],
+        right: Array,
+        given: Array,
+        *,
+        natural: bool = True,
+    ) -> tuple[Array, Array | None]:
+        """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C.
+
+        rows (r, M + r) of A, M readings so far; halves: a factor of Σ_k for each new step, or one
+        vector of deviations where all steps are scalar; right X and given D (r, c).
+        """
+        old, new = self.size, len(right)
+        self._reserve(old + new)
+        self.right[old : old + new] = right
+        self._append_halves(rows, halves, old)
+        every = self.right[: old + new]
+        shown = rows @ every + given
+        scaled = self._times_half(rows)
+        append = self._one_by_one if new <= FEW else self._together
+        pivots = append(scaled, shown, old)
+        self.size = old + new
+        white = self.white[old : self.size].copy()
+        if not natural:
+            return white, None
+        return white, np.abs(rows) @ np.abs(every) / pivots[:, None]
+
+    def _one_by_one(self, scaled: Array, shown: Array, old: int) -> Array:
+        """Two triangular passes over packed rows for each new row: B b, then C⁻¹."""
+        blas = scipy.linalg.blas
+        pivots = np.empty(len(scaled))
+        for i, (row, value) in enumerate(zip(scaled, shown)):
+            k = old + i
+            start = k * (k + 1) // 2
+            own = row[: k + 1]
+            self.scaled[start : start + k + 1] = own
+            square = 1.0 + own @ own
+            least = LEAST_PIVOT * square
+            if k:
+                # Packed rows of a lower factor are packed columns of its transpose.
+                crossed = blas.dtpmv(k, self.scaled[:start], own[:k], trans=1)
+                solved = blas.dtpsv(k, self.lower[:start], crossed, trans=1, overwrite_x=1)
+                square -= solved @ solved
+                value = value - solved @ self.white[:k]
+                self.lower[start : start + k] = solved
+            if not square > least:
+                raise NumericalFailure(LOST)
+            pivot = np.sqrt(square)
+            self.lower[start + k] = pivots[i] = pivot
+            self.white[k] = value / pivot
+        return pivots
+
+    def _together(self, scaled: Array, shown: Array, old: int) -> Array:
+        """The same for many rows: unpacked once, then matrix products."""
+        new = len(scaled)
+        variance = scaled @ scaled.T
+        variance[np.arange(new), np.arange(new)] += 1.0
+        least = LEAST_PIVOT * np.diagonal(variance)
+        corner = np.zeros((new, 0))
+        if old:
+            used = old * (old + 1) // 2
+            before = scipy.linalg.lapack.dtpttr(old, self.scaled[:used])[0]  # Bᵀ
+            crossed = scaled[:, :old] @ np.triu(before)
+            factor = scipy.linalg.lapack.dtpttr(old, self.lower[:used])[0]  # Cᵀ
+            corner = scipy.linalg.solve_triangular(
+                factor, crossed.T, trans="T", check_finite=False
+            ).T
+            variance -= corner @ corner.T
+            shown = shown - corner @ self.white[:old]
+        own, failed = scipy.linalg.lapack.dpotrf(variance, lower=1, clean=1)
+        if failed or not (np.diagonal(own) ** 2 > least).all():
+            raise NumericalFailure(LOST)
+        self.white[old : old + new] = scipy.linalg.solve_triangular(
+            own, shown, lower=True, check_finite=False
+        )
+        for i in range(new):
+            k = old + i
+            start = k * (k + 1) // 2
+            self.scaled[start : start + k + 1] = scaled[i, : k + 1]
+            self.lower[start : start + old] = corner[i]
+            self.lower[start + old : start + k + 1] = own[i, : i + 1]
+        return np.diagonal(own).copy()
+
+    def _append_halves(self, rows: Array, halves: Array | list[Array], old: int) -> None:
+        """F_k of the new steps, turned so that A_kk F_k is lower-triangular."""
+        if isinstance(halves, np.ndarray):
+            self.half[self.widest - 1, old : old + len(halves)] = halves
+            return
+        at = 0
+        for half in halves:
+            m = len(half)
+            if m > 1:
+                own = rows[at : at + m, old + at : old + at + m] @ half
+                half = half @ np.linalg.qr(own.T)[0]
+            for i in range(m):
+                for j in range(m):
+                    self.half[i - j + self.widest - 1, old + at + j] = half[i, j]
+            at += m
+
+    def _times_half(self, rows: Array) -> Array:
+        """A F̄: one vector product a diagonal."""
+        size = rows.shape[1]
+        result = rows * self.half[self.widest - 1, :size]
+        for d in range(1, min(self.widest, size)):
+            below, above = self.half[self.widest - 1 + d], self.half[self.widest - 1 - d]
+            result[:, : size - d] += rows[:, d:] * below[: size - d]
+            result[:, d:] += rows[:, : size - d] * above[d:size]
+        return result
+
+    def _reserve(self, size: int) -> None:
+        """Room for `size` readings: doubled when it is short, so that growth costs little."""
+        if size > len(self.right):
+            room = max(size, 2 * len(self.right))
+            self.right = _grown(self.right, (room, self.right.shape[1]))
+            self.white = _grown(self.white, (room, self.white.shape[1]))
+            self.half = _grown(self.half, (len(self.half), room))
+        if size * (size + 1) // 2 > len(self.lower):
+            room = max(size * (size + 1) // 2, 2 * len(self.lower))
+            self.scaled = _grown(self.scaled, (room,))
+            self.lower = _grown(self.lower, (room,))
+
+
+def _grown(array: Array, shape: tuple[int, ...]) -> Array:
+    result = np.zeros(shape)
+    result[tuple(slice(size) for size in array.shape)] = array
+    return result

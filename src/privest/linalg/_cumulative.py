@@ -1,0 +1,197 @@
+"""Many small information matrices: PI_k = Σ_{j ≤ k} G_jᵀG_j, its inverse and solution, every k.
+
+One entry of the matrices of a chunk of steps is one contiguous vector: the n³ operations of a
+factorisation are n³ passes over vectors in cache, instead of K calls.
+
+The sums of [G ζ] make an augmented triangle: with Cholesky on its first n columns,
+
+    [PI  ·]   [L   ] [Lᵀ y]          [L   ]⁻¹   [ L⁻¹   ]
+    [sᵀ  ·] = [yᵀ 1] [    ·] ,       [yᵀ 1]   = [−θ̂ᵀ  1] ,       PI⁻¹ = L⁻ᵀL⁻¹ ,
+
+so that the estimates θ̂ = PI⁻¹s need no substitutions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privest.arrays import Array, Index
+from privest.linalg._columns import Columns
+
+Flags = NDArray[np.bool_]
+
+CHUNK = 8192  # steps at a time, for n = 5: about where calls and cache misses cost the same
+PIECE = 128  # sums start afresh so often: their error is (PIECE + CHUNK/PIECE)·eps, whatever K
+VECTORISED = 12  # beyond this n LAPACK's call overhead no longer matters
+# PI_jj [PI⁻¹]_jj says how much the other parameters inflate the variance of θ_j. The largest lies
+# within a factor n of ‖PI⁻¹‖ for PI scaled to unit diagonal: up to this inflation the sums are
+# factored as they are, to a relative error of about 100·n·eps.
+INFLATION = 100.0
+
+
+class Kernel(NamedTuple):
+    """`run(columns, ends, carry, bounds, estimates, at)` does the steps of one chunk.
+
+    columns     (n, r), or (n + 1, r) with ζ last: the whitened rows of the chunk's readings.
+    ends        (c,): how many of them each step has seen; None for one reading a step.
+    carry       (n or n + 1, n): the lower triangle of the sums before the chunk.
+    bounds      (K, n, n), estimates (K, n) or None: written from step `at` on, in memory order
+                `order`: "F" has the steps as the fastest axis.
+    Returns the chunk's own sums and, step by step, whether the inflation is below INFLATION;
+    where it is not, what was written is not to be used.
+    """
+
+    run: Callable[[Array, Index | None, Array, Array, Array | None, int], tuple[Array, Flags]]
+    order: Literal["C", "F"]
+
+
+class Carry:
+    """A running sum in two doubles (Knuth's two-sum): its error does not grow with K."""
+
+    def __init__(self, value: Array) -> None:
+        self.value = value
+        self._rest = np.zeros_like(value)
+
+    def add(self, more: Array) -> None:
+        """Add `more` to the value."""
+        term = more + self._rest
+        total = self.value + term
+        shadow = total - self.value
+        self._rest = (self.value - (total - shadow)) + (term - shadow)
+        self.value = total
+
+
+def chunks(start: int, stop: int, n: int) -> Iterator[tuple[int, int]]:
+    """Steps at a time, so that the n² vectors of a chunk stay in cache."""
+    step = max(CHUNK * 25 // max(n, 5) ** 2, PIECE)
+    return ((at, min(at + step, stop)) for at in range(start, stop, step))
+
+
+def running_sums(columns: Array, ends: Index | None, carry: Array) -> tuple[Array, Array]:
+    """Σ x_i x_j after every step, (n + 1, n, c), lower triangle; and the chunk's own sums."""
+    (size, n), readings = carry.shape, columns.shape[1]
+    pieces = -(-readings // PIECE)
+    sums = np.empty((size, n, pieces * PIECE))
+    own = np.zeros((size, n))
+    for j in range(n):
+        column = sums[j:, j]
+        np.multiply(columns[j:], columns[j], out=column[:, :readings])
+        column[:, readings:] = 0.0
+        parts = column.reshape(size - j, pieces, PIECE)
+        np.cumsum(parts, axis=2, out=parts)
+        before = np.cumsum(parts[:, :, -1], axis=1)
+        own[j:, j] = before[:, -1]
+        before[:, 1:] = before[:, :-1]
+        before[:, 0] = 0.0
+        parts += (before + carry[j:, j, None])[:, :, None]
+    return sums[:, :, slice(readings) if ends is None else ends - 1], own
+
+
+def information(columns: Columns, ends: Index | None, n: int) -> Array:
+    """PI_k for every k, (K, n, n)."""
+    steps = columns.readings if ends is None else len(ends)
+    result = np.empty((steps, n, n), order="F")
+    carry = Carry(np.zeros((n, n)))
+    for start, stop in chunks(0, steps, n):
+        part, local = step_columns(columns, ends, start, stop)
+        sums, own = running_sums(part[:n], local, carry.value)
+        carry.add(own)
+        for i in range(n):
+            result[start:stop, i, : i + 1] = result[start:stop, : i + 1, i] = sums[i, : i + 1].T
+    return result
+
+
+def step_columns(
+    columns: Columns, ends: Index | None, start: int, stop: int
+) -> tuple[Array, Index | None]:
+    """The columns that belong to the steps start..stop−1, and their ends counted from there."""
+    if ends is None:
+        return columns.part(start, stop), None
+    before = int(ends[start - 1]) if start else 0
+    after = int(ends[stop - 1]) if stop else 0
+    return columns.part(before, after), ends[start:stop] - before
+
+
+def _run(
+    columns: Array,
+    ends: Index | None,
+    carry: Array,
+    bounds: Array,
+    estimates: Array | None,
+    at: int,
+) -> tuple[Array, Flags]:
+    # What is not usable is told by the second result, not by a warning.
+    with np.errstate(all="ignore"):
+        sums, own = running_sums(columns, ends, carry)
+        _, n, steps = sums.shape
+        part = slice(at, at + steps)
+        inverse = _inverse_factors(sums) if n <= VECTORISED else _lapack_factors(sums)
+        if inverse is None:
+            return own, np.zeros(steps, dtype=bool)
+        diagonal, factor = inverse
+        if estimates is not None:
+            estimates[part] = factor[n].T
+        return own, _squares(factor, diagonal, bounds[part].transpose(1, 2, 0))
+
+
+def _inverse_factors(sums: Array) -> tuple[Array, Array]:
+    """The diagonals of PI (n, c), and L⁻¹ with θ̂ᵀ below it, in the place of the sums."""
+    size, n, steps = sums.shape
+    diagonal, root = np.empty((n, steps)), np.empty((n, steps))
+    scratch = np.empty((size, steps))
+    for j in range(n):
+        diagonal[j] = sums[j, j]
+        np.divide(1.0, np.sqrt(sums[j, j], out=root[j]), out=root[j])
+        sums[j + 1 :, j] *= root[j]
+        for k in range(j + 1, n):
+            np.multiply(sums[k:, j], sums[k, j], out=scratch[k:])
+            sums[k:, k] -= scratch[k:]
+    negative = np.negative(root)
+    for j in range(n):  # column by column: the columns to the right of j still hold L
+        sums[j, j] = root[j]
+        sums[j + 1 :, j] *= root[j]
+        for k in range(j + 1, n):
+            sums[k, j] *= negative[k]
+            np.multiply(sums[k + 1 :, k], sums[k, j], out=scratch[k + 1 :])
+            sums[k + 1 :, j] += scratch[k + 1 :]
+    return diagonal, sums
+
+
+def _lapack_factors(sums: Array) -> tuple[Array, Array] | None:
+    """The same, one LAPACK call a step: for n so large that the call is not the cost."""
+    size, n, _ = sums.shape
+    diagonal = np.stack([sums[j, j] for j in range(n)])
+    try:
+        lower = np.linalg.cholesky(sums[:n].transpose(2, 0, 1))
+        inverse = np.linalg.inv(lower)
+    except np.linalg.LinAlgError:
+        return None
+    for i in range(n):
+        sums[i, : i + 1] = inverse[:, i, : i + 1].T
+    if size > n:
+        forward = inverse @ sums[n].T[:, :, None]
+        sums[n] = (inverse.transpose(0, 2, 1) @ forward)[:, :, 0].T
+    return diagonal, sums
+
+
+def _squares(factor: Array, diagonal: Array, bounds: Array) -> Flags:
+    """PI⁻¹ = L⁻ᵀL⁻¹ into `bounds`, and where no variance is inflated beyond INFLATION."""
+    n, steps = diagonal.shape
+    scratch = np.empty((n, steps))
+    good = np.ones(steps, dtype=bool)
+    for j in range(n):
+        row = bounds[j]  # [PI⁻¹]_ji = Σ_{k ≥ i} [L⁻¹]_kj [L⁻¹]_ki
+        np.multiply(factor[n - 1, j:], factor[n - 1, j], out=row[j:])
+        for k in reversed(range(j, n - 1)):
+            np.multiply(factor[k, j : k + 1], factor[k, j], out=scratch[j : k + 1])
+            row[j : k + 1] += scratch[j : k + 1]
+        bounds[j + 1 :, j] = row[j + 1 :]
+        good &= np.multiply(diagonal[j], row[j], out=diagonal[j]) <= INFLATION  # false for NaN
+    return good
+
+
+numpy_kernel = Kernel(_run, "F")

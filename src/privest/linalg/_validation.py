@@ -1,0 +1,128 @@
+"""What a user passes as a level or a covariance, checked and put into its structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.errors import InvalidInput
+from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
+
+# Of √(S_ii S_jj), so that units do not matter; within it the nearest symmetric matrix is taken.
+SYMMETRY_TOLERANCE = 1e-10
+
+
+def psd(
+    value: ArrayLike,
+    name: str,
+    *,
+    size: int | None = None,
+    error: type[InvalidInput] = InvalidInput,
+) -> PSD:
+    """Check that `value` is finite, symmetric and ≥ 0, and keep its structure.
+
+    A number (needs `size`), a vector (diagonal), a matrix, or blocks as an array (K, b, b).
+    What is exactly diagonal becomes `Diagonal`.
+    Raises `error` naming the most negative eigenvalue of what is not PSD.
+
+    >>> psd([[2.0, 1.0], [1.0, 2.0]], "S").rank, psd([[1.0, 1.0], [1.0, 1.0]], "S").rank
+    (2, 1)
+    """
+    array = as_array(value, name, ndim=(0, 1, 2, 3), error=error)
+    if array.size == 0:
+        raise error(f"{name} is empty (shape {array.shape}).")
+    if array.ndim == 0:
+        _require_nonnegative(array.reshape(1), name, error)
+        if size is None:
+            raise error(f"{name} is a number: its size must be given.")
+        return Scalar(float(array), size)
+    length = len(array) * (array.shape[1] if array.ndim == 3 else 1)
+    if size is not None and length != size:
+        raise error(f"{name} must have size {size}; received an array of shape {array.shape}.")
+    if array.ndim == 1:
+        _require_nonnegative(array, name, error)
+        return Diagonal(array.copy())
+    return _checked_blocks([array if array.ndim == 3 else array[None]], name, error)
+
+
+def psd_blocks(
+    matrices: Sequence[ArrayLike], name: str, *, error: type[InvalidInput] = InvalidInput
+) -> PSD:
+    """Check matrices (of any sizes) to stand as blocks along the diagonal."""
+    if len(matrices) == 0:
+        raise error(f"{name} has no blocks.")
+    arrays = [
+        as_array(matrix, f"block {k} of {name}", ndim=2, error=error)[None]
+        for k, matrix in enumerate(matrices)
+    ]
+    if len({array.shape for array in arrays}) == 1:
+        arrays = [np.concatenate(arrays)]
+    return _checked_blocks(arrays, name, error)
+
+
+def _checked_blocks(stacks: list[Array], name: str, error: type[InvalidInput]) -> PSD:
+    """Blocks from stacks in order: either one stack of all, or one stack a block."""
+    stacks = [_symmetric(stack, name, error) for stack in stacks]
+    if all(_is_diagonal(stack) for stack in stacks):
+        diagonal = np.concatenate(
+            [np.diagonal(stack, axis1=-2, axis2=-1).ravel() for stack in stacks]
+        )
+        _require_nonnegative(diagonal, name, error)
+        return Diagonal(diagonal)
+    result = Blocks(stacks[0] if len(stacks) == 1 else [stack[0] for stack in stacks])
+    _require_semidefinite(result, name, error)
+    return result
+
+
+def _is_diagonal(stack: Array) -> bool:
+    if stack.shape[-1] > 1 and stack[0, 0, 1] != 0:  # the usual dense matrix: no second look
+        return False
+    diagonal = np.diagonal(stack, axis1=-2, axis2=-1)
+    return bool(np.count_nonzero(stack) == np.count_nonzero(diagonal))
+
+
+def _symmetric(stack: Array, name: str, error: type[InvalidInput]) -> Array:
+    if stack.shape[-2] != stack.shape[-1] or stack.size == 0:
+        raise error(f"{name} must be square and not empty; received shape {stack.shape[-2:]}.")
+    transposed = stack.transpose(0, 2, 1)
+    if all(  # in strips: a whole transposed matrix would be read against the grain of the cache
+        np.array_equal(stack[:, at : at + 256, at:], transposed[:, at : at + 256, at:])
+        for at in range(0, stack.shape[-1], 256)
+    ):
+        return np.array(stack, order="C")
+    gap = np.abs(stack - transposed)
+    size = np.sqrt(np.abs(np.diagonal(stack, axis1=-2, axis2=-1)))
+    excess = gap - SYMMETRY_TOLERANCE * size[:, :, None] * size[:, None, :]
+    if excess.max() > 0:
+        block, i, j = (int(k) for k in np.unravel_index(excess.argmax(), gap.shape))
+        where = "" if len(stack) == 1 else f" of block {block}"
+        raise error(
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}){where} differ by "
+            f"{gap[block, i, j]:.3g}. If the asymmetry is rounding, average it with its transpose."
+        )
+    return (stack + transposed) / 2
+
+
+def _require_nonnegative(values: Array, name: str, error: type[InvalidInput]) -> None:
+    worst = int(values.argmin())
+    if values[worst] < 0:
+        where = "" if values.size == 1 else f" at index {worst}"
+        raise error(
+            f"{name} must be positive semi-definite (no negative entry on its diagonal); "
+            f"it has eigenvalue {values[worst]:.6g}{where}."
+        )
+
+
+def _require_semidefinite(matrix: Blocks, name: str, error: type[InvalidInput]) -> None:
+    for (_, stack), factor in zip(matrix.groups, matrix.factors):
+        worst = int(factor.excess.argmin())
+        if factor.excess[worst] < -1:
+            smallest = np.linalg.eigvalsh(stack[worst])[0]
+            raise error(
+                f"{name} must be positive semi-definite; it has eigenvalue {smallest:.6g}, "
+                "beyond rounding (1e-11 relative to its diagonal). A reading that is meant to "
+                "be hidden needs a row and column of exact zeros."
+            )

@@ -1,0 +1,204 @@
+"""The whitening kernel: one form for everything Gaussian (docs/theory.md 1).
+
+For a level S = L Lᵀ and a noise covariance Σ the release z̃ = Lᵀy + e, e ~ N(0, I), of
+y = Hθ + w is z̃ = LᵀH θ + noise of covariance
+
+    V = LᵀΣL + I = C Cᵀ ,      G = C⁻¹LᵀH ,      PI = GᵀG .
+
+No inverse of S, no matrix square root; S and Σ may be singular. V ≥ I in exact arithmetic; where
+rounding loses the "+ I" (‖LᵀΣL‖ beyond 1e15 with a singular Σ) an error says so.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Index
+from privest.errors import NumericalFailure
+from privest.linalg import batched as stacked
+from privest.linalg._psd import PSD, Blocks, aligned
+from privest.linalg._root import InformationRoot, root_of_rows, weighted_roots
+
+# Below this ratio of eigenvalues the one-Cholesky route is left for the kernel: its error is about
+# eps over the ratio.
+GRADED = 1e-4
+
+
+class Whitening(ABC):
+    """The map C⁻¹Lᵀ of a level S = L Lᵀ and a covariance Σ, factored once.
+
+    z̃ has one coordinate a reading (`PSD.factor_rows`); where S is singular some of them carry
+    nothing and their whitened rows are zero.
+    """
+
+    @abstractmethod
+    def rows(self, right: Array) -> Array:
+        """C⁻¹Lᵀ X for X (m, k): whitened rows."""
+
+    @abstractmethod
+    def whiten(self, release: Array) -> Array:
+        """C⁻¹ z̃ for releases z̃ (m, k)."""
+
+
+class PointwiseWhitening(Whitening):
+    """S and Σ diagonal: V = diag(1 + s σ²), O(m)."""
+
+    def __init__(self, level: PSD, covariance: PSD) -> None:
+        self.level = level
+        self.deviation = np.sqrt(1.0 + level.diagonal() * covariance.diagonal())[:, None]
+
+    def rows(self, right: Array) -> Array:
+        return self.level.factor_rows(right) / self.deviation
+
+    def whiten(self, release: Array) -> Array:
+        return release / self.deviation
+
+
+class BlockWhitening(Whitening):
+    """S or Σ in blocks; a dense matrix is one block. O(Σ b³)."""
+
+    def __init__(self, level: PSD, covariance: PSD) -> None:
+        if isinstance(level, Blocks) and isinstance(covariance, Blocks):
+            level, covariance = aligned(level, covariance)
+        self.level = level
+        self.lower: list[tuple[Index, Array]] = []
+        for rows, variance in _congruences(level, covariance):
+            if variance.shape[-1] == 0:  # a group of blocks that reveals nothing
+                continue
+            stacked.add_to_diagonal(variance, 1.0)
+            largest = variance.max()
+            lower = stacked.cholesky(variance, overwrite=True)
+            if lower is None:
+                raise NumericalFailure(
+                    "The level is so large against the noise that rounding loses the unit release "
+                    "noise: V = LᵀΣL + I is numerically singular "
+                    f"(largest entry {largest:.3g}). Use a smaller level, "
+                    "or a noise covariance that is not singular."
+                )
+            self.lower.append((rows, lower))
+
+    def rows(self, right: Array) -> Array:
+        return self.whiten(self.level.factor_rows(right))
+
+    def whiten(self, release: Array) -> Array:
+        result = release.astype(float)
+        for rows, lower in self.lower:
+            result[rows] = stacked.solve_lower(lower, release[rows])
+        return result
+
+
+def _congruences(level: PSD, covariance: PSD) -> Iterator[tuple[Index, Array]]:
+    """(rows of z̃, LᵀΣL) for every group of blocks; the zero columns of L are left out."""
+    if isinstance(level, Blocks) and isinstance(covariance, Blocks):
+        for (rows, _), factor, (_, sigma) in zip(level.groups, level.factors, covariance.groups):
+            yield rows[:, : factor.columns], _congruence(factor, sigma)
+    elif isinstance(level, Blocks):
+        deviation = np.sqrt(covariance.diagonal())
+        for (rows, _), factor in zip(level.groups, level.factors):
+            half = deviation[rows][:, :, None] * factor.lower[:, :, : factor.columns]
+            yield rows[:, : factor.columns], half.transpose(0, 2, 1) @ half
+    else:
+        assert isinstance(covariance, Blocks)
+        root = np.sqrt(level.diagonal())
+        for rows, sigma in covariance.groups:
+            yield rows, _scaled(sigma, root[rows])
+
+
+def _scaled(stack: Array, unit: Array) -> Array:
+    """diag(u) A diag(u) for stacks, in one pass if all u are equal."""
+    if (unit == unit.flat[0]).all():
+        return stack * unit.flat[0] ** 2
+    scaled = stack * unit[:, :, None]
+    scaled *= unit[:, None, :]
+    return scaled
+
+
+def _congruence(factor: stacked.Factor, sigma: Array) -> Array:
+    """LᵀΣL for stacks; a single triangular L goes to LAPACK's half-price routine."""
+    if len(sigma) == 1 and factor.triangular:
+        half: Array = np.tril(
+            scipy.linalg.lapack.dsygst(sigma[0].T, factor.lower[0], itype=2, lower=1)[0]
+        )
+        return (half + np.tril(half, -1).T)[None]
+    lower = factor.lower[:, :, : factor.columns]
+    product = factor.transpose_times(sigma @ lower)
+    return (product + product.transpose(0, 2, 1)) / 2
+
+
+def whitening(level: PSD, covariance: PSD) -> Whitening:
+    """The kernel in the simplest structure that holds both S and Σ."""
+    if level.pointwise is not None and covariance.pointwise is not None:
+        return PointwiseWhitening(level, covariance)
+    return BlockWhitening(level, covariance)
+
+
+def level_root(matrix: Array, level: PSD) -> InformationRoot:
+    """Root of HᵀSH, the information that the level lets through at most."""
+    if level.pointwise is not None:
+        return weighted_roots(matrix, [level.pointwise])[0]
+    # What the columns would be if nothing cancelled: a hidden direction is rounding beside it.
+    scale = np.sqrt(level.diagonal() @ matrix**2)
+    spread = max(factor.spread for factor in level.factors) if isinstance(level, Blocks) else 1.0
+    tolerance = stacked.rank_tolerance(max(matrix.shape)) * spread
+    return root_of_rows(level.factor_rows(matrix), scale, tolerance)
+
+
+def private_root(matrix: Array, level: PSD, covariance: PSD) -> InformationRoot:
+    """Root of PI = Hᵀ X H with X = L(LᵀΣL + I)⁻¹Lᵀ (for S, Σ > 0: X = (S⁻¹ + Σ)⁻¹).
+
+    Route and cost by structure: diagonal S and Σ one pass over H; positive definite blocks S
+    with diagonal Σ > 0 one more Cholesky (`_parallel_sum_root`); otherwise the kernel.
+    """
+    s, sigma = level.pointwise, covariance.pointwise
+    if s is not None and sigma is not None:
+        return weighted_roots(matrix, [pointwise_weight(s, sigma)])[0]
+    if isinstance(level, Blocks) and sigma is not None and level.positive_definite:
+        root = _parallel_sum_root(matrix, level, covariance.diagonal())
+        if root is not None:
+            return root
+    return root_of_rows(whitening(level, covariance).rows(matrix))
+
+
+def pointwise_weight(level: Array | float, variance: Array | float) -> Array | float:
+    """x = s/(1 + sσ²): the information about h_kθ that one reading lets through."""
+    with np.errstate(over="ignore", divide="ignore"):
+        product = np.multiply(level, variance)
+        # For large sσ² the same as 1/(1/s + σ²), which does not overflow.
+        weight = np.where(
+            product <= 1.0, level / (1.0 + product), 1.0 / (np.divide(1.0, level) + variance)
+        )
+    return weight if weight.ndim else float(weight)
+
+
+def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> InformationRoot | None:
+    """PI with one Cholesky: X = S(S + I)⁻¹ in units of the noise (S and Σ commute then).
+
+    With readings in units of their noise, H = QR, S + I = CCᵀ, A = C⁻¹Q and B = C⁻¹SQ:
+    PI = Rᵀ(AᵀB)R. Half the work of V = LᵀL + I; the orthonormal Q keeps an ill-conditioned H out
+    of the product. None where the route does not exist or would lose digits.
+    """
+    if not (variance > 0).all():
+        return None
+    unit = np.sqrt(variance)
+    orthogonal, triangle = np.linalg.qr(matrix / unit[:, None])
+    gram = np.zeros((triangle.shape[0], triangle.shape[0]))
+    for rows, stack in level.groups:
+        scaled = _scaled(stack, unit[rows])
+        part = orthogonal[rows]
+        right = np.concatenate([part, scaled @ part], axis=2)
+        stacked.add_to_diagonal(scaled, 1.0)
+        lower = stacked.cholesky(scaled, overwrite=True)
+        if lower is None:
+            return None
+        first, second = np.split(stacked.solve_lower(lower, right), 2, axis=2)
+        gram += (first.transpose(0, 2, 1) @ second).sum(0)
+    gram = (gram + gram.T) / 2
+    values = np.linalg.eigvalsh(gram)
+    if not values[0] > GRADED * values[-1]:
+        return None  # the product loses what a graded S hides; the kernel does not
+    factor = stacked.factor(gram[None])
+    return root_of_rows(factor.transpose_times(triangle[None])[0])

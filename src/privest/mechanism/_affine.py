@@ -1,0 +1,162 @@
+"""Affine mechanisms z = Ay + b + Bd with independent noise of any law (`ex:affine`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.errors import InvalidInput, NotCalibratable
+from privest.linalg import PSD
+from privest.mechanism._additive import Additive
+from privest.mechanism._vector import Componentwise, Information, Mechanism
+from privest.noise import ScalarLaw
+from privest.privacy import PrivacyLevel
+
+# 1/condition of B below which B⁻¹z would lose more than half of the digits.
+SINGULAR = 1e-8
+
+
+class AffineMechanism(Mechanism):
+    """z = A y + b + B d, A (q×m), B (q×q) invertible, d_1 … d_q independent of one law.
+
+    B⁻¹z = u + d is additive noise on u = B⁻¹(Ay + b), component by component, so
+
+        p(z|y) = ∏ f((B⁻¹z − u)_i)/|det B| ,   I_z(y) = i_d Aᵀ(BBᵀ)⁻¹A  for every y
+
+    with i_d the information of the law: attained everywhere. Unbiased for Ay + b where E d = 0.
+    ε: that of the components, which B⁻¹ does not change.
+    Refused: B that is not square or (nearly) singular. Where BBᵀ is singular a combination of
+    readings is shown without noise; with more columns than rows the law of Bd is a convolution
+    (Gaussian d: give a Cholesky factor of BBᵀ instead).
+
+    >>> from privest.noise import Laplace
+    >>> mechanism = AffineMechanism(Laplace(1.0), matrix=[[2.0]], spread=[[4.0]], offset=[1.0])
+    >>> float(mechanism.information([3.0]).matrix[0, 0])  # (2/4)²
+    0.25
+    >>> round(float(np.exp(mechanism.log_density([7.0], [3.0]))), 12)  # f(0)/4 = 1/8
+    0.125
+    """
+
+    def __init__(
+        self,
+        law: ScalarLaw,
+        matrix: ArrayLike,
+        spread: ArrayLike | None = None,
+        offset: ArrayLike = 0.0,
+    ) -> None:
+        A = as_array(matrix, "A", ndim=2)
+        self.outputs, self.readings = A.shape
+        self.spread = _invertible(np.eye(self.outputs) if spread is None else spread, self.outputs)
+        self.matrix, self.offset = A, as_array(offset, "b", ndim=(0, 1))
+        if self.offset.ndim and len(self.offset) != self.outputs:
+            raise InvalidInput(f"b has {len(self.offset)} entries for {self.outputs} outputs.")
+        self.law = law
+        shift = np.broadcast_to(self.offset, (self.outputs,))
+        solved = np.linalg.solve(self.spread, np.column_stack([A, shift]))
+        self.inner = Componentwise(Additive(law), solved[:, :-1], solved[:, -1])
+        self._log_det = float(np.linalg.slogdet(self.spread)[1])
+
+    @classmethod
+    def calibrated(
+        cls,
+        level: PrivacyLevel | float,
+        law: ScalarLaw,
+        matrix: ArrayLike,
+        spread: ArrayLike | None = None,
+        offset: ArrayLike = 0.0,
+    ) -> Self:
+        """The law widened just so far that i_d Aᵀ(BBᵀ)⁻¹A ≤ S."""
+        if not math.isfinite(law.fisher_information):
+            raise NotCalibratable(
+                f"affine noise with {law!r} cannot be calibrated: its density jumps, so its "
+                "Fisher information is infinite at every scale."
+            )
+        unit = cls(law, matrix, spread, offset)
+        assert unit.inner.matrix is not None
+        if not unit.inner.matrix.any():
+            raise NotCalibratable(
+                "A is zero: the release shows nothing of the readings, so no width of the noise "
+                "meets the level exactly. Give A a row that is not zero."
+            )
+        S = (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).for_size(
+            unit.readings
+        )
+        return cls(
+            law.with_fisher_information(1.0 / _exposure(unit.inner.matrix, S)),
+            matrix,
+            spread,
+            offset,
+        )
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
+        return self.inner.simulate(y, rng, trials) @ self.spread.T
+
+    def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
+        return np.asarray(self.inner.log_density(self._solved(z), y) - self._log_det)
+
+    def score(self, z: ArrayLike, y: ArrayLike) -> Array:
+        return self.inner.score(self._solved(z), y)
+
+    def information(self, y: ArrayLike) -> Information:
+        return self.inner.information(y)
+
+    def worst_information(self) -> Array:
+        return self.inner.worst_information()
+
+    def epsilon(self, move: float) -> float:
+        return self.inner.epsilon(move)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "law": self.law,
+            "A": self.matrix.tolist(),
+            "b": self.offset.tolist(),
+            "B": self.spread.tolist(),
+        }
+
+    def __repr__(self) -> str:
+        return f"AffineMechanism({self.law!r}, A {self.outputs}×{self.readings})"
+
+    def _solved(self, z: ArrayLike) -> Array:
+        """B⁻¹z."""
+        given = as_array(z, "z")
+        if given.ndim == 0 or given.shape[-1] != self.outputs:
+            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
+        columns = given.reshape(-1, self.outputs).T
+        return np.asarray(np.linalg.solve(self.spread, columns).T.reshape(given.shape))
+
+
+def _invertible(value: ArrayLike, outputs: int) -> Array:
+    B = as_array(value, "B", ndim=2)
+    if B.shape != (outputs, outputs):
+        raise InvalidInput(
+            f"B must be square, one row for each of {outputs} outputs; received shape {B.shape}. "
+            "More columns than rows: with Gaussian noise give a Cholesky factor of BBᵀ. Fewer: "
+            "a combination of the readings would be shown without noise."
+        )
+    sizes = np.linalg.svd(B, compute_uv=False)
+    if sizes[-1] <= SINGULAR * sizes[0]:
+        raise InvalidInput(
+            f"B must be invertible; its singular values run from {sizes[0]:.3g} to "
+            f"{sizes[-1]:.3g}. A singular B shows a combination of the readings without noise: "
+            "drop that output or give it noise of its own."
+        )
+    return B
+
+
+def _exposure(rows: Array, S: PSD) -> float:
+    """The largest eigenvalue of S^{-½}MS^{-½}, M = rowsᵀrows; NotCalibratable where S hides M."""
+    values, vectors = np.linalg.eigh(S.dense())
+    seen = rows @ vectors
+    kept = values > 1e-11 * max(float(values[-1]), 0.0)
+    if not kept.all() and np.abs(seen[:, ~kept]).max() > 1e-9 * np.abs(rows).max():
+        raise NotCalibratable(
+            "the level hides a combination of the readings that A shows: no noise of finite "
+            "width is enough. Leave that combination out of A."
+        )
+    return float(np.linalg.norm(seen[:, kept] / np.sqrt(values[kept]), 2) ** 2)

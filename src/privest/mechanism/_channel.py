@@ -1,0 +1,117 @@
+"""A mechanism for one number: u goes in, z ~ p(·|u) comes out.
+
+Most mechanisms of the paper treat readings, or linear combinations of them, one by one. What is
+done to one number is a `Channel`; `Componentwise` (`vector.py`) applies channels to u = Ay + b.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.errors import InvalidInput, NotCalibratable
+from privest.noise import Estimate
+
+
+class Worst(NamedTuple):
+    """sup over u of the information I_z(u), and where: at one u, at none (constant or a limit)."""
+
+    information: float
+    at: float | None = None
+    attained: bool = True
+
+
+class Channel(ABC):
+    """z ~ p(·|u) for one number u; every method takes arrays of any shape, elementwise.
+
+    A subclass is best a frozen data class whose fields are the public parameters. It must give
+    `sample` and `log_density`; what it does not give is computed from the density: score by
+    differences, information by quadrature or summation (`numerics.py`), with an error.
+
+    `discrete`: z takes values on a countable set (`outcomes`) and p is a mass; else a density.
+    """
+
+    discrete: ClassVar[bool] = False
+
+    # --- the law of z ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        """One z for each entry of u. Simulation: for experiments."""
+
+    @abstractmethod
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """ln p(z|u), density or mass; −inf where it is zero."""
+
+    def score(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """∂ ln p(z|u)/∂u; at a kink the mean of both sides."""
+        from privest.mechanism._numerics import score_by_differences
+
+        return score_by_differences(self, as_array(z, "z"), as_array(u, "u"))
+
+    def support(self, u: float) -> tuple[float, float]:
+        """The interval outside which p(·|u) is zero."""
+        return (-math.inf, math.inf)
+
+    def landmarks(self, u: float) -> tuple[float, ...]:
+        """Points z where p(z|u), as a function of z, is not smooth or has a narrow part."""
+        return (u,)
+
+    def outcomes(self, u: float) -> Array:
+        """The values that z takes with a probability above 1e-18, increasing. Discrete only."""
+        kind = type(self).__name__
+        raise InvalidInput(
+            f"{kind} is discrete and lists no outcomes: give it the method `outcomes(u)`."
+            if self.discrete
+            else f"{kind} is not discrete: z has a density and no list of outcomes."
+        )
+
+    # --- what it shows --------------------------------------------------------------------------
+
+    def information(self, u: ArrayLike) -> Array:
+        """I_z(u) = E (∂ ln p/∂u)²; inf where it diverges."""
+        given = as_array(u, "u")
+        values = [self.information_estimate(float(v)).value for v in given.ravel()]
+        return np.array(values).reshape(given.shape)
+
+    def information_estimate(self, u: float) -> Estimate:
+        """I_z(u) at one u, with a bound on its error (0 for a closed form)."""
+        if type(self).information is not Channel.information:
+            return Estimate(float(self.information(u)), 0.0)
+        from privest.mechanism._numerics import information_by_numbers
+
+        return information_by_numbers(self, u)
+
+    @property
+    @abstractmethod
+    def worst(self) -> Worst:
+        """sup over u of I_z(u): what must stay within the level. Infinite: never admissible."""
+
+    def epsilon(self, move: float) -> float:
+        """ε of pure differential privacy when u moves by at most `move`; inf if there is none."""
+        return math.inf
+
+    @classmethod
+    def calibrated(cls, level: float, **parameters: float) -> Self:
+        """The channel with the least noise whose information never exceeds `level`.
+
+        `parameters` fixes what is not a matter of scale. Raises NotCalibratable with the reason.
+        """
+        raise NotCalibratable(f"{cls.__name__} cannot be calibrated: {cls.why_not()}")
+
+    @classmethod
+    def why_not(cls) -> str:
+        """Why no choice of parameters bounds the information."""
+        return "its information is infinite for every choice of parameters."
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The public parameters by name; none for a subclass that is not a data class."""
+        described = fields(cast(Any, self)) if is_dataclass(type(self)) else ()
+        return {field.name: getattr(self, field.name) for field in described}

@@ -1,0 +1,249 @@
+"""Random rotation of all readings, alone (Chen and Liu 2005) and with noise (2011)."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array, as_positive
+from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
+from privest.mechanism._sphere import DIMENSIONS, log_average, mean_cosine
+from privest.mechanism._vector import Information, Mechanism
+from privest.privacy import PrivacyLevel
+
+NODES = 160
+
+
+class Rotation(Mechanism):
+    """z = R y, R a uniform (Haar) random orthogonal matrix, fresh for each y; m ≥ 2.
+
+    z is uniform on the sphere of radius ‖y‖: it shows ‖y‖ exactly and nothing else.
+
+        I_z(y):  infinite along y, 0 across
+
+    There is no density: `log_density` and `score` say so. Never admissible, no finite ε, E z = 0.
+    `information` marks with inf the entries that y yᵀ reaches (all of them at y = 0). One R for
+    several vectors would show their inner products too.
+
+    >>> mechanism = Rotation(3)
+    >>> mechanism.information([2.0, 0.0, 0.0]).matrix.tolist()
+    [[inf, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    >>> z = mechanism.simulate([3.0, 0.0, 4.0], np.random.default_rng(1))
+    >>> round(float(z @ z), 12)
+    25.0
+    """
+
+    def __init__(self, readings: int) -> None:
+        self.readings = self.outputs = _size(readings)
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
+        return _rotated(self._readings(y), rng, trials)
+
+    def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
+        raise InfiniteInformation(NO_DENSITY)
+
+    def score(self, z: ArrayLike, y: ArrayLike) -> Array:
+        raise InfiniteInformation(NO_DENSITY)
+
+    def information(self, y: ArrayLike) -> Information:
+        given = _one(self._readings(y))
+        seen = given != 0 if given.any() else np.ones(self.readings, dtype=bool)
+        return Information(np.where(seen[:, None] & seen, np.inf, 0.0), 0.0)
+
+    def worst_information(self) -> Array:
+        return np.full((self.readings, self.readings), np.inf)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"readings": self.readings}
+
+    @classmethod
+    def calibrated(cls, level: PrivacyLevel | float, readings: int) -> Self:
+        """Raise NotCalibratable: there is nothing to choose."""
+        raise NotCalibratable(
+            "a random rotation cannot be calibrated: ‖z‖ = ‖y‖ shows the length of y exactly, "
+            "infinite information along y. GeometricPerturbation adds noise."
+        )
+
+    def __repr__(self) -> str:
+        return f"Rotation({self.readings} readings)"
+
+
+NO_DENSITY = (
+    "a random rotation has no density: z lies on the sphere of radius ‖y‖, so its information "
+    "about ‖y‖ is infinite."
+)
+
+
+class GeometricPerturbation(Mechanism):
+    """z = R A y + t + e, R as in `Rotation`, t a public translation, e ~ N(0, σ²I).
+
+    A (q×m, q ≥ 2) is the identity unless given. With u = Ay, ρ = ‖u‖, r = ‖z − t‖, κ = rρ/σ²,
+    c the cosine of a uniform direction (`sphere.py`, modified Bessel functions):
+
+        p(z|y) = (2πσ²)^{−q/2} e^{−(r−ρ)²/2σ²} E e^{κ(c−1)}
+        score  = Aᵀn (r A_q(κ) − ρ)/σ² ,   n = u/ρ ,  A_q = I_{q/2}/I_{q/2−1}
+        I_z(y) = i(ρ) Aᵀn nᵀA ,   i(ρ) = E (r A_q − ρ)²/σ⁴ < 1/σ² ,  → 1/σ² as ρ → ∞, 0 at 0
+
+    i by Gauss-Legendre over the law of r, whose deviation is at most σ: mean ± 13σ.
+    worst: AᵀA/σ², a limit in every direction, attained in none. So `calibrated`: S = s·I by A = I,
+    σ² = 1/s; any other S = LLᵀ by A = Lᵀ, σ = 1. E z = t: nothing is unbiased. No finite ε.
+
+    >>> mechanism = GeometricPerturbation(2, variance=0.25, translation=[1.0, 0.0])
+    >>> mechanism.worst_information().tolist()
+    [[4.0, 0.0], [0.0, 4.0]]
+    >>> near, far = (mechanism.information([0.0, r]).matrix[1, 1] for r in (0.1, 100.0))
+    >>> bool(near < 0.16), bool(3.9999 < far < 4.0)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        readings: int,
+        variance: float = 1.0,
+        translation: ArrayLike = 0.0,
+        matrix: ArrayLike | None = None,
+    ) -> None:
+        self.matrix = None if matrix is None else as_array(matrix, "A", ndim=2)
+        self.readings = readings
+        if self.matrix is not None and self.matrix.shape[1] != readings:
+            raise InvalidInput(
+                f"A must have a column for each of {readings} readings; received shape "
+                f"{self.matrix.shape}."
+            )
+        self.outputs = _size(readings if self.matrix is None else len(self.matrix))
+        if self.outputs > DIMENSIONS:
+            raise InvalidInput(
+                f"at most {DIMENSIONS} readings are rotated at once; received {self.outputs}. "
+                "Rotate groups of them."
+            )
+        self.variance = as_positive(variance, "variance")
+        self.translation = as_array(translation, "the translation", ndim=(0, 1))
+        if self.translation.ndim and len(self.translation) != self.outputs:
+            raise InvalidInput(
+                f"the translation has {len(self.translation)} entries for {self.outputs} outputs."
+            )
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
+        turned = _rotated(self._inputs(y), rng, trials)
+        noise = rng.normal(0.0, math.sqrt(self.variance), turned.shape)
+        return turned + self.translation + noise
+
+    def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
+        r, rho, _ = self._radii(z, y)
+        constant = 0.5 * self.outputs * math.log(2.0 * math.pi * self.variance)
+        average = log_average(r * rho, self.outputs)
+        return np.asarray(-0.5 * (r - rho) ** 2 + average - constant)
+
+    def score(self, z: ArrayLike, y: ArrayLike) -> Array:
+        r, rho, direction = self._radii(z, y)
+        slope = (r * mean_cosine(r * rho, self.outputs) - rho) / math.sqrt(self.variance)
+        along = slope[..., None] * direction
+        return along if self.matrix is None else along @ self.matrix
+
+    def information(self, y: ArrayLike) -> Information:
+        u = _one(self._inputs(y))
+        rho = float(np.linalg.norm(u)) / math.sqrt(self.variance)
+        value, error = radial_information(rho, self.outputs)
+        direction = u / (np.linalg.norm(u) or 1.0)
+        across = direction if self.matrix is None else direction @ self.matrix
+        reach = float(np.abs(across).max()) ** 2 / self.variance
+        return Information(value / self.variance * np.outer(across, across), reach * error)
+
+    def worst_information(self) -> Array:
+        if self.matrix is None:
+            return np.eye(self.readings) / self.variance
+        return self.matrix.T @ self.matrix / self.variance
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "variance": self.variance,
+            "translation": self.translation.tolist(),
+            "matrix": None if self.matrix is None else self.matrix.tolist(),
+        }
+
+    @classmethod
+    def calibrated(
+        cls, level: PrivacyLevel | float, readings: int, translation: ArrayLike = 0.0
+    ) -> Self:
+        """The least noise with I_z(y) ≤ S for every y; S of rank 2 at least."""
+        S = (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).for_size(readings)
+        if S.rank < 2:
+            raise NotCalibratable(
+                f"a rotation needs a level of rank 2 at least; this one has rank {S.rank}."
+            )
+        values = S.diagonal()
+        if S.pointwise is not None and (values == values[0]).all():
+            return cls(readings, 1.0 / float(values[0]), translation)
+        rows = S.factor_rows(np.eye(readings))
+        return cls(readings, 1.0, translation, rows[rows.any(axis=1)])
+
+    def __repr__(self) -> str:
+        return f"GeometricPerturbation({self.readings} readings, variance={self.variance:g})"
+
+    def _inputs(self, y: ArrayLike) -> Array:
+        given = self._readings(y)
+        return given if self.matrix is None else given @ self.matrix.T
+
+    def _radii(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
+        """r and ρ in units of σ, and n (0 where u = 0)."""
+        given = as_array(z, "z")
+        if given.ndim == 0 or given.shape[-1] != self.outputs:
+            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
+        u = self._inputs(y)
+        length = np.linalg.norm(u, axis=-1)
+        direction = u / np.where(length > 0, length, 1.0)[..., None]
+        sigma = math.sqrt(self.variance)
+        r = np.linalg.norm(given - self.translation, axis=-1) / sigma
+        return np.asarray(r), np.asarray(length / sigma), direction
+
+
+def radial_information(rho: float, dimension: int) -> tuple[float, float]:
+    """i(ρ) for σ = 1, and its error: the difference of two Gauss-Legendre rules, and rounding."""
+    coarse, fine = (_radial_rule(rho, dimension, nodes) for nodes in (NODES, 2 * NODES))
+    return fine, abs(fine - coarse) + 1e-14 * (1.0 + rho)
+
+
+def _radial_rule(rho: float, dimension: int, nodes: int) -> float:
+    # E r² = ρ² + m and var r ≤ 1: the mean lies within 1 of the root.
+    centre = math.hypot(rho, math.sqrt(dimension))
+    low, high = max(0.0, centre - 14.0), centre + 13.0
+    x, weight = _legendre(nodes)
+    r = low + (high - low) * (x + 1.0) / 2.0
+    kappa = r * rho
+    constant = (1 - dimension / 2) * math.log(2.0) - math.lgamma(dimension / 2)
+    log_p = constant + (dimension - 1) * np.log(r) - 0.5 * (r - rho) ** 2
+    density = np.exp(log_p + log_average(kappa, dimension))
+    slope = r * mean_cosine(kappa, dimension) - rho
+    return float(weight @ (density * slope**2)) * (high - low) / 2.0
+
+
+@cache
+def _legendre(nodes: int) -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(nodes)
+
+
+def _rotated(u: Array, rng: np.random.Generator, trials: int | None) -> Array:
+    """‖u‖ times a uniform direction: the law of Ru."""
+    if trials is not None:
+        u = np.broadcast_to(u, (trials, u.shape[-1]))
+    normal = rng.standard_normal(u.shape)
+    length = np.linalg.norm(u, axis=-1, keepdims=True)
+    return np.asarray(normal * (length / np.linalg.norm(normal, axis=-1, keepdims=True)))
+
+
+def _one(y: Array) -> Array:
+    if y.ndim != 1:
+        raise InvalidInput(f"one vector of readings, please; received shape {y.shape}.")
+    return y
+
+
+def _size(readings: int) -> int:
+    if isinstance(readings, bool) or not isinstance(readings, int | np.integer) or readings < 2:
+        raise InvalidInput(f"a rotation needs at least 2 readings; received {readings!r}.")
+    return int(readings)

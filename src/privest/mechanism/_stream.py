@@ -1,0 +1,168 @@
+"""The sequential Gaussian mechanism: phase 1 of `algo:PP_RLS`, for streams of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, as_array
+from privest.errors import InvalidInput
+from privest.noise._law import as_generator
+from privest.privacy import SequentialLevel
+from privest.release import StreamRelease
+
+
+class StreamMechanism:
+    """The data holder's side of a stream: sees the readings, gives releases.
+
+        z̃_k = A_k Ȳ_k + e_k ,   e_k ~ N(0, I) ,   A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ] ,   S_k = ℓ_kℓ_kᵀ
+
+    Guarantees: I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); a missing reading (NaN or masked)
+    is a step with S_k = 0 and is left out of all later steps too. Which ones are missing is
+    public.
+    Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
+    for a dense level. Ends with an error, not a release, when the level has no further step.
+    Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
+
+    This version has no safe noise yet: `simulate` draws from a simulation generator.
+
+    >>> from privest.privacy import EndlessLevel
+    >>> mechanism = StreamMechanism(EndlessLevel(1.0, lags=[0.5]))
+    >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1))
+    StreamRelease(steps 0..1, 2 values, simulated)
+    >>> mechanism.simulate(float("nan"), np.random.default_rng(1)).missing.tolist()
+    [True]
+    """
+
+    def __init__(self, level: SequentialLevel) -> None:
+        if not isinstance(level, SequentialLevel):
+            raise InvalidInput(
+                "a stream needs a StreamLevel or an EndlessLevel; received "
+                f"{type(level).__name__}. No release without a level."
+            )
+        self.level = level
+        self.steps = 0
+        self._past: Array = np.zeros(0)  # the readings that later releases look back to
+        if level.form == "banded":
+            assert level.block is not None
+            self._past = np.zeros(level.reach * level.block)
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator) -> StreamRelease:
+        """The release of the next reading or readings, with noise of a simulation generator.
+
+        y: a number or a vector of m_k (one step), or several steps one after another (a vector,
+        or one row a step). NaN or masked: missing; a vector reading of which a part is missing
+        counts as missing.
+        """
+        source = as_generator(rng)
+        values, missing, sizes = self._readings(y)
+        start, stop = self.steps, self.steps + len(sizes)
+        shown, past = self._shown(values, start, stop)
+        shown += source.standard_normal(len(shown))
+        if missing is not None:
+            shown[np.repeat(missing, sizes)] = np.nan
+        self._past, self.steps = past, stop
+        return StreamRelease(start, len(sizes), shown, missing, self.level.fingerprint, True)
+
+    def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
+        """A_kȲ_k of these steps, and the readings to remember after them."""
+        level = self.level
+        own = level.pointwise(start, stop)
+        if own is not None:
+            return np.sqrt(own) * values, self._past
+        if level.form == "dense":
+            past = np.concatenate([self._past, values])
+            return level.dense_rows(start, stop) @ past, past
+        if level.block is None:  # U = 0, sizes change
+            parts, at = [], 0
+            for k, size in enumerate(level.sizes_between(start, stop), start=start):
+                parts.append(level.blocks(k, k + 1)[0, 0] @ values[at : at + size])
+                at += size
+            return np.concatenate(parts), self._past
+        rows = level.blocks(start, stop)
+        every = np.concatenate([self._past, values]).reshape(-1, level.block, 1)
+        count = stop - start
+        shown = np.zeros((count, level.block, 1))
+        for lag in range(level.reach + 1):
+            first = level.reach - lag
+            shown += rows[lag] @ every[first : first + count]
+        return shown.ravel(), every[count:].ravel().copy()
+
+    def _readings(self, y: ArrayLike) -> tuple[Array, Flags | None, tuple[int, ...]]:
+        """Readings with 0 where they are missing, which steps are missing, and their sizes."""
+        values, absent = _split_missing(y)
+        sizes = self._sizes(values)
+        flat = values.ravel()
+        if absent is None:
+            return flat, None, sizes
+        starts = np.cumsum([0, *sizes[:-1]])
+        missing = np.asarray(np.logical_or.reduceat(absent.ravel(), starts))
+        return np.where(np.repeat(missing, sizes), 0.0, flat), missing, sizes
+
+    def _sizes(self, values: Array) -> tuple[int, ...]:
+        """The m_k of the steps that these readings fill, exactly."""
+        level, start = self.level, self.steps
+        left = None if level.steps is None else level.steps - start
+        if left == 0:
+            raise InvalidInput(
+                f"The level ends after {start} steps: there is no level for another reading."
+            )
+        if level.block is not None:
+            m = level.block
+            count, rest = divmod(values.size, m)
+            good = count > 0 and not rest and values.ndim <= 2
+            if not good or (values.ndim == 2 and values.shape[1] != m):
+                raise InvalidInput(
+                    f"Readings of this stream have {m} entries; received shape {values.shape}."
+                )
+            if left is not None and count > left:
+                raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
+            return level.sizes_between(start, start + count)
+        assert level.steps is not None
+        total = 0
+        for stop in range(start, level.steps):
+            total += level.sizes_between(stop, stop + 1)[0]
+            if total >= values.size:
+                break
+        if total != values.size or values.ndim > 1:
+            raise InvalidInput(
+                f"The next step has {level.sizes_between(start, start + 1)[0]} readings; "
+                f"{values.size} readings do not end with a step."
+            )
+        return level.sizes_between(start, stop + 1)
+
+    def state(self) -> dict[str, Array]:
+        """What the next steps need: sensitive where releases look back."""
+        return {"steps": np.array(self.steps), "past": self._past}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state again."""
+        self.steps = int(state["steps"])
+        self._past = state["past"].copy()
+
+    def __repr__(self) -> str:
+        return f"StreamMechanism({self.level!r}, at step {self.steps})"
+
+
+def _split_missing(y: ArrayLike) -> tuple[Array, Flags | None]:
+    """The readings, and where they are missing (None: nowhere)."""
+    if isinstance(y, np.ma.MaskedArray):
+        if y.dtype.kind not in "biuf":
+            raise InvalidInput(f"readings must be real numbers; received an array of {y.dtype}.")
+        filled = np.ma.filled(y.astype(np.float64), np.nan)
+        absent = np.ma.getmaskarray(y) | np.isnan(filled)
+        values = np.where(absent, 0.0, filled)
+    else:
+        try:
+            raw = np.asarray(y)
+        except ValueError:
+            raise InvalidInput("readings must be numbers in rows of one length.") from None
+        if raw.dtype.kind not in "biuf":
+            raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
+        values = raw.astype(np.float64, copy=False)
+        absent = np.isnan(values)
+    if not absent.any():
+        return as_array(values, "the readings"), None
+    return as_array(np.where(absent, 0.0, values), "the readings"), absent

@@ -1,0 +1,183 @@
+"""Private average consensus that attains `coro:consensus`, and what an eavesdropper learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array, as_positive
+from privest.bounds import consensus_bound
+from privest.bounds._inputs import require_level
+from privest.errors import InvalidInput, NumericalFailure
+from privest.network._agreement import MOST_ROUNDS, PATIENCE, known_spectrum
+from privest.network._averaging import (
+    Method,
+    cache_friendly,
+    chosen,
+    radius,
+    require_bounded,
+    restored,
+    states,
+)
+from privest.network._certificate import centre, spread
+from privest.network._graph import Graph
+from privest.network._links import Links, as_links
+from privest.network._spectrum import Spectrum
+from privest.network._weights import Weights
+from privest.privacy import PrivacyLevel
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateAverage:
+    """The value of every agent at the end, (N,) or (trials, N), and what was promised.
+
+    variance         (1/N²)Σ 1/S_i: the mean-square error around the true average, the floor of
+                     `coro:consensus` in its joint form; attained exactly.
+    level            S = diag(S_i) ≥ I_Z(Y), all messages of all rounds together.
+    rounds, certified_error   as in ConsensusResult; the error in units of √variance.
+    simulated        drawn with a simulation generator: for experiments, no protection.
+    """
+
+    values: Array
+    variance: float
+    level: PrivacyLevel
+    rounds: int
+    certified_error: float
+    method: Method
+    simulated: bool = True
+
+
+def masked(y: ArrayLike, level: PrivacyLevel, rng: np.random.Generator) -> Array:
+    """x_i,0 = y_i + d_i, d_i ~ N(0, 1/S_i) independent, drawn ONCE; y (N,) or (trials, N).
+
+    The only step that sees y, each agent its own. A simulation generator: for experiments.
+    Drawn anew by every call and for every trial: the same y in two of them spends 2S.
+    Raises NotIdentifiable if an agent has level 0.
+    """
+    require_level(level)
+    given = as_array(y, "the agents' values", ndim=(1, 2))
+    diagonal = _diagonal(level, given.shape[-1])
+    consensus_bound(level, agents=given.shape[-1])  # 1/S_i must exist
+    return given + rng.standard_normal(given.shape) / np.sqrt(diagonal)
+
+
+def private_average(
+    y: ArrayLike,
+    level: PrivacyLevel,
+    links: Links | Weights | Graph | object,
+    rng: np.random.Generator,
+    *,
+    method: Method | None = None,
+    tolerance: float = 1e-6,
+    spectrum: Spectrum | None = None,
+    max_rounds: int | None = None,
+) -> PrivateAverage:
+    """The average of the agents' values with the least error that the level allows.
+
+        x_i,0 = y_i + d_i ,  d_i ~ N(0, 1/S_i) once ;   then exact averaging of the x_i
+
+    Guarantees: E x = (1/N)Σ y_i and E(x − (1/N)Σ y_i)² = (1/N²)Σ 1/S_i at every agent (up to
+    `tolerance` standard errors). I_Z(Y) = diag(S_i): every later message is a function of the
+    x_j,0, so a whole run costs no more than the first message. Every run and every trial draws
+    new noise: each costs diag(S_i), two runs on the same y cost 2 diag(S_i).
+    The floor is meant jointly, I_Z(Y) ≤ diag(S_i). Under per-agent constraints [I_Z(Y)]_ii ≤ S_i
+    alone it is not a floor: correlated (secretly shared) noise beats it by up to a factor N.
+    Symbols: y (N,) or (trials, N); `level` a number or a diagonal (independent agents).
+    Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal or
+    links that do not keep the average.
+    Source: `coro:consensus`; theory.md 8.
+    """
+    asked = as_positive(tolerance, "tolerance")
+    given = as_array(y, "the agents' values", ndim=(1, 2))
+    net = as_links(links)
+    count = given.shape[-1]
+    if net.agents != count:
+        raise InvalidInput(f"{count} agents have a value, the links are for {net.agents}.")
+    if not net.keeps_average:
+        raise InvalidInput(
+            "links that fail one way do not keep the average: the agents would agree on a wrong "
+            "one. Use links that fail both ways (both_ways=True)."
+        )
+    require_level(level)
+    variance = consensus_bound(level, agents=count)
+    _diagonal(level, count)
+    way = chosen(method, net)
+    start = masked(given, level, rng).reshape(-1, count).T
+    start, net, order = cache_friendly(np.ascontiguousarray(start), net)
+    mean, unit = centre(start), float(np.sqrt(variance))
+    reach = radius(start, mean)
+    known = known_spectrum(net, way, spectrum)
+    limit = max_rounds
+    if limit is None:
+        limit = MOST_ROUNDS
+        if known is not None:  # the spread is at most 2‖x_k − x̄‖; a given spectrum may be rough
+            factor = min(asked * unit / float(reach.max()), 0.5) if reach.any() else 0.5
+            needed = (
+                known.plain_rounds(factor) if way == "plain" else known.chebyshev_rounds(factor)
+            )
+            limit = (2 if spectrum is None else 20) * needed + 100
+    look = 0
+    for k, now in enumerate(states(start, net, way, known)):
+        if k < look and k < limit:
+            continue
+        look = k + max(1, k // PATIENCE)
+        wide = spread(now)
+        require_bounded(wide, reach)
+        error = float((wide + np.abs(centre(now) - mean)).max() / unit)
+        if error <= asked:
+            final = now
+            break
+        if k >= limit:
+            raise NumericalFailure(
+                f"After {k} {way} rounds the average is certified to {error:.2g} standard errors "
+                f"only (asked: {asked:.2g}). Allow more with max_rounds, or ask for less: rounding "
+                "sets a limit too."
+            )
+    values = restored(final, order).T.reshape(given.shape)
+    return PrivateAverage(values, variance, level, k, error, way)
+
+
+def linear_information(signal: ArrayLike, noise: ArrayLike) -> Array:
+    """I_Z(Y) of messages Z = A Y + B e, e ~ N(0, I): what an eavesdropper of all of them learns.
+
+        I_Z(Y) = Aᵀ(BBᵀ)⁺A          if range(A) ⊂ range(B)
+
+    Symbols: `signal` A (messages, N), `noise` B (messages, sources). Messages may depend on each
+    other (B of any rank). Where a combination of messages shows Y without noise the information is
+    infinite: InvalidInput says so. Cost: one SVD of B; for small networks and tests.
+    Numerics: each message is first divided by its largest coefficient, which changes no
+    information; else a faint message with little noise would pass for rounding of a loud one.
+
+    >>> linear_information([[1.0], [1.0]], [[2.0], [2.0]]).round(12).tolist()  # heard twice: 1/2²
+    [[0.25]]
+    """
+    A, B = as_array(signal, "signal", ndim=2), as_array(noise, "noise", ndim=2)
+    if len(A) != len(B):
+        raise InvalidInput(f"signal has {len(A)} messages, noise {len(B)}.")
+    loudest = np.maximum(np.abs(A).max(axis=1, initial=0.0), np.abs(B).max(axis=1, initial=0.0))
+    unit = np.where(loudest > 0, loudest, 1.0)[:, None]
+    A, B = A / unit, B / unit
+    left, values, _ = np.linalg.svd(B, full_matrices=False)
+    kept = values > values[0] * max(B.shape) * np.finfo(float).eps if len(values) else values > 0
+    seen = left[:, kept].T @ A
+    rest = A - left[:, kept] @ seen
+    size = np.abs(A).max() if A.size else 0.0
+    if np.abs(rest).max(initial=0.0) > 1e-9 * size:
+        raise InvalidInput(
+            "some combination of the messages shows the values without any noise: the information "
+            "is infinite."
+        )
+    half = seen / values[kept][:, None]
+    return np.asarray(half.T @ half)
+
+
+def _diagonal(level: PrivacyLevel, count: int) -> Array:
+    matrix = level.for_size(count)
+    if matrix.pointwise is None:
+        raise InvalidInput(
+            "agents draw their noise independently, so the level must be a number or a diagonal "
+            "(one S_i an agent)."
+        )
+    return np.asarray(matrix.diagonal())

@@ -1,0 +1,102 @@
+"""How far an agent's estimate can be from the efficient one, from what agents can know.
+
+Averaging keeps the mean over agents (W symmetric and stochastic; Chebyshev too), so in every round
+and every coordinate the mean lies between the least and the largest entry:
+
+    |x_i − x̄| ≤ ω ,   |r_i − r̄| ≤ Ω      entry by entry,  ω, Ω = largest − least over agents.
+
+With r_i = C Cᵀ, θ̂_i = r_i⁻¹x_i and θ* = r̄⁻¹x̄ the efficient estimate, e = θ̂_i − θ*:
+
+    r̄ = C(I − M)Cᵀ ,  Cᵀe = C⁻¹(δx − δr θ̂_i) + M Cᵀe ,   ‖M‖ ≤ η = ‖ |C⁻¹| Ω |C⁻ᵀ| ‖_F
+    √N ‖r̄^½ e‖ ≤ √N √(1 + η)/(1 − η) · ‖ |C⁻¹| (ω + Ω|θ̂_i|) ‖      if η < 1, else nothing is known.
+
+The left side is the distance in standard errors of the efficient estimate (its covariance is
+(N r̄)⁻¹): no units, no spectrum of W, any sequence of links. Agents learn ω and Ω by min- and
+max-consensus (`agent.extremes_step`), exactly, in at most `Graph.reach` rounds.
+The solution itself is rounded: Cholesky solves (r_i + E)θ = x_i with |E| ≤ 4(n + 1) eps |C||Cᵀ|
+(Higham 2002, theorem 10.4), and Ω is widened by that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.arrays import EPS, Array
+from privest.network import _small as small
+
+
+def spread(values: Array) -> Array:
+    """Largest minus least over agents, (d,)."""
+    return np.asarray(values.max(axis=0) - values.min(axis=0))
+
+
+def centre(values: Array) -> Array:
+    """The mean over agents, summed in extended precision: the yardstick of what rounding moved."""
+    total = values.sum(axis=0, dtype=np.longdouble)
+    return np.asarray(total / len(values), dtype=np.float64)
+
+
+def estimates(x: Array, r: Array) -> Array:
+    """θ̂ = r⁻¹x for x (N, trials, n), r (N, n, n); NaN for agents whose r is not yet > 0.
+
+    Chebyshev weights are negative in early rounds, so r_i,k can be indefinite: no estimate until
+    it is positive definite.
+    """
+    lower, ready = small.cholesky(r)
+    found = small.solve(lower, x)
+    found[~ready] = np.nan
+    return found
+
+
+def certified(
+    x: Array, r: Array, x_spread: Array, r_spread: Array, agents: int | None = None
+) -> tuple[Array, Array]:
+    """Every agent's estimate (N, trials, n) and its certificate (N,), the largest over trials.
+
+    NaN and inf where nothing is known yet. x (N, trials, n), r (N, n, n); x_spread ω (trials, n),
+    r_spread Ω (n, n). For one agent alone: N = 1 and `agents` the number of agents of the network.
+    """
+    count = len(x) if agents is None else agents
+    lower, ready = small.cholesky(r)
+    theta = small.solve(lower, x)
+    size = np.abs(small.inverse(lower))
+    turned = size.swapaxes(-1, -2)
+    wide = r_spread + _solution_rounding(lower)
+    moved = x_spread + np.abs(theta) @ wide
+    length = np.linalg.norm(moved @ turned, axis=-1).max(axis=-1)
+    eta = np.linalg.norm(size @ wide @ turned, axis=(-2, -1))
+    known = ready & (eta < 1.0)
+    shrink = np.where(known, 1.0 - eta, 1.0)
+    errors = np.sqrt(count) * np.sqrt(1.0 + eta) / shrink * length
+    theta[~ready] = np.nan
+    return theta, np.where(known, errors, np.inf)
+
+
+def common_error(x: Array, r: Array, x_spread: Array, r_spread: Array, agents: int) -> float:
+    """The same for all agents at once, from the mean: x (trials, n), r (n, n) positive definite.
+
+        √N ‖r̄^½ e‖ ≤ √N ‖ |C⁻¹| (ω + Ω|θ*|) ‖ / (1 − η) ,   r̄ = C Cᵀ
+
+    One small factorisation instead of N: the simulation looks at this before it asks every agent.
+    """
+    rounded = _solution_rounding(np.linalg.cholesky(r))
+    length, eta = slopes(x, r, x_spread, r_spread + rounded, agents)
+    return length / (1.0 - eta) if eta < 1.0 else float("inf")
+
+
+def slopes(
+    x: Array, r: Array, x_spread: Array, r_spread: Array, agents: int
+) -> tuple[float, float]:
+    """(√N ‖ |C⁻¹| (ω + Ω|θ*|) ‖, η): both are proportional to the spreads."""
+    inverse = np.linalg.inv(np.linalg.cholesky(r))
+    size = np.abs(inverse)
+    theta = (x @ inverse.T) @ inverse
+    moved = x_spread + np.abs(theta) @ r_spread
+    length = np.sqrt(agents) * np.linalg.norm(moved @ size.T, axis=-1).max()
+    return float(length), float(np.linalg.norm(size @ r_spread @ size.T))
+
+
+def _solution_rounding(lower: Array) -> Array:
+    """4(n + 1) eps |C||Cᵀ|."""
+    size = np.abs(lower)
+    return np.asarray(4.0 * (lower.shape[-1] + 1) * EPS * size @ size.swapaxes(-1, -2))

@@ -1,0 +1,248 @@
+"""A sensor of the network (`sys:multi/k=1`): its model, its level, and what it may send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, Flags, as_array
+from privest.bounds._inputs import require_level
+from privest.errors import InvalidInput
+from privest.linalg import Blocks, Whitening, whitening
+from privest.model import LinearModel
+from privest.noise import JointNoise, ScalarLaw
+from privest.privacy import PrivacyLevel
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SensorRelease:
+    """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i.
+
+    simulated  drawn with a simulation generator: for experiments, no protection.
+    """
+
+    values: Array
+    simulated: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contribution:
+    """What a sensor puts into the network (`algo:average`), a function of its release alone.
+
+    x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i .
+    """
+
+    x: Array
+    r: Array
+
+    def __post_init__(self) -> None:
+        _require_pair(self.x[None], self.r[None])
+
+
+class Sensor:
+    """y_i = H_iθ + w_i of any size, released at level S_i = L_iL_iᵀ.
+
+        z̃_i = L_iᵀy_i + e_i ,  e_i ~ N(0, I) ;   [G_i, ζ_i] = C_i⁻¹[L_iᵀH_i, z̃_i] ,
+        C_iC_iᵀ = L_iᵀΣ_iL_i + I ;   x_i = G_iᵀζ_i ,  r_i = G_iᵀG_i
+
+    Symbols: matrix H_i (m_i, n), noise the law of w_i, level S_i (any rank; PrivacyLevel(0.0) is an
+    agent that only passes messages on). H_i, Σ_i, S_i are public.
+    Assumes w_i and e_i independent across sensors and of each other.
+    For non-Gaussian w_i the estimate is unbiased and has the covariance with Σ_i = cov w_i.
+    Source: `algo:average/priv` in the whitened form: the paper's z_i = S_iy_i + d_i is L_i z̃_i, and
+    H_iᵀ(S_iΣ_i + I)⁻¹z_i = G_iᵀζ_i without an inverse of S_i.
+
+    >>> import privest as pv
+    >>> sensor = Sensor([[2.0]], pv.noise.Gaussian(cov=0.5), PrivacyLevel(4.0))
+    >>> sensor.information.round(12).tolist()  # 2·4·2/(4·0.5 + 1)
+    [[5.333333333333]]
+    """
+
+    def __init__(
+        self,
+        matrix: ArrayLike,
+        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        level: PrivacyLevel,
+    ) -> None:
+        self.model = LinearModel(matrix, noise=noise)
+        require_level(level)
+        self.level = level
+        self.level_matrix = level.for_size(self.model.readings)
+
+    @property
+    def parameters(self) -> int:
+        """n."""
+        return self.model.parameters
+
+    @property
+    def readings(self) -> int:
+        """m_i."""
+        return self.model.readings
+
+    @cached_property
+    def _shown(self) -> Flags:
+        """Which coordinates of L_iᵀy_i are not identically zero."""
+        if isinstance(self.level_matrix, Blocks):
+            return np.concatenate(
+                [(lower != 0).any(axis=0) for lower in self.level_matrix.lowers()]
+            )
+        return np.asarray(self.level_matrix.diagonal() > 0)
+
+    @property
+    def outputs(self) -> int:
+        """Length of z̃_i: the rank of S_i."""
+        return int(self._shown.sum())
+
+    @cached_property
+    def _kernel(self) -> Whitening:
+        return whitening(self.level_matrix, self.model.covariance)
+
+    @cached_property
+    def rows(self) -> Array:
+        """G_i (m_i, n); rows of zeros where S_i is singular."""
+        return self._kernel.rows(self.model.matrix)
+
+    @cached_property
+    def information(self) -> Array:
+        """r_i = G_iᵀG_i (n, n): what the sensor adds to PI. Public."""
+        return np.asarray(self.rows.T @ self.rows)
+
+    @cached_property
+    def exposed(self) -> Array:
+        """I_Z(y_i) (m_i, m_i): what an eavesdropper of ALL messages of ALL rounds learns about y_i.
+
+            I_Z(y_i) = L_i P L_iᵀ ≤ S_i ,   P the projector on the rows of G_iᵀC_i⁻¹
+
+        Every message is a function of the x_j,0, and of y_i only x_i,0 = G_iᵀC_i⁻¹z̃_i speaks: at
+        most n combinations of the readings. (The certificate of `thm:eff/fusion`; = S_i where
+        rank S_i ≤ n and G_i has full row rank.) The fusion centre sees z̃_i, hence S_i.
+        """
+        lower_t = self.level_matrix.factor_rows(np.eye(self.readings))
+        map_t = self._kernel.whiten(np.eye(self.readings)).T @ self.rows  # (G_iᵀC_i⁻¹)ᵀ
+        map_t = map_t * self._shown[:, None]
+        left, values, _ = np.linalg.svd(map_t, full_matrices=False)
+        tolerance = values[0] * max(map_t.shape) * np.finfo(float).eps
+        basis = left[:, values > tolerance] if values[0] > 0 else left[:, :0]
+        half = basis.T @ lower_t
+        return np.asarray(half.T @ half)
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator) -> SensorRelease:
+        """z̃_i for readings (m_i,) or (trials, m_i), by a simulation generator: for experiments."""
+        given = as_array(y, "the readings of a sensor", ndim=(1, 2))
+        if given.shape[-1] != self.readings:
+            raise InvalidInput(
+                f"the sensor has {self.readings} readings; received shape {given.shape}."
+            )
+        shown = self.level_matrix.factor_rows(given.reshape(-1, self.readings).T)[self._shown].T
+        noisy = shown + rng.standard_normal(shown.shape)
+        return SensorRelease(noisy.reshape(*given.shape[:-1], self.outputs), simulated=True)
+
+    def whitened(self, release: SensorRelease) -> Array:
+        """ζ_i (m_i, trials) of a release, the mean of w_i taken off."""
+        if not isinstance(release, SensorRelease):
+            raise InvalidInput(
+                f"a sensor's release is a SensorRelease; received {type(release).__name__}."
+            )
+        values = as_array(release.values, "the release of a sensor", ndim=(1, 2))
+        if values.shape[-1] != self.outputs:
+            raise InvalidInput(
+                f"a release of this sensor has {self.outputs} values; received shape "
+                f"{values.shape}."
+            )
+        table = np.zeros((self.readings, len(values) if values.ndim == 2 else 1))
+        table[self._shown] = np.atleast_2d(values).T
+        mean = np.asarray(self.model.noise.expectation(self.readings))
+        if mean.any():
+            column = np.broadcast_to(mean, self.readings)[:, None]
+            table -= self.level_matrix.factor_rows(column)
+        return self._kernel.whiten(table)
+
+    def contribution(self, release: SensorRelease) -> Contribution:
+        """(x_i, r_i), the state with which agent i starts; made of its release only."""
+        x = (self.rows.T @ self.whitened(release)).T
+        return Contribution(x[0] if release.values.ndim == 1 else x, self.information)
+
+    def __repr__(self) -> str:
+        return f"Sensor({self.readings} readings, {self.parameters} parameters, {self.level!r})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contributions:
+    """(x_i, r_i) of all agents: x (N, n) or (N, trials, n), r (N, n, n)."""
+
+    x: Array
+    r: Array
+
+    def __post_init__(self) -> None:
+        _require_pair(self.x, self.r)
+
+    @classmethod
+    def of(cls, parts: Sequence[Contribution] | Contributions) -> Contributions:
+        """Put the agents' contributions together."""
+        if isinstance(parts, Contributions):
+            return parts
+        if len(parts) == 0 or not all(isinstance(part, Contribution) for part in parts):
+            raise InvalidInput("give one Contribution an agent, and at least one.")
+        shapes = {(part.x.shape, part.r.shape) for part in parts}
+        if len(shapes) > 1:
+            raise InvalidInput(
+                "all agents must contribute to the same θ and the same number of trials; received "
+                f"(x, r) of shapes {sorted(shapes)}."
+            )
+        return cls(np.stack([part.x for part in parts]), np.stack([part.r for part in parts]))
+
+    @classmethod
+    def scalar(
+        cls, matrix: ArrayLike, variance: ArrayLike, level: ArrayLike, releases: ArrayLike
+    ) -> Contributions:
+        """One reading an agent, all agents in one pass: h_i (N, n), σ_i² and s_i numbers or (N,).
+
+            x_i = h_i √s_i z̃_i/(1 + s_iσ_i²) ,   r_i = h_ih_iᵀ s_i/(1 + s_iσ_i²)
+
+        `releases` z̃ = √s_i y_i + e_i, (N,) or (N, trials). For networks of very many agents.
+        """
+        H = as_array(matrix, "H", ndim=2)
+        z = as_array(releases, "the releases", ndim=(1, 2))
+        s = _one_each(as_array(level, "the levels", ndim=(0, 1)), len(H), "levels")
+        sigma = _one_each(as_array(variance, "the variances", ndim=(0, 1)), len(H), "variances")
+        if len(z) != len(H) or (s < 0).any() or (sigma < 0).any():
+            raise InvalidInput(
+                f"H has {len(H)} agents; releases have shape {z.shape}; levels and variances must "
+                "be ≥ 0."
+            )
+        below = 1.0 + s * sigma
+        weighted = (np.sqrt(s) / below)[:, None] * z.reshape(len(H), -1)
+        x = weighted[:, :, None] * H[:, None, :]
+        r = (s / below)[:, None, None] * H[:, :, None] * H[:, None, :]
+        return cls(x[:, 0] if z.ndim == 1 else x, r)
+
+    @property
+    def agents(self) -> int:
+        return len(self.x)
+
+
+def _one_each(values: Array, agents: int, what: str) -> Array:
+    if values.ndim and len(values) != agents:
+        raise InvalidInput(f"{what} are a number or one an agent: {agents}, not {len(values)}.")
+    return np.broadcast_to(values, agents)
+
+
+def _require_pair(x: Array, r: Array) -> None:
+    """x (N, n) or (N, trials, n), r (N, n, n) symmetric, both finite."""
+    fits = x.ndim in (2, 3) and r.shape == (len(x), x.shape[-1], x.shape[-1])
+    if not fits or len(x) == 0 or x.shape[-1] == 0:
+        raise InvalidInput(
+            "a contribution is x (n,) or (trials, n) and r (n, n) of every agent; received shapes "
+            f"{x.shape} and {r.shape} for all of them."
+        )
+    as_array(x, "x of a contribution")
+    as_array(r, "r of a contribution")
+    # Only half of r travels: it must be the same as the other half (rounding of a product aside).
+    unit = np.sqrt(np.abs(np.diagonal(r, axis1=-2, axis2=-1)))
+    gap = np.abs(r - r.swapaxes(-1, -2)) - 1e-10 * unit[:, :, None] * unit[:, None, :]
+    if gap.max() > 0:
+        raise InvalidInput(f"r of agent {int(gap.max(axis=(1, 2)).argmax())} is not symmetric.")

@@ -1,0 +1,283 @@
+"""What every scalar noise law answers: density, score, curvature, information, samples."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array, as_number, as_positive
+from privest.errors import InvalidInput
+from privest.noise._numerics.density import NumericalDensity
+from privest.noise._numerics.panels import Estimate
+
+Size = int | tuple[int, ...]
+
+
+class ScalarLaw(abc.ABC):
+    """The law of a real random variable with a density f; l = ln f.
+
+    A subclass must give `logpdf`, and `support` if it is not the real line; whatever else it
+    does not give is computed from these by differences and quadrature. Laws are immutable:
+    frozen data classes, equal when their parameters are.
+
+    Every method takes x of any shape (finite) and returns the same shape. Outside the support:
+    pdf 0, logpdf −inf, score and curvature NaN. At a kink (a point where the score jumps) score
+    and curvature are the mean of both sides.
+
+    Numerics: stable from 0 to 1e150 scales. Numerical defaults look for the law around its
+    `landmarks`, the ends of its support, and every peak of its log-density.
+
+    >>> class Sech(ScalarLaw):  # f = sech(x)/π: only the log-density is given
+    ...     def logpdf(self, x):
+    ...         return -np.logaddexp(x, -np.asarray(x)) + np.log(2 / np.pi)
+    >>> law = Sech()
+    >>> round(law.fisher_information, 10), round(law.variance, 10)  # 1/2, π²/4
+    (0.5, 2.4674011003)
+    >>> bool(abs(law.score(1.0) + np.tanh(1.0)) < 1e-10)
+    True
+    """
+
+    # NumPy scalars leave `c * law` and `c + law` to the law.
+    __array_ufunc__ = None
+
+    # -- the density ------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def logpdf(self, x: ArrayLike) -> Array:
+        """l(x) = ln f(x)."""
+
+    def pdf(self, x: ArrayLike) -> Array:
+        """f(x) = e^l(x)."""
+        return np.exp(self.logpdf(x))
+
+    def score(self, x: ArrayLike) -> Array:
+        """l'(x)."""
+        x = as_array(x, "x")
+        return self._inside(x, self._numbers.score(self._moved_in(x))[0])
+
+    def curvature(self, x: ArrayLike) -> Array:
+        """l''(x)."""
+        x = as_array(x, "x")
+        return self._inside(x, self._numbers.curvature(self._moved_in(x))[0])
+
+    def cdf(self, x: ArrayLike) -> Array:
+        """F(x) = P(X ≤ x)."""
+        x = as_array(x, "x")
+        lo, hi = self.support
+        return np.where(x <= lo, 0.0, np.where(x >= hi, 1.0, self._numbers.cdf(x)))
+
+    def quantile(self, u: ArrayLike) -> Array:
+        """F⁻¹(u), 0 < u < 1: F(x) = u to about 1e-13, so x to 1e-13/f(x)."""
+        given = as_array(u, "u")
+        if not ((given > 0) & (given < 1)).all():
+            raise InvalidInput("quantiles are asked for at probabilities 0 < u < 1.")
+        return self._numbers.quantile(given)
+
+    def expect(self, function: Callable[[Array], Array]) -> Estimate:
+        """E g(X) for a g that takes arrays, by quadrature; ±inf where it diverges, NaN for ∞ − ∞.
+
+        Panels end at the law's special points and are halved where g needs it; a g that jumps
+        elsewhere costs accuracy, which the error says.
+        """
+        return self._numbers.expectation(lambda x: (function(x), np.zeros(x.shape)))
+
+    def sample(self, size: Size, rng: np.random.Generator) -> Array:
+        """Draw independent values, by the inverse of the cdf unless the law knows better."""
+        return self._numbers.quantile(as_generator(rng).random(size))
+
+    # -- where it lives -----------------------------------------------------------------------
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval outside which the density is zero."""
+        return (-math.inf, math.inf)
+
+    @property
+    def landmarks(self) -> tuple[float, ...]:
+        """Points where quadrature should look: kinks, jumps, the places of narrow parts."""
+        return ()
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """Points where the density jumps, ends of the support included."""
+        return self._numbers.jumps
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Points where the score jumps (jumps of the density are not counted here).
+
+        Found numerically: not searched for when the density jumps, and placed to within 1e-4
+        widths unless the point is a landmark or a peak.
+        """
+        return self._numbers.kinks
+
+    # -- moments and information ----------------------------------------------------------------
+
+    @property
+    def mean(self) -> float:
+        """E X; NaN (or ±inf) where it does not exist."""
+        return self._numbers.mean.value
+
+    @property
+    def variance(self) -> float:
+        """E (X − mean)²; inf where it diverges, NaN where there is no mean."""
+        return self._numbers.variance.value
+
+    @property
+    def fisher_information(self) -> float:
+        """I = E l'(X)², the information about a shift of the law; inf where the density jumps."""
+        return self._numbers.fisher_information.value
+
+    @property
+    def fisher_information_estimate(self) -> Estimate:
+        """I with an absolute error: that of the quadrature, or 0 for a closed form."""
+        if self._overrides("fisher_information"):
+            return Estimate(self.fisher_information, 0.0)
+        return self._numbers.fisher_information
+
+    @property
+    def expected_squared_curvature(self) -> float:
+        """E l''(X)²; inf where the density or the score jumps, or the integral diverges.
+
+        **Trap:** almost everywhere a Laplacian has l'' = 0, and the integral of f·l''² is 0. The
+        number that matters (how far an estimate moves with one measurement) is the limit over
+        smoothed scores: a jump J of the score spread over a width h has l'' = J/h there, so
+        f·l''² integrates to f J²/h → ∞.
+        """
+        return self._numbers.expected_squared_curvature.value
+
+    # -- shift and scale ------------------------------------------------------------------------
+
+    def shifted(self, c: float) -> ScalarLaw:
+        """Return the law of X + c."""
+        from privest.noise._affine import moved
+
+        return moved(self, as_number(c, "The shift"), 1.0)
+
+    def scaled(self, c: float) -> ScalarLaw:
+        """Return the law of c·X, c ≠ 0 (negative: mirrored)."""
+        from privest.noise._affine import as_scale, moved
+
+        return moved(self, 0.0, as_scale(c))
+
+    def with_variance(self, variance: float) -> ScalarLaw:
+        """Widen or narrow the law about its origin to have this variance.
+
+        The origin is the `shift` of an affine law, the `loc` of a Gaussian, else 0.
+        """
+        wanted = as_positive(variance, "variance")
+        return self._stretched(math.sqrt(wanted / self._usable("variance", self.variance)))
+
+    def with_fisher_information(self, information: float) -> ScalarLaw:
+        """Widen or narrow the law about its origin to have this Fisher information."""
+        wanted = as_positive(information, "information")
+        have = self._usable("Fisher information", self.fisher_information)
+        return self._stretched(math.sqrt(have / wanted))
+
+    def __add__(self, c: float) -> ScalarLaw:
+        return self.shifted(c)
+
+    __radd__ = __add__
+
+    def __sub__(self, c: float) -> ScalarLaw:
+        return self.shifted(-as_number(c, "The shift"))
+
+    def __rsub__(self, c: float) -> ScalarLaw:
+        return self.scaled(-1.0).shifted(c)
+
+    def __mul__(self, c: float) -> ScalarLaw:
+        return self.scaled(c)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, c: float) -> ScalarLaw:
+        from privest.noise._affine import as_scale
+
+        return self.scaled(1 / as_scale(c))
+
+    def __neg__(self) -> ScalarLaw:
+        return self.scaled(-1.0)
+
+    # -- for subclasses -------------------------------------------------------------------------
+
+    def _scaled_in_family(self, c: float) -> ScalarLaw | None:
+        """Return the law of c·X if the family has it (Laplace(b) → Laplace(|c|b)), else None."""
+        return None
+
+    def _stretched(self, factor: float) -> ScalarLaw:
+        return self.scaled(factor)
+
+    def _overrides(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(ScalarLaw, name)
+
+    def _usable(self, what: str, value: float) -> float:
+        if not (math.isfinite(value) and value > 0):
+            raise InvalidInput(
+                f"{self!r} has {what} {value:g}: no scale makes it a given finite number. Fix the "
+                f"scale of the law by other means."
+            )
+        return value
+
+    @cached_property
+    def _numbers(self) -> NumericalDensity:
+        """Differences and quadrature on this law's own log-density, done when first needed."""
+        return NumericalDensity(
+            self.logpdf,
+            support=self.support,
+            landmarks=self.landmarks,
+            score=self.score if self._overrides("score") else None,
+            curvature=self.curvature if self._overrides("curvature") else None,
+        )
+
+    def _moved_in(self, x: Array) -> Array:
+        """Return x, with points outside the support replaced by one inside (to be masked later)."""
+        lo, hi = self.support
+        outside = (x <= lo) | (x >= hi)
+        return np.where(outside, self._numbers.quantile(np.array(0.5)), x) if outside.any() else x
+
+    def _inside(self, x: Array, value: Array) -> Array:
+        """NaN outside the support."""
+        lo, hi = self.support
+        return np.where((x > lo) & (x < hi), value, np.nan)
+
+
+class CentredLaw(ScalarLaw):
+    """A law of the catalogue: smooth, with its mode and its mean at 0, unless it says otherwise.
+
+    Stated here once, so that nothing has to be searched for numerically.
+    """
+
+    @property
+    def landmarks(self) -> tuple[float, ...]:
+        """The mode."""
+        return (0.0,)
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """None: the density is continuous."""
+        return ()
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """None: the score is continuous."""
+        return ()
+
+    @property
+    def mean(self) -> float:
+        """0, by symmetry."""
+        return 0.0
+
+
+def as_generator(rng: np.random.Generator) -> np.random.Generator:
+    """Return `rng` if it is a numpy Generator, else say how to make one."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidInput(
+            "rng must be a numpy.random.Generator, such as numpy.random.default_rng(); received "
+            f"{type(rng).__name__}."
+        )
+    return rng

@@ -1,0 +1,262 @@
+"""The mass of a density given by its logarithm: integral, distribution function, moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from privest.arrays import EPS, Array
+from privest.errors import InvalidInput, NumericalFailure
+from privest.noise._numerics import landscape
+from privest.noise._numerics.cdf_table import CdfTable
+from privest.noise._numerics.panels import (
+    FINE,
+    Cells,
+    Chain,
+    Estimate,
+    Integral,
+    gauss,
+    integrate,
+)
+
+# A density whose mass differs from 1 by more than this (and the quadrature error) is refused.
+MASS_TOLERANCE = 1e-6
+# At densities below this part of the peak an infinite score is not taken seriously.
+NO_DENSITY = 1e-150
+# Mass that may lie beyond the last octave (1e60 scales) before sampling is refused.
+TAIL_TOLERANCE = 1e-12
+
+Function = Callable[[Array], Array]
+
+
+class Mass:
+    """The mass of a density known by its logarithm: all is computed once, when asked for.
+
+    `logdensity` takes arrays; it may be unnormalised if `normalise` is true. `landmarks` are
+    points where it may not be smooth, or where a narrow part of it lies. `scale` is a typical
+    width, in order of magnitude (default: half the support, or 1).
+    """
+
+    def __init__(
+        self,
+        logdensity: Function,
+        *,
+        support: tuple[float, float] = (-math.inf, math.inf),
+        landmarks: tuple[float, ...] = (),
+        scale: float | None = None,
+        normalise: bool = False,
+    ) -> None:
+        self._logdensity = logdensity
+        self.support = support
+        self._landmarks = landmarks
+        width = support[1] - support[0]
+        self._hint = scale if scale is not None else width / 2 if math.isfinite(width) else 1.0
+        self._normalise = normalise
+
+    # -- the mass ---------------------------------------------------------------------------
+
+    @cached_property
+    def _landscape(self) -> landscape.Landscape:
+        return landscape.survey(self._raw, self.support, self._landmarks, self._hint)
+
+    @cached_property
+    def _chains(self) -> tuple[Chain, ...]:
+        return landscape.chains(self._raw, self._landscape, self._hint)
+
+    @cached_property
+    def _mass(self) -> Integral:
+        """Integral of e^(l − peak): the peak is taken out so that nothing overflows."""
+        return integrate(lambda x: (self._relative(x), np.zeros(x.shape)), self._chains)
+
+    @cached_property
+    def log_mass(self) -> float:
+        """Logarithm of the integral of the density as given: 0 unless `normalise` is set.
+
+        Raises InvalidInput when the density does not integrate to 1 and `normalise` is not set.
+        """
+        found = self._mass.estimate
+        if not (math.isfinite(found.value) and found.value > 0):
+            raise InvalidInput(
+                "The density cannot be integrated: the integral "
+                f"{'diverges' if found.value == math.inf else f'is {found.value:g}'}. Check its "
+                "tails and poles, and give the support if it is bounded."
+            )
+        log_mass = math.log(found.value) + self._peak
+        if self._normalise:
+            return log_mass
+        slack = min(max(MASS_TOLERANCE, 10 * found.error / found.value), 1e-3)
+        if not abs(math.expm1(min(log_mass, 700.0))) <= slack:
+            raise InvalidInput(
+                "The density must integrate to 1; its integral is "
+                f"{math.exp(min(log_mass, 700.0)):.10g}. Subtract the logarithm of that from the "
+                "log-density or set normalise=True; if you expected 1, a narrow part of the law "
+                "was missed: give its position as a landmark."
+            )
+        return 0.0
+
+    @property
+    def _peak(self) -> float:
+        # At a pole the log-density is +∞; any finite reference does.
+        return self._landscape.peak if math.isfinite(self._landscape.peak) else 0.0
+
+    def _raw(self, x: Array) -> Array:
+        """The log-density as given, without warnings: far tails overflow in many formulas."""
+        if x.size == 0:
+            return np.zeros(x.shape)
+        with np.errstate(all="ignore"):
+            return np.asarray(self._logdensity(x), dtype=np.float64)
+
+    def _relative(self, x: Array) -> Array:
+        """e^(l(x) − peak)."""
+        value = self._raw(x)
+        bad = np.isnan(value)
+        if bad.any():
+            raise InvalidInput(
+                f"The log-density is NaN at x = {float(x[bad][0])!r}, inside the support "
+                f"{self.support}. Return −inf where the density is zero."
+            )
+        with np.errstate(over="ignore"):
+            relative = np.asarray(np.exp(value - self._peak))
+        high = np.isinf(relative) & np.isfinite(value)
+        if high.any():
+            raise InvalidInput(
+                "The density cannot be integrated: the log-density grows without end "
+                f"(at x = {float(x[high][0])!r} it is {float(value[high][0]):.3g}). Check its "
+                "sign, and give the support if it is bounded."
+            )
+        return relative
+
+    # -- for those who solve equations on it ------------------------------------------------------
+
+    @property
+    def special_points(self) -> tuple[float, ...]:
+        """Ends of the support, landmarks and peaks: where it may not be smooth."""
+        return self._landscape.points
+
+    @cached_property
+    def panel_edges(self) -> Array:
+        """Ends of the panels on which its integral was found, increasing."""
+        cells = self._mass.cells
+        return np.unique(np.concatenate([cells.left, cells.right]))
+
+    def relative(self, x: Array) -> Array:
+        """f(x) as a part of its peak; nothing underflows before the tails do."""
+        return self._relative(x)
+
+    @property
+    def relative_mass(self) -> float:
+        """∫ `relative`."""
+        self._require_mass()
+        return self._mass.estimate.value
+
+    @property
+    def mass_error(self) -> float:
+        """The relative error of that integral."""
+        return self._mass.estimate.error / self._mass.estimate.value
+
+    # -- distribution function and moments ------------------------------------------------------
+
+    @cached_property
+    def _table(self) -> CdfTable:
+        cells = self._mass.cells
+        # What lies between the innermost octaves and a special point: flat cells.
+        inner: dict[float, list[float]] = {}
+        for chain, beyond in zip(self._chains, self._mass.beyond):
+            if chain.distances[-1] < chain.distances[0]:
+                ends = inner.setdefault(chain.anchor, [chain.anchor, chain.anchor, 0.0])
+                reach = chain.anchor + chain.side * float(chain.distances[-1])
+                ends[0], ends[1] = min(ends[0], reach), max(ends[1], reach)
+                ends[2] += beyond
+        a, b, m = np.array(list(inner.values())).T
+        level = np.where(b > a, m / np.where(b > a, b - a, 1), 0)
+        left, right = np.concatenate([cells.left, a]), np.concatenate([cells.right, b])
+        values = np.concatenate([cells.values, np.repeat(level[:, None], FINE, axis=1)])
+        order = np.argsort(left, kind="stable")
+        return CdfTable.from_cells(Cells(left[order], right[order], values[order]))
+
+    def cdf(self, x: Array) -> Array:
+        """F(x), with an absolute error near 1e-13."""
+        self._require_mass()
+        return self._table.cdf(x)
+
+    def quantile(self, u: Array) -> Array:
+        """F⁻¹(u)."""
+        self._require_mass()
+        beyond = sum(
+            abs(part)
+            for chain, part in zip(self._chains, self._mass.beyond)
+            if chain.distances[-1] > chain.distances[0]
+        )
+        if beyond > TAIL_TOLERANCE * self._mass.estimate.value:
+            raise NumericalFailure(
+                f"The tails are too heavy to invert: a part {beyond:.1e} of the mass lies beyond "
+                "1e60 scales. Write a `sample` method for this law."
+            )
+        return self._table.quantile(u)
+
+    @cached_property
+    def nodes(self) -> tuple[Array, Array]:
+        """Points x and probabilities: Σ w g(x) is E g for a g as smooth as the density."""
+        self._require_mass()
+        cells = self._mass.cells
+        points, weights = gauss(FINE)
+        half = (cells.right - cells.left)[:, None] / 2
+        x = cells.left[:, None] + half * (1 + points)
+        w = half * weights * cells.values
+        return x.ravel(), (w / w.sum()).ravel()
+
+    def _require_mass(self) -> None:
+        _ = self.log_mass
+
+    @cached_property
+    def width(self) -> float:
+        """Half the interquartile range, or the width of the narrowest peak if that is smaller."""
+        quartiles = self._table.quantile(np.array([0.25, 0.75]))
+        half = float(quartiles[1] - quartiles[0]) / 2
+        narrow = self._landscape.width
+        return min(half, narrow) if narrow > 1e-9 * half else half
+
+    def expectation(self, function: Callable[[Array], tuple[Array, Array]]) -> Estimate:
+        """E g for g with values and errors; ±inf where the integral diverges, NaN for ∞ − ∞."""
+        self._require_mass()
+        mass = self._mass.estimate
+
+        def integrand(x: Array) -> tuple[Array, Array]:
+            weight = self._relative(x)
+            value, error = function(x)
+            # Close to underflow differences of the log-density may well be infinite.
+            finite = np.isfinite(value)
+            live = (weight > 0) & (finite | (weight > NO_DENSITY))
+            bad = live & ~finite
+            if bad.any():
+                raise NumericalFailure(
+                    "The quantity to be averaged (the score or curvature of the law) is NaN or "
+                    f"infinite at x = {float(x[bad][0])!r}, where the density is not zero."
+                )
+            with np.errstate(all="ignore"):
+                return np.where(live, weight * value, 0.0), np.where(live, weight * error, 0.0)
+
+        top = integrate(integrand, self._chains).estimate
+        value = top.value / mass.value
+        if not math.isfinite(value):
+            return Estimate(value, 0.0)
+        return Estimate(value, (top.error + abs(value) * mass.error) / mass.value)
+
+    @cached_property
+    def mean(self) -> Estimate:
+        """E x; ±inf or NaN where it does not exist."""
+        centre = float(self._table.quantile(np.array(0.5)))
+        moved = self.expectation(lambda x: (x - centre, np.zeros(x.shape)))
+        return Estimate(centre + moved.value, moved.error + EPS * abs(centre))
+
+    @cached_property
+    def variance(self) -> Estimate:
+        """E (x − mean)²; inf where it diverges, NaN where there is no mean."""
+        mean = self.mean
+        if not math.isfinite(mean.value):
+            return Estimate(math.nan, 0.0)
+        found = self.expectation(lambda x: ((x - mean.value) ** 2, np.zeros(x.shape)))
+        return Estimate(found.value, found.error + mean.error**2)

@@ -1,0 +1,205 @@
+"""Newton steps on F(θ) = Σ ∫ψ(y_k − H_kθ) that never let it rise, all trials together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, Flags, Index
+from privest.errors import NotIdentifiable
+from privest.linalg._root import weighted_roots
+from privest.pipeline._score import Score, bounded_score
+
+BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache
+ROWS_AT_ONCE = 2**14  # rows of H at a time, for one problem
+STEPS = 100
+# Converged: a Newton step shorter than this, in standard errors of the estimate. It is still taken;
+# what is left is of the order of its square.
+TOLERANCE = 1e-6
+POSITIVE = 1e-6  # curvature relative to E ψ' ΣHᵀH below which there is no proper minimum
+SAFE = 0.05  # … and below which a Newton step is not trusted
+ROUNDING = 1e-12  # of F
+
+
+@dataclass(frozen=True, eq=False)
+class Roots:
+    """Estimates (trials, n); where the steps did not converge to a proper minimum, NaN."""
+
+    theta: Array
+    converged: Flags
+    steps: int
+
+
+class Design:
+    """H (K, n) with its root R, RᵀR = HᵀH; raises NotIdentifiable where it is singular."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+        root = weighted_roots(matrix, [1.0])[0]
+        if root.rank < matrix.shape[1]:
+            raise NotIdentifiable(
+                f"H has rank {root.rank} of {matrix.shape[1]}: θ cannot be estimated.", root.hidden
+            )
+        self.triangle = root.triangle
+
+    def whitened(self, rows: Array) -> Array:
+        """R⁻ᵀv for row vectors v (..., n): gradients in units in which HᵀH is the identity."""
+        flat = rows.reshape(-1, rows.shape[-1]).T
+        solved = scipy.linalg.solve_triangular(self.triangle, flat, trans="T", check_finite=False)
+        return np.asarray(solved.T.reshape(rows.shape))
+
+    def back(self, steps: Array) -> Array:
+        """θ from whitened coordinates: R⁻¹v for row vectors v (trials, n)."""
+        solved = scipy.linalg.solve_triangular(self.triangle, steps.T, check_finite=False)
+        return np.asarray(solved.T)
+
+
+def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
+    """Newton steps that never let F rise, from `start` (trials, n), all trials together."""
+    mean_slope, mean_square = score.moments.slope, score.moments.square
+    trials = len(start)
+    # In residuals of the start and steps from it: a large Hθ would drown the last falls of F.
+    y = y - start @ design.matrix.T
+    theta = np.zeros(start.shape)
+    done = np.zeros(trials, bool)
+    at = evaluate(score, design, y, theta)
+    lost = ~np.isfinite(at.height)  # a residual outside a finite support: F is infinite there
+    taken = 0
+    while taken < STEPS:
+        live = np.flatnonzero(~(done | lost))
+        if not live.size:
+            break
+        taken += 1
+        gradient = design.whitened(at.gradient[live])
+        curvature = whitened_twice(design, at.curvature[live])
+        least = np.linalg.eigvalsh(curvature)[:, 0] / mean_slope
+        trusted = least > SAFE
+        # Where the curvature is weak but positive, steps below a standard error are trusted too:
+        # a flat minimum is reached by these, and only very slowly by others.
+        flat = ~trusted & (least > POSITIVE)
+        if flat.any():
+            near = np.linalg.solve(curvature[flat], gradient[flat][..., None])[..., 0]
+            trusted[flat] = (near * gradient[flat]).sum(axis=1) * mean_slope <= mean_square
+        if not trusted.all():
+            weak = live[~trusted]
+            floor = _floored(score, design, y[weak], theta[weak], mean_slope)
+            curvature[~trusted] = whitened_twice(design, floor)
+        step = np.linalg.solve(curvature, gradient[..., None])[..., 0]
+        promised = (step * gradient).sum(axis=1)
+        close = promised * mean_slope <= TOLERANCE**2 * mean_square
+        # At a proper minimum the last step is taken unseen: it is shorter than rounding can show.
+        proper = least > POSITIVE
+        move = design.back(step)
+        theta[live[close & proper]] += move[close & proper]
+        done[live[close & proper]] = True
+        lost[live[close & ~proper]] = True
+        going = ~close
+        if going.any():
+            here = live[going]
+            failed = _advance(score, design, y, theta, at, here, move[going], promised[going])
+            lost[here[failed]] = True
+    lost |= ~done
+    theta[lost] = np.nan
+    return Roots(start + theta, ~lost, taken)
+
+
+@dataclass(eq=False)
+class _At:
+    """F, Σψ H and Σψ' HᵀH at the current θ of every trial."""
+
+    height: Array
+    gradient: Array
+    curvature: Array
+
+
+def _advance(
+    score: Score, design: Design, y: Array, theta: Array, at: _At, rows: Index, move: Array,
+    promised: Array,
+) -> Flags:  # fmt: skip
+    """Step, or as far of it as lets F fall; which rows could not move."""
+    length = np.ones(len(rows))
+    waiting = np.ones(len(rows), bool)
+    for _ in range(40):
+        now = np.flatnonzero(waiting)
+        tried = theta[rows[now]] + length[now, None] * move[now]
+        new = evaluate(score, design, y[rows[now]], tried)
+        old = at.height[rows[now]]
+        fall = old - new.height
+        slack = ROUNDING * np.abs(old)
+        good = fall >= 1e-4 * length[now] * promised[now] - slack
+        won = rows[now[good]]
+        theta[won] = tried[good]
+        at.height[won], at.gradient[won] = new.height[good], new.gradient[good]
+        at.curvature[won] = new.curvature[good]
+        waiting[now[good]] = False
+        if not waiting.any():
+            break
+        # Where a parabola through F, its slope and the failed value has its minimum.
+        missed = np.where(np.isfinite(new.height), old - new.height, -np.inf)[~good]
+        bad = now[~good]
+        whole = length[bad] * promised[bad]
+        shorter = np.where(np.isfinite(missed), whole / (2 * (whole - missed)), 0.1)
+        length[bad] *= np.clip(shorter, 0.1, 0.5)
+    return waiting
+
+
+def evaluate(score: Score, design: Design, y: Array, theta: Array) -> _At:
+    """F, gradient and curvature, in blocks that stay in cache."""
+    H = design.matrix
+    trials, n = theta.shape
+    at = _At(np.zeros(trials), np.zeros((trials, n)), np.zeros((trials, n, n)))
+    if trials == 1:
+        for begin in range(0, len(H), ROWS_AT_ONCE):
+            rows = H[begin : begin + ROWS_AT_ONCE]
+            terms = score.terms(y[0, begin : begin + ROWS_AT_ONCE] - rows @ theta[0])
+            at.height[0] += terms.integral.sum()
+            at.gradient[0] += terms.value @ rows
+            at.curvature[0] += (rows.T * terms.slope) @ rows
+        return at
+    pairs = _pairs(H)
+    some = max(1, BLOCK // len(H))
+    for begin in range(0, trials, some):
+        few = slice(begin, begin + some)
+        terms = score.terms(y[few] - theta[few] @ H.T)
+        at.height[few] = terms.integral.sum(axis=1)
+        at.gradient[few] = terms.value @ H
+        at.curvature[few] = (terms.slope @ pairs).reshape(-1, n, n)
+    return at
+
+
+def _floored(score: Score, design: Design, y: Array, theta: Array, mean_slope: float) -> Array:
+    """Σ max(|ψ'|, least) HᵀH: positive, so that the step descends whatever ψ is.
+
+    least = |ψ/(x − c)| within 1e-9 and 0.1 of E ψ', c the centre of the law: far out the secant, so
+    that steps are as long as the residuals (reweighted least squares), not as the law is wide.
+    """
+    H = design.matrix
+    centre = bounded_score(score.law).centre
+    pairs = _pairs(H) if len(theta) > 1 else None
+    result = np.empty((len(theta), H.shape[1], H.shape[1]))
+    some = max(1, BLOCK // len(H))
+    for begin in range(0, len(theta), some):
+        few = slice(begin, begin + some)
+        residual = y[few] - theta[few] @ H.T
+        terms = score.terms(residual)
+        secant = np.abs(terms.value) / np.maximum(np.abs(residual - centre), 1e-300)
+        least = np.clip(secant, 1e-9 * mean_slope, 0.1 * mean_slope)
+        slope = np.maximum(np.abs(terms.slope), least)
+        if pairs is None:
+            result[few] = (H.T * slope[0]) @ H
+        else:
+            result[few] = (slope @ pairs).reshape(-1, H.shape[1], H.shape[1])
+    return result
+
+
+def _pairs(H: Array) -> Array:
+    """Rows h ⊗ h."""
+    return np.asarray((H[:, :, None] * H[:, None, :]).reshape(len(H), -1))
+
+
+def whitened_twice(design: Design, matrices: Array) -> Array:
+    """R⁻ᵀ A R⁻¹."""
+    once = design.whitened(matrices)
+    return design.whitened(np.swapaxes(once, -1, -2))

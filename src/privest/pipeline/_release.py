@@ -1,0 +1,275 @@
+"""Estimate, then release: θ̂ from the raw readings, plus noise for a budget tr I_z(Y) ≤ s.
+
+The named exception to the way through the house: here the estimate comes before the release. What
+leaves is z = Tθ̂ + d, with d independent of the data and a covariance made of public inputs only.
+
+**What the budget means here.** The information tr I_z(Y) depends on the readings. For K → ∞ it
+tends to s (`thm:rate_attainablility`); at finite K it is above s on about half of all data sets,
+and no bound holds for every conceivable Y. `safety` fixes in advance a factor by which s is
+undercut; the realised value is shown to the data holder by `for_data_holder`, and to nobody else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array, as_number, as_positive
+from privest.errors import InvalidInput
+from privest.model import LinearModel
+from privest.noise import GaussianLaw, Independent, ScalarLaw
+from privest.noise._law import as_generator
+from privest.pipeline import _roots as roots
+from privest.pipeline._descent import ROWS_AT_ONCE, Design
+from privest.pipeline._estimate import PrivateEstimate
+from privest.pipeline._holder import HolderReport, realised, simulated_ratios
+from privest.pipeline._score import Score
+from privest.pipeline._shape import NoiseShape, Shape, noise_shape
+
+LEVERAGE = 0.95  # the most that one row may determine
+READINGS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
+PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
+
+
+class ScoreRelease(ABC):
+    """z = Tθ̂ + d for one model, one budget and one score: the part that all pipelines share.
+
+    model    y = Hθ + w with independent w_k of one law (H public, deterministic).
+    budget   s in tr I_z(Y) ≤ s, met for K → ∞.
+    shape    "trace" (least tr MSE, the default) or "paper" (`algo:mult`).
+    weight   W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
+    safety   ≥ 1: noise for s/safety.
+
+    Whether an estimate exists depends on the readings: an error of `simulate` tells something
+    about them, and is for the data holder.
+    """
+
+    name = "estimate with noise"
+    score: Score
+    noise: ScalarLaw = GaussianLaw(variance=1.0)  # unit information, each component of D^½·d
+
+    def __init__(
+        self,
+        model: LinearModel,
+        budget: float,
+        *,
+        shape: Shape = "trace",
+        weight: ArrayLike | None = None,
+        safety: float = 1.0,
+    ) -> None:
+        self.model = model
+        self.budget = as_positive(budget, "budget")
+        self.safety = as_number(safety, "safety")
+        if self.safety < 1:
+            raise InvalidInput(f"safety must be ≥ 1; received {self.safety:g}.")
+        self.law = one_law(model)
+        count, n = model.matrix.shape
+        if count < READINGS_A_PARAMETER * n:
+            raise InvalidInput(
+                f"{count} readings are too few for {n} parameters: the release noise is right for "
+                f"large K; at least {READINGS_A_PARAMETER} readings a parameter are needed."
+            )
+        self.design = Design(model.matrix)
+        _require_spread(self.design)
+        self.shape: NoiseShape = noise_shape(
+            self.design.triangle, self.budget / self.safety, shape, weight
+        )
+        self.score = self._score()
+
+    @abstractmethod
+    def _score(self) -> Score:
+        """The score for this law and shape."""
+
+    def __repr__(self) -> str:
+        safe = f", safety={self.safety:g}" if self.safety > 1 else ""
+        return f"{type(self).__name__}({self.model!r}, budget={self.budget:g}{safe})"
+
+    # --- what is known before any data ------------------------------------------------------------
+
+    @property
+    def privacy(self) -> Array:
+        """Covariance of the release noise."""
+        spread = self.noise.variance * self.noise.fisher_information  # 1 for Gaussian noise
+        return self.information_scale * spread
+
+    @property
+    def information_scale(self) -> Array:
+        """D with I_z(Tθ̂) = D⁻¹: the covariance of Gaussian noise."""
+        return self.score.sensitivity * self.shape.unit
+
+    @property
+    def sampling(self) -> Array:
+        """Covariance of Tθ̂ for large K: E ψ²/(E ψ')²·T(HᵀH)⁻¹Tᵀ."""
+        return self.score.sampling * self.shape.spread
+
+    @property
+    def classical(self) -> Array:
+        """T Σ_CR Tᵀ = T(HᵀH)⁻¹Tᵀ/I; zero for a law of infinite information."""
+        return self.shape.spread / self.law.fisher_information
+
+    @property
+    def private_bound(self) -> float:
+        """tr WΣ_CR + (tr Ã^½)²/s: no mechanism with tr I_z(Y) ≤ s is better."""
+        shape = self.shape
+        return shape.gram / self.law.fisher_information + shape.strength**2 / self.budget
+
+    @property
+    def loss(self) -> float:
+        """tr(W·(sampling + privacy))."""
+        return float(np.sum(self.shape.loss * (self.sampling + self.privacy)))
+
+    def ratios(self, rng: np.random.Generator, data_sets: int = 1000) -> Array:
+        """tr I_z(Y)/s of data sets simulated from the public model, (data_sets,).
+
+        How often, and by how much, a data set exceeds the budget: a quantile of this, for safety 1,
+        is a safety factor that is enough so often. NaN where there is no estimate.
+        """
+        if data_sets < 1:
+            raise InvalidInput(f"data_sets must be at least 1; received {data_sets}.")
+        return simulated_ratios(self, as_generator(rng), data_sets)
+
+    # --- with data --------------------------------------------------------------------------------
+
+    def estimate(self, y: ArrayLike) -> Array:
+        """θ̂ without noise, (n,) or (trials, n). For the data holder's eyes only.
+
+        Raises NumericalFailure where the estimating equation has no proper root, InvalidInput
+        where the residuals do not look like the noise law at all.
+        """
+        given = self._readings(y)
+        found = roots.solve(self.score, self.design, np.atleast_2d(given))
+        roots.require_converged(found)
+        self._require_fit(np.atleast_2d(given), found.theta)
+        return found.theta if given.ndim == 2 else found.theta[0]
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator) -> PrivateEstimate:
+        """The release with noise from a simulation generator: for experiments, not for release."""
+        theta = self.estimate(y)
+        return self._released(theta, as_generator(rng))
+
+    def simulate_scaled(
+        self, y: ArrayLike, rng: np.random.Generator, *, margin: float = 1.1
+    ) -> PrivateEstimate:
+        """The release with noise scaled to the readings at hand: D(Y) = margin·r(Y)·D.
+
+        r(Y) = tr I_z(Y)/s realised with D. The scale depends on the data, so it tells about it:
+
+            tr I_z(Y) = s/margin + (q/2)‖∂ ln r/∂Y‖²    (q numbers released)
+
+        is counted, both terms, and the release is refused where it exceeds s (a refusal is itself
+        seen: choose `margin` large enough for it to be rare). Gaussian noise only. The margin takes
+        the place of the safety factor, which drops out of D(Y).
+        """
+        if not isinstance(self.noise, GaussianLaw):
+            raise InvalidInput("noise scaled to the data is counted for Gaussian noise only.")
+        if as_number(margin, "margin") <= 1:
+            raise InvalidInput(f"margin must be > 1; received {margin:g}.")
+        given = self._readings(y)
+        if given.ndim != 1:
+            raise InvalidInput("one vector of readings, please.")
+        report = self.for_data_holder(given)
+        report.require_scaled(margin)
+        spread = margin * report.ratio
+        # D was made for s/safety, so that r ≈ 1/safety: the noise is about margin·D/safety.
+        expected = margin / self.safety
+        return self._released(report.estimate, as_generator(rng), spread, expected)
+
+    def for_data_holder(self, y: ArrayLike) -> HolderReport:
+        """What this release would show about these very readings. Private: never release it.
+
+        Cost: one solve and two passes over the rows.
+        """
+        given = self._readings(y)
+        if given.ndim != 1:
+            raise InvalidInput("one vector of readings, please.")
+        return realised(self, given, self.estimate(given))
+
+    def _released(
+        self, theta: Array, rng: np.random.Generator, scale: float = 1.0, expected: float = 1.0
+    ) -> PrivateEstimate:
+        """`scale` multiplies the noise; `expected` is what may be said of it in public."""
+        exact = theta @ self.shape.targets.T
+        # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
+        factor = np.linalg.cholesky(self.information_scale)
+        unit = self.noise.sample(exact.shape, rng) * np.sqrt(self.noise.fisher_information)
+        z = exact + np.sqrt(scale) * (unit @ factor.T)
+        return PrivateEstimate(
+            estimate=z,
+            sampling=self.sampling,
+            privacy=expected * self.privacy,
+            classical=self.classical,
+            private_bound=self.private_bound,
+            loss=self.loss + (expected - 1) * float(np.sum(self.shape.loss * self.privacy)),
+            budget=self.budget,
+            safety=self.safety,
+            method=self.name,
+        )
+
+    def _readings(self, y: ArrayLike) -> Array:
+        given = as_array(y, "the readings", ndim=(1, 2))
+        if given.shape[-1] != self.model.readings:
+            raise InvalidInput(
+                f"the model has {self.model.readings} readings; received shape {given.shape}."
+            )
+        return given
+
+    @cached_property
+    def _middles(self) -> Array:
+        """Ends of the middle parts of the law, (3, 2)."""
+        part = np.array(PARTS)
+        return self.law.quantile(np.stack([(1 - part) / 2, (1 + part) / 2], axis=1))
+
+    def _require_fit(self, y: Array, theta: Array) -> None:
+        """The middle 50, 99.8 and 0.2 % of the law hold about these parts of the residuals.
+
+        The last two see a law that is wrong by orders of magnitude with few readings.
+        """
+        count, n = self.model.matrix.shape
+        residual = y - theta @ self.model.matrix.T
+        for part, (low, high) in zip(PARTS, self._middles):
+            off = ((residual > low) & (residual < high)).mean(axis=1) - part
+            worst = float(off[np.abs(off).argmax()])
+            # 0.2: a law off by a factor of about 2.5. n/K: readings that the estimate fits exactly.
+            # Six standard deviations of the share.
+            if abs(worst) > 0.2 + n / count + 6 * np.sqrt(part * (1 - part) / count):
+                word = "narrower" if worst > 0 else "wider"
+                raise InvalidInput(
+                    f"the residuals are far {word} than the noise law says: its scale is wrong, "
+                    "or its kind. The release noise would be wrong too. Take the law from a "
+                    "reference set."
+                )
+
+
+def _require_spread(design: Design) -> None:
+    """No row may carry a direction of θ almost alone: then "many readings" is false there."""
+    H = design.matrix
+    most, where = 0.0, 0
+    for at in range(0, len(H), ROWS_AT_ONCE):
+        leverage = np.sum(design.whitened(H[at : at + ROWS_AT_ONCE]) ** 2, axis=1)
+        best = int(leverage.argmax())
+        if leverage[best] > most:
+            most, where = float(leverage[best]), at + best
+    if most > LEVERAGE:
+        raise InvalidInput(
+            f"row {where} of H determines a direction of θ almost alone (leverage {most:.2f}; at "
+            f"most {LEVERAGE:g}): the release noise is right for many readings only. Leave out the "
+            "parameter or the row, or release the reading itself with noise."
+        )
+
+
+def one_law(model: LinearModel) -> ScalarLaw:
+    """The law of every w_k; raises InvalidInput where they differ or depend on each other."""
+    if not isinstance(model, LinearModel):
+        raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
+    noise = model.noise
+    alike = isinstance(noise, Independent) and noise.size is None
+    if not alike:
+        raise InvalidInput(
+            "this release needs independent noise of one law in all readings; received "
+            f"{noise!r}. Divide readings and rows of H by known scales first."
+        )
+    assert isinstance(noise, Independent)
+    return noise.laws[0]

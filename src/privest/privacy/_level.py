@@ -1,0 +1,237 @@
+"""The privacy level S: whatever is released may carry at most Fisher information S about y."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import EPS, Array, as_array, as_number, as_positive
+from privest.errors import InvalidInput, NotAPrivacyLevel
+from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
+from privest.privacy import gdp
+from privest.privacy._adjacency import Move, as_move
+
+NAME = "the privacy level"
+
+
+class PrivacyLevel:
+    """S ≥ 0 in I_z(y) ≤ S: no unbiased adversary learns y better than S⁻¹.
+
+    `PrivacyLevel(1.0)` is 1.0·I for any number of readings, a vector is a diagonal, a matrix is
+    itself, an array (K, b, b) is K blocks; `from_blocks` takes blocks of different sizes. A zero
+    on the diagonal means: that reading is never revealed. Each keeps its structure: a number on a
+    million readings stays a number.
+
+    Refuses what is not finite, symmetric (up to 1e-10 of √(S_ii S_jj), then averaged) and positive
+    semi-definite (eigenvalues below −1e-11 of the largest, in units where the diagonal is one),
+    naming the eigenvalue.
+
+    >>> PrivacyLevel([1.0, 0.0, 2.0]).rank
+    2
+    >>> level = PrivacyLevel(1.0) + PrivacyLevel([[1.0, 1.0], [1.0, 1.0]])
+    >>> level.dense().tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
+    >>> PrivacyLevel([[1.0, 2.0], [2.0, 1.0]])
+    Traceback (most recent call last):
+    ...
+    privest.errors.NotAPrivacyLevel: the privacy level must be positive semi-definite; it has
+    eigenvalue -1, beyond rounding ...
+    """
+
+    def __init__(self, value: ArrayLike) -> None:
+        array = as_array(value, NAME, ndim=(0, 1, 2, 3), error=NotAPrivacyLevel)
+        self._number: float | None = None
+        self._matrix: PSD | None = None
+        if array.ndim == 0:
+            self._number = float(psd(array, NAME, size=1, error=NotAPrivacyLevel).norm())
+        else:
+            self._matrix = psd(array, NAME, error=NotAPrivacyLevel)
+
+    @classmethod
+    def from_blocks(cls, blocks: Sequence[ArrayLike]) -> PrivacyLevel:
+        """diag{S_1, …, S_K} from matrices of any sizes: groups of readings kept apart."""
+        return cls.from_matrix(psd_blocks(blocks, NAME, error=NotAPrivacyLevel))
+
+    @classmethod
+    def from_matrix(cls, matrix: PSD) -> PrivacyLevel:
+        """A level from a structured matrix that has been checked."""
+        level = cls.__new__(cls)
+        level._number, level._matrix = None, matrix
+        return level
+
+    # --- what it is -------------------------------------------------------------------------
+
+    @property
+    def number(self) -> float | None:
+        """s of a level given as a number, s·I; None for the others."""
+        return self._number
+
+    @property
+    def size(self) -> int | None:
+        """m, or None for a number, which fits any m."""
+        return None if self._matrix is None else self._matrix.size
+
+    @property
+    def rank(self) -> int:
+        """How many independent combinations of readings may be revealed at all."""
+        if self._matrix is not None:
+            return self._matrix.rank
+        if self._number == 0:
+            return 0
+        raise InvalidInput("A level given as a number has no rank of its own: use for_size(m).")
+
+    def for_size(self, size: int) -> PSD:
+        """S as a structured matrix for m = `size` readings."""
+        if self._number is not None:
+            return Scalar(self._number, size)
+        assert self._matrix is not None
+        if self._matrix.size != size:
+            raise NotAPrivacyLevel(
+                f"{NAME} is for {self._matrix.size} readings; the model has {size}."
+            )
+        return self._matrix
+
+    def dense(self, size: int | None = None) -> Array:
+        """The m×m matrix (m² memory)."""
+        return self._sized(size).dense()
+
+    def _sized(self, size: int | None) -> PSD:
+        known = self.size if size is None else size
+        if known is None:
+            raise InvalidInput("A level given as a number needs the number of readings: size=m.")
+        return self.for_size(known)
+
+    def restrict(self, readings: ArrayLike) -> PrivacyLevel:
+        """The level of some of the readings: increasing indices, or a boolean mask."""
+        try:
+            given = np.asarray(readings)
+        except ValueError:
+            given = np.zeros(0)
+        if given.dtype.kind == "u":
+            given = given.astype(np.intp)
+        limit = math.inf if self.size is None else self.size
+        fits = given.dtype != bool or self.size in (None, given.size)
+        index = np.flatnonzero(given) if given.dtype == bool else given
+        valid = fits and given.ndim == 1 and index.size > 0 and index.dtype.kind in "iu"
+        if not valid or (np.diff(index) <= 0).any() or index[0] < 0 or index[-1] >= limit:
+            raise InvalidInput(
+                "readings must be increasing indices of the level, or a boolean mask of its size, "
+                "and at least one of them."
+            )
+        return self if self._matrix is None else self.from_matrix(self._matrix.restrict(index))
+
+    def __add__(self, other: PrivacyLevel) -> PrivacyLevel:
+        """Information adds when two releases use independent noise."""
+        if not isinstance(other, PrivacyLevel):
+            return NotImplemented
+        if self._number is not None and other._number is not None:
+            return PrivacyLevel(self._number + other._number)
+        size = self.size if self.size is not None else other.size
+        assert size is not None
+        with np.errstate(over="ignore"):
+            total = self.for_size(size).plus(other.for_size(size))
+        if not math.isfinite(total.trace()):
+            raise NotAPrivacyLevel("the sum of the levels leaves the range of double precision.")
+        return self.from_matrix(total)
+
+    def __mul__(self, factor: float) -> PrivacyLevel:
+        """A level `factor` ≥ 0 times as permissive."""
+        number = as_number(factor, "factor of a privacy level", error=NotAPrivacyLevel)
+        if number < 0:
+            raise NotAPrivacyLevel(f"factor of a privacy level must be ≥ 0; received {number:g}.")
+        if self._number is not None:
+            return PrivacyLevel(number * self._number)
+        assert self._matrix is not None
+        return self.from_matrix(self._matrix.scaled(number))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> PrivacyLevel:
+        """A level `divisor` > 0 times as strict."""
+        return self * (1.0 / as_positive(divisor, "divisor of a privacy level"))
+
+    def __repr__(self) -> str:
+        matrix = self._matrix
+        if matrix is None:
+            return f"PrivacyLevel({self._number!r})"
+        if isinstance(matrix, Diagonal):
+            kind = "diagonal"
+        elif isinstance(matrix, Blocks) and len(matrix.sizes) > 1:
+            kind = f"{len(matrix.sizes)} blocks"
+        else:
+            kind = "dense"
+        return f"PrivacyLevel({kind}, {matrix.size} readings, rank {matrix.rank})"
+
+    # --- differential privacy of a Gaussian release at this level (docs/theory.md 5) --------------
+
+    def to_mu(self, *, move: float | Move) -> float:
+        """μ of the Gaussian release z = Sy + d, d ~ N(0, S): exactly μ-GDP for this move.
+
+        `move`: a number c (one reading moves by at most c), `OneBlock(c)`, or `Along(v)`.
+        The constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are
+        facts about the Gaussian release that attains it.
+        """
+        difference = as_move(move)
+        if self._number is not None:
+            return math.sqrt(self._number) * difference.length
+        assert self._matrix is not None
+        return difference.mu(self._matrix)
+
+    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
+        """The smallest ε for which the Gaussian release is (ε, δ)-differentially private.
+
+        >>> round(PrivacyLevel(1.0).to_epsilon(delta=1e-5, move=1.0), 4)
+        4.3772
+        """
+        return gdp.epsilon_of(self.to_mu(move=move), delta)
+
+    def to_delta(self, *, epsilon: float, move: float | Move) -> float:
+        """The smallest δ for which the Gaussian release is (ε, δ)-differentially private."""
+        return gdp.delta_of(self.to_mu(move=move), epsilon)
+
+    def to_rho(self, *, move: float | Move) -> float:
+        """ρ of zero-concentrated differential privacy (zCDP): μ²/2."""
+        return gdp.rho_of(self.to_mu(move=move))
+
+    @classmethod
+    def from_mu(
+        cls, mu: float, *, move: float | Move, shape: PrivacyLevel | None = None
+    ) -> PrivacyLevel:
+        """The largest multiple of `shape` whose Gaussian release is μ-GDP for this move.
+
+        Without a shape: s·I with s = (μ/c)². Rounded down by a few units in the last place, so
+        that converting back never exceeds the promise.
+        """
+        strength = as_number(mu, "mu")
+        if strength < 0:
+            raise InvalidInput(f"mu must be ≥ 0; received {strength:g}.")
+        unit = cls(1.0) if shape is None else shape
+        if not isinstance(unit, PrivacyLevel):
+            raise InvalidInput(f"shape must be a PrivacyLevel; received {type(unit).__name__}.")
+        reach = unit.to_mu(move=move)
+        if reach == 0:
+            raise InvalidInput("the shape does not see this move at all: any multiple would do.")
+        ratio = strength / reach
+        return unit * (ratio * ratio * (1 - 64 * EPS))
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        epsilon: float,
+        *,
+        delta: float,
+        move: float | Move,
+        shape: PrivacyLevel | None = None,
+    ) -> PrivacyLevel:
+        """The largest multiple of `shape` (or s·I) whose Gaussian release is (ε, δ)-DP."""
+        return cls.from_mu(gdp.mu_of(epsilon, delta), move=move, shape=shape)
+
+    @classmethod
+    def from_rho(
+        cls, rho: float, *, move: float | Move, shape: PrivacyLevel | None = None
+    ) -> PrivacyLevel:
+        """The largest multiple of `shape` (or s·I) whose Gaussian release is ρ-zCDP."""
+        return cls.from_mu(gdp.mu_of_rho(rho), move=move, shape=shape)

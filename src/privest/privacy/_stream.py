@@ -1,0 +1,413 @@
+"""Privacy levels of a stream: the recursive constraint S̄_k of `eq:barS`.
+
+    S̄_k = [[S̄_{k−1} + U_k S_k⁺ U_kᵀ, U_k], [U_kᵀ, S_k]]
+
+Step k releases z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k, d_k ~ N(0, S_k). With S_k = ℓ_k ℓ_kᵀ it carries
+the information of z̃_k = A_k Ȳ_k + e_k, A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ]; stacked, S̄_K = AᵀA.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array
+from privest.errors import InvalidInput, NotAPrivacyLevel
+from privest.linalg import PSD, Blocks, Diagonal, psd, psd_blocks
+from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
+from privest.linalg.batched import rounding
+from privest.privacy import gdp
+from privest.privacy._adjacency import Move, OneBlock, OneReading, as_move
+
+NAME = "the stream level"
+RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S_k
+
+
+class SequentialLevel(ABC):
+    """What both sides of a stream ask of a level, a few steps at a time."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int | None:
+        """K, or None for a stream without an end."""
+
+    @property
+    @abstractmethod
+    def block(self) -> int | None:
+        """The size m of every reading, or None where it changes."""
+
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """One of "independent", "banded" and "dense"."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How many steps back a release looks."""
+
+    @abstractmethod
+    def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
+        """m_k for start ≤ k < stop."""
+
+    @abstractmethod
+    def pointwise(self, start: int, stop: int) -> Array | float | None:
+        """The levels of the single readings of these steps where nothing mixes them, else None."""
+
+    @abstractmethod
+    def blocks(self, start: int, stop: int) -> Array:
+        """A by lag, (reach + 1, stop − start, m, m); for forms other than dense."""
+
+    @abstractmethod
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """The rows A_k of these steps, up to their last reading; for the dense form."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Tells levels apart: both sides of a stream must use the same."""
+
+    @abstractmethod
+    def final_blocks(self) -> PSD:
+        """The diagonal blocks [S̄_K]_kk of the FINAL cumulative level, one a step.
+
+        A later step with U ≠ 0 spends budget of earlier readings: S_k alone under-reports.
+        """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the level to a file, to the last bit, for the other side: `load_level` reads it.
+
+        A factor of a matrix level may differ between machines in its last bits, or by a rotation;
+        the two sides of a stream need the same one. Levels of numbers need no file.
+        """
+        from privest.privacy._level_file import save_level
+
+        save_level(self, path)
+
+    def to_mu(self, *, move: float | Move) -> float:
+        """μ of the whole stream for "one reading moves by at most c" or `OneBlock(c)`: one step."""
+        difference = as_move(move)
+        if not isinstance(difference, OneReading | OneBlock):
+            raise InvalidInput("a stream converts moves of one reading or of one step (OneBlock).")
+        return difference.mu(self.final_blocks())
+
+    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
+        """The smallest ε for which the whole Gaussian stream is (ε, δ)-differentially private."""
+        return gdp.epsilon_of(self.to_mu(move=move), delta)
+
+
+def fingerprint_of(kind: str, *arrays: Array) -> str:
+    """Sixteen hex digits of SHA-256 over the exact numbers."""
+    digest = hashlib.sha256(kind.encode())
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array, dtype="<f8").data)
+    return digest.hexdigest()[:16]
+
+
+class StreamLevel(SequentialLevel):
+    """The levels of all steps of a stream, in the form that their structure allows.
+
+    `StreamLevel(S)` has U = 0: S is a vector (scalar readings), an array (K, m, m), or a list of
+    matrices whose sizes may change. `StreamLevel(S, U)` has U_k of shape (M_{k−1}, m_k), M_k the
+    number of readings up to step k; for scalar readings a list of vectors, or a matrix whose row
+    k holds U_k before the diagonal. S_k = 0: that reading is never revealed.
+
+    `form` is "independent" (U = 0), "banded" (U reaches back `reach` steps, blocks of one size)
+    or "dense". Refuses a U_k that does not lie in the range of S_k, naming k (counted from 0).
+
+    >>> level = StreamLevel([1.0, 4.0], U=[[], [2.0]])
+    >>> level.cumulative().tolist()
+    [[2.0, 2.0], [2.0, 4.0]]
+    """
+
+    def __init__(self, S: ArrayLike | Sequence[ArrayLike], U: object = None) -> None:
+        own, self.sizes = _own_levels(S)
+        rows: Rows = IndependentRows(own)
+        if U is not None:
+            past = _past(U, self.sizes)
+            reach = _reach(past, self.sizes)
+            if reach:
+                rows = _rows_with_past(own, past, self.sizes, reach)
+        self.rows = rows
+
+    @classmethod
+    def _of(cls, rows: Rows, sizes: tuple[int, ...]) -> StreamLevel:
+        level = cls.__new__(cls)
+        level.rows, level.sizes = rows, sizes
+        return level
+
+    @classmethod
+    def constant(cls, S: ArrayLike, steps: int) -> StreamLevel:
+        """The same level at each of `steps` steps, U = 0."""
+        one = as_array(S, NAME, ndim=(0, 2), error=NotAPrivacyLevel)
+        return cls(np.broadcast_to(one, (steps, *one.shape)))
+
+    @classmethod
+    def from_lags(cls, S: ArrayLike, weights: Sequence[ArrayLike]) -> StreamLevel:
+        """Step k shows y_k + Σ_j W_j y_{k−j}, j = 1..b, at level S_k: U_{k,k−j} = W_jᵀ S_k.
+
+        `weights` are numbers, or m×m matrices for vector readings. Range holds by construction.
+        """
+        own, sizes = _own_levels(S)
+        m = sizes[0]
+        if len(set(sizes)) > 1:
+            raise InvalidInput("lag weights need readings of one size.")
+        lower = _lowers(own, sizes)
+        blocks = np.zeros((len(weights) + 1, len(sizes), m, m))
+        blocks[0] = lower.transpose(0, 2, 1)
+        for j, weight in enumerate(weights, start=1):
+            matrix = as_array(weight, f"weight {j}", ndim=(0, 2))
+            matrix = matrix * np.eye(m) if matrix.ndim == 0 else matrix
+            if matrix.shape != (m, m):
+                raise InvalidInput(f"weight {j} must be a number or {m}×{m}.")
+            blocks[j, j:] = blocks[0, j:] @ matrix
+        return cls._of(BandedRows(blocks), sizes)
+
+    @classmethod
+    def from_cumulative(cls, target: ArrayLike, sizes: Sequence[int] | None = None) -> StreamLevel:
+        """The one sequential realisation of a target S̄_K (PSD, singular or not).
+
+        Interim levels S̄_k are Schur complements of the target, not its leading blocks: S̄ = 11ᵀ
+        releases nothing before the last step. `sizes` are the m_k (default: scalar readings).
+        Numerics: S̄ = RᵀR once by eigenvectors; from the last step backwards the rows of R are
+        rotated so that the first ones carry all of the step's column block; they are A_k. Nothing
+        is subtracted, so a numerically singular S̄ does no harm.
+        """
+        matrix = psd(target, NAME, error=NotAPrivacyLevel).dense()
+        steps = (1,) * len(matrix) if sizes is None else tuple(int(m) for m in sizes)
+        if sum(steps) != len(matrix) or min(steps) < 1:
+            raise InvalidInput(f"sizes must be positive and add up to {len(matrix)}.")
+        # In units in which every reading has level one, so that no unit decides what is zero.
+        unit = np.sqrt(np.diagonal(matrix))
+        per = np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0)
+        values, vectors = np.linalg.eigh(matrix * per * per[:, None])
+        tolerance = rounding(len(matrix))
+        kept = values > tolerance * max(values[-1], 0.0)
+        remaining = (vectors[:, kept] * np.sqrt(values[kept])).T
+        scale = math.sqrt(max(values[-1], 0.0))
+        result = np.zeros(matrix.shape)
+        end = len(matrix)
+        for m in reversed(steps):
+            block = remaining[:, end - m : end]
+            left, strength, _ = np.linalg.svd(block, full_matrices=True)
+            rank = int((strength > math.sqrt(tolerance) * scale * 1e-3).sum())
+            remaining = left.T @ remaining
+            result[end - m : end - m + rank, :end] = remaining[:rank]
+            remaining, end = remaining[rank:, : end - m], end - m
+        return cls._of(DenseRows(result * unit, max(steps)), steps)
+
+    # --- what it is -------------------------------------------------------------------------
+
+    @cached_property
+    def steps(self) -> int:
+        """K."""
+        return len(self.sizes)
+
+    @property
+    def readings(self) -> int:
+        """M = Σ m_k."""
+        return self.rows.size
+
+    @property
+    def form(self) -> str:
+        """One of "independent", "banded" and "dense"."""
+        names = {IndependentRows: "independent", BandedRows: "banded", DenseRows: "dense"}
+        return names[type(self.rows)]
+
+    @property
+    def reach(self) -> int:
+        """How many steps back a release looks."""
+        if isinstance(self.rows, BandedRows):
+            return self.rows.reach
+        return self.steps - 1 if isinstance(self.rows, DenseRows) else 0
+
+    def cumulative(self, steps: int | None = None) -> Array:
+        """S̄_k after `steps` steps (all of them by default): AᵀA of the leading rows. M² memory."""
+        count = self.steps if steps is None else steps
+        rows = sum(self.sizes[:count])
+        part = self.rows.dense()[:rows, :rows]
+        return part.T @ part
+
+    def __repr__(self) -> str:
+        back = f", reach {self.reach}" if self.form == "banded" else ""
+        return f"StreamLevel({self.steps} steps, {self.readings} readings, {self.form}{back})"
+
+    def final_blocks(self) -> PSD:
+        """The diagonal blocks [S̄_K]_kk of the FINAL cumulative level, one a step.
+
+        A later step with U ≠ 0 spends budget of earlier readings: S_k alone under-reports.
+        """
+        if isinstance(self.rows, IndependentRows):
+            return self.rows.level
+        if max(self.sizes) == 1:
+            return Diagonal(self.rows.level_diagonal())
+        if isinstance(self.rows, BandedRows):
+            blocks = self.rows.blocks
+            total = np.zeros((self.steps, self.rows.block, self.rows.block))
+            for lag in range(self.rows.reach + 1):
+                part = blocks[lag, lag:]
+                total[: self.steps - lag] += part.transpose(0, 2, 1) @ part
+            return Blocks(total)
+        whole = self.cumulative()
+        ends = np.cumsum(self.sizes)
+        return Blocks([whole[e - m : e, e - m : e] for e, m in zip(ends, self.sizes)])
+
+    # --- a few steps at a time ------------------------------------------------------------------
+
+    @cached_property
+    def block(self) -> int | None:
+        """The size m of every reading, None where it changes."""
+        return self.sizes[0] if len(set(self.sizes)) == 1 else None
+
+    def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
+        return self.sizes[start:stop]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [0, *np.cumsum(self.sizes).tolist()]
+
+    @cached_property
+    def _diagonal(self) -> Array | None:
+        own = self.rows.level if isinstance(self.rows, IndependentRows) else None
+        return None if own is None or own.pointwise is None else own.diagonal()
+
+    def pointwise(self, start: int, stop: int) -> Array | float | None:
+        if self._diagonal is None:
+            return None
+        if stop - start == 1 and self.block == 1:
+            return float(self._diagonal[start])
+        return self._diagonal[self._ends[start] : self._ends[stop]]
+
+    @cached_property
+    def _own_transposed(self) -> list[Array] | Array:
+        """ℓ_kᵀ of a level with U = 0."""
+        assert isinstance(self.rows, IndependentRows)
+        if self.block is not None:
+            return _lowers(self.rows.level, self.sizes).transpose(0, 2, 1)
+        return [lower.T for lower in self.rows.level.blocks(self.sizes).lowers()]
+
+    def blocks(self, start: int, stop: int) -> Array:
+        if isinstance(self.rows, BandedRows):
+            return self.rows.blocks[:, start:stop]
+        return np.stack(list(self._own_transposed[start:stop]))[None]
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        assert isinstance(self.rows, DenseRows)
+        first, last = self._ends[start], self._ends[stop]
+        return self.rows.matrix[first:last, :last]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        sizes = np.array(self.sizes, dtype=float)
+        if isinstance(self.rows, IndependentRows):
+            level = self.rows.level
+            if level.pointwise is not None:
+                return fingerprint_of("independent", sizes, level.diagonal())
+            # ℓ, not S: what is released depends on the factor, which machines may choose apart.
+            return fingerprint_of("blocks", sizes, *self._own_transposed)
+        if isinstance(self.rows, BandedRows):
+            return fingerprint_of("banded", sizes, self.rows.blocks)
+        return fingerprint_of("dense", sizes, self.rows.dense())
+
+
+def _own_levels(given: ArrayLike | Sequence[ArrayLike]) -> tuple[PSD, tuple[int, ...]]:
+    """The S_k as one block-diagonal matrix, and their sizes m_k."""
+    if isinstance(given, Sequence) and any(np.ndim(part) == 2 for part in given):
+        parts = [as_array(part, f"S of step {k}") for k, part in enumerate(given)]
+        blocks = [np.atleast_2d(part) for part in parts]
+        return psd_blocks(blocks, NAME, error=NotAPrivacyLevel), tuple(len(b) for b in blocks)
+    array = as_array(cast("ArrayLike", given), NAME, ndim=(1, 3), error=NotAPrivacyLevel)
+    size = array.shape[1] if array.ndim == 3 else 1
+    return psd(array, NAME, error=NotAPrivacyLevel), (size,) * len(array)
+
+
+def _lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
+    """ℓ_k (K, m, m) for readings of one size."""
+    m, steps = sizes[0], len(sizes)
+    if own.pointwise is None:
+        assert isinstance(own, Blocks)
+        return own.factors[0].lower
+    result = np.zeros((steps, m, m))
+    result[:, np.arange(m), np.arange(m)] = np.sqrt(own.diagonal()).reshape(steps, m)
+    return result
+
+
+def _past(U: object, sizes: tuple[int, ...]) -> list[Array]:
+    """U_k as arrays (M_{k−1}, m_k)."""
+    steps = len(sizes)
+    starts = np.cumsum([0, *sizes[:-1]])
+    if isinstance(U, np.ndarray) and U.ndim == 2 and U.shape == (steps, steps):
+        matrix = as_array(U, "U")
+        if np.triu(matrix).any():
+            raise InvalidInput("U as a matrix must be strictly lower-triangular: U_k in row k.")
+        return [matrix[k, :k, None] for k in range(steps)]
+    if not isinstance(U, Sequence) or len(U) != steps:
+        raise InvalidInput(f"U must have one entry for each of the {steps} steps.")
+    past = []
+    for k, (part, m, before) in enumerate(zip(U, sizes, starts)):
+        if part is None:
+            past.append(np.zeros((before, m)))
+            continue
+        array = as_array(part, f"U of step {k}", ndim=(1, 2))
+        array = array[:, None] if array.ndim == 1 and m == 1 else array
+        if array.size == 0 and before == 0:
+            array = np.zeros((0, m))
+        if array.shape != (before, m):
+            raise InvalidInput(
+                f"U of step {k} must have shape {(int(before), m)}; received {array.shape}."
+            )
+        past.append(array)
+    return past
+
+
+def _reach(past: list[Array], sizes: tuple[int, ...]) -> int:
+    """The largest lag at which some U_k is not zero."""
+    step_of = np.repeat(np.arange(len(sizes)), sizes)
+    reach = 0
+    for k, array in enumerate(past):
+        used = np.flatnonzero(array.any(axis=1))
+        if len(used):
+            reach = max(reach, k - int(step_of[used[0]]))
+    return reach
+
+
+def _rows_with_past(
+    own: PSD, past: list[Array], sizes: tuple[int, ...], reach: int
+) -> BandedRows | DenseRows:
+    """A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ], banded where it pays."""
+    ends = np.cumsum(sizes)
+    factor = own.blocks(sizes) if own.pointwise is not None else own
+    assert isinstance(factor, Blocks)
+    lowers = factor.lowers()
+    coefficients = []
+    for k, (lower, array) in enumerate(zip(lowers, past)):
+        part = np.linalg.pinv(lower) @ array.T
+        outside = np.abs(array.T - lower @ part).max(initial=0.0)
+        if outside > RANGE_TOLERANCE * np.abs(array).max(initial=0.0):
+            raise NotAPrivacyLevel(
+                f"U of step {k} does not lie in the range of S (U = U S⁺ S fails by "
+                f"{outside:.2g}): a release cannot tie earlier readings to what step {k} hides."
+            )
+        coefficients.append(part)
+    m = sizes[0]
+    if len(set(sizes)) == 1 and (reach + 1) * 4 <= len(sizes):
+        blocks = np.zeros((reach + 1, len(sizes), m, m))
+        for k, (lower, part) in enumerate(zip(lowers, coefficients)):
+            blocks[0, k] = lower.T
+            for lag in range(1, min(reach, k) + 1):
+                blocks[lag, k] = part[:, (k - lag) * m : (k - lag + 1) * m]
+        return BandedRows(blocks)
+    matrix = np.zeros((int(ends[-1]),) * 2)
+    for end, size, lower, part in zip(ends, sizes, lowers, coefficients):
+        matrix[end - size : end, : end - size] = part
+        matrix[end - size : end, end - size : end] = lower.T
+    return DenseRows(matrix, max(sizes))

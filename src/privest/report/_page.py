@@ -1,0 +1,267 @@
+"""One self-contained HTML page from plain parts: paragraphs, pictures, tables, notes, commands.
+
+The page loads nothing and runs nothing: pictures are inside it, there is no script, and its
+Content-Security-Policy forbids both to the browser, whatever a string may hold. Every string is
+escaped. The same parts give the same bytes: no date, no random identifiers.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from privest.errors import InvalidInput
+from privest.report._page_css import SHEET
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Drawings are sharp at every size and on paper, so SVG; a picture of very many points is smaller
+# in pixels. 220 dots per inch of a narrow figure are three pixels a dot on a phone.
+MOST_DRAWING_BYTES = 400_000
+PIXELS_PER_INCH = 220
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure, in words for those who do not see it (`alt`), and the line below it."""
+
+    figure: Figure
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """A table; the first cell of a row names it. Wide ones scroll in their own box."""
+
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph that stands out."""
+
+    text: str
+    kind: Literal["info", "warning"] = "info"
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines for a terminal, shown exactly."""
+
+    lines: tuple[str, ...]
+
+
+Part = str | Picture | TableBlock | Note | Commands
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it; a plain string is a paragraph."""
+
+    heading: str
+    parts: tuple[Part, ...]
+
+
+def save_page(title: str, subtitle: str, sections: Sequence[Section], path: Path) -> None:
+    """Write the page: beside the old file, then in its place, so there is always a whole one.
+
+    The folder is made if need be. Raises InvalidInput if a part is malformed (an empty title,
+    heading or alternative text, a ragged table) or the file cannot be written.
+    """
+    text = render_page(title, subtitle, sections)
+    # A file name that is no UTF-8 reaches a command line as lone surrogates: shown as \udcxx.
+    _replace(Path(path), text.encode("utf-8", "backslashreplace"))
+
+
+def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
+    """The page as text."""
+    _require(bool(title.strip()), "the page needs a title.")
+    _require(len(sections) > 0, "the page needs a section.")
+    digest = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    bodies = "\n".join(_section(k, s) for k, s in enumerate(sections, start=1))
+    links = "\n".join(
+        f'<li><a href="#part-{k}">{escape(s.heading)}</a></li>'
+        for k, s in enumerate(sections, start=1)
+    )
+    # The empty icon keeps a browser from asking a server for one.
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>{SHEET}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+<p class="subtitle">{escape(subtitle)}</p>
+</header>
+<nav aria-label="On this page">
+<ul>
+{links}
+</ul>
+</nav>
+<main>
+{bodies}
+</main>
+<footer>
+<p>Made by privest. This page is one file: it runs no script and loads nothing from elsewhere.</p>
+</footer>
+</body>
+</html>
+"""
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _section(number: int, section: Section) -> str:
+    _require(bool(section.heading.strip()), f"section {number} needs a heading.")
+    parts = "\n".join(_part(part) for part in section.parts)
+    name = f"part-{number}"
+    return (
+        f'<section aria-labelledby="{name}">\n'
+        f'<h2 id="{name}">{escape(section.heading)}</h2>\n{parts}\n</section>'
+    )
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, str):
+        return f"<p>{_prose(part)}</p>"
+    for kind, write in WRITERS.items():
+        if isinstance(part, kind):
+            return write(part)
+    raise InvalidInput(
+        "a part must be a string, Picture, TableBlock, Note or Commands; "
+        f"received {type(part).__name__}."
+    )
+
+
+def _prose(text: str) -> str:
+    """Escaped; a number and its per cent sign stay on one line."""
+    return escape(text).replace(" %", "&nbsp;%")
+
+
+def _picture(picture: Picture) -> str:
+    _require(bool(picture.alt.strip()), "a picture needs alternative text (alt).")
+    source, width, height = _embedded(picture.figure)
+    caption = f"\n<figcaption>{_prose(picture.caption)}</figcaption>" if picture.caption else ""
+    return (
+        f'<figure>\n<img src="{source}" width="{width}" height="{height}" '
+        f'alt="{escape(picture.alt)}">{caption}\n</figure>'
+    )
+
+
+def _table(table: TableBlock) -> str:
+    columns = len(table.header)
+    _require(columns > 0, "a table needs a header.")
+    for k, row in enumerate(table.rows):
+        _require(
+            len(row) == columns,
+            f"row {k} of a table has {len(row)} cells; its header has {columns}.",
+        )
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in table.rows
+    )
+    label = escape(table.caption or "Table: " + ", ".join(table.header))
+    caption = f"<figcaption>{_prose(table.caption)}</figcaption>\n" if table.caption else ""
+    # The caption stays in sight: only the box scrolls, and the keyboard can reach it.
+    return (
+        f'<figure class="table">\n{caption}'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">\n<table>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n</figure>"
+    )
+
+
+def _note(note: Note) -> str:
+    _require(note.kind in ("info", "warning"), "a note is of kind 'info' or 'warning'.")
+    return f'<div class="note {note.kind}" role="note"><p>{_prose(note.text)}</p></div>'
+
+
+def _commands(commands: Commands) -> str:
+    _require(len(commands.lines) > 0, "a block of commands needs a line.")
+    # Each word is kept whole: a browser would break "--level" after its hyphens.
+    lines = (
+        " ".join(f"<span>{escape(word)}</span>" if word else "" for word in line.split(" "))
+        for line in commands.lines
+    )
+    return "<pre>" + "".join(f"<code>{line}\n</code>" for line in lines) + "</pre>"
+
+
+WRITERS: dict[type, Callable[..., str]] = {
+    Picture: _picture,
+    TableBlock: _table,
+    Note: _note,
+    Commands: _commands,
+}
+
+
+# --- pictures and files ---------------------------------------------------------------------------
+
+
+def _embedded(figure: Figure) -> tuple[str, int, int]:
+    """The figure as a data address, with its width and height in CSS pixels (96 an inch)."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    # Letters as outlines: the same on every machine. A fixed salt: the same bytes in every run.
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "privest"}):
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    kind, data = "svg+xml", buffer.getvalue()
+    if len(data) > MOST_DRAWING_BYTES:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=PIXELS_PER_INCH, metadata={"Software": None})
+        kind, data = "png", buffer.getvalue()
+    width, height = (round(96 * float(inches)) for inches in figure.get_size_inches())
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path = path.resolve()  # through links: the file they lead to is replaced, not the link
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"cannot write {path}: it is a folder or a device, not a file.")
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(beside, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}.") from None
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvalidInput(message)

@@ -1,0 +1,165 @@
+"""`fit`: the efficient estimate from a Dask frame, in one map-reduce pass over its partitions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from privest.arrays import Array, as_positive
+from privest.data import Features
+from privest.data._frames import PandasSource
+from privest.errors import InvalidInput, MissingDependency
+from privest.linalg._running import RunningLeastSquares
+from privest.linalg.batched import rounding
+from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
+from privest.scale._result import Fit
+from privest.workflow._terms import require_full
+
+FAN = 16  # pieces merged by one task
+
+
+def fit(
+    frame: Any,  # noqa: ANN401 - dask is optional
+    features: Features | Sequence[str],
+    *,
+    level: float | str,
+    noise_variance: float | str,
+    target: str = "z",
+    missing: Literal["refuse", "drop"] = "refuse",
+    simulate: int | None = None,
+    client: Any = None,  # noqa: ANN401
+) -> Fit:
+    """θ̂ of z_k = h_kᵀθ + w_k + e_k/√s_k from a Dask frame of any size: U = 0, scalar readings.
+
+        θ̂ = PI⁻¹ Σ_k g_k²h_kz_k ,  cov θ̂ = PI⁻¹ ,  PI = Σ_k g_k²h_kh_kᵀ ,  g_k² = 1/(σ_k² + 1/s_k)
+
+    Symbols
+        frame           dask.dataframe.DataFrame; only the columns named here are read.
+        features        columns of h_k: a `Features`, or names of numeric columns (with intercept).
+        level           s_k: a number, or the name of a column (public).
+        noise_variance  σ_k²: a number, or the name of a column (public).
+        target          the column of the release z, made by the data holder before.
+        missing         "refuse" gaps, or "drop" such rows and count them, as `data.read_rows`.
+        simulate        a seed: `target` holds y, and z = y + e/√s is made on the workers, with a
+                        generator for each partition. An experiment, not a protected release; the
+                        noise depends on the seed, the level, the columns and the partitions.
+        client          a dask.distributed Client; None: the scheduler that Dask would use.
+    Guarantees: the estimate of `workflow.estimate_release` up to rounding; the same bits for the
+    same partitions and BLAS, whatever the number of workers. Rows stay on the workers: a partition
+    sends an (n + 1)×(n + 1) triangle.
+    Raises InvalidInput (with column, partition and row) and NotIdentifiable as reading in memory.
+    An interrupt (Ctrl-C) cancels what has not begun.
+    Cost: O(K n²) in one pass; a worker holds a partition and a copy of the columns used.
+    Source: `thm:crbound`, `algo:PP_RLS` with U = 0; theory.md 1, 2.
+    """
+    if missing not in ("refuse", "drop"):
+        raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")
+    if isinstance(features, str):  # a sequence of letters
+        raise InvalidInput(f"features is a list of column names: write [{features!r}].")
+    design = features if isinstance(features, Features) else Features(tuple(features))
+    if target in design.columns:
+        raise InvalidInput(
+            f"the target {target!r} is among the features: features are public, it is not."
+        )
+    level, noise_variance = _number(level, "level"), _number(noise_variance, "noise_variance")
+    if target in (level, noise_variance):
+        raise InvalidInput(f"the column {target!r} is private: it cannot be a level or a variance.")
+    job = Job(design, target, level, noise_variance, missing == "drop")
+    _require_frame(frame, job)
+    if simulate is not None:
+        job = _seeded(job, simulate, int(frame.npartitions))
+    whole = _reduced(frame, job, client)
+    judge(whole, job)
+    return _fit(whole, job)
+
+
+def _number(given: float | str, what: str) -> float | str:
+    return given if isinstance(given, str) else as_positive(given, what)
+
+
+def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
+    """A Dask frame with these columns; nothing is read for that."""
+    dataframe = sys.modules.get("dask.dataframe")
+    if dataframe is None or not isinstance(frame, dataframe.DataFrame):
+        raise InvalidInput(
+            "fit needs a Dask DataFrame, for example dask.dataframe.read_parquet(folder); received "
+            f"{type(frame).__name__}. Tables of one machine: privest.workflow."
+        )
+    source = PandasSource(frame._meta)
+    source.name = "the frame"
+    source.coded_blocks(job.columns, text=job.features.text)  # refuses absent and repeated names
+    if not set(job.columns) <= set(frame.columns):  # 0 is not "0"
+        raise InvalidInput("column names must be texts: frame.rename(columns=str) makes them so.")
+
+
+def _seeded(job: Job, seed: int, partitions: int) -> Job:
+    """The seed mixed with all that makes a release: two levels must not share their noise."""
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise InvalidInput("simulate is a seed, a whole number ≥ 0.")
+    what = [job.target, job.features.names, job.level, job.variance, job.drop, partitions]
+    digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()
+    return Job(
+        job.features, job.target, job.level, job.variance, job.drop, (int(seed), int(digest, 16))
+    )
+
+
+def _reduced(frame: Any, job: Job, client: Any) -> Piece:  # noqa: ANN401
+    """All partitions as one piece: a map, and a tree of merges."""
+    try:
+        import dask
+    except ImportError as missing:  # pragma: no cover - a Dask frame without Dask
+        raise MissingDependency('fit needs Dask: install the extra "dask".') from missing
+    parts = frame[list(job.columns)].to_delayed()
+    begin, join = dask.delayed(reduce_partition, pure=False), dask.delayed(merge, pure=False)
+    level = [begin(part, number, job) for number, part in enumerate(parts)]
+    level = [join(level[at : at + FAN], job) for at in range(0, len(level), FAN)]
+    while len(level) > 1:
+        level = [join(level[at : at + FAN], job) for at in range(0, len(level), FAN)]
+    if client is None:
+        found: Piece = dask.compute(level[0])[0]  # Dask drops the tasks if this is interrupted
+        return found
+    future = client.compute(level[0])
+    try:
+        found = future.result()
+    except BaseException:
+        future.cancel()
+        raise
+    return found
+
+
+def _fit(whole: Piece, job: Job) -> Fit:
+    names = job.features.names
+    sums = _restored(whole.triangle, len(names))
+    require_full(sums, job.features, "the frame", whole.rows)
+    freedom = whole.rows - len(names)
+    covariance = sums.inverse()
+    if whole.bare is None:
+        assert not isinstance(job.level, str)
+        assert not isinstance(job.variance, str)
+        share = job.variance / (job.variance + 1 / job.level)
+        without = np.sqrt(share * np.diagonal(covariance))
+    else:
+        without = np.sqrt(np.diagonal(_restored(whole.bare, len(names)).inverse()))
+    return Fit(
+        names=names,
+        estimate=sums.solution(),
+        covariance=covariance,
+        misfit=sums.misfit / freedom if freedom > 0 else 1.0,
+        without_privacy=without,
+        rows=whole.rows,
+        dropped=whole.dropped,
+        level=job.level,
+        noise_variance=job.variance,
+        simulated=job.seed is not None,
+    )
+
+
+def _restored(triangle: Array, parameters: int) -> RunningLeastSquares:
+    sums = RunningLeastSquares(parameters, rounding(parameters))
+    sums.add_triangle(triangle)
+    return sums

@@ -1,0 +1,149 @@
+"""What a release would cost, before anything is spent: the private readings are not even read.
+
+For S = sI, y = Hθ + w, cov w = σ²I, A = (HᵀH)⁻¹ (`thm:crbound`):
+
+    standard error of θ̂_j:  σ√A_jj without privacy,  √((σ² + 1/s)A_jj) with it .
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array, as_positive
+from privest.data import open_source, read_rows
+from privest.workflow._spec import Spec
+from privest.workflow._terms import (
+    Terms,
+    add_rows,
+    index_of,
+    level_of,
+    new_sums,
+    noise_of,
+    require_full,
+    require_target,
+)
+
+CURVE = (1e-2, 1e2, 41)  # levels of the curve: around the chosen one
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan(Terms):
+    """What is known before a release: its terms, and what the features add.
+
+    rows, dropped   rows of H used, and left out because something was missing in the features.
+    unit            (n, n): A = (HᵀH)⁻¹.
+    """
+
+    rows: int
+    dropped: int
+    unit: Array
+
+    # --- accuracy ---------------------------------------------------------------------------------
+
+    @property
+    def without_privacy(self) -> Array:
+        """Standard errors σ√A_jj."""
+        return np.asarray(np.sqrt(self.variance * np.diagonal(self.unit)))
+
+    @property
+    def with_privacy(self) -> Array:
+        """Standard errors √((σ² + 1/s)A_jj)."""
+        return self.errors_at(self.level)
+
+    @property
+    def privacy_share(self) -> float:
+        """The part of the variance that privacy costs, the same for all coefficients."""
+        return 1 / (1 + self.level * self.variance)
+
+    def errors_at(self, level: float) -> Array:
+        """Standard errors at another level."""
+        return np.asarray(np.sqrt((self.variance + 1 / level) * np.diagonal(self.unit)))
+
+    def curve(self) -> tuple[Array, Array]:
+        """Levels around the chosen one, and the standard errors (levels, n) there."""
+        low, high, count = CURVE
+        levels = self.level * np.geomspace(low, high, int(count))
+        return levels, np.array([self.errors_at(s) for s in levels])
+
+    def rows_for(self, standard_error: float, of: str) -> int:
+        """How many rows like these the coefficient needs for this error at this level.
+
+        Variances go down as 1/rows. Rounded up, but for the rounding of the error itself: to ask
+        for the error that these rows give must return their number.
+        """
+        wanted = as_positive(standard_error, "standard_error")
+        now = float(self.with_privacy[self.index(of)])
+        return math.ceil(self.rows * (now / wanted) ** 2 * (1 - 1e-12))
+
+    def index(self, name: str) -> int:
+        """Which coefficient."""
+        return index_of(self.names, name)
+
+    # --- privacy ----------------------------------------------------------------------------------
+
+    @property
+    def reading_error(self) -> float:
+        """1/√s: no unbiased adversary knows one reading better, in its units."""
+        return 1 / math.sqrt(self.level)
+
+    @property
+    def informed_error(self) -> float:
+        """1/√(s + 1/σ²): of one who knows θ and the features, and so each reading to ±σ."""
+        return 1 / math.sqrt(self.level + 1 / self.variance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        levels, errors = self.curve()
+        return {
+            "plan": self.spec.to_dict(),
+            "rows": self.rows,
+            "dropped": self.dropped,
+            "names": list(self.names),
+            "noise_variance": self.variance,
+            "reference_rows": self.reference_rows,
+            "box_cox_exponent": self.exponent,
+            "level": self.level,
+            "epsilon": self.epsilon,
+            "standard_error_without_privacy": self.without_privacy.tolist(),
+            "standard_error_with_privacy": self.with_privacy.tolist(),
+            "privacy_share_of_variance": self.privacy_share,
+            "adversary_error_on_one_reading": self.reading_error,
+            "informed_adversary_error_on_one_reading": self.informed_error,
+            "curve": {"level": levels.tolist(), "standard_error": errors.tolist()},
+        }
+
+
+def make_plan(spec: Spec, data: object = None) -> Plan:
+    """The plan for a spec; `data` (a frame, a file) replaces the one that the spec names.
+
+    Reads the features only, in blocks; the noise comes from the spec or from its reference set.
+    (Without any feature, for a mean, rows are counted by the target: whether it is there.)
+    Raises InvalidInput for bad files, NotIdentifiable for constant or collinear features.
+    """
+    design = spec.design
+    source = open_source(spec.data if data is None else data)
+    require_target(spec, source)
+    sums = new_sums(design)
+    rows = dropped = 0
+    counted_by = None if design.columns else spec.target
+    for block in read_rows(source, design, counted_by, missing=spec.missing):
+        add_rows(sums, block.H, np.zeros(len(block.H)))
+        rows, dropped = rows + len(block.H), dropped + block.dropped
+    require_full(sums, design, source.name, rows)
+    variance, exponent, reference_rows = noise_of(spec, design)
+    unit = sums.inverse()
+    return Plan(
+        spec=spec,
+        names=design.names,
+        rows=rows,
+        dropped=dropped,
+        unit=unit,
+        variance=variance,
+        level=level_of(spec, design.names, unit, variance),
+        exponent=exponent,
+        reference_rows=reference_rows,
+    )

@@ -1,0 +1,110 @@
+"""The Monte Carlo engine: one result, whatever the workers, order and interruptions."""
+
+import math
+import sqlite3
+
+import numpy as np
+import pytest
+
+from montecarlo_tasks import normal, wrong
+from privest.errors import InvalidInput
+from privest.paper import _engine as engine
+from privest.paper._engine import Task, monte_carlo
+
+
+def tasks():
+    return [Task(f"scale {s}", normal, {"scale": s}) for s in (1.0, 2.0, 5.0)]
+
+
+def test_workers_and_order_do_not_matter():
+    alone = monte_carlo(tasks(), trials=500, seed=1, chunk=100)
+    assert monte_carlo(tasks(), trials=500, seed=1, chunk=100, workers=2) == alone
+    backwards = monte_carlo(tasks()[::-1], trials=500, seed=1, chunk=100)
+    assert backwards == alone
+    assert list(alone) == [task.key for task in tasks()]
+    assert monte_carlo(tasks(), trials=500, seed=2, chunk=100) != alone
+    # units are independent streams, not one stream cut up
+    first = engine.generator("a", 0, 1).standard_normal(4)
+    for other in (("a", 100, 1), ("b", 0, 1), ("a", 0, 2)):
+        assert not np.isin(first, engine.generator(*other).standard_normal(1000)).any()
+
+
+def test_summaries_are_what_they_say():
+    found = monte_carlo(tasks()[:1], trials=300, seed=3, chunk=128)["scale 1.0"]
+    values = np.concatenate(
+        [
+            normal(engine.generator("scale 1.0", at, 3), n)
+            for at, n in ((0, 128), (128, 128), (256, 44))
+        ]
+    )
+    assert found.trials == 300
+    assert found.mean == pytest.approx(values.mean(), rel=1e-12)
+    assert found.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(300), rel=1e-12)
+    assert found.median == pytest.approx(np.median(values))
+
+
+def test_a_stopped_run_goes_on(tmp_path):
+    kept = tmp_path / "deep" / "run.sqlite"
+    whole = monte_carlo(tasks(), trials=400, seed=1, chunk=100)
+    done = []
+
+    def stop(count, total):
+        done.append((count, total))
+        if count == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        monte_carlo(tasks(), trials=400, seed=1, chunk=100, resume=kept, progress=stop)
+    assert done[-1] == (5, 12)
+    after = []
+    found = monte_carlo(
+        tasks(), trials=400, seed=1, chunk=100, resume=kept, progress=lambda *a: after.append(a)
+    )
+    assert found == whole
+    assert after[0] == (5, 12)  # nothing was done twice
+    assert after[-1] == (12, 12)
+    # more trials later: the chunks that exist are used
+    more = monte_carlo(tasks(), trials=600, seed=1, chunk=100, resume=kept)
+    assert more == monte_carlo(tasks(), trials=600, seed=1, chunk=100)
+
+
+def test_a_shorter_last_chunk_is_done_again(tmp_path):
+    # 150 trials leave a chunk of 50 in the file: not the one that 200 trials need.
+    kept = tmp_path / "run.sqlite"
+    monte_carlo(tasks(), trials=150, seed=1, chunk=100, resume=kept)
+    done = []
+    found = monte_carlo(
+        tasks(), trials=200, seed=1, chunk=100, resume=kept, progress=lambda *a: done.append(a)
+    )
+    assert done[0] == (3, 6)
+    assert all(summary.trials == 200 for summary in found.values())
+    assert found == monte_carlo(tasks(), trials=200, seed=1, chunk=100)
+
+
+def test_a_file_belongs_to_one_run(tmp_path):
+    kept = tmp_path / "run.sqlite"
+    monte_carlo(tasks(), trials=100, seed=1, resume=kept)
+    with pytest.raises(InvalidInput, match=r"seed 1.*seed 2"):
+        monte_carlo(tasks(), trials=100, seed=2, resume=kept)
+    again = monte_carlo(tasks(), trials=100, seed=1, resume=kept)  # not ruined by the refusal
+    assert again == monte_carlo(tasks(), trials=100, seed=1)
+    other = [Task("scale 1.0", normal, {"scale": 3.0})]  # the same key, other work
+    assert monte_carlo(other, trials=100, seed=1, resume=kept) == monte_carlo(
+        other, trials=100, seed=1
+    )
+    with pytest.raises(InvalidInput, match="is a folder"):
+        monte_carlo(tasks(), trials=100, seed=1, resume=tmp_path)
+    text = tmp_path / "notes.txt"
+    text.write_text("hello" * 1000)
+    with pytest.raises(InvalidInput, match="does not hold an experiment"):
+        monte_carlo(tasks(), trials=100, seed=1, resume=text)
+    assert sqlite3.connect(kept).execute("select count(*) from units").fetchone() == (4,)
+
+
+def test_bad_tasks_are_named():
+    with pytest.raises(InvalidInput, match="'w' must give one number for each of 10 trials"):
+        monte_carlo([Task("w", wrong)], trials=10, seed=0)
+    with pytest.raises(InvalidInput, match="same key"):
+        monte_carlo([Task("a", normal), Task("a", normal)], trials=10, seed=0)
+    with pytest.raises(InvalidInput, match="at least 2 trials"):
+        monte_carlo(tasks(), trials=1, seed=0)
