@@ -14,6 +14,7 @@ Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 EPS = float(np.finfo(np.float64).eps)
+CONFIDENCE = 0.95  # of every interval, unless another is asked for
 
 
 def as_array(
@@ -82,4 +83,12 @@ def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = Inva
     number = as_number(value, name, error=error)
     if number <= 0:
         raise error(f"{name} must be > 0; received {number:g}.")
+    return number
+
+
+def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
+    """Return `value` as a number strictly between 0 and 1."""
+    number = as_number(value, name)
+    if not 0 < number < 1:
+        raise InvalidInput(f"{name} must lie between 0 and 1; received {number:g}.")
     return number

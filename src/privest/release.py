@@ -4,31 +4,78 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privest.arrays import Array, Flags, as_array
+from privest.arrays import AnyArray, Array, Flags, as_array
 from privest.errors import InvalidInput
+from privest.records import plain
+
+
+class Release:
+    """What every release says of itself.
+
+    values       z̃: what is shown, noise included; NaN where nothing is (a missing reading).
+    fingerprint  of the level; whoever uses the release with another level is refused.
+    simulated    drawn with a simulation generator: for experiments, no protection.
+    """
+
+    __slots__ = ()
+    KIND: ClassVar[str] = "release"
+
+    values: Array
+    fingerprint: str
+    simulated: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, numbers exactly; missing ones are None. `from_dict` reads them."""
+        record = {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.KIND} | record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`: every field checked, whatever was received."""
+        if not isinstance(record, Mapping) or record.get("kind") != cls.KIND:
+            raise InvalidInput(f"this is not a {cls.KIND}: a dictionary of that kind is needed.")
+        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        if names - set(record):
+            raise InvalidInput(f"a {cls.KIND} needs {sorted(names)}; some of them are not there.")
+        return cls(**cls._checked({name: record[name] for name in names}))
+
+    @classmethod
+    def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
+        """The fields as the constructor takes them."""
+        record["values"] = read_numbers(record["values"], "the values of a release")
+        record["fingerprint"] = read_text(record["fingerprint"], "the fingerprint of a release")
+        record["simulated"] = read_flag(record["simulated"], "simulated")
+        return record
+
+    def _require(self, fingerprint: str) -> None:
+        if self.fingerprint != fingerprint:
+            raise InvalidInput(
+                "This release was made with another level. Both sides must use the same; a level "
+                "of matrices travels by its save and privacy.load_level."
+            )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class StreamRelease:
+class StreamRelease(Release):
     """The releases z̃_k = A_kȲ_k + e_k of `steps` steps from step `start` (counted from 0).
 
     values     z̃ of these steps, one after another; NaN where a reading was missing.
     missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
                None: none was. Which readings are missing is public.
-    level      fingerprint of the level; an estimator with another level refuses the release.
-    simulated  drawn with a simulation generator: for experiments, no protection.
     """
+
+    KIND: ClassVar[str] = "stream release"
 
     start: int
     steps: int
     values: Array
     missing: Flags | None
-    level: str
+    fingerprint: str
     simulated: bool
 
     def __len__(self) -> int:
@@ -43,7 +90,7 @@ class StreamRelease:
             last - first,
             self.values[before : before + inside],
             missing if missing is not None and missing.any() else None,
-            self.level,
+            self.fingerprint,
             self.simulated,
         )
 
@@ -53,41 +100,68 @@ class StreamRelease:
         kind = ", simulated" if self.simulated else ""
         return f"StreamRelease({which}, {len(self.values)} values{kind})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers for JSON; they come back exactly."""
-        return {
-            "start": self.start,
-            "steps": self.steps,
-            "values": [None if math.isnan(z) else z for z in self.values.tolist()],
-            "missing": None if self.missing is None else np.flatnonzero(self.missing).tolist(),
-            "level": self.level,
-            "simulated": self.simulated,
-        }
-
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> StreamRelease:
-        """The inverse of `to_dict`."""
-        try:
-            start, steps = int(record["start"]), int(record["steps"])
-            numbers = [math.nan if z is None else z for z in record["values"]]
-            values = np.asarray(numbers, dtype=np.float64)
-            missing = None
-            absent = record["missing"] or []
-            if any(not 0 <= int(k) < steps for k in absent) or steps > len(values):
-                raise InvalidInput(
-                    f"a release of {steps} steps cannot have {len(values)} values, or missing "
-                    "steps outside of it."
-                )
-            if absent:
-                missing = np.zeros(steps, dtype=bool)
-                missing[[int(k) for k in absent]] = True
-            if missing is None:
-                as_array(values, "the values of a release", ndim=1)
-            level, simulated = str(record["level"]), bool(record["simulated"])
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(f"this is not a release: {error!r}.") from None
-        if start < 0 or steps < 1:
-            raise InvalidInput(f"a release cannot have {steps} steps from step {start}.")
-        return cls(start, steps, values, missing, level, simulated)
+    def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
+        start, steps = read_count(record["start"], "start"), read_count(record["steps"], "steps")
+        values = read_numbers(record["values"], "the values of a release", ndim=1)
+        if steps < 1 or steps > len(values):
+            raise InvalidInput(f"a release of {steps} steps cannot have {len(values)} values.")
+        missing = record["missing"]
+        if missing is not None:
+            missing = read_flags(missing, steps, "missing")
+        elif np.isnan(values).any():
+            raise InvalidInput("the values of a release must be finite where no step is missing.")
+        given = super(StreamRelease, cls)._checked(record)
+        return given | {"start": start, "steps": steps, "values": values, "missing": missing}
+
+
+# --- reading what somebody sent -------------------------------------------------------------------
+
+
+def read_numbers(given: object, name: str, *, ndim: int | tuple[int, ...] | None = None) -> Array:
+    """Floats from nested lists; None is NaN. Refuses infinities and anything else."""
+    try:
+        raw: AnyArray = np.array(_filled(given), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise InvalidInput(f"{name} must be numbers, in rows of one length.") from None
+    as_array(np.where(np.isnan(raw), 0.0, raw), name, ndim=ndim)
+    return raw
+
+
+def _filled(given: object) -> object:
+    if isinstance(given, list | tuple):
+        return [_filled(part) for part in given]
+    if given is None:
+        return math.nan
+    if isinstance(given, bool | str) or not isinstance(given, int | float):
+        raise TypeError
+    return given
+
+
+def read_flags(given: object, count: int, name: str) -> Flags:
+    """True and False, `count` of them."""
+    flags = isinstance(given, list | tuple) and all(isinstance(flag, bool) for flag in given)
+    if not flags or len(given) != count:  # type: ignore[arg-type]
+        raise InvalidInput(f"{name} must be {count} times true or false.")
+    return np.array(given, dtype=bool)
+
+
+def read_count(given: object, name: str) -> int:
+    """A whole number ≥ 0."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**62:
+        raise InvalidInput(f"{name} must be a whole number ≥ 0.")
+    return given
+
+
+def read_flag(given: object, name: str) -> bool:
+    """True or False."""
+    if not isinstance(given, bool):
+        raise InvalidInput(f"{name} must be true or false.")
+    return given
+
+
+def read_text(given: object, name: str) -> str:
+    """A text."""
+    if not isinstance(given, str):
+        raise InvalidInput(f"{name} must be a text.")
+    return given

@@ -19,8 +19,8 @@ NAMES = {
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
-        "Block", "BoxCox", "CYCLES", "Features", "Source", "Table", "load_diabetes",
-        "load_nhanes", "open_source", "read_rows", "write_table",
+        "Block", "BoxCox", "Features", "Source", "Table", "load_diabetes",
+        "open_source", "read_rows", "write_table",
     },
     "dynamics": {
         "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered",
@@ -60,7 +60,7 @@ NAMES = {
     },
     "privacy": {
         "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
-        "SequentialLevel", "StreamLevel", "gdp", "load_level", "metric",
+        "SequentialLevel", "StreamLevel", "as_level", "gdp", "load_level", "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",

@@ -286,7 +286,7 @@ class _Job:
         for k, (z, h) in enumerate(zip(release.values.tolist(), features.tolist())):
             shown = None if release.missing is not None and release.missing[k] else z
             records.append(
-                {"step": release.start + k, "level": release.level, "z": shown}
+                {"step": release.start + k, "level": release.fingerprint, "z": shown}
                 | dict(zip(self.features, h))
             )
         return self._lines(records)

@@ -164,7 +164,7 @@ def filter_extended(
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
     if not isinstance(release, StreamRelease):
         raise InvalidInput(f"The filter takes a StreamRelease, not {type(release).__name__}.")
-    if release.level != wanted.fingerprint or release.start != 0:
+    if release.fingerprint != wanted.fingerprint or release.start != 0:
         raise InvalidInput("The release must start at step 0 and be made with the level given.")
     K, n, m = release.steps, system.states, system.readings
     frame = system._frame

@@ -58,7 +58,7 @@ class PrivateKalman:
                 f"The filter takes a StreamRelease, not {type(release).__name__}: it must never "
                 "see readings."
             )
-        if release.level != self.level.fingerprint:
+        if release.fingerprint != self.level.fingerprint:
             raise InvalidInput("The release was made with another level than that of this filter.")
         if release.start != self.steps:
             raise InvalidInput(

@@ -23,7 +23,7 @@ def given_values(
             "The filter takes a release (StreamMechanism.simulate, or release_series), not "
             f"{type(release).__name__}: it must never see readings."
         )
-    if release.level != level.fingerprint:
+    if release.fingerprint != level.fingerprint:
         raise InvalidInput("The release was made with another level than the one given here.")
     if release.start != 0:
         raise InvalidInput(
@@ -66,7 +66,7 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
         raise InvalidInput("There are no releases to join.")
     start, at_step = releases[0].start, releases[0].start
     for release in releases:
-        if release.start != at_step or release.level != releases[0].level:
+        if release.start != at_step or release.fingerprint != releases[0].fingerprint:
             raise InvalidInput(
                 f"Releases must follow one another at one level: expected step {at_step}, received "
                 f"step {release.start}."
@@ -79,6 +79,6 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
     missing = np.concatenate(parts)
     return StreamRelease(
         start, at_step - start, np.concatenate([release.values for release in releases]),
-        missing if missing.any() else None, releases[0].level,
+        missing if missing.any() else None, releases[0].fingerprint,
         any(release.simulated for release in releases),
     )  # fmt: skip

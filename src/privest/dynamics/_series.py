@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,23 +12,24 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags, Index, as_array
 from privest.dynamics._observed import shown_blocks
 from privest.errors import InvalidInput
-from privest.noise._law import as_generator
+from privest.mechanism.source import Source, as_source
 from privest.privacy import SequentialLevel
+from privest.release import Release
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SeriesRelease:
+class SeriesRelease(Release):
     """z̃ of many series, (series, K, m), with noise of their own; it cannot hold y.
 
     values     NaN where a step is missing.
     missing    (K,) if all series miss the same steps, else (series, K).
-    level      fingerprint of the level.
-    simulated  drawn with a simulation generator: for experiments, no protection.
     """
+
+    KIND: ClassVar[str] = "series release"
 
     values: Array
     missing: Flags
-    level: str
+    fingerprint: str
     simulated: bool
     start: int = 0
 
@@ -43,17 +45,19 @@ class SeriesRelease:
         patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
         for j, pattern in enumerate(patterns):
             members = np.flatnonzero(own.reshape(-1) == j)
-            part = SeriesRelease(self.values[members], pattern, self.level, self.simulated)
+            part = SeriesRelease(self.values[members], pattern, self.fingerprint, self.simulated)
             yield members, part
 
 
-def release_series(level: SequentialLevel, y: ArrayLike, rng: np.random.Generator) -> SeriesRelease:
+def release_series(
+    level: SequentialLevel, y: ArrayLike, rng: np.random.Generator | Source
+) -> SeriesRelease:
     """Release readings (series, K, m), or (series, K) for scalar ones, with simulated noise.
 
     Each series is a stream of its own at the given level, as with one StreamMechanism each. NaN:
     missing; a reading of which a part is missing counts as missing.
     """
-    source = as_generator(rng)
+    source = as_source(rng)
     if level.block is None:
         raise InvalidInput("Many series need a level with readings of one size.")
     raw = np.asarray(y)
@@ -73,15 +77,15 @@ def release_series(level: SequentialLevel, y: ArrayLike, rng: np.random.Generato
         shown = (values.reshape(count, -1) @ _dense_rows(level, steps).T).reshape(raw.shape)
     else:
         rows = shown_blocks(level, 0, steps)
-        shown = np.zeros(raw.shape)
+        shown: Array = np.zeros(raw.shape)
         for lag in range(level.reach + 1):
             if lag < steps:
                 part = np.einsum("kij,skj->ski", rows[lag, lag:], values[:, : steps - lag])
                 shown[:, lag:] += part
-    shown += source.standard_normal(raw.shape)
+    shown = source.add_noise(shown)
     shown[missing] = np.nan
     shared = missing[0] if (missing == missing[0]).all() else missing
-    return SeriesRelease(shown, shared, level.fingerprint, True)
+    return SeriesRelease(shown, shared, level.fingerprint, source.simulated)
 
 
 def _dense_rows(level: SequentialLevel, steps: int) -> Array:

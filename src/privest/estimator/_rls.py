@@ -24,7 +24,7 @@ from privest.linalg._tall import tall_triangle
 from privest.linalg.batched import rank_tolerance
 from privest.noise import JointNoise, ScalarLaw, as_joint
 from privest.privacy import SequentialLevel
-from privest.privacy._stream import fingerprint_of
+from privest.privacy._level import fingerprint_of
 from privest.release import StreamRelease
 
 LONG = 8192  # entries of H that are looked through before they are used, not after
@@ -129,7 +129,7 @@ class PrivateRLS:
                 f"update takes a StreamRelease, as a mechanism gives; received "
                 f"{type(release).__name__}."
             )
-        if release.start != self.steps or release.level != self.level.fingerprint:
+        if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             self._refuse(release)
         if release.steps == 1 and self._one is not None and noise is None:
             return self._update_one(release, rows)
@@ -308,7 +308,7 @@ class PrivateRLS:
         return H
 
     def _refuse(self, release: StreamRelease) -> None:
-        if release.level != self.level.fingerprint:
+        if release.fingerprint != self.level.fingerprint:
             raise InvalidInput(
                 "This release was made with another level. Both sides must use the same; a level "
                 "of matrices travels by its save and privacy.load_level."
@@ -328,7 +328,7 @@ class PrivateRLS:
         One pass over the block (`linalg.everystep`), memory of the block: a stream of any length
         is followed in blocks. Steps before θ is identifiable are taken one by one.
         """
-        if release.start != self.steps or release.level != self.level.fingerprint:
+        if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             self._refuse(release)
         self._require_whole(release)
         H, stop = self._matrix(rows, len(release.values)), release.start + release.steps

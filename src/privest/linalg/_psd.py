@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Flags, Index
 from privest.linalg import batched as stacked
 
 
@@ -64,6 +64,10 @@ class PSD(ABC):
     @abstractmethod
     def scaled(self, factor: float) -> PSD:
         """factor·S, factor ≥ 0."""
+
+    def informative(self) -> Flags:
+        """(m,): which columns of L are not zero, hence which entries of Lᵀy show anything."""
+        return np.asarray(self.diagonal() > 0)
 
     def trace(self) -> float:
         """The sum of the diagonal."""
@@ -265,6 +269,9 @@ class Blocks(PSD):
         if tuple(sizes) == self.sizes:
             return self
         return Blocks(_merged(self.matrices, sizes), _merged(self.lowers(), sizes))
+
+    def informative(self) -> Flags:
+        return np.concatenate([(lower != 0).any(axis=0) for lower in self.lowers()])
 
     def lowers(self) -> list[Array]:
         """L block by block."""

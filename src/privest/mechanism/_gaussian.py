@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
-from privest.linalg import Blocks
 from privest.mechanism._vector import Information, Mechanism
-from privest.privacy import Move, PrivacyLevel
+from privest.mechanism.source import Source, as_source
+from privest.privacy import Move, PrivacyLevel, as_level
 
 
 class GaussianMechanism(Mechanism):
@@ -40,19 +40,21 @@ class GaussianMechanism(Mechanism):
         self._S = level.for_size(self.readings)
         if self._S.rank == 0:
             raise InvalidInput("at level 0 nothing may be released: there is no mechanism.")
-        self._kept = self._informative()
+        self._kept = self._S.informative()
         self.outputs = int(self._kept.sum())
 
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, readings: int) -> Self:
         """The mechanism with I_z(y) = S."""
-        return cls(level if isinstance(level, PrivacyLevel) else PrivacyLevel(level), readings)
+        return cls(as_level(level), readings)
 
-    def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
+    def simulate(
+        self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
+    ) -> Array:
         shown = self._shown(y)
         if trials is not None:
             shown = np.broadcast_to(shown, (trials, self.outputs))
-        return shown + rng.standard_normal(shown.shape)
+        return as_source(rng).add_noise(shown)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         rest = self._rest(z, y)
@@ -107,9 +109,3 @@ class GaussianMechanism(Mechanism):
 
     def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
         return self._outputs(z) - self._shown(y)
-
-    def _informative(self) -> Array:
-        """Which columns of L are not zero."""
-        if isinstance(self._S, Blocks):
-            return np.concatenate([(lower != 0).any(axis=0) for lower in self._S.lowers()])
-        return np.asarray(self._S.diagonal() > 0)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, as_array
 from privest.errors import InvalidInput
-from privest.noise._law import as_generator
+from privest.mechanism.source import Source, as_source
 from privest.privacy import SequentialLevel
 from privest.release import StreamRelease
 
@@ -49,22 +49,24 @@ class StreamMechanism:
             assert level.block is not None
             self._past = np.zeros(level.reach * level.block)
 
-    def simulate(self, y: ArrayLike, rng: np.random.Generator) -> StreamRelease:
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
         """The release of the next reading or readings, with noise of a simulation generator.
 
         y: a number or a vector of m_k (one step), or several steps one after another (a vector,
         or one row a step). NaN or masked: missing; a vector reading of which a part is missing
         counts as missing.
         """
-        source = as_generator(rng)
+        source = as_source(rng)
         values, missing, sizes = self._readings(y)
         start, stop = self.steps, self.steps + len(sizes)
         shown, past = self._shown(values, start, stop)
-        shown += source.standard_normal(len(shown))
+        shown = source.add_noise(shown, at=start)
         if missing is not None:
             shown[np.repeat(missing, sizes)] = np.nan
         self._past, self.steps = past, stop
-        return StreamRelease(start, len(sizes), shown, missing, self.level.fingerprint, True)
+        return StreamRelease(
+            start, len(sizes), shown, missing, self.level.fingerprint, source.simulated
+        )
 
     def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
         """A_kȲ_k of these steps, and the readings to remember after them."""

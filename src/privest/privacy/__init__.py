@@ -3,7 +3,7 @@
 from privest.privacy import gdp, metric
 from privest.privacy._adjacency import Along, Move, OneBlock, OneReading
 from privest.privacy._endless import EndlessLevel
-from privest.privacy._level import PrivacyLevel
+from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._level_file import load_level
 from privest.privacy._stream import SequentialLevel, StreamLevel
 
@@ -16,6 +16,7 @@ __all__ = [
     "PrivacyLevel",
     "SequentialLevel",
     "StreamLevel",
+    "as_level",
     "gdp",
     "load_level",
     "metric",

@@ -12,8 +12,8 @@ from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, psd
 from privest.linalg._sequential import BandedRows, IndependentRows
-from privest.privacy._level import PrivacyLevel
-from privest.privacy._stream import SequentialLevel, StreamLevel, fingerprint_of
+from privest.privacy._level import PrivacyLevel, fingerprint_of
+from privest.privacy._stream import SequentialLevel, StreamLevel
 
 
 class EndlessLevel(SequentialLevel):

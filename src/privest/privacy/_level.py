@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 
@@ -123,6 +124,17 @@ class PrivacyLevel:
             )
         return self if self._matrix is None else self.from_matrix(self._matrix.restrict(index))
 
+    def fingerprint(self, size: int) -> str:
+        """Sixteen hex digits of SHA-256 over the exact factor L for m = `size` readings.
+
+        L, not S: what is released depends on the factor, which machines may choose apart.
+        """
+        matrix = self.for_size(size)
+        if matrix.pointwise is not None:
+            return fingerprint_of("level", matrix.diagonal())
+        assert isinstance(matrix, Blocks)
+        return fingerprint_of("level of blocks", *matrix.lowers())
+
     def __add__(self, other: PrivacyLevel) -> PrivacyLevel:
         """Information adds when two releases use independent noise."""
         if not isinstance(other, PrivacyLevel):
@@ -235,3 +247,28 @@ class PrivacyLevel:
     ) -> PrivacyLevel:
         """The largest multiple of `shape` (or s·I) whose Gaussian release is ρ-zCDP."""
         return cls.from_mu(gdp.mu_of_rho(rho), move=move, shape=shape)
+
+
+def as_level(given: PrivacyLevel | ArrayLike) -> PrivacyLevel:
+    """Every door that takes a level takes a number, a vector, a matrix or a `PrivacyLevel`.
+
+    None is refused: a level is never guessed.
+    """
+    if isinstance(given, PrivacyLevel):
+        return given
+    if given is None:
+        raise NotAPrivacyLevel(
+            "level is None. Say how much may be learnt: 1.0 lets nobody guess a reading without "
+            "bias better than ± 1 (± 1/√level); PrivacyLevel.from_epsilon states it as "
+            "differential privacy."
+        )
+    return PrivacyLevel(given)
+
+
+def fingerprint_of(kind: str, *arrays: Array) -> str:
+    """Sixteen hex digits of SHA-256 over the exact numbers."""
+    digest = hashlib.sha256(kind.encode())
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array, dtype="<f8").data)
+    return digest.hexdigest()[:16]

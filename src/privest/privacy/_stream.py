@@ -8,7 +8,6 @@ the information of z̃_k = A_k Ȳ_k + e_k, A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ]; sta
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from abc import ABC, abstractmethod
@@ -26,6 +25,7 @@ from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, R
 from privest.linalg.batched import rounding
 from privest.privacy import gdp
 from privest.privacy._adjacency import Move, OneBlock, OneReading, as_move
+from privest.privacy._level import fingerprint_of
 
 NAME = "the stream level"
 RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S_k
@@ -102,15 +102,6 @@ class SequentialLevel(ABC):
     def to_epsilon(self, *, delta: float, move: float | Move) -> float:
         """The smallest ε for which the whole Gaussian stream is (ε, δ)-differentially private."""
         return gdp.epsilon_of(self.to_mu(move=move), delta)
-
-
-def fingerprint_of(kind: str, *arrays: Array) -> str:
-    """Sixteen hex digits of SHA-256 over the exact numbers."""
-    digest = hashlib.sha256(kind.encode())
-    for array in arrays:
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array, dtype="<f8").data)
-    return digest.hexdigest()[:16]
 
 
 class StreamLevel(SequentialLevel):

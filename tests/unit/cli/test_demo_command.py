@@ -7,8 +7,8 @@ import numpy as np
 
 import privest as pv
 from privest.paper._ellipses_figure import save_ellipses
-from privest.report._pair import RADIUS, ellipse_points
 from privest.paper._first import THETA, first_model, level_curve, paper_levels
+from privest.report._pair import RADIUS, ellipse_points
 
 RUN = "from privest.cli import main; main()"
 

@@ -1,0 +1,125 @@
+"""Where release noise comes from: the one door. No other module on a release path draws numbers.
+
+A source is handed what would be shown without privacy, Lᵀy in units of its noise, and returns it
+with independent N(0, 1) noise on every entry. Whoever releases (a mechanism, a stream, a sensor, a
+table) computes what to show, and goes through `add_noise`.
+
+The sources of this version are simulations: they protect nothing against somebody who knows how
+they were made, and everything released through them says `simulated`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.noise._law import as_generator
+
+# Doubles lie at most this far apart, in units of the noise, wherever noise is added: 2⁻¹⁰. Farther
+# apart, the low digits of the sum are those of the reading, not of the noise.
+COARSEST = 2.0**-10
+
+
+class Source(ABC):
+    """Unit Gaussian noise for releases.
+
+    simulated  True: an ordinary random generator, for experiments; no protection.
+    """
+
+    simulated: bool
+
+    def add_noise(self, shown: Array, *, at: int = 0) -> Array:
+        """shown + e, e ~ N(0, I), a new array; `at` is the place of the first entry in a stream.
+
+        Raises InvalidInput where the noise would be lost in rounding: there the sum is the reading.
+        """
+        require_room(shown)
+        return shown + self._noise(shown, at)
+
+    @abstractmethod
+    def _noise(self, shown: Array, at: int) -> Array:
+        """e of the shape of `shown`, for what is shown at this place."""
+
+    def state(self) -> dict[str, Any]:
+        """What the next draw depends on (JSON and arrays); as sensitive as the readings."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - nothing to take up
+        """Take up a state again."""
+
+
+class Generated(Source):
+    """Noise of a simulation generator, in the order in which it is asked for."""
+
+    simulated = True
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = as_generator(rng)
+
+    def _noise(self, shown: Array, at: int) -> Array:
+        return self.rng.standard_normal(shown.shape)
+
+    def state(self) -> dict[str, Any]:
+        return dict(self.rng.bit_generator.state)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.rng.bit_generator.state = state
+
+
+class Seeded(Source):
+    """Simulated noise that is a function of a seed and of what is released, and of nothing else.
+
+        e = generator(SHA-256(seed, facts, place, the exact numbers shown))
+
+    The same noise on two different releases gives the readings away: y + e/√s and y + e/√s' are two
+    equations with two unknowns, and y' + e − (y + e) is the difference of two data sets. Here any
+    other reading, level (it scales what is shown), place or fact means other noise; the same
+    release again is the same numbers, and shows nothing new. Nothing is remembered between calls.
+    """
+
+    simulated = True
+
+    def __init__(self, seed: int, *facts: object) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InvalidInput("a seed is a whole number ≥ 0.")
+        self._key = hashlib.sha256(json.dumps([int(seed), *facts]).encode()).digest()
+
+    def _noise(self, shown: Array, at: int) -> Array:
+        digest = hashlib.sha256(self._key)
+        digest.update(json.dumps([at, shown.shape]).encode())
+        digest.update(np.ascontiguousarray(shown, dtype="<f8").data)
+        return np.random.default_rng(int.from_bytes(digest.digest())).standard_normal(shown.shape)
+
+
+def seeded(seed: int | None, *facts: object) -> Source:
+    """A simulated source for a trial: fresh for None, else bound to the release (`Seeded`).
+
+    `facts` (texts and numbers) tell apart releases that would show the same numbers: the name of a
+    column, the number of an agent.
+    """
+    return Generated(np.random.default_rng()) if seed is None else Seeded(seed, *facts)
+
+
+def as_source(given: Source | np.random.Generator) -> Source:
+    """A source as it is; a numpy generator as a simulation."""
+    return given if isinstance(given, Source) else Generated(given)
+
+
+def require_room(shown: Array) -> None:
+    """Refuse numbers beside which unit noise is lost in the rounding of doubles."""
+    largest = np.abs(shown).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        lost = not np.spacing(largest) <= COARSEST
+    if lost:
+        raise InvalidInput(
+            "a reading times the root of its level is so large that the noise would be lost in "
+            "rounding, and the reading shown as it is. Choose a smaller level, or state the "
+            "readings in units in which they are smaller."
+        )
