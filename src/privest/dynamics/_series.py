@@ -77,15 +77,15 @@ def release_series(
         shown = (values.reshape(count, -1) @ _dense_rows(level, steps).T).reshape(raw.shape)
     else:
         rows = shown_blocks(level, 0, steps)
-        shown: Array = np.zeros(raw.shape)
+        shown = np.zeros(raw.shape)
         for lag in range(level.reach + 1):
             if lag < steps:
                 part = np.einsum("kij,skj->ski", rows[lag, lag:], values[:, : steps - lag])
                 shown[:, lag:] += part
-    shown = source.add_noise(shown)
-    shown[missing] = np.nan
+    noisy = source.add_noise(shown)
+    noisy[missing] = np.nan
     shared = missing[0] if (missing == missing[0]).all() else missing
-    return SeriesRelease(shown, shared, level.fingerprint, source.simulated)
+    return SeriesRelease(noisy, shared, level.fingerprint, source.simulated)
 
 
 def _dense_rows(level: SequentialLevel, steps: int) -> Array:
