@@ -60,7 +60,8 @@ NAMES = {
     },
     "privacy": {
         "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
-        "SequentialLevel", "StreamLevel", "as_level", "gdp", "load_level", "metric",
+        "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "gdp", "load_level",
+        "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",

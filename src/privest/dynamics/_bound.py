@@ -13,7 +13,6 @@ from privest.dynamics._dense import dense_pass
 from privest.dynamics._information import information_blocks
 from privest.dynamics._observed import (
     Observed,
-    as_level,
     as_missing,
     level_steps,
     observed,
@@ -23,7 +22,7 @@ from privest.dynamics._observed import (
 from privest.dynamics._runs import spread
 from privest.dynamics._sweep import backward, forward
 from privest.dynamics._system import StateSpace
-from privest.privacy import SequentialLevel
+from privest.privacy import SequentialLevel, as_stream_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,7 @@ def bound(
     >>> b.smoothed.ravel().round(12).tolist()
     [0.4, 0.6]
     """
-    wanted = as_level(level, system)
+    wanted = as_stream_level(level, readings=system.readings)
     count = level_steps(wanted, system, steps)
     absent = as_missing(missing, count)
     if wanted.form == "dense":

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._observed import as_level, shown_blocks, unit_noise
+from privest.dynamics._observed import shown_blocks, unit_noise
 from privest.dynamics._releases import stream_values
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 from privest.model._derivative import numerical_jacobian
-from privest.privacy import SequentialLevel
+from privest.privacy import SequentialLevel, as_stream_level
 from privest.release import StreamRelease
 
 Map = Callable[[Array], ArrayLike]
@@ -159,7 +159,7 @@ def filter_extended(
 
     Linearises h at x̂_{k|k−1} and f at x̂_{k|k}. Not optimal; its covariance is an approximation.
     """
-    wanted = as_level(level, system._frame)
+    wanted = as_stream_level(level, readings=system.readings)
     if wanted.reach:
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
     if not isinstance(release, StreamRelease):

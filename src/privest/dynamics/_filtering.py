@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._means import Means, by_series, by_step, filtered_means, smoothed_means
-from privest.dynamics._observed import Observed, as_level, observed, offsets
+from privest.dynamics._observed import Observed, observed, offsets
 from privest.dynamics._releases import given_values
 from privest.dynamics._runs import spread
 from privest.dynamics._series import SeriesRelease
 from privest.dynamics._sweep import Backward, Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput
-from privest.privacy import SequentialLevel
+from privest.privacy import SequentialLevel, as_stream_level
 from privest.release import StreamRelease
 
 
@@ -123,7 +123,7 @@ def filter_releases(
     >>> filter_releases(walk, level, release).covariance.ravel().round(6).tolist()  # 1/(1 + k/2)
     [0.666667, 0.5]
     """
-    wanted = as_level(level, system)
+    wanted = as_stream_level(level, readings=system.readings)
     values, missing = given_values(release, wanted, system)
     steps = values.shape[-2]
     system.require_steps(steps)

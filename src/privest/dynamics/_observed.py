@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_array
+from privest.arrays import Array, Flags, Index
 from privest.dynamics._runs import distinct
 from privest.dynamics._system import StateSpace, stack
 from privest.errors import InvalidInput
-from privest.privacy import EndlessLevel, SequentialLevel, StreamLevel
+from privest.privacy import EndlessLevel, SequentialLevel
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,25 +45,6 @@ class Observed:
     @property
     def steps(self) -> int:
         return len(self.kind)
-
-
-def as_level(level: SequentialLevel | ArrayLike, system: StateSpace) -> SequentialLevel:
-    """A stream level for the system: a number or an m×m matrix is the same at every step."""
-    if isinstance(level, SequentialLevel):
-        found = level
-    else:
-        value = as_array(level, "the level", ndim=(0, 2, 3))
-        m = system.readings
-        if value.ndim == 3:
-            found = StreamLevel(value)
-        else:
-            found = EndlessLevel(value * np.eye(m) if value.ndim == 0 else value)
-    if found.block != system.readings:
-        sizes = "changing sizes" if found.block is None else f"{found.block} readings a step"
-        raise InvalidInput(
-            f"The level is for {sizes}; the system has {system.readings} readings a step."
-        )
-    return found
 
 
 def as_missing(missing: ArrayLike | None, steps: int) -> Flags:

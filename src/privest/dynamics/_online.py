@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array
 from privest.dynamics._filtering import Filtered, Predicted, predict_from, run_filter
-from privest.dynamics._observed import as_level, observed, offsets
+from privest.dynamics._observed import observed, offsets
 from privest.dynamics._releases import stream_values
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
-from privest.privacy import SequentialLevel
+from privest.privacy import SequentialLevel, as_stream_level
 from privest.release import StreamRelease
 
 
@@ -36,7 +36,7 @@ class PrivateKalman:
     """
 
     def __init__(self, system: StateSpace, level: SequentialLevel | ArrayLike) -> None:
-        self.system, self.level = system, as_level(level, system)
+        self.system, self.level = system, as_stream_level(level, readings=system.readings)
         if self.level.form == "dense":
             raise InvalidInput(
                 "A dense level looks back to the first step: use filter_releases on the whole "

@@ -9,12 +9,12 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.dynamics._observed import Observed, as_level, observed
+from privest.dynamics._observed import Observed, observed
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import batched as stacked
-from privest.privacy import EndlessLevel, SequentialLevel
+from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
 
 PROBLEM = "There is no steady state: "
 UNDRIVEN = (
@@ -63,7 +63,7 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
     """
     if system.steps is not None:
         raise InvalidInput("A system with a time axis has no steady state.")
-    wanted = as_level(level, system)
+    wanted = as_stream_level(level, readings=system.readings)
     if not isinstance(wanted, EndlessLevel):
         raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
     far = wanted.reach + 2  # the first steps of a level that looks back show less

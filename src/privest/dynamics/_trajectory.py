@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
 from privest.dynamics._information import reading_information
-from privest.dynamics._observed import as_level, as_missing, level_steps, shown_blocks
+from privest.dynamics._observed import as_missing, level_steps, shown_blocks
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import NumericalFailure
 from privest.linalg._sequential import LOST
 from privest.linalg.batched import cholesky, solve_lower
-from privest.privacy import SequentialLevel
+from privest.privacy import SequentialLevel, as_stream_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ def trajectory_bound(
     `filtered` and `predicted` are differences from P: eps·P is lost, and where the prior is very
     wide (unstable systems) V cannot be factored and is refused. `bound` has neither limit.
     """
-    wanted = as_level(level, system)
+    wanted = as_stream_level(level, readings=system.readings)
     count = level_steps(wanted, system, steps)
     return trajectory(system, wanted, count, as_missing(missing, count))
 

@@ -2,7 +2,7 @@
 
 from privest.privacy import gdp, metric
 from privest.privacy._adjacency import Along, Move, OneBlock, OneReading
-from privest.privacy._endless import EndlessLevel
+from privest.privacy._endless import EndlessLevel, as_stream_level
 from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._level_file import load_level
 from privest.privacy._stream import SequentialLevel, StreamLevel
@@ -17,6 +17,7 @@ __all__ = [
     "SequentialLevel",
     "StreamLevel",
     "as_level",
+    "as_stream_level",
     "gdp",
     "load_level",
     "metric",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, psd
 from privest.linalg._sequential import BandedRows, IndependentRows
-from privest.privacy._level import PrivacyLevel, fingerprint_of
+from privest.privacy._level import PrivacyLevel, fingerprint_of, require_level
 from privest.privacy._stream import SequentialLevel, StreamLevel
 
 
@@ -150,3 +151,73 @@ def _blocks_by_lag(own: PSD, lags: Sequence[Array]) -> Array:
             raise InvalidInput(f"lag {j} must be a number or {m}×{m}.")
         blocks[j] = blocks[0] @ matrix
     return blocks
+
+
+def as_stream_level(
+    given: SequentialLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike],
+    steps: int | None = None,
+    *,
+    readings: int | None = None,
+) -> SequentialLevel:
+    """Every door that takes the level of a stream takes it through here.
+
+    A number or an m×m matrix is the level of every step (`EndlessLevel`); a vector, an array
+    (K, m, m) or a list of matrices has one entry a step (`StreamLevel`), as has a `PrivacyLevel`
+    of all readings of a stream of `steps` steps if it does not tie steps together. `readings` is m
+    where the door knows it: a number s then means s·I, a `PrivacyLevel` of m readings is that of
+    every step, and other sizes are refused. None is refused: a level is never guessed.
+
+    >>> as_stream_level(2.0)
+    EndlessLevel(scalar readings, independent, reach 0)
+    >>> as_stream_level(PrivacyLevel([1.0, 4.0, 1.0]), steps=3)
+    StreamLevel(3 steps, 3 readings, independent)
+    """
+    require_level(given)
+    if isinstance(given, SequentialLevel):
+        found = given
+    elif isinstance(given, PrivacyLevel):
+        found = _of_privacy_level(given, steps, readings)
+    elif _is_of_every_step(given):
+        own = as_array(cast("ArrayLike", given), "the level", error=NotAPrivacyLevel)
+        found = _every_step(own, readings)
+    else:
+        found = StreamLevel(given)
+    if readings is not None and found.block != readings:
+        size = "changing size" if found.block is None else f"size {found.block}"
+        raise NotAPrivacyLevel(
+            f"The level is for readings of {size}; the stream has readings of size {readings}."
+        )
+    return found
+
+
+def _is_of_every_step(given: object) -> bool:
+    try:
+        return np.ndim(cast("ArrayLike", given)) in (0, 2)
+    except ValueError:  # matrices of different sizes
+        return False
+
+
+def _every_step(own: Array, readings: int | None) -> EndlessLevel:
+    return EndlessLevel(own * np.eye(readings or 1) if own.ndim == 0 else own)
+
+
+def _of_privacy_level(
+    level: PrivacyLevel, steps: int | None, readings: int | None
+) -> SequentialLevel:
+    if level.number is not None:
+        return _every_step(np.array(level.number), readings)
+    if steps is None and level.size == readings:
+        return EndlessLevel(level.dense())
+    if steps is None:
+        raise NotAPrivacyLevel(
+            f"{level!r} is for one whole data set. A stream without a known end needs a number, an "
+            "EndlessLevel or a StreamLevel."
+        )
+    sizes = (readings or 1,) * steps
+    matrix = level.for_size(sum(sizes))
+    if matrix.pointwise is None and not (isinstance(matrix, Blocks) and matrix.sizes == sizes):
+        raise NotAPrivacyLevel(
+            f"{level!r} ties steps together. Use a vector, or its sequential form "
+            "StreamLevel.from_cumulative(matrix)."
+        )
+    return StreamLevel._of(IndependentRows(matrix), sizes)

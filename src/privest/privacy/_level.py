@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -124,16 +125,19 @@ class PrivacyLevel:
             )
         return self if self._matrix is None else self.from_matrix(self._matrix.restrict(index))
 
-    def fingerprint(self, size: int) -> str:
-        """Sixteen hex digits of SHA-256 over the exact factor L for m = `size` readings.
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits of SHA-256 over the exact numbers: what a release says of its level.
 
-        L, not S: what is released depends on the factor, which machines may choose apart.
+        Of a level of blocks it is the factor L, not S: what is released depends on L, which
+        machines may choose differently. A number and a vector that repeats it are the same level.
         """
-        matrix = self.for_size(size)
-        if matrix.pointwise is not None:
-            return fingerprint_of("level", matrix.diagonal())
-        assert isinstance(matrix, Blocks)
-        return fingerprint_of("level of blocks", *matrix.lowers())
+        matrix = self._matrix
+        if isinstance(matrix, Blocks):
+            return fingerprint_of("level of blocks", *matrix.lowers())
+        values = np.array([self._number]) if matrix is None else matrix.diagonal()
+        same = (values == values[0]).all()
+        return fingerprint_of("level", values[:1] if same else values)
 
     def __add__(self, other: PrivacyLevel) -> PrivacyLevel:
         """Information adds when two releases use independent noise."""
@@ -256,13 +260,18 @@ def as_level(given: PrivacyLevel | ArrayLike) -> PrivacyLevel:
     """
     if isinstance(given, PrivacyLevel):
         return given
+    require_level(given)
+    return PrivacyLevel(given)
+
+
+def require_level(given: object) -> None:
+    """Refuse None: a level is never guessed."""
     if given is None:
         raise NotAPrivacyLevel(
             "level is None. Say how much may be learnt: 1.0 lets nobody guess a reading without "
             "bias better than ± 1 (± 1/√level); PrivacyLevel.from_epsilon states it as "
             "differential privacy."
         )
-    return PrivacyLevel(given)
 
 
 def fingerprint_of(kind: str, *arrays: Array) -> str:

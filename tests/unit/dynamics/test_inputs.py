@@ -39,7 +39,7 @@ def test_systems(change, message):
 
 
 def test_levels_and_steps():
-    with pytest.raises(InvalidInput, match="2 readings a step; the system has 1"):
+    with pytest.raises(InvalidInput, match="readings of size 2; the stream has readings of size 1"):
         dynamics.bound(WALK, np.eye(2), 5)
     with pytest.raises(NotAPrivacyLevel, match="positive semi-definite"):
         dynamics.bound(WALK, -1.0, 5)

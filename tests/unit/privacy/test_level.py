@@ -193,3 +193,60 @@ def test_what_is_not_a_level():
         pv.PrivacyLevel([1.0, 2.0]).for_size(3)
     with pytest.raises(InvalidInput, match="size=m"):
         pv.PrivacyLevel(1.0).dense()
+
+
+# --- the level of a stream, however it is given ---------------------------------------------------
+
+
+def same(one, other):
+    return one.fingerprint == other.fingerprint and type(one) is type(other)
+
+
+def test_every_form_of_a_stream_level_passes_one_door():
+    matrix = [[2.0, 1.0], [1.0, 2.0]]
+    as_stream_level, endless = pv.privacy.as_stream_level, pv.EndlessLevel(1.5)
+    assert as_stream_level(endless) is endless
+    assert same(as_stream_level(1.5), endless)
+    assert same(as_stream_level(pv.PrivacyLevel(1.5)), endless)
+    assert same(as_stream_level(matrix), pv.EndlessLevel(matrix))
+    assert same(as_stream_level(1.5, readings=2), pv.EndlessLevel(1.5 * np.eye(2)))
+    assert same(as_stream_level(pv.PrivacyLevel(1.5), readings=2), pv.EndlessLevel(1.5 * np.eye(2)))
+    assert same(as_stream_level(pv.PrivacyLevel(matrix), readings=2), pv.EndlessLevel(matrix))
+    assert same(as_stream_level([1.0, 2.0]), pv.StreamLevel([1.0, 2.0]))
+    assert same(as_stream_level(pv.PrivacyLevel([1.0, 2.0]), 2), pv.StreamLevel([1.0, 2.0]))
+    blocks = np.array([matrix, np.eye(2).tolist()])
+    assert same(as_stream_level(blocks), pv.StreamLevel(blocks))
+    assert same(as_stream_level(pv.PrivacyLevel(blocks), 2, readings=2), pv.StreamLevel(blocks))
+    sizes = [np.eye(2), np.eye(3)]
+    assert same(as_stream_level(sizes), pv.StreamLevel(sizes))
+    one_by_one = pv.PrivacyLevel([1.0, 2.0, 3.0, 4.0])
+    found = as_stream_level(one_by_one, 2, readings=2)
+    assert found.final_blocks().diagonal().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "steps", "readings", "text"),
+    [
+        (None, None, None, "level is None"),
+        (-1.0, None, None, "positive semi-definite"),
+        ("1.0", None, None, "real numbers"),
+        (pv.PrivacyLevel([1.0, 2.0]), None, None, "one whole data set"),
+        (pv.PrivacyLevel([1.0, 2.0]), 3, None, "is for 2 readings"),
+        (pv.PrivacyLevel([[2.0, 1.0], [1.0, 2.0]]), 2, 1, "ties steps together"),
+        (pv.EndlessLevel(1.0), None, 2, "readings of size 1;"),
+        ([np.eye(2), np.eye(3)], None, 2, "readings of changing size"),
+        ([1.0, 2.0], None, 2, "readings of size 1;"),
+    ],
+)
+def test_a_stream_level_fails_closed(given, steps, readings, text):
+    with pytest.raises(pv.errors.NotAPrivacyLevel, match=text):
+        pv.privacy.as_stream_level(given, steps, readings=readings)
+
+
+def test_a_fingerprint_tells_levels_apart_and_not_their_spelling():
+    assert pv.PrivacyLevel(2.0).fingerprint == pv.PrivacyLevel([2.0, 2.0]).fingerprint
+    found = {
+        pv.PrivacyLevel(value).fingerprint
+        for value in (2.0, 3.0, [2.0, 3.0], [[2.0, 1.0], [1.0, 2.0]], [[[2.0]], [[3.0]]])
+    }
+    assert len(found) == 4  # blocks of one reading are a vector
