@@ -1,7 +1,5 @@
 """Cases a second look found: each was a wrong number, silent garbage or a refusal without cause."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -143,12 +141,12 @@ def test_a_weight_of_zero_is_refused():
 
 def test_releases_that_were_changed_are_refused():
     level = pv.EndlessLevel(2.0)
-    record = pv.StreamMechanism(level).simulate([0.1, 0.2, 0.3], np.random.default_rng(0)).to_dict()
-    changed = json.loads(json.dumps(record)) | {"values": [None, 1.0, 2.0], "missing": [1]}
+    second = np.array([False, True, False])
+    changed = pv.StreamRelease(0, 3, np.array([np.nan, 1, 2]), second, level.fingerprint, True)
     bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     short = pv.StreamRelease(0, 3, np.zeros(2), None, level.fingerprint, True)
     for bad, message in (
-        (pv.StreamRelease.from_dict(changed), "not finite"),
+        (changed, "not finite"),
         (short, "has 3 values"),
     ):
         with pytest.raises(InvalidInput, match=message):
