@@ -13,7 +13,6 @@ the noise of earlier releases can be taken off again); the file is readable for 
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -28,6 +27,7 @@ import numpy as np
 from privest.arrays import AnyArray
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
+from privest.files import OWNER_ONLY, atomic_file
 from privest.mechanism import StreamMechanism
 from privest.release import StreamRelease
 
@@ -209,20 +209,9 @@ def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
     buffer = io.BytesIO()
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez(buffer, allow_pickle=False, header=text, **arrays)
-    beside = path.with_name(path.name + ".new")
-    beside.unlink(missing_ok=True)  # of a killed process, or not ours: never written into
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    beside = path.with_name(path.name + ".new")  # ours by the lock
+    with atomic_file(path, permissions=OWNER_ONLY, beside=beside) as file:
         file.write(buffer.getbuffer())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-    with contextlib.suppress(OSError):  # some systems cannot open a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _locked(path: Path) -> int | None:

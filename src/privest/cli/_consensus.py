@@ -23,6 +23,7 @@ from privest import network
 from privest.cli._files import read_table
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
+from privest.files import atomic_write
 from privest.network import mpi
 from privest.noise import Gaussian
 from privest.privacy import PrivacyLevel
@@ -131,7 +132,8 @@ def consensus_command(
         )
         record = _record(found, design.names, level, noise_variance)
         if output is not None:
-            _write(Path(output.replace("{agent}", str(comm.rank))), record)
+            text = json_module.dumps(record, ensure_ascii=False, indent=1)
+            atomic_write(output.replace("{agent}", str(comm.rank)), text + "\n")
         if comm.rank == 0 and json:
             typer.echo(json_module.dumps(record, ensure_ascii=False))
         elif comm.rank == 0:
@@ -239,13 +241,6 @@ def _record(
         "noise_variance": variance,
         "simulated": True,
     }
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    try:
-        path.write_text(json_module.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror}.") from None
 
 
 def _show(record: dict[str, Any]) -> None:

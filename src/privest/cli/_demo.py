@@ -13,6 +13,7 @@ from privest.cli._workflow import commands_of
 from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput
+from privest.files import atomic_write
 from privest.report._workflow import save_report
 from privest.workflow import (
     Noise,
@@ -44,7 +45,7 @@ def show(console: Console, folder: Path) -> None:
     )
     made = [people, reference, plan_file, release, header_path(release), page]
     _clear(folder, made, plan_file, spec.to_toml())
-    plan_file.write_text(spec.to_toml(), encoding="utf-8")
+    atomic_write(plan_file, spec.to_toml())
     _split(people, reference)
     console.print(
         Text(

@@ -23,6 +23,7 @@ from privest.cli._readings import read_readings
 from privest.cli._streaming import generator
 from privest.dynamics import Filtered, Smoothed, StateSpace, bound, filter_releases, smooth
 from privest.errors import InvalidInput, NumericalFailure
+from privest.files import atomic_write
 from privest.mechanism import StreamMechanism
 from privest.privacy import EndlessLevel, PrivacyLevel
 from privest.release import StreamRelease
@@ -214,7 +215,10 @@ def _write(text: str, output: Path | None, overwrite: bool) -> None:
         return
     if output.exists() and not overwrite and output.is_file() and output.stat().st_size:
         raise InvalidInput(f"{output} exists: say --overwrite to replace it.")
-    output.write_text(text, encoding="utf-8")
+    if output.exists() and not output.is_file():  # /dev/null, a pipe
+        output.write_text(text, encoding="utf-8")
+        return
+    atomic_write(output, text)
 
 
 def _rows(result: Filtered | Smoothed, names: list[str]) -> str:

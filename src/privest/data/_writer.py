@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +18,7 @@ from privest.arrays import AnyArray
 from privest.data._arrow import arrow
 from privest.data._threads import in_threads
 from privest.errors import InvalidInput
+from privest.files import atomic_file
 
 ENDINGS = (".csv", ".parquet")
 ROW_GROUP = 65_536
@@ -34,10 +34,8 @@ def write_table(
     texts with None where missing; a column keeps the kind it has in the first block. Floats are
     written with the shortest digits that give the same double back; NaN reads back as missing.
 
-    The file is written beside `path`, forced to disk, then put in its place in one move, also
-    over an older file. On any exception, Ctrl-C too, what was there before is untouched and
-    nothing is left behind (a process that is killed leaves a file `.NAME.*.part`). Memory: a
-    block; for Parquet also the row group under way, of about 65 536 rows.
+    The file is written whole or not at all, also over an older one (`files.atomic_file`). Memory:
+    a block; for Parquet also the row group under way, of about 65 536 rows.
     """
     target = Path(path)
     if target.is_dir():
@@ -53,8 +51,7 @@ def write_table(
     pa, rows = arrow(), 0
     batches = _batches(names, blocks)
 
-    # A link is followed: the file it leads to is replaced, not the link.
-    with _in_its_place(target.resolve()) as file:
+    with atomic_file(target) as file:
         first = next(batches, None)
         schema = pa.schema([(n, pa.float64()) for n in names]) if first is None else first.schema
 
@@ -66,25 +63,6 @@ def write_table(
 
         (_write_csv if ending == ".csv" else _write_parquet)(file, schema, counted())
     return rows
-
-
-@contextmanager
-def _in_its_place(target: Path) -> Iterator[BinaryIO]:
-    """A new file beside the target that takes its place at the end, or goes."""
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        # O_EXCL: no file or link of another is written into. 0o666 less the user's umask.
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except OSError as error:
-        raise InvalidInput(f"{target} cannot be written: {error.strerror}.") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)  # after the move there is none
 
 
 def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401

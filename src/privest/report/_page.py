@@ -8,10 +8,8 @@ escaped. The same parts give the same bytes: no date, no random identifiers.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import io
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from privest.errors import InvalidInput
+from privest.files import atomic_write
 from privest.report._page_css import SHEET
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def save_page(title: str, subtitle: str, sections: Sequence[Section], path: Path
     """
     text = render_page(title, subtitle, sections)
     # A file name that is no UTF-8 reaches a command line as lone surrogates: shown as \udcxx.
-    _replace(Path(path), text.encode("utf-8", "backslashreplace"))
+    atomic_write(path, text.encode("utf-8", "backslashreplace"))
 
 
 def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
@@ -239,27 +238,6 @@ def _embedded(figure: Figure) -> tuple[str, int, int]:
         kind, data = "png", buffer.getvalue()
     width, height = (round(96 * float(inches)) for inches in figure.get_size_inches())
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path = path.resolve()  # through links: the file they lead to is replaced, not the link
-    if path.exists() and not path.is_file():
-        raise InvalidInput(f"cannot write {path}: it is a folder or a device, not a file.")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(beside, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror}.") from None
 
 
 def _require(holds: bool, message: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput, MissingDependency
+from privest.files import atomic_write
 from privest.workflow._spec import Spec
 
 ENDINGS = (".toml", ".yaml", ".yml")
@@ -39,11 +40,7 @@ def save_spec(spec: Spec, path: str | Path) -> None:
         raise InvalidInput(f"{file}: plans are written as .toml.")
     folder = file.parent.absolute()
     text = _moved(spec, lambda name: os.path.relpath(name, folder)).to_toml()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"cannot write {file}: {error.strerror}.") from None
+    atomic_write(file, text)
 
 
 def _parsed(file: Path, text: str) -> Mapping[str, Any]:

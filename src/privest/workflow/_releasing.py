@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from privest.arrays import Array, as_positive
 from privest.data import open_source, read_rows, write_table
 from privest.errors import InvalidInput
+from privest.files import atomic_write
 from privest.noise._law import as_generator
 from privest.workflow._planning import Plan
 from privest.workflow._terms import (
@@ -196,7 +196,8 @@ def _describe(
         warning=WARNING,
         sha256=checksum(table),
     )
-    _write_whole(header_path(table), json.dumps(header.to_dict(), indent=1, ensure_ascii=False))
+    text = json.dumps(header.to_dict(), indent=1, ensure_ascii=False)
+    atomic_write(header_path(table), text + "\n")
     return header
 
 
@@ -223,16 +224,3 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all; its permissions are ordinary (umask)."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with beside.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-        beside.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
-    finally:
-        beside.unlink(missing_ok=True)  # after the move there is none

@@ -165,7 +165,7 @@ def test_a_failed_write_leaves_the_old_page_and_nothing_else(tmp_path, monkeypat
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(page.os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(InvalidInput, match="No space left"):
         save_page("New", "s", sections(), path)
     assert "<h1>Old</h1>" in path.read_text(encoding="utf-8")

@@ -169,7 +169,7 @@ def test_a_table_whose_header_fails_goes_too(plan, table, tmp_path, monkeypatch)
     def fail(path, text):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_write_whole", fail)
+    monkeypatch.setattr(module, "atomic_write", fail)
     with pytest.raises(KeyboardInterrupt):
         released(plan, tmp_path / "z.csv", table)
     assert not os.listdir(tmp_path)

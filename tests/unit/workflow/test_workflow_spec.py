@@ -194,7 +194,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
     with pytest.raises(InvalidInput, match=r"\.toml"):
         save_spec(spec(), tmp_path / "plan.yaml")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot write"):
+    with pytest.raises(InvalidInput, match="cannot be written"):
         save_spec(spec(), tmp_path / "file" / "plan.toml")
 
 
