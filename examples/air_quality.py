@@ -23,7 +23,7 @@ import privest as pv
 from privest import network
 from privest.arrays import Array
 from privest.network._averaging import Method
-from privest.report._networks import distances, save_agents, save_rounds
+from privest.report import distances, save_agents, save_rounds
 
 SENSORS, RANGE = 50, 0.24
 THETA = np.array([14.0, 5.0, -3.0, 6.0])  # µg/m³

@@ -3,7 +3,7 @@
 import numpy as np
 
 import privest as pv
-from privest.report._convergence import Trail
+from privest.report import Trail
 from privest.report._pictures import Curve, Pair
 
 NAMES = ("intercept", "age, years", "sex", "body mass index, kg/m²", "blood pressure, mmHg")

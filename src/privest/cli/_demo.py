@@ -14,7 +14,7 @@ from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.report._workflow import save_report
+from privest.report import save_report
 from privest.workflow import (
     Noise,
     Privacy,

@@ -255,7 +255,7 @@ def _summary(
 
 
 def _draw(result: Filtered | Smoothed, names: list[str], path: Path, smoothed: bool) -> None:
-    from privest.report._filtering import Line, Panel, save_states
+    from privest.report import Line, Panel, save_states
 
     kind = "smoothed" if smoothed else "filtered"
     panels = [

@@ -33,7 +33,7 @@ from privest.mechanism import StreamMechanism
 from privest.noise import Gaussian
 from privest.privacy import EndlessLevel
 from privest.release import StreamRelease
-from privest.report._convergence import BAND, Trail, save_convergence
+from privest.report import BAND, Trail, save_convergence
 
 INTERCEPT = "intercept"
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from privest.cli._workflow_text import print_estimate, print_plan
 from privest.errors import InvalidInput
-from privest.paper._commands.common import require_files
+from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
     Noise,
     Plan,
@@ -177,10 +177,7 @@ def plan(
     else:
         print_plan(Console(highlight=False), found, want, wanted)
     if png is not None:
-        from privest.report._canvas import save as save_figure
-        from privest.report._workflow import plan_figure
-
-        save_figure(plan_figure(found), png)
+        save_plan_figure(found, png)
         report.print(Text(f"Figure: {png}"), soft_wrap=True)
 
 
@@ -256,8 +253,6 @@ def report(
 
     privest report plan.toml release.csv --output report.html
     """
-    from privest.report._workflow import save_report
-
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"--output {output}: the page is .html.")
     found, estimated = make_plan(load_spec(plan_file)), estimate_release(table)

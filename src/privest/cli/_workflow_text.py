@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from privest.report._digits import at_least, at_most, rounded
+from privest.report import at_least, at_most, rounded
 from privest.workflow import Estimate, Plan
 
 HALF = 1.959964  # 95 %

@@ -1,1 +1,36 @@
-"""Results as tables and figures. No formulas here: numbers come from the library."""
+"""Results as figures and pages. No formulas here: numbers come from the library.
+
+save_report                a plan and its estimate as one page for people.
+save_plan_figure           the trade-off of a plan alone: errors against levels.
+save_convergence           estimates of a stream, as it goes on (`Trail` collects them).
+save_states, save_plane    states of a dynamic model along time; a track in the plane.
+save_agents, save_rounds   a network on its way to the efficient estimate.
+"""
+
+from privest.report._canvas import require_files
+from privest.report._convergence import BAND, Trail, save_convergence
+from privest.report._digits import at_least, at_most, rounded
+from privest.report._filtering import Line, Panel, Track, save_plane, save_states
+from privest.report._networks import distances, save_agents, save_rounds
+from privest.report._workflow import curve_of, save_plan_figure, save_report
+
+__all__ = [
+    "BAND",
+    "Line",
+    "Panel",
+    "Track",
+    "Trail",
+    "at_least",
+    "at_most",
+    "curve_of",
+    "distances",
+    "require_files",
+    "rounded",
+    "save_agents",
+    "save_convergence",
+    "save_plan_figure",
+    "save_plane",
+    "save_report",
+    "save_rounds",
+    "save_states",
+]

@@ -5,10 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privest.errors import MissingDependency
+from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def require_files(data: Path | None, png: Path | None) -> None:
+    """Refuse folders and unknown kinds of pictures before hours of work."""
+    for path in (data, png):
+        if path is not None and path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file.")
+    if png is not None and png.suffix.lower() not in PICTURES:
+        raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privest.privacy import PrivacyLevel
+from privest.report._canvas import save
 from privest.report._convergence import Trail
 from privest.report._page import save_page
 from privest.report._page_sections import story
 from privest.report._pictures import Curve, Pair
 from privest.report._tradeoff import tradeoff_figure
 from privest.workflow import Estimate, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
@@ -44,10 +41,10 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
     return Curve(levels, errors, epsilons, target)
 
 
-def plan_figure(plan: Plan) -> Figure:
-    """The curve of errors over levels, before any data."""
+def save_plan_figure(plan: Plan, path: Path) -> None:
+    """Write the curve of errors over levels, before any data."""
     curve = curve_of(plan)
-    return tradeoff_figure(
+    figure = tradeoff_figure(
         curve.levels,
         curve.with_privacy,
         plan.without_privacy,
@@ -56,6 +53,7 @@ def plan_figure(plan: Plan) -> Figure:
         target=curve.target,
         epsilons=curve.epsilons,
     )
+    save(figure, path)
 
 
 def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from privest.cli._workflow import commands_of
-from privest.report._workflow import curve_of
+from privest.report import curve_of
 from privest.workflow import estimate_release, load_spec, make_plan
 from workflow_command import runner
 from workflow_tables import LEVEL, VARIANCE, people, spec, write

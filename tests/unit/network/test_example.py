@@ -7,7 +7,7 @@ import numpy as np
 
 from network_sample import distance
 from privest.network import Fused
-from privest.report._networks import distances
+from privest.report import distances
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "air_quality.py"
 

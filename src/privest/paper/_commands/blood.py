@@ -18,6 +18,7 @@ from privest.paper import _fig2 as fig2
 from privest.paper import _fig3 as fig3
 from privest.paper._blood_figure import save_recursive, save_rivals
 from privest.paper._commands import common
+from privest.report import require_files
 
 QUICK_REPETITIONS = 5
 
@@ -107,7 +108,7 @@ def second_figure(
     noise variance; the others are streams of one person a step. S_k is uniform in [0.2, 2],
     U_k = 0.1 √S_k ξ_k. The error must stay within its chance band around the bound.
     """
-    common.require_files(points_to, png)
+    require_files(points_to, png)
     table, plan = _prepared(data, folder, features, response)
     count = repetitions or (QUICK_REPETITIONS if quick else None)
     points = fig2.figure_two(table, plan, repetitions=count, seed=seed, resplit=resplit)
@@ -153,7 +154,7 @@ def third_figure(
     Rivals: y + Laplace noise with recursive least squares; 1{y + noise ≤ C} with a recursive
     quasi-Newton estimate, ours of the kind that the paper cites. Same people as fig2.
     """
-    common.require_files(points_to, png)
+    require_files(points_to, png)
     table, plan = _prepared(data, folder, features, response)
     points = fig3.figure_three(
         table,

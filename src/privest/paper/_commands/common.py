@@ -14,10 +14,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from privest.errors import InvalidInput
-
-PICTURES = (".png", ".pdf", ".svg")
-
 Json = Annotated[Path | None, typer.Option("--json", help="Write the points.", metavar="FILE")]
 Png = Annotated[Path | None, typer.Option("--png", help="Write the figure.", metavar="FILE")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
@@ -34,15 +30,6 @@ Resume = Annotated[
     Path | None,
     typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
 ]
-
-
-def require_files(data: Path | None, png: Path | None) -> None:
-    """Refuse folders and unknown kinds of pictures before hours of work."""
-    for path in (data, png):
-        if path is not None and path.is_dir():
-            raise InvalidInput(f"{path} is a folder; name a file.")
-    if png is not None and png.suffix.lower() not in PICTURES:
-        raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from privest.paper import _fig1 as fig1
 from privest.paper._commands import common
 from privest.paper._first import paper_levels
 from privest.paper._mechanisms_figure import save_mechanisms
+from privest.report import require_files
 
 QUICK_LEVELS = np.array([0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0])
 QUICK_TRIALS = 200
@@ -39,7 +40,7 @@ def first_figure(
     θ has five entries, H is drawn from [−1, 1]^{10×5}, w ~ N(0, 0.2² I), S = sI with s = 0.1, 0.2,
     …, 10. All mechanisms are calibrated to the same level; only the Gaussian one attains the bound.
     """
-    common.require_files(data, png)
+    require_files(data, png)
     levels = QUICK_LEVELS if quick else paper_levels()
     count = trials or (QUICK_TRIALS if quick else fig1.TRIALS)
     with common.executor_of(scheduler) as executor, common.progress_bar(kept=resume) as progress:

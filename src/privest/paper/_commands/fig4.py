@@ -13,6 +13,7 @@ from rich.text import Text
 from privest.paper import _fig4 as fig4
 from privest.paper._commands import common
 from privest.paper._likelihood_figure import save_likelihood
+from privest.report import require_files
 
 QUICK_TRIALS = 300
 QUICK_COUNTS = [10, 100, 1000]
@@ -49,7 +50,7 @@ def fourth_figure(
     The paper's maximum likelihood (smoothed where its noise formula does not exist), the optimal
     private score, and averaging with Gaussian and Laplacian noise, next to the private bound.
     """
-    common.require_files(data, png)
+    require_files(data, png)
     counts = QUICK_COUNTS if quick else fig4.counts()
     with common.executor_of(scheduler) as executor, common.progress_bar(kept=resume) as progress:
         points = fig4.figure_four(
