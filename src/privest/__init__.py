@@ -8,24 +8,8 @@ pv.bound(model, level).ppcrlb
 
 from typing import TYPE_CHECKING
 
-from privest import (
-    audit,
-    bounds,
-    data,
-    dynamics,
-    errors,
-    linalg,
-    mechanism,
-    network,
-    noise,
-    pipeline,
-    privacy,
-    scale,
-)
+from privest import bounds, errors, linalg, model, noise, privacy
 from privest.bounds import Bound, Identifiability, bound, identifiability
-from privest.checkpoint import Checkpoint
-from privest.estimator import PrivateRLS
-from privest.mechanism import StreamMechanism
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
 from privest.release import StreamRelease
@@ -52,27 +36,54 @@ __all__ = [
     "data",
     "dynamics",
     "errors",
+    "estimator",
     "identifiability",
     "linalg",
     "mechanism",
+    "model",
     "network",
     "noise",
     "pipeline",
     "privacy",
     "scale",
+    "workflow",
 ]
 
 if TYPE_CHECKING:
+    from privest import (
+        audit,
+        data,
+        dynamics,
+        estimator,
+        mechanism,
+        network,
+        pipeline,
+        scale,
+        workflow,
+    )
+    from privest.checkpoint import Checkpoint
+    from privest.estimator import PrivateRLS
     from privest.estimator._regression import PrivateLinearRegression
+    from privest.mechanism import StreamMechanism
 else:
+    _HOME = {
+        "Checkpoint": "checkpoint",
+        "PrivateLinearRegression": "estimator._regression",  # needs scikit-learn
+        "PrivateRLS": "estimator",
+        "StreamMechanism": "mechanism",
+    }
 
     def __getattr__(name: str) -> object:
-        """PrivateLinearRegression is loaded when first asked for: it needs scikit-learn."""
-        if name == "PrivateLinearRegression":
-            from privest.estimator._regression import PrivateLinearRegression
+        """Rooms that a bound does not need are loaded when first asked for: `import` stays quick.
 
-            return PrivateLinearRegression
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        The import itself makes a room an attribute of the package, so it comes here once.
+        """
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        home = import_module(f"{__name__}.{_HOME.get(name, name)}")
+        return getattr(home, name) if name in _HOME else home
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

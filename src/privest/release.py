@@ -13,6 +13,8 @@ from privest.arrays import AnyArray, Array, Flags, as_array
 from privest.errors import InvalidInput
 from privest.records import plain
 
+__all__ = ["Release", "StreamRelease"]
+
 
 class Release:
     """What every release says of itself.

@@ -61,6 +61,15 @@ def test_the_regression_is_loaded_when_asked_for():
     assert "sklearn" not in loaded_after(quick)
 
 
+def test_rooms_that_a_bound_does_not_need_are_loaded_when_asked_for():
+    rooms = ("audit", "dynamics", "estimator", "mechanism", "network", "pipeline", "workflow")
+    loaded = loaded_after("import privest as pv\npv.PrivacyLevel(1.0)")
+    assert loaded.isdisjoint(f"privest.{room}" for room in rooms)
+    every = f"import privest as pv\nfor room in {rooms}: assert getattr(pv, room).__all__"
+    assert {f"privest.{room}" for room in rooms} <= loaded_after(every)
+    assert "privest.network" in loaded_after("from privest import network, StreamMechanism")
+
+
 def test_the_regression_says_which_extra_is_missing():
     code = "import sys; sys.modules['sklearn'] = None\nimport privest as pv\n"
     code += "try: pv.PrivateLinearRegression\n"
