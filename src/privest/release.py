@@ -26,6 +26,7 @@ class Release:
 
     __slots__ = ()
     KIND: ClassVar[str] = "release"
+    NDIM: ClassVar[int | tuple[int, ...] | None] = None  # of the values
 
     values: Array
     fingerprint: str
@@ -49,12 +50,13 @@ class Release:
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
         """The fields as the constructor takes them."""
-        record["values"] = read_numbers(record["values"], "the values of a release")
-        record["fingerprint"] = read_text(record["fingerprint"], "the fingerprint of a release")
+        record["values"] = read_numbers(record["values"], f"the values of a {cls.KIND}", cls.NDIM)
+        record["fingerprint"] = read_text(record["fingerprint"], "the fingerprint of a level")
         record["simulated"] = read_flag(record["simulated"], "simulated")
         return record
 
-    def _require(self, fingerprint: str) -> None:
+    def require(self, fingerprint: str) -> None:
+        """Refuse to be used with another level than that of this fingerprint."""
         if self.fingerprint != fingerprint:
             raise InvalidInput(
                 "This release was made with another level. Both sides must use the same; a level "
@@ -72,6 +74,7 @@ class StreamRelease(Release):
     """
 
     KIND: ClassVar[str] = "stream release"
+    NDIM: ClassVar[int] = 1
 
     start: int
     steps: int
@@ -104,24 +107,43 @@ class StreamRelease(Release):
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
-        start, steps = read_count(record["start"], "start"), read_count(record["steps"], "steps")
-        values = read_numbers(record["values"], "the values of a release", ndim=1)
-        if steps < 1 or steps > len(values):
+        record = super(StreamRelease, cls)._checked(record)
+        record["start"] = read_count(record["start"], "start")
+        steps = record["steps"] = read_count(record["steps"], "steps")
+        values = record["values"]
+        if not 1 <= steps <= len(values):
             raise InvalidInput(f"a release of {steps} steps cannot have {len(values)} values.")
-        missing = record["missing"]
-        if missing is not None:
-            missing = read_flags(missing, steps, "missing")
-        elif np.isnan(values).any():
-            raise InvalidInput("the values of a release must be finite where no step is missing.")
-        given = super(StreamRelease, cls)._checked(record)
-        return given | {"start": start, "steps": steps, "values": values, "missing": missing}
+        if record["missing"] is not None:
+            record["missing"] = read_flags(record["missing"], steps, "missing")
+        _require_shown(values, record["missing"], steps)
+        return record
+
+
+def _require_shown(values: Array, missing: Flags | None, steps: int) -> None:
+    """Values are there for the steps that are not missing, and for these only.
+
+    How many values belong to each of several steps the level knows, not the release: unless it is
+    one each, only their number is compared.
+    """
+    absent = np.isnan(values)
+    gone = np.zeros(steps, dtype=bool) if missing is None else missing
+    if len(values) == steps:
+        good = np.array_equal(absent, gone)
+    else:
+        shown = len(values) - absent.sum()
+        good = absent.any() == gone.any() and absent.sum() >= gone.sum() and shown >= (~gone).sum()
+    if not good:
+        raise InvalidInput(
+            "the values of a release must be finite at the steps that are not missing, and absent "
+            "at those that are."
+        )
 
 
 # --- reading what somebody sent -------------------------------------------------------------------
 
 
-def read_numbers(given: object, name: str, *, ndim: int | tuple[int, ...] | None = None) -> Array:
-    """Floats from nested lists; None is NaN. Refuses infinities and anything else."""
+def read_numbers(given: object, name: str, ndim: int | tuple[int, ...] | None = None) -> Array:
+    """Floats from nested lists; None becomes NaN. Refuses NaN, infinities and anything else."""
     try:
         raw: AnyArray = np.array(_filled(given), dtype=np.float64)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -135,17 +157,17 @@ def _filled(given: object) -> object:
         return [_filled(part) for part in given]
     if given is None:
         return math.nan
-    if isinstance(given, bool | str) or not isinstance(given, int | float):
+    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
         raise TypeError
     return given
 
 
 def read_flags(given: object, count: int, name: str) -> Flags:
     """True and False, `count` of them."""
-    flags = isinstance(given, list | tuple) and all(isinstance(flag, bool) for flag in given)
-    if not flags or len(given) != count:  # type: ignore[arg-type]
+    flags = list(given) if isinstance(given, list | tuple) else []
+    if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
         raise InvalidInput(f"{name} must be {count} times true or false.")
-    return np.array(given, dtype=bool)
+    return np.array(flags, dtype=bool)
 
 
 def read_count(given: object, name: str) -> int:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest.bounds import stream_bound, stream_estimates
+from privest.linalg._sequential import DenseRows
 from strategies import relative_error
 from theorems.test_streams import Stream, streams
 
@@ -71,7 +72,7 @@ def test_a_missing_reading_is_a_step_at_level_zero(s, share):
     rows = level.rows.dense().copy()
     rows[hidden] = 0
     rows[:, hidden] = 0
-    zeroed = pv.StreamLevel._of(pv.linalg.sequential.DenseRows(rows, max(level.sizes)), level.sizes)
+    zeroed = pv.StreamLevel._of(DenseRows(rows, max(level.sizes)), level.sizes)
     mechanism = pv.StreamMechanism(level)
     rls = pv.PrivateRLS(level, s.H.shape[1], noise=pv.noise.Gaussian(cov=1.0))
     released, noise = [], per_step(s)
@@ -284,7 +285,7 @@ def test_a_release_travels_as_json():
     assert again.missing.tolist() == [False, True, False]
     rls.update(again, np.array([[1.0, 0.0], [5.0, 5.0], [0.0, 1.0]]))
     assert rls.identifiable
-    with pytest.raises(pv.errors.InvalidInput, match="not a release"):
+    with pytest.raises(pv.errors.InvalidInput, match="not a stream release"):
         pv.StreamRelease.from_dict({"start": 0})
     assert not [name for name in dir(release) if name in ("y", "readings", "past")]
 

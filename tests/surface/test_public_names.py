@@ -67,8 +67,9 @@ NAMES = {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
         "Componentwise", "Entry", "GaussianMechanism", "GeometricPerturbation", "Information",
         "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights", "ProbabilisticQuantiser",
-        "Rotation", "StreamMechanism", "TriangularQuantiser", "TruncatedInverse", "TwinUniform",
-        "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation",
+        "Rotation", "Runnable", "RunningMechanism", "StreamMechanism", "TriangularQuantiser",
+        "TruncatedInverse", "TwinUniform", "UserChannel", "VectorEntry", "Worst",
+        "data_perturbation", "output_perturbation", "source",
     },
     "bounds": {
         "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",

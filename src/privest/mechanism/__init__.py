@@ -1,5 +1,6 @@
 """Mechanisms: the side that sees y and decides what leaves."""
 
+from privest.mechanism import source
 from privest.mechanism._additive import Additive
 from privest.mechanism._affine import AffineMechanism
 from privest.mechanism._binary import BinaryQuantiser
@@ -10,6 +11,7 @@ from privest.mechanism._inverse import Inverse
 from privest.mechanism._laplace_quantiser import LaplaceQuantiser
 from privest.mechanism._quantiser import ProbabilisticQuantiser, TriangularQuantiser
 from privest.mechanism._rotation import GeometricPerturbation, Rotation
+from privest.mechanism._running import Runnable, RunningMechanism
 from privest.mechanism._stream import StreamMechanism
 from privest.mechanism._truncated_inverse import TruncatedInverse
 from privest.mechanism._twin_uniform import TwinUniform
@@ -41,6 +43,8 @@ __all__ = [
     "PrivacyWeights",
     "ProbabilisticQuantiser",
     "Rotation",
+    "Runnable",
+    "RunningMechanism",
     "StreamMechanism",
     "TriangularQuantiser",
     "TruncatedInverse",
@@ -50,4 +54,5 @@ __all__ = [
     "Worst",
     "data_perturbation",
     "output_perturbation",
+    "source",
 ]

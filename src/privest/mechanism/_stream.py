@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, as_array
 from privest.errors import InvalidInput
+from privest.mechanism._running import RunningMechanism
 from privest.mechanism.source import Source, as_source
 from privest.privacy import SequentialLevel
 from privest.release import StreamRelease
@@ -106,34 +108,49 @@ class StreamMechanism:
     def _sizes(self, values: Array) -> tuple[int, ...]:
         """The m_k of the steps that these readings fill, exactly."""
         level, start = self.level, self.steps
-        left = None if level.steps is None else level.steps - start
-        if left == 0:
+        if level.steps == start:
             raise InvalidInput(
                 f"The level ends after {start} steps: there is no level for another reading."
             )
         if level.block is not None:
-            m = level.block
-            count, rest = divmod(values.size, m)
-            good = count > 0 and not rest and values.ndim <= 2
-            if not good or (values.ndim == 2 and values.shape[1] != m):
-                raise InvalidInput(
-                    f"Readings of this stream have {m} entries; received shape {values.shape}."
-                )
-            if left is not None and count > left:
-                raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
-            return level.sizes_between(start, start + count)
+            return level.sizes_between(start, start + self._count(values, level.block))
         assert level.steps is not None
-        total = 0
-        for stop in range(start, level.steps):
+        stop, total = start, 0
+        while total < values.size and stop < level.steps:
             total += level.sizes_between(stop, stop + 1)[0]
-            if total >= values.size:
-                break
-        if total != values.size or values.ndim > 1:
+            stop += 1
+        if total != values.size or values.ndim > 1 or not total:
             raise InvalidInput(
                 f"The next step has {level.sizes_between(start, start + 1)[0]} readings; "
                 f"{values.size} readings do not end with a step."
             )
-        return level.sizes_between(start, stop + 1)
+        return level.sizes_between(start, stop)
+
+    def _count(self, values: Array, block: int) -> int:
+        """How many steps of `block` readings these are."""
+        count, rest = divmod(values.size, block)
+        if not count or rest or values.ndim > 2 or values.shape[1:] not in ((), (block,)):
+            raise InvalidInput(
+                f"Readings of this stream have {block} entries; received shape {values.shape}."
+            )
+        left = count if self.level.steps is None else self.level.steps - self.steps
+        if count > left:
+            raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
+        return count
+
+    def as_mechanism(self, steps: int) -> RunningMechanism:
+        """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.
+
+        It claims A of all steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k. Reads nothing of this stream.
+        """
+        level = self.level
+
+        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
+            return StreamMechanism(level).simulate(y, rng).values
+
+        size = sum(level.sizes_between(0, steps))
+        shown = [StreamMechanism(level)._shown(unit, 0, steps)[0] for unit in np.eye(size)]
+        return RunningMechanism(np.stack(shown, axis=1), draw, f"{steps} steps of {self!r}")
 
     def state(self) -> dict[str, Array]:
         """What the next steps need: sensitive where releases look back."""
@@ -150,21 +167,18 @@ class StreamMechanism:
 
 def _split_missing(y: ArrayLike) -> tuple[Array, Flags | None]:
     """The readings, and where they are missing (None: nowhere)."""
-    if isinstance(y, np.ma.MaskedArray):
-        if y.dtype.kind not in "biuf":
-            raise InvalidInput(f"readings must be real numbers; received an array of {y.dtype}.")
-        filled = np.ma.filled(y.astype(np.float64), np.nan)
-        absent = np.ma.getmaskarray(y) | np.isnan(filled)
-        values = np.where(absent, 0.0, filled)
-    else:
-        try:
-            raw = np.asarray(y)
-        except ValueError:
-            raise InvalidInput("readings must be numbers in rows of one length.") from None
-        if raw.dtype.kind not in "biuf":
-            raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
-        values = raw.astype(np.float64, copy=False)
-        absent = np.isnan(values)
-    if not absent.any():
-        return as_array(values, "the readings"), None
-    return as_array(np.where(absent, 0.0, values), "the readings"), absent
+    try:
+        raw = y if isinstance(y, np.ndarray) else np.asarray(y)
+    except ValueError:
+        raise InvalidInput("readings must be numbers in rows of one length.") from None
+    if raw.dtype.kind not in "biuf":
+        raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
+    values = raw.astype(np.float64, copy=False)
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.filled(np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(values.sum()):  # one pass when all is well
+            return values, None
+    absent = np.isnan(values)
+    known = as_array(np.where(absent, 0.0, values), "the readings")
+    return known, absent if absent.any() else None

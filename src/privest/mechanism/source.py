@@ -22,9 +22,9 @@ from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.noise._law import as_generator
 
-# Doubles lie at most this far apart, in units of the noise, wherever noise is added: 2⁻¹⁰. Farther
-# apart, the low digits of the sum are those of the reading, not of the noise.
-COARSEST = 2.0**-10
+# Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
+# digits of the sum would be those of the reading, not of the noise.
+LARGEST = 2.0**43
 
 
 class Source(ABC):
@@ -47,12 +47,18 @@ class Source(ABC):
     def _noise(self, shown: Array, at: int) -> Array:
         """e of the shape of `shown`, for what is shown at this place."""
 
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Which sources can take up this one's state."""
+
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """What the next draw depends on (JSON and arrays); as sensitive as the readings."""
-        return {}
 
-    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - nothing to take up
-        """Take up a state again."""
+    @abstractmethod
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a state again: the same draws follow."""
 
 
 class Generated(Source):
@@ -65,6 +71,10 @@ class Generated(Source):
 
     def _noise(self, shown: Array, at: int) -> Array:
         return self.rng.standard_normal(shown.shape)
+
+    @property
+    def kind(self) -> str:
+        return type(self.rng.bit_generator).__name__
 
     def state(self) -> dict[str, Any]:
         return dict(self.rng.bit_generator.state)
@@ -94,8 +104,18 @@ class Seeded(Source):
     def _noise(self, shown: Array, at: int) -> Array:
         digest = hashlib.sha256(self._key)
         digest.update(json.dumps([at, shown.shape]).encode())
-        digest.update(np.ascontiguousarray(shown, dtype="<f8").data)
+        digest.update(np.add(shown, 0.0, dtype="<f8", order="C").data)  # −0 is 0
         return np.random.default_rng(int.from_bytes(digest.digest())).standard_normal(shown.shape)
+
+    @property
+    def kind(self) -> str:
+        return "seed"
+
+    def state(self) -> dict[str, Any]:
+        return {"key": self._key.hex()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._key = bytes.fromhex(state["key"])
 
 
 def seeded(seed: int | None, *facts: object) -> Source:
@@ -114,10 +134,9 @@ def as_source(given: Source | np.random.Generator) -> Source:
 
 def require_room(shown: Array) -> None:
     """Refuse numbers beside which unit noise is lost in the rounding of doubles."""
-    largest = np.abs(shown).max(initial=0.0)
-    with np.errstate(invalid="ignore"):
-        lost = not np.spacing(largest) <= COARSEST
-    if lost:
+    # One number is looked at by itself: single readings come by the thousand.
+    largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
+    if not largest < LARGEST:  # NaN too
         raise InvalidInput(
             "a reading times the root of its level is so large that the noise would be lost in "
             "rounding, and the reading shown as it is. Choose a smaller level, or state the "

@@ -11,6 +11,7 @@ from privest.arrays import Array, as_array, as_positive
 from privest.bounds import consensus_bound
 from privest.bounds._inputs import require_level
 from privest.errors import InvalidInput, NumericalFailure
+from privest.mechanism.source import as_source
 from privest.network._agreement import MOST_ROUNDS, PATIENCE, known_spectrum
 from privest.network._averaging import (
     Method,
@@ -60,7 +61,8 @@ def masked(y: ArrayLike, level: PrivacyLevel, rng: np.random.Generator) -> Array
     given = as_array(y, "the agents' values", ndim=(1, 2))
     diagonal = _diagonal(level, given.shape[-1])
     consensus_bound(level, agents=given.shape[-1])  # 1/S_i must exist
-    return given + rng.standard_normal(given.shape) / np.sqrt(diagonal)
+    root = np.sqrt(diagonal)
+    return as_source(rng).add_noise(root * given) / root
 
 
 def private_average(

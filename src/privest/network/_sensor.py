@@ -13,6 +13,7 @@ from privest.arrays import Array, Flags, as_array
 from privest.bounds._inputs import require_level
 from privest.errors import InvalidInput
 from privest.linalg import Blocks, Whitening, whitening
+from privest.mechanism.source import as_source
 from privest.model import LinearModel
 from privest.noise import JointNoise, ScalarLaw
 from privest.privacy import PrivacyLevel
@@ -138,7 +139,7 @@ class Sensor:
                 f"the sensor has {self.readings} readings; received shape {given.shape}."
             )
         shown = self.level_matrix.factor_rows(given.reshape(-1, self.readings).T)[self._shown].T
-        noisy = shown + rng.standard_normal(shown.shape)
+        noisy = as_source(rng).add_noise(shown)
         return SensorRelease(noisy.reshape(*given.shape[:-1], self.outputs), simulated=True)
 
     def whitened(self, release: SensorRelease) -> Array:

@@ -1,0 +1,123 @@
+"""The door for noise: bound seeds, states that go on, and no noise lost in rounding."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import InvalidInput
+from privest.mechanism.source import LARGEST, Generated, Seeded, as_source, require_room, seeded
+
+Y = np.array([0.3, -1.2, 2.5])
+
+
+def noise(shown, *facts, seed=7, at=0):
+    shown = np.asarray(shown, dtype=float)
+    return Seeded(seed, *facts).add_noise(shown, at=at) - shown
+
+
+def test_the_same_release_again_is_the_same_numbers():
+    assert np.array_equal(Seeded(7, "a").add_noise(Y), Seeded(7, "a").add_noise(Y.copy()))
+    source = Seeded(7, "a")
+    source.add_noise(2 * Y)
+    assert np.array_equal(source.add_noise(Y), Seeded(7, "a").add_noise(Y))  # nothing remembered
+    assert np.array_equal(noise([0.0, 1.0]), noise([-0.0, 1.0]))  # equal numbers
+    wide = np.arange(12.0).reshape(3, 4)
+    assert np.array_equal(noise(wide.T), noise(np.ascontiguousarray(wide.T)))  # whatever the layout
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        noise(Y + np.array([0, 0, 1e-15]), "a"),  # one reading, by the least step
+        noise(Y * np.sqrt(2.0), "a"),  # the level
+        noise(Y, "a", at=1),
+        noise(Y, "b"),
+        noise(Y, "a", 0),
+        noise(Y),
+        noise(Y, "a", seed=8),
+        noise(Y[:, None], "a")[:, 0],
+    ],
+    ids=["reading", "level", "place", "fact", "further fact", "no fact", "seed", "shape"],
+)
+def test_any_other_release_has_other_noise_everywhere(other):
+    own = noise(Y, "a")
+    assert (np.abs(own - other) > 1e-6).all()  # P(one of three so close) < 2e-6
+
+
+def test_facts_do_not_run_into_each_other():
+    assert (noise(Y, "a", "b") != noise(Y, "ab")).all()
+    assert (noise(Y, 1) != noise(Y, "1")).all()
+    assert (noise(Y, 1, seed=11) != noise(Y, 11, seed=1)).all()
+
+
+def test_a_stream_at_another_level_or_place_has_other_noise():
+    def drawn(level, y):
+        values = pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, seeded(3)).values
+        return values - np.sqrt(level) * np.asarray(y)
+
+    assert (drawn(1.0, Y) != drawn(2.0, Y)).all()
+    stream = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    steps = [stream.simulate(0.5, seeded(3)).values[0] for _ in range(4)]
+    assert len(set(steps)) == 4  # equal readings, one after another
+
+
+def test_bound_noise_is_standard_normal():
+    """Mean and variance of 40,000 draws within 5 standard errors; neighbours uncorrelated."""
+    e = noise(np.zeros(40_000))
+    assert abs(e.mean()) < 5 / 200
+    assert abs(e.var() - 1) < 5 * np.sqrt(2) / 200
+    assert abs((e[1:] * e[:-1]).mean()) < 5 / 200
+
+
+def test_without_a_seed_every_source_is_fresh():
+    assert (seeded(None).add_noise(Y) != seeded(None).add_noise(Y)).all()
+    assert isinstance(seeded(0), Seeded)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: seeded(5, "x"), lambda: Generated(np.random.default_rng(1))]
+)
+def test_a_state_goes_on(make):
+    one, two = make(), seeded(6) if isinstance(make(), Seeded) else seeded(None)
+    one.add_noise(Y)
+    assert one.kind == two.kind
+    two.restore(one.state())
+    assert np.array_equal(one.add_noise(Y), two.add_noise(Y))
+
+
+def test_what_is_no_source():
+    for bad in (None, 3, np.random):
+        with pytest.raises(InvalidInput, match=r"numpy\.random\.Generator"):
+            as_source(bad)
+    for bad in (-1, 1.0, True, "1"):
+        with pytest.raises(InvalidInput, match="whole number"):
+            Seeded(bad)
+    source = seeded(1)
+    assert as_source(source) is source
+
+
+def test_the_guard_stands_where_doubles_lie_too_far_apart():
+    below, at = np.nextafter(LARGEST, 0), LARGEST
+    assert np.spacing(below) == 2.0**-10
+    assert np.spacing(at) == 2.0**-9
+    for shown in ([below], [0.0, -below], [], [[1.0]]):
+        require_room(np.array(shown))
+    for shown in ([at], [0.0, -at], [np.nan], [1.0, np.nan], [np.inf], [-np.inf, 0.0]):
+        with pytest.raises(InvalidInput, match="lost in rounding"):
+            require_room(np.array(shown))
+
+
+@pytest.mark.parametrize(("level", "y"), [(1e40, 0.5), (4.0, 1.2345e30)])
+def test_readings_are_never_shown_as_they_are(level, y):
+    rng = np.random.default_rng(0)
+    sensor = pv.network.Sensor([[1.0]], pv.noise.Gaussian(), pv.PrivacyLevel(level))
+    for release in (
+        lambda: pv.mechanism.GaussianMechanism.calibrated(level, 1).simulate([y], rng),
+        lambda: pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, rng),
+        lambda: pv.dynamics.release_series(pv.EndlessLevel(level), [[y]], rng),
+        lambda: sensor.simulate([y], rng),
+        lambda: pv.network.masked([y, y, y], pv.PrivacyLevel(level), rng),
+    ):
+        with pytest.raises(InvalidInput, match="lost in rounding") as told:
+            release()
+        assert "1.2345" not in str(told.value)
