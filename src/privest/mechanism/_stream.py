@@ -12,7 +12,7 @@ from privest.arrays import Array, Flags, as_array
 from privest.errors import InvalidInput
 from privest.mechanism._running import RunningMechanism
 from privest.mechanism.source import Source, as_source
-from privest.privacy import SequentialLevel
+from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
 from privest.release import StreamRelease
 
 
@@ -38,18 +38,13 @@ class StreamMechanism:
     [True]
     """
 
-    def __init__(self, level: SequentialLevel) -> None:
-        if not isinstance(level, SequentialLevel):
-            raise InvalidInput(
-                "a stream needs a StreamLevel or an EndlessLevel; received "
-                f"{type(level).__name__}. No release without a level."
-            )
-        self.level = level
+    def __init__(self, level: SequentialLevel | PrivacyLevel | ArrayLike) -> None:
+        self.level = as_stream_level(level)
         self.steps = 0
         self._past: Array = np.zeros(0)  # the readings that later releases look back to
-        if level.form == "banded":
-            assert level.block is not None
-            self._past = np.zeros(level.reach * level.block)
+        if self.level.form == "banded":
+            assert self.level.block is not None
+            self._past = np.zeros(self.level.reach * self.level.block)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
         """The release of the next reading or readings, with noise of a simulation generator.

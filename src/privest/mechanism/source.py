@@ -48,16 +48,15 @@ class Source(ABC):
         """e of the shape of `shown`, for what is shown at this place."""
 
     @property
-    @abstractmethod
     def kind(self) -> str:
         """Which sources can take up this one's state."""
+        return type(self).__name__
 
-    @abstractmethod
     def state(self) -> dict[str, Any]:
         """What the next draw depends on (JSON and arrays); as sensitive as the readings."""
+        return {}
 
-    @abstractmethod
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - nothing to take up
         """Take up a state again: the same draws follow."""
 
 
@@ -106,10 +105,6 @@ class Seeded(Source):
         digest.update(json.dumps([at, shown.shape]).encode())
         digest.update(np.add(shown, 0.0, dtype="<f8", order="C").data)  # −0 is 0
         return np.random.default_rng(int.from_bytes(digest.digest())).standard_normal(shown.shape)
-
-    @property
-    def kind(self) -> str:
-        return "seed"
 
     def state(self) -> dict[str, Any]:
         return {"key": self._key.hex()}
