@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, Flags, Index, as_array
+from privest.arrays import AnyArray, Array, as_array
 from privest.bounds._classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator._step_noise import step_covariance, step_mean
-from privest.linalg import PSD
+from privest.estimator import _step_rows as steps_of
+from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
-from privest.linalg._appending import BandedAppend, DenseAppend
 from privest.linalg._columns import StoredColumns
 from privest.linalg._cumulative import numpy_kernel
 from privest.linalg._running import RunningLeastSquares
@@ -23,11 +22,12 @@ from privest.linalg._stream_solutions import every_step
 from privest.linalg._tall import tall_triangle
 from privest.linalg.batched import rank_tolerance
 from privest.noise import JointNoise, ScalarLaw, as_joint
-from privest.privacy import SequentialLevel
+from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 from privest.privacy._level import fingerprint_of
 from privest.release import StreamRelease
 
 LONG = 8192  # entries of H that are looked through before they are used, not after
+Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | float
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,11 @@ class PrivateRLS:
 
         θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ ζ_j ,   [G, ζ] = C⁻¹[A H̄, z̃] ,   C Cᵀ = A Σ̄ Aᵀ + I
 
-    Symbols: `level` as in the mechanism, `parameters` = n, `noise` the law of w at one step
-    (independent between steps; for noise that changes give `noise` to `update`); `compiled`:
-    machine code for long blocks, see `bounds.stream_bound`.
+    Symbols: `level` as in the mechanism (a number: of every reading), `parameters` = n, `noise` the
+    law of w at one step, or its variance (independent between steps; for noise that changes give
+    `noise` to `update`); `classical`: keep Σ_CR too, for `result` (it is free, and always there,
+    where all readings have one level and one law); `compiled`: machine code for long blocks, see
+    `bounds.stream_bound`.
     Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
     every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
     Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
@@ -70,55 +72,44 @@ class PrivateRLS:
 
     def __init__(
         self,
-        level: SequentialLevel,
+        level: SequentialLevel | PrivacyLevel | float,
         parameters: int,
-        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        noise: Noise,
         *,
+        classical: bool = False,
         compiled: bool | None = None,
     ) -> None:
-        if not isinstance(level, SequentialLevel):
-            raise InvalidInput(
-                f"level must be a StreamLevel or an EndlessLevel; received {type(level).__name__}."
-            )
         if not isinstance(parameters, int | np.integer) or parameters < 1:
             raise InvalidInput("parameters must be a whole number ≥ 1: the length of θ.")
-        self.level, self.parameters = level, int(parameters)
+        self.level, self.parameters = as_stream_level(level), int(parameters)
         self.noise, self.compiled = as_joint(noise), compiled
-        if self.noise.size is not None and self.noise.size != level.block:
+        block = self.level.block
+        if self.noise.size not in (None, block):
             raise InvalidInput(
                 f"The noise has {self.noise.size} components; a step of this stream has "
-                f"{'a changing number of' if level.block is None else level.block} readings."
+                f"{'a changing number of' if block is None else block} readings."
             )
         self.steps, self.readings = 0, 0
-        widest = level.block or max(level.sizes_between(0, level.steps or 0))
-        self._fit = RunningLeastSquares(
-            self.parameters, rank_tolerance(max(self.parameters, widest))
-        )
-        # Missing readings that later rows look back to: steps of the window, or all (dense).
-        self._window: Flags = np.zeros(0, dtype=bool)
-        self._absent: Index = np.zeros(0, dtype=np.intp)
-        self._rows: BandedAppend | DenseAppend | None = None
-        columns = self.parameters + 1
-        if level.form == "dense":
-            self._rows = DenseAppend(widest, columns)
-        elif level.block is not None:
-            self._rows = BandedAppend(level.reach, level.block, columns)
-            self._window = np.zeros(level.reach, dtype=bool)
+        self.simulated = False  # whether some release was
+        widest = block or max(self.level.sizes_between(0, self.level.steps or 0))
+        tolerance = rank_tolerance(max(self.parameters, widest))
+        self._fit = RunningLeastSquares(self.parameters, tolerance)
+        # H in units of its noise, for Σ_CR.
+        self._open = RunningLeastSquares(self.parameters, tolerance) if classical else None
+        self._rows = steps_of.StepRows(self.level, self.parameters + 1, widest)
         # One reading a step, U = 0: a row of numbers, without the machinery.
         self._one: tuple[float, float] | None = None
-        if level.form == "independent" and level.block == 1:
+        if self.level.form == "independent" and block == 1:
             variance, mean = self.noise.covariance(1).diagonal(), self.noise.expectation(1)
             self._one = (float(variance[0]), float(np.ravel(mean)[0]))
-        self._work = np.empty((1, columns))
+        # Whether all readings had one level and one law: their covariances are multiples of one.
+        self._alike = self._one is not None and isinstance(self.level, EndlessLevel)
+        self._work = np.empty((1, self.parameters + 1))
 
     # --- updates ------------------------------------------------------------------------------
 
     def update(
-        self,
-        release: StreamRelease,
-        rows: ArrayLike,
-        *,
-        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw] | None = None,
+        self, release: StreamRelease, rows: ArrayLike, *, noise: Noise | None = None
     ) -> None:
         """Use the release of the next step or steps; `rows` are their H, (n,) or (readings, n).
 
@@ -135,19 +126,14 @@ class PrivateRLS:
             return self._update_one(release, rows)
         self._require_whole(release)
         H = self._matrix(rows, len(release.values))
-        law = self.noise if noise is None else as_joint(noise)
-        start, stop = self.steps, self.steps + release.steps
-        s = self.level.pointwise(start, stop)
-        if s is not None:
-            sigma = step_covariance(law, noise is not None, release, self.level)
-            if sigma.pointwise is not None:
-                mean = step_mean(law, noise is not None, release)
-                self._add_independent(release, H, s, sigma.pointwise, mean)
-                return self._advance(release)
-        self._require_finite(H, release)
-        whitened, natural = self._whiten(release, H, law, noise is not None)
-        self._fit.add(whitened, None if natural is None else natural[:, :-1])
-        return self._advance(release)
+        law, given = (self.noise, False) if noise is None else (as_joint(noise), True)
+        floor = self._open_triangle(release, H, law, given)
+        if not self._add_independent(release, H, law, given):
+            self._require_finite(H, release)
+            white, natural = self._rows.whiten(release, H, law, given, natural=not self._fit.full)
+            self._fit.add(white, None if natural is None else natural[:, :-1])
+        self._alike &= not given
+        return self._advance(release, floor)
 
     def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
         """One scalar reading, U = 0: x = h √s/√(1 + sσ²)."""
@@ -169,107 +155,60 @@ class PrivateRLS:
                 self._matrix(rows, 1)  # names what is not finite
                 as_array(release.values, "the release")
             self._fit.add_row(work)
+            if self._open is not None:
+                floor = self.noise.inverse_information(1).diagonal()[0]
+                self._open.add_row(np.append(h, 0.0)[None] / math.sqrt(floor))
         self.steps = k + 1
         self.readings += 1
+        self.simulated |= release.simulated
 
     def _add_independent(
-        self,
-        release: StreamRelease,
-        H: Array,
-        level: Array | float,
-        variance: Array | float,
-        mean: Array | float,
-    ) -> None:
-        """U = 0 with nothing mixed: one pass over H and z."""
+        self, release: StreamRelease, H: Array, law: JointNoise, given: bool
+    ) -> bool:
+        """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
+        level = self.level.pointwise(self.steps, self.steps + release.steps)
+        if level is None:
+            return False
+        sigma = steps_of.step_covariance(law.covariance, law, given, release, self.level)
+        if sigma.pointwise is None:
+            return False
         root = np.sqrt(level)
-        deviation = np.sqrt(1.0 + np.multiply(level, variance))
+        deviation = np.sqrt(1.0 + np.multiply(level, sigma.pointwise))
+        mean = steps_of.step_mean(law, given, release)
         weight, unit, shift = root / deviation, 1.0 / deviation, root * mean / deviation
-        values = self._shown_values(release)
+        values = steps_of.shown_values(release, self.level)
         if release.missing is not None:
-            seen = ~self._absent_readings(release)
+            seen = ~steps_of.absent_readings(release, self.level)
             weight, unit, shift = weight * seen, unit * seen, shift * seen
         triangle = tall_triangle(H, values, weight, unit, shift, compiled=self.compiled)
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
             as_array(values, "the release")
         self._fit.add_triangle(triangle)
+        return True
 
-    def _whiten(
+    def _open_triangle(
         self, release: StreamRelease, H: Array, law: JointNoise, given: bool
-    ) -> tuple[Array, Array | None]:
-        """[G, ζ] of these steps, and their size had nothing cancelled (while that is asked)."""
-        level, start, stop = self.level, self.steps, self.steps + release.steps
-        size = len(H)
-        right = np.empty((size, self.parameters + 1))
-        right[:, :-1], right[:, -1] = H, -np.asarray(step_mean(law, given, release))
-        shown = np.zeros_like(right)
-        shown[:, -1] = self._shown_values(release)
-        sigma = step_covariance(law, given, release, level)
-        sizes = level.sizes_between(start, stop)
-        wanted = not self._fit.full
-        if isinstance(self._rows, DenseAppend):
-            rows = level.dense_rows(start, stop)
-            hidden = self._hidden(release, sizes)
-            if len(hidden):
-                rows = rows.copy()
-                rows[:, hidden] = 0.0
-                rows[hidden[hidden >= self.readings] - self.readings] = 0.0
-            scalar = level.block == 1 and sigma.pointwise is not None
-            halves = np.sqrt(sigma.diagonal()) if scalar else sigma.blocks(sizes).lowers()
-            result = self._rows.extend(rows, halves, right, shown, natural=wanted)
-            self._absent = hidden
-            return result
-        missing = release.missing if release.missing is not None else np.zeros(len(sizes), bool)
-        if self._rows is None:
-            return self._changing(sizes, missing, sigma, right, shown)
-        blocks, flags = level.blocks(start, stop), np.concatenate([self._window, missing])
-        if flags.any():
-            blocks = _without(blocks, flags)
-        m = sizes[0]
-        stack = sigma.blocks(sizes).groups[0][1] if m > 1 else sigma.diagonal()[:, None, None]
-        result = self._rows.extend(blocks, stack, right, shown, natural=wanted)
-        self._window = flags[len(flags) - level.reach :]
-        return result
-
-    def _absent_readings(self, release: StreamRelease) -> Flags:
-        """Which readings of a release are missing, one flag a reading."""
-        assert release.missing is not None
-        sizes = self.level.sizes_between(release.start, release.start + release.steps)
-        return np.repeat(release.missing, sizes)
-
-    def _shown_values(self, release: StreamRelease) -> Array:
-        """z̃ with 0 in place of what is missing."""
-        if release.missing is None:
-            return release.values
-        return np.where(self._absent_readings(release), 0.0, release.values)
-
-    def _hidden(self, release: StreamRelease, sizes: tuple[int, ...]) -> Index:
-        """The numbers of all missing readings so far: a dense level looks back to every one."""
-        if release.missing is None:
-            return self._absent
-        fresh = np.flatnonzero(np.repeat(release.missing, sizes)) + self.readings
-        return np.concatenate([self._absent, fresh])
-
-    def _changing(
-        self, sizes: tuple[int, ...], missing: Flags, sigma: PSD, right: Array, shown: Array
-    ) -> tuple[Array, Array]:
-        """U = 0 and m_k that changes: every step by itself."""
-        parts, at = [], 0
-        for k, (size, absent, own) in enumerate(
-            zip(sizes, missing, sigma.blocks(sizes).matrices), start=self.steps
-        ):
-            blocks = self.level.blocks(k, k + 1) * (0.0 if absent else 1.0)
-            one = slice(at, at + size)
-            alone = BandedAppend(0, size, right.shape[1])
-            parts.append(alone.extend(blocks, own[None], right[one], shown[one]))
-            at += size
-        white, natural = zip(*parts)
-        return np.concatenate(white), np.concatenate(natural)
+    ) -> Array | None:
+        """The triangle of H in units of its noise, where Σ_CR is wanted."""
+        if self._open is None:
+            return None
+        sigma = steps_of.step_covariance(law.inverse_information, law, given, release, self.level)
+        if sigma.pointwise is None or not np.all(np.asarray(sigma.pointwise) > 0):
+            raise InvalidInput(
+                "classical=True is for noise that is independent between readings, none of them "
+                "without noise; bounds.classical_bound takes any."
+            )
+        weight = 1.0 / np.sqrt(sigma.pointwise)
+        if release.missing is not None:
+            weight = weight * ~steps_of.absent_readings(release, self.level)
+        values = steps_of.shown_values(release, self.level)  # any: only H is wanted
+        return tall_triangle(H, values, weight, weight, 0.0, compiled=self.compiled)
 
     def _require_finite(self, H: Array, release: StreamRelease) -> None:
         if H.size > LONG:  # shorter ones were looked through when they came
             as_array(H, "the rows of H")
-        values = self._shown_values(release)
+        values = steps_of.shown_values(release, self.level)
         if len(values) > 1 or not math.isfinite(values[0]):
             as_array(values, "the release")
 
@@ -318,15 +257,37 @@ class PrivateRLS:
             "Every release is used once, in order."
         )
 
-    def _advance(self, release: StreamRelease) -> None:
+    def _advance(self, release: StreamRelease, floor: Array | None) -> None:
+        if self._open is not None and floor is not None:
+            self._open.add_triangle(floor)
         self.steps += release.steps
         self.readings += len(release.values)
+        self._rows.readings = self.readings
+        self.simulated |= release.simulated
+
+    def join(self, other: PrivateRLS) -> None:
+        """Add what another estimator learnt from other readings of the same kind: a map-reduce.
+
+        Both have the same endless level without lags, n and noise. Readings that both have seen
+        count twice.
+        """
+        if not (self.level.form == "independent" and self.level.steps is None):
+            raise InvalidInput("only estimators of an endless level without lags can be joined.")
+        if other.fingerprint != self.fingerprint or (self._open is None) != (other._open is None):
+            raise InvalidInput("estimators are joined that have the same level, length and noise.")
+        self._fit.add_triangle(other._fit.triangle)
+        if self._open is not None and other._open is not None:
+            self._open.add_triangle(other._open.triangle)
+        self._alike &= other._alike
+        self.simulated |= other.simulated
+        self.steps += other.steps
+        self.readings += other.readings
 
     def follow(self, release: StreamRelease, rows: ArrayLike) -> StreamHistory:
         """Like `update`, and returns the estimate and its covariance after every step of the block.
 
-        One pass over the block (`linalg.everystep`), memory of the block: a stream of any length
-        is followed in blocks. Steps before θ is identifiable are taken one by one.
+        One pass over the block (`linalg._stream_solutions`), memory of the block: a stream of any
+        length is followed in blocks. Steps before θ is identifiable are taken one by one.
         """
         if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             self._refuse(release)
@@ -359,9 +320,9 @@ class PrivateRLS:
         """Covariances and estimates after each step, θ being identifiable before the first."""
         n = self.parameters
         before = self._fit.triangle[:n].copy()  # [R q]: the rows of everything so far
-        rows, window, absent = self._rows, self._window, self._absent
-        mark = None if rows is None else rows.mark()
-        white, _ = self._whiten(release, H, self.noise, False)
+        floor = self._open_triangle(release, H, self.noise, False)
+        mark = self._rows.mark()
+        white, _ = self._rows.whiten(release, H, self.noise, False, natural=False)
         columns = StoredColumns(np.concatenate([before, white]).T)
         scalar = self.level.block == 1
         ends = None if scalar else np.concatenate([[n], n + np.cumsum(sizes)])
@@ -369,13 +330,11 @@ class PrivateRLS:
         try:
             covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
         except NumericalFailure:
-            if rows is not None:
-                rows.rollback(mark)
-            self._window, self._absent = window, absent
+            self._rows.rollback(mark)
             raise
         assert estimates is not None
         self._fit.add(white, None)
-        self._advance(release)
+        self._advance(release, floor)
         return covariances, estimates
 
     # --- what is known ------------------------------------------------------------------------
@@ -406,6 +365,32 @@ class PrivateRLS:
     def standard_error(self) -> Array:
         """√ of the diagonal of the covariance."""
         return np.sqrt(np.diagonal(self.covariance))
+
+    def result(self, names: Sequence[str] = ()) -> Result:
+        """The estimate, its covariance, and what of it is known without privacy, at this step.
+
+        Where all readings had one level s and one law of variance σ² and information I, every
+        covariance is a multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against
+        σ² + 1/s. Elsewhere the bound is known for Gaussian noise, `classical` where it was kept.
+        """
+        covariance = self.covariance
+        classical = None if self._open is None else self._open.inverse()
+        sampling, bound = None, covariance if self.noise.gaussian else None
+        if self._alike and self._one is not None:
+            level, own = float(np.ravel(self.level.pointwise(0, 1))[0]), self._one[0]  # type: ignore[arg-type]
+            floor = float(self.noise.inverse_information(1).diagonal()[0])
+            unit = level / (1.0 + level * own)
+            sampling, classical = unit * own * covariance, unit * floor * covariance
+            bound = covariance if floor == own else (floor + 1.0 / level) * unit * covariance
+        return Result(
+            estimate=self.estimate,
+            covariance=covariance,
+            sampling=sampling,
+            classical=classical,
+            bound=bound,
+            names=tuple(names),
+            simulated=self.simulated,
+        )
 
     @property
     def information(self) -> Array:
@@ -442,40 +427,24 @@ class PrivateRLS:
         result: dict[str, AnyArray] = {
             "steps": np.array(self.steps),
             "readings": np.array(self.readings),
-            "window": self._window,
-            "absent": self._absent,
+            "simulated": np.array(self.simulated),
+            "alike": np.array(self._alike),
         }
         result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
-        if self._rows is not None:
-            result |= {f"rows.{name}": array for name, array in self._rows.state().items()}
-        return result
+        if self._open is not None:
+            result |= {f"open.{name}": array for name, array in self._open.state().items()}
+        return result | self._rows.state()
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Take up a state again."""
         self.steps, self.readings = int(state["steps"]), int(state["readings"])
-        self._window, self._absent = state["window"].copy(), state["absent"].copy()
-        self._fit.restore(_under(state, "fit."))
-        if self._rows is not None:
-            self._rows.restore(_under(state, "rows."))
+        self.simulated, self._alike = bool(state["simulated"]), bool(state["alike"])
+        self._fit.restore(steps_of.under(state, "fit."))
+        if self._open is not None:
+            self._open.restore(steps_of.under(state, "open."))
+        self._rows.readings = self.readings
+        self._rows.restore(state)
 
     def __repr__(self) -> str:
         when = "identifiable" if self._fit.full else "not yet identifiable"
         return f"PrivateRLS({self.parameters} parameters, after {self.steps} steps, {when})"
-
-
-def _under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
-    return {name[len(prefix) :]: a for name, a in state.items() if name.startswith(prefix)}
-
-
-def _without(blocks: Array, hidden: Flags) -> Array:
-    """Rows of missing steps and what later steps take from them, set to zero.
-
-    `hidden` has the flags of the steps before these, then of these.
-    """
-    kept = blocks.copy()
-    count, reach = blocks.shape[1], len(blocks) - 1
-    for lag in range(reach + 1):
-        first = reach - lag
-        kept[lag, hidden[first : first + count]] = 0.0
-    kept[:, hidden[reach:]] = 0.0
-    return kept

@@ -20,7 +20,7 @@ class Result(Record):
         covariance = sampling + privacy
 
     estimate    θ̂, (n,), or (trials, n) for many data sets at once.
-    covariance  (n, n) of θ̂, the release noise included.
+    covariance  (n, n) of θ̂, the release noise included; (trials, n, n) where trials differ.
     sampling    (n, n): the part that is there without release noise; None where it was not kept.
     classical   (n, n): Σ_CR, the floor without privacy; None where it was not kept. For efficient
                 estimates it is `sampling`.
@@ -38,27 +38,31 @@ class Result(Record):
     names: tuple[str, ...] = ()
     simulated: bool | None = None
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error", "classical_error", "efficiency")
+    DERIVED: ClassVar[tuple[str, ...]] = (
+        "privacy", "standard_error", "classical_error", "efficiency",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         n = self.estimate.shape[-1]
-        if not self.names:
-            object.__setattr__(self, "names", tuple(f"θ[{j}]" for j in range(n)))
-        if self.covariance.shape[-2:] != (n, n) or len(self.names) != n:
+        names = tuple(self.names) or tuple(f"θ[{j}]" for j in range(n))
+        object.__setattr__(self, "names", names)
+        matrices = (self.covariance, self.sampling, self.classical, self.bound)
+        shapes = {matrix.shape[-2:] for matrix in matrices if matrix is not None}
+        if shapes != {(n, n)} or len(names) != n:
             raise InvalidInput(
-                f"{n} estimates need {n} names and an {n}×{n} covariance; received "
-                f"{len(self.names)} names and shape {self.covariance.shape}."
+                f"{n} estimates need {n} names and {n}×{n} covariances; received {len(names)} "
+                f"names and shapes {sorted(shapes)}."
             )
 
     @property
     def standard_error(self) -> Array:
         """√diag covariance, (n,): of each parameter, privacy included."""
-        return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+        return _root_diagonal(self.covariance)
 
     @property
     def classical_error(self) -> Array | None:
         """√diag classical, (n,): the least standard errors without privacy."""
-        return None if self.classical is None else np.sqrt(np.diagonal(self.classical))
+        return None if self.classical is None else _root_diagonal(self.classical)
 
     @property
     def privacy(self) -> Array | None:
@@ -67,10 +71,11 @@ class Result(Record):
 
     @property
     def efficiency(self) -> float | None:
-        """tr bound / tr covariance ≤ 1; None where the bound was not computed."""
+        """tr bound / tr covariance ≤ 1 (of all trials); None where the bound was not computed."""
         if self.bound is None:
             return None
-        return float(np.trace(self.bound) / np.trace(self.covariance))
+        whole = np.trace(self.covariance, axis1=-2, axis2=-1)
+        return float(np.trace(self.bound, axis1=-2, axis2=-1).sum() / whole.sum())
 
     def quantile(self, confidence: float) -> float:
         """q of the intervals θ̂ ± q·standard_error: of the normal law."""
@@ -88,19 +93,21 @@ class Result(Record):
                 f"a summary is of one estimate; this result holds {len(self.estimate)} of them."
             )
         tail = (1 - as_confidence(confidence)) / 2
-        heads = ["coef", "std err", "z", "P>|z|", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
-        errors, ends = self.standard_error, self.interval(confidence)
-        columns = [[f"{value:.4f}" if 1e-3 <= abs(value) < 1e5 else f"{value:.4g}"
-                    for value in column]
-                   for column in (self.estimate, errors)]  # fmt: skip
-        z = np.divide(self.estimate, errors, out=np.full_like(errors, np.inf), where=errors > 0)
-        columns.append([f"{value:.3f}" for value in z])
-        columns.append([f"{value:.3f}" for value in 2 * scipy.special.ndtr(-np.abs(z))])
-        columns += [[f"{value:.4g}" for value in column] for column in ends.T]
+        errors, (low, high) = self.standard_error, self.interval(confidence).T
+        with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0: z is infinite
+            z = self.estimate / errors
+        chance = 2 * scipy.special.ndtr(-np.abs(z))
+        columns = {
+            "coef": _decimals(self.estimate),
+            "std err": _decimals(errors),
+            "z": [f"{value:.3f}" for value in z],
+            "P>|z|": [f"{value:.3f}" for value in chance],
+            f"[{tail:.3g}": _decimals(low),
+            f"{1 - tail:.3g}]": _decimals(high),
+        }
         if self.classical_error is not None:
-            heads.append("without privacy")
-            columns.append([f"{value:.4g}" for value in self.classical_error])
-        return "\n".join([*self._heading(), *_table(self.names, heads, columns)])
+            columns["without privacy"] = _decimals(self.classical_error)
+        return "\n".join([*self._heading(), *_table(self.names, columns)])
 
     def _heading(self) -> list[str]:
         """Lines above the table of `summary`."""
@@ -120,12 +127,22 @@ class Result(Record):
         )
 
 
-def _table(names: tuple[str, ...], heads: list[str], columns: list[list[str]]) -> list[str]:
+def _root_diagonal(matrix: Array) -> Array:
+    return np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
+
+
+def _decimals(values: Array) -> list[str]:
+    """Four decimals, or four digits where a number is too small or too large for them."""
+    return [f"{v:.4f}" if v == 0 or 1e-3 <= abs(v) < 1e5 else f"{v:.4g}" for v in values]
+
+
+def _table(names: tuple[str, ...], columns: dict[str, list[str]]) -> list[str]:
     """Right-aligned columns under a rule, as in statsmodels."""
     first = max(map(len, names))
-    widths = [max(len(head), *map(len, column)) for head, column in zip(heads, columns)]
+    widths = [max(map(len, [head, *cells])) for head, cells in columns.items()]
     rule = "=" * (first + sum(width + 2 for width in widths))
-    row = ["".join("  " + cell.rjust(width) for cell, width in zip(cells, widths))
-           for cells in [heads, *zip(*columns)]]  # fmt: skip
-    lines = [label.ljust(first) + cells for label, cells in zip(["", *names], row)]
+    lines = [
+        label.ljust(first) + "".join("  " + cell.rjust(width) for cell, width in zip(row, widths))
+        for label, row in zip(["", *names], [list(columns), *zip(*columns.values())])
+    ]
     return [rule, lines[0], "-" * len(rule), *lines[1:], rule]

@@ -184,10 +184,15 @@ def _described(thing: object) -> str:
     return f"{kind} (call it to make a law)" if isinstance(thing, type) else kind
 
 
-def as_joint(noise: ScalarLaw | JointNoise | Sequence[ScalarLaw]) -> JointNoise:
-    """The noise of a vector: a scalar law becomes i.i.d. components, a list independent ones."""
+def as_joint(noise: ScalarLaw | JointNoise | Sequence[ScalarLaw] | float) -> JointNoise:
+    """The noise of a vector: a scalar law becomes i.i.d. components, a list independent ones.
+
+    A number is the variance of Gaussian noise.
+    """
     if isinstance(noise, JointNoise):
         return noise
+    if isinstance(noise, int | float | np.number) and not isinstance(noise, bool):
+        return Independent(GaussianLaw(as_positive(noise, "the noise variance")))
     if isinstance(noise, ScalarLaw | Sequence):
         return Independent(noise)
     raise InvalidInput(
