@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,9 @@ def require_finite(array: Array, name: str, *, error: type[InvalidInput] = Inval
 
 def as_number(value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput) -> float:
     """Return `value` as a finite float."""
+    given: object = value
+    if isinstance(given, float) and math.isfinite(given):
+        return float(given)
     array = as_array(value, name, error=error)
     if array.ndim:
         raise error(f"{name} must be a single number; received an array of shape {array.shape}.")

@@ -247,7 +247,7 @@ def test_the_fingerprint_is_of_what_is_used():
     lower = np.asarray(turned._own_transposed[0]).T
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     other = pv.linalg.Blocks([S] * 4, [lower @ turn] * 4)
-    turned = pv.StreamLevel._of(pv.linalg.sequential.IndependentRows(other), turned.sizes)
+    turned = pv.StreamLevel._of(pv.linalg._sequential.IndependentRows(other), turned.sizes)
     assert turned.fingerprint != level.fingerprint
 
 

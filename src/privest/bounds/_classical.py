@@ -27,6 +27,8 @@ def require_seen(model: LinearModel, root: InformationRoot | None = None) -> Non
     m, n = model.matrix.shape
     root = weighted_roots(model.matrix, [1.0])[0] if root is None else root
     root = root.with_tolerance(model.accuracy)
+    if root.rank == n:
+        return
     if m < n:
         raise NotIdentifiable(
             f"{m} readings cannot determine {n} parameters: H has fewer rows than columns "
@@ -40,12 +42,11 @@ def require_seen(model: LinearModel, root: InformationRoot | None = None) -> Non
             f"H has zero columns: no reading depends on {listed}.",
             root.hidden,
         )
-    if root.rank < n:
-        raise NotIdentifiable(
-            f"H has rank {root.rank} of {n}: the columns of {parameter_list(root.hidden)} are "
-            "linearly dependent, so these parameters cannot be told apart even without privacy.",
-            root.hidden,
-        )
+    raise NotIdentifiable(
+        f"H has rank {root.rank} of {n}: the columns of {parameter_list(root.hidden)} are "
+        "linearly dependent, so these parameters cannot be told apart even without privacy.",
+        root.hidden,
+    )
 
 
 def classical_bound(model: LinearModel) -> Array:
@@ -63,7 +64,7 @@ def classical_bound(model: LinearModel) -> Array:
     """
     sigma = local_model(model).inverse_information
     pointwise = sigma.pointwise
-    if pointwise is not None and np.all(np.asarray(pointwise) > 0):
+    if pointwise is not None and np.min(pointwise) > 0:
         root, seen = weighted_roots(model.matrix, [1.0 / pointwise, 1.0])
         require_seen(model, seen)
         return root.inverse(graded=True)

@@ -135,7 +135,7 @@ def bound(
     matrix, sigma = local.matrix, local.inverse_information
     s = level_for(level, local)
     weight, variance = s.pointwise, sigma.pointwise
-    if weight is not None and variance is not None and np.all(np.asarray(variance) > 0):
+    if weight is not None and variance is not None and np.min(variance) > 0:
         # All three information matrices in one pass over H.
         weights = [pointwise_weight(weight, variance), weight, 1.0 / variance, 1.0]
         private, allowed, open_root, seen = weighted_roots(matrix, weights)

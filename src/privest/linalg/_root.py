@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import Array, Flags
 from privest.errors import NotIdentifiable
 from privest.linalg.batched import rounding
 
 # Up to this condition number of the (column-scaled) Gram matrix its Cholesky factor is used:
 # the relative error stays below about 1e4·n·eps. Beyond it the rows are factored by QR.
 GRAM_CONDITION = 1e4
+# A matrix with unit diagonal has an eigenvalue ≥ 1, so that the singular values of such a factor
+# are above 1/√GRAM_CONDITION; half of it is beyond rounding.
+SEEN = 0.5 / GRAM_CONDITION**0.5
+# Gram matrices with diagonals in between have entries and Cholesky factors in double range.
+SMALLEST, LARGEST = 1e-250, 1e250
 CHUNK_ENTRIES = 2**16  # half a megabyte of doubles: stays in cache during one pass
 
 
@@ -29,18 +34,38 @@ class InformationRoot:
 
     `column_scale` (n,) is the size that column j would have if nothing cancelled; the rank is
     decided relative to it, so that it does not depend on the units of the parameters.
-    Singular values below `tolerance` count as zero.
+    Singular values below `tolerance` count as zero; `least` is below all of them, if known.
     """
 
     triangle: Array
     column_scale: Array
     tolerance: float
+    least: float = 0.0
 
     @property
     def information(self) -> Array:
         """RᵀR (infinite where it leaves the range of double precision; R itself does not)."""
         with np.errstate(over="ignore"):
             return self.triangle.T @ self.triangle
+
+    @cached_property
+    def _inverted(self) -> tuple[Array, int]:
+        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, and which entry on the diagonal of R is 0, from 1; 0 for none."""
+        root, zero = scipy.linalg.lapack.dtrtri(self.triangle)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return root @ root.T, zero
+
+    def _surely_full(self) -> bool:
+        """Whether (RᵀR)⁻¹ proves full rank.
+
+        It does if 1/‖R⁻¹‖ (columns scaled), which is below every singular value, is more than a
+        hundred times the tolerance: beyond the error of R⁻¹ itself. Far cheaper than the singular
+        values, which decide the rest.
+        """
+        inverse, zero = self._inverted
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = self.column_scale**2 @ inverse.diagonal()
+        return not zero and bool(size * (100.0 * self.tolerance) ** 2 < 1.0)
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array, Array]:
@@ -51,6 +76,8 @@ class InformationRoot:
     @property
     def rank(self) -> int:
         """Number of directions of θ that are seen."""
+        if self.least > self.tolerance or self._surely_full():
+            return len(self.triangle)
         values, _, _ = self._scaled
         return int((values > self.tolerance).sum())
 
@@ -69,7 +96,7 @@ class InformationRoot:
 
     def with_tolerance(self, tolerance: float) -> InformationRoot:
         """The same root when the rows carry a relative error of their own."""
-        return replace(self, tolerance=max(self.tolerance, tolerance))
+        return self if tolerance <= self.tolerance else replace(self, tolerance=tolerance)
 
     def inverse(self, *, graded: bool = False) -> Array:
         """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular.
@@ -82,10 +109,7 @@ class InformationRoot:
             raise NotIdentifiable(
                 f"the information matrix has rank {self.rank} of {n}", self.hidden
             )
-        root = np.triu(scipy.linalg.lapack.dtrtri(self.triangle)[0])
-        with np.errstate(over="ignore"):
-            result: Array = root @ root.T
-        return result
+        return self._inverted[0]
 
 
 def root_of_rows(
@@ -114,17 +138,24 @@ def weighted_roots(matrix: Array, weights: Sequence[Array | float]) -> list[Info
     """
     vectors = [w for w in weights if isinstance(w, np.ndarray)]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        grams = _grams(matrix, vectors, plain=len(vectors) < len(weights))
-        plain, weighted = grams[0], iter(grams[1:])
-        chosen = [next(weighted) if isinstance(w, np.ndarray) else w * plain for w in weights]
-    if all(_in_range(gram) for gram in chosen):
-        return [_weighted_root(matrix, w, gram) for w, gram in zip(weights, chosen)]
-    return [_extreme_root(matrix, w) for w in weights]
-
-
-def _in_range(gram: Array) -> bool:
-    diagonal = np.diagonal(gram)
-    return bool(((diagonal > 1e-250) & (diagonal < 1e250)).all())
+        plain, *weighted = _grams(matrix, vectors, plain=len(vectors) < len(weights))
+        rest = iter(weighted)
+        grams = np.array([next(rest) if isinstance(w, np.ndarray) else w * plain for w in weights])
+    diagonals = grams.diagonal(0, 1, 2)
+    if not SMALLEST < diagonals.min() <= diagonals.max() < LARGEST:
+        return [_extreme_root(matrix, w) for w in weights]
+    scales = np.sqrt(diagonals)
+    correlations = grams / scales[:, None, :] / scales[:, :, None]
+    values = np.linalg.eigvalsh(correlations)
+    good = values[:, 0] * GRAM_CONDITION > values[:, -1]
+    if not good.all():
+        correlations[~good] = np.eye(matrix.shape[1])  # these go another way
+    triangles = np.linalg.cholesky(correlations).transpose(0, 2, 1) * scales[:, None, :]
+    tolerance = rounding(matrix.shape[1])
+    return [
+        InformationRoot(triangle, scale, tolerance, SEEN) if fine else _root_by_qr(matrix, weight)
+        for triangle, scale, fine, weight in zip(triangles, scales, good.tolist(), weights)
+    ]
 
 
 def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
@@ -143,17 +174,14 @@ def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
 
 
 def _upper(rows: Array) -> Array:
-    return np.asarray(np.linalg.qr(rows, mode="r"))
+    """The triangle of a QR, (min(m, n), n): NumPy's own takes longer to clear a small one."""
+    factored = np.asarray(np.linalg.qr(rows, mode="raw")[0]).T[: rows.shape[1]]
+    return np.where(_on_or_above(rows.shape[1])[: len(factored)], factored, 0.0)
 
 
-def _weighted_root(matrix: Array, weight: Array | float, gram: Array) -> InformationRoot:
-    scale = np.sqrt(np.diagonal(gram))
-    correlation = gram / scale / scale[:, None]
-    values = np.linalg.eigvalsh(correlation)
-    if values[0] * GRAM_CONDITION > values[-1]:
-        triangle = np.linalg.cholesky(correlation).T * scale
-        return InformationRoot(triangle, scale, rounding(matrix.shape[1]))
-    return _root_by_qr(matrix, weight)
+@lru_cache(maxsize=16)
+def _on_or_above(size: int) -> Flags:
+    return np.tri(size, dtype=bool).T
 
 
 def _root_by_qr(matrix: Array, weight: Array | float) -> InformationRoot:

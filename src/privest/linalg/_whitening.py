@@ -165,6 +165,10 @@ def private_root(matrix: Array, level: PSD, covariance: PSD) -> InformationRoot:
 
 def pointwise_weight(level: Array | float, variance: Array | float) -> Array | float:
     """x = s/(1 + sσ²): the information about h_kθ that one reading lets through."""
+    if isinstance(level, float) and isinstance(variance, float):
+        level, variance = float(level), float(variance)  # a NumPy number would warn of overflow
+        together = level * variance
+        return level / (1.0 + together) if together <= 1.0 else 1.0 / (1.0 / level + variance)
     with np.errstate(over="ignore", divide="ignore"):
         product = np.multiply(level, variance)
         # For large sσ² the same as 1/(1/s + σ²), which does not overflow.
@@ -194,8 +198,8 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
         lower = stacked.cholesky(scaled, overwrite=True)
         if lower is None:
             return None
-        first, second = np.split(stacked.solve_lower(lower, right), 2, axis=2)
-        gram += (first.transpose(0, 2, 1) @ second).sum(0)
+        both = stacked.solve_lower(lower, right)
+        gram += (both[:, :, : len(gram)].transpose(0, 2, 1) @ both[:, :, len(gram) :]).sum(0)
     gram = (gram + gram.T) / 2
     values = np.linalg.eigvalsh(gram)
     if not values[0] > GRADED * values[-1]:

@@ -125,15 +125,36 @@ def _potrf(matrix: Array, overwrite: bool) -> Array | None:
 def solve_lower(lower: Array, right: Array) -> Array:
     """L⁻¹ X for stacks L (B, b, b) lower-triangular and X (B, b, k)."""
     if len(lower) == 1:
-        solved = scipy.linalg.solve_triangular(lower[0], right[0], lower=True, check_finite=False)
-        return solved[None]
+        return substitute(lower[0], right[0], lower=True)[None]
     return np.linalg.solve(lower, right)
+
+
+def substitute(
+    triangle: Array, right: Array, *, lower: bool = False, transposed: bool = False
+) -> Array:
+    """T⁻¹X, or T⁻ᵀX, for one triangle T (n, n): scipy's routine without its checks.
+
+    These cost more than the work on a small triangle. Raises LinAlgError for a zero on the
+    diagonal.
+    """
+    if right.size == 0:
+        return np.zeros(right.shape)
+    turned = not triangle.flags.f_contiguous  # LAPACK reads columns first
+    solved, zero = scipy.linalg.lapack.dtrtrs(
+        triangle.T if turned else triangle,
+        right,
+        lower=lower != turned,
+        trans=transposed != turned,
+    )
+    if zero:
+        raise np.linalg.LinAlgError(f"the triangle has a zero on its diagonal, at {zero - 1}.")
+    return np.asarray(solved)
 
 
 def add_to_diagonal(stack: Array, values: Array | float) -> None:
     """Add `values` (B, b) or a number on each diagonal, in place."""
-    index = np.arange(stack.shape[-1])
-    stack[:, index, index] += values
+    diagonal = np.einsum("bii->bi", stack)  # a view
+    diagonal += values
 
 
 def factor(stack: Array) -> Factor:

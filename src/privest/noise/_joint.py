@@ -176,7 +176,8 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
             "the noise variance must be > 0; received 0. Readings without noise are given as a "
             "vector of variances with zeros."
         )
-    return GaussianLaw(as_positive(given, "the noise variance"), as_number(mean, "the noise mean"))
+    variance = as_positive(float(given), "the noise variance")
+    return GaussianLaw(variance, as_number(mean, "the noise mean"))
 
 
 def _described(thing: object) -> str:
