@@ -8,7 +8,7 @@ from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator.likelihood import GaussianLikelihood
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.noise import Cauchy, GaussianLaw, Laplace
-from privest.paper._quantised import QuasiNewton
+from privest.paper import QuasiNewton
 
 RNG = np.random.default_rng(11)
 

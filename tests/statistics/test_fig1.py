@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from privest.paper import _fig1 as fig1
+from privest.paper import fig1
 from privest.paper._first import THETA, first_model, paper_levels
 
 LEVELS = np.array([0.1, 1.0, 10.0])

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.paper import _blood as blood
-from privest.paper import _fig2 as fig2
-from privest.paper._blood_figure import save_recursive
+from privest.paper import _people as blood
+from privest.paper import fig2
 from privest.paper._engine import generator
-from privest.paper._rounds import rounds
+from privest.paper._streams import rounds
 from shared_data import RAW, needs_nhanes
 
 DIABETES = blood.PLANS["diabetes"]
@@ -101,7 +100,7 @@ def test_points_say_what_they_are(diabetes):
         if p.series == "synthetic":
             assert p.expected == pytest.approx(p.bound, rel=1e-12)
             assert p.bound == data[p.k].bound
-    assert fig2.as_records(diabetes)[0].keys() >= {
+    assert diabetes[0].to_dict().keys() >= {
         "series", "k", "mse", "standard_error", "bound", "repetitions",
     }  # fmt: skip
 
@@ -123,7 +122,7 @@ def test_bad_requests_are_named():
 
 def test_the_picture(diabetes, tmp_path):
     pytest.importorskip("matplotlib")
-    save_recursive(diabetes, tmp_path / "deep" / "fig2.png", "test")
+    fig2.save_figure(diabetes, tmp_path / "deep" / "fig2.png", "test")
     assert (tmp_path / "deep" / "fig2.png").stat().st_size > 20_000
 
 

@@ -8,10 +8,9 @@ import pytest
 from privest.errors import InvalidInput
 from privest.mechanism import Additive, BinaryQuantiser
 from privest.noise import GaussianLaw, Laplace
-from privest.paper import _blood as blood
-from privest.paper import _fig3 as fig3
-from privest.paper._blood_figure import save_rivals
-from privest.paper._rounds import rounds
+from privest.paper import _people as blood
+from privest.paper import fig3
+from privest.paper._streams import rounds
 from privest.privacy import StreamLevel
 from shared_data import RAW, needs_nhanes
 
@@ -123,7 +122,7 @@ def test_a_start_that_knows_too_much_is_a_prior():
 def test_results_and_requests(points):
     assert fig3.figure_three(blood.load("diabetes"), DIABETES) == points
     assert {p.series for p in points} == set(fig3.SERIES)
-    assert fig3.as_records(points)[0].keys() >= {
+    assert points[0].to_dict().keys() >= {
         "series", "k", "mse", "standard_error", "bound", "repetitions",
     }  # fmt: skip
     with pytest.raises(InvalidInput, match="at least 2 repetitions"):
@@ -136,5 +135,5 @@ def test_results_and_requests(points):
 
 def test_the_picture(points, tmp_path):
     pytest.importorskip("matplotlib")
-    save_rivals(points, tmp_path / "fig3.png", "test")
+    fig3.save_figure(points, tmp_path / "fig3.png", "test")
     assert (tmp_path / "fig3.png").stat().st_size > 20_000

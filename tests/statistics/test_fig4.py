@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.paper import _fig4 as fig4
+from privest.paper import fig4
 
 COUNTS = [10, 100, 1000]
 TRIALS = 2000

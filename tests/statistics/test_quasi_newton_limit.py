@@ -10,7 +10,7 @@ import pytest
 
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.noise import GaussianLaw, Laplace
-from privest.paper._quantised import QuasiNewton
+from privest.paper import QuasiNewton
 
 THETA = np.array([0.4, -0.8, 0.5])
 VARIANCE, THRESHOLD = 0.5, 0.3

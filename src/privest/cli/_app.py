@@ -25,7 +25,6 @@ from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
 from privest.noise import Gaussian
 from privest.paper import _commands as reproduce
-from privest.paper._commands import first_example
 from privest.privacy import EndlessLevel, PrivacyLevel
 
 app = typer.Typer(
@@ -403,6 +402,6 @@ def demo(
 ) -> None:
     """Plan, release, estimate and report on embedded data: 442 people, their triglycerides."""
     if first:
-        first_example.show(Console(), out)
+        reproduce.show_first_example(Console(), out)
     else:
         demo_command.show(Console(highlight=False), out)

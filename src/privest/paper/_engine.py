@@ -2,7 +2,8 @@
 
 Work is cut into units of (task, chunk of trials). Every unit has a generator of its own, seeded by
 (seed, task, chunk) alone, so that neither the order of the units nor who does them matters. What
-is finished is kept in an SQLite file; a run that was stopped goes on where it was.
+is finished is kept in an SQLite file; a run that was stopped goes on where it was. A `Claim` is
+what a figure of the paper is said to show, and whether a run of it does.
 """
 
 from __future__ import annotations
@@ -17,14 +18,39 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.records import Record
 
-Progress = Callable[[int, int], None]
+
+@dataclass(frozen=True)
+class Claim(Record):
+    """One sentence of the paper about one figure, judged on a run.
+
+    label    the paper's label of the figure.
+    figure   our name of it.
+    claim    the sentence.
+    holds    whether this run agrees.
+    numbers  what the verdict rests on.
+    """
+
+    label: str
+    figure: str
+    claim: str
+    holds: bool
+    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.numbers.items()
+        )
+        word = "holds" if self.holds else "does NOT hold"
+        return f"{self.label}: {self.claim} {word[0].upper()}{word[1:]} ({shown})."
 
 
 @dataclass(frozen=True)
@@ -43,7 +69,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Record):
     """Mean with its standard error s/√N, median and quartiles over N trials."""
 
     trials: int
@@ -53,55 +79,83 @@ class Summary:
     quartiles: tuple[float, float]
 
 
+class Running(TypedDict, total=False):
+    """Who does the work; the numbers do not depend on it.
+
+    workers   processes on this machine (one BLAS thread each); `executor` is any other executor
+              of `concurrent.futures` kind, for example that of a cluster.
+    resume    file that keeps finished units. Made for one seed and one chunk.
+    progress  called with (units done, units in all).
+    """
+
+    workers: int
+    executor: Executor | None
+    resume: Path | None
+    progress: Callable[[int, int], None] | None
+
+
 def monte_carlo(
     tasks: Sequence[Task],
     *,
     trials: int,
     seed: int,
     chunk: int = 2000,
-    workers: int = 1,
-    executor: Executor | None = None,
-    resume: Path | None = None,
-    progress: Progress | None = None,
+    **running: Unpack[Running],
 ) -> dict[str, Summary]:
     """Run every task for `trials` trials; summaries by key, in the order of the tasks.
 
-    workers   processes on this machine (one BLAS thread each); `executor` is any other executor
-              of `concurrent.futures` kind, for example that of a cluster.
-    chunk     trials a unit: part of what decides the random numbers, so keep it to repeat a run.
-    resume    file that keeps finished units. Made for one seed and one chunk.
-    progress  called with (units done, units in all).
+    `chunk`, the trials of a unit, is part of what decides the random numbers: keep it to repeat a
+    run. `running`: see `Running`.
     """
-    if trials < 2 or chunk < 1 or workers < 1:
-        raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
-    keys = [task.key for task in tasks]
-    if len(set(keys)) != len(keys):
-        raise InvalidInput("two tasks have the same key.")
-    units = [
-        (task, at, min(chunk, trials - at)) for task in tasks for at in range(0, trials, chunk)
-    ]
-    kept_as = {task.key: _kept_as(task) for task in tasks}
+    workers = running.get("workers", 1)
+    _require_runnable(tasks, trials, chunk, workers)
+    starts = range(0, trials, chunk)
+    units = [Unit(task, at, min(chunk, trials - at)) for task in tasks for at in starts]
+    report = running.get("progress") or (lambda done, total: None)
     found: dict[tuple[str, int], Array] = {}
-    with _Store(resume, seed, chunk) as store, _pool(executor, workers, len(units)) as pool:
-        for task, at, count in units:
-            kept = store.get(kept_as[task.key], at)
-            if kept is not None and len(kept) == count:
-                found[task.key, at] = kept
-        left = [unit for unit in units if (unit[0].key, unit[1]) not in found]
-        if progress is not None:
-            progress(len(found), len(units))
-        for (task, at, _), values in _results(pool, left, seed):
-            found[task.key, at] = values
-            store.put(kept_as[task.key], at, values)
-            if progress is not None:
-                progress(len(found), len(units))
+    with (
+        _Store(running.get("resume"), seed, chunk) as store,
+        _pool(running.get("executor"), workers, len(units)) as pool,
+    ):
+        found |= {unit.place: kept for unit in units if (kept := store.get(unit)) is not None}
+        report(len(found), len(units))
+        left = [unit for unit in units if unit.place not in found]
+        for unit, values in _results(pool, left, seed):
+            found[unit.place] = values
+            store.put(unit, values)
+            report(len(found), len(units))
     return {
-        key: _summary(np.concatenate([found[key, at] for at in range(0, trials, chunk)]))
-        for key in keys
+        task.key: _summary(np.concatenate([found[task.key, at] for at in starts])) for task in tasks
     }
 
 
-Unit = tuple[Task, int, int]
+def _require_runnable(tasks: Sequence[Task], trials: int, chunk: int, workers: int) -> None:
+    if trials < 2 or chunk < 1 or workers < 1:
+        raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
+    if len({task.key for task in tasks}) != len(tasks):
+        raise InvalidInput("two tasks have the same key.")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`count` trials of a task, from trial `at`."""
+
+    task: Task
+    at: int
+    count: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Of its result among all."""
+        return self.task.key, self.at
+
+    @property
+    def kept_as(self) -> str:
+        """The name of its task's results in a file: other arguments are other results."""
+        task = self.task
+        drawn = "" if task.stream is None else f" | {task.stream}"
+        work = f"{task.work.__module__}.{task.work.__qualname__}"
+        return f"{task.key} | {work} | {dict(task.arguments)!r}{drawn}"
 
 
 def _results(
@@ -109,11 +163,9 @@ def _results(
 ) -> Iterator[tuple[Unit, Array]]:
     if pool is None:
         for unit in units:
-            yield unit, run_unit(*unit, seed)
+            yield unit, run_unit(unit, seed)
         return
-    futures: dict[Future[Array], Unit] = {
-        pool.submit(run_unit, *unit, seed): unit for unit in units
-    }
+    futures: dict[Future[Array], Unit] = {pool.submit(run_unit, unit, seed): unit for unit in units}
     try:
         for future in as_completed(futures):
             yield futures[future], future.result()
@@ -122,11 +174,11 @@ def _results(
             future.cancel()
 
 
-def run_unit(task: Task, at: int, count: int, seed: int) -> Array:
+def run_unit(unit: Unit, seed: int) -> Array:
     """One chunk of one task, with its own generator."""
-    values = np.asarray(
-        task.work(generator(task.stream or task.key, at, seed), count, **task.arguments)
-    )
+    task, count = unit.task, unit.count
+    rng = generator(task.stream or task.key, unit.at, seed)
+    values = np.asarray(task.work(rng, count, **task.arguments))
     if values.shape != (count,):
         raise InvalidInput(
             f"task {task.key!r} must give one number for each of {count} trials; it gave shape "
@@ -135,17 +187,12 @@ def run_unit(task: Task, at: int, count: int, seed: int) -> Array:
     return values
 
 
-def _kept_as(task: Task) -> str:
-    """The name of a task's results: other arguments are other results."""
-    drawn = "" if task.stream is None else f" | {task.stream}"
-    return (
-        f"{task.key} | {task.work.__module__}.{task.work.__qualname__} | {dict(task.arguments)!r}"
-        f"{drawn}"
-    )
-
-
 def generator(key: str, at: int, seed: int) -> np.random.Generator:
-    """The generator of a unit: a function of (seed, key, first trial) and of nothing else."""
+    """The generator of a unit: a function of (seed, key, first trial) and of nothing else.
+
+    The only place of this room that mixes seeds. It drives experiments, whose measurements are
+    drawn from it as well; a release takes its noise from `privest.mechanism.source`.
+    """
     digest = hashlib.sha256(key.encode()).digest()
     words = np.frombuffer(digest[:16], dtype="<u4").tolist()
     return np.random.default_rng(np.random.SeedSequence([seed, at, *words]))
@@ -198,44 +245,51 @@ class _Store:
             raise InvalidInput(f"{self.path} is a folder; --resume names a file.")
         self.database = sqlite3.connect(self.path)
         try:
-            with self.database:
-                self.database.execute(
-                    "create table if not exists units (key text, at integer, data blob,"
-                    " primary key (key, at))"
-                )
-                self.database.execute("create table if not exists made_for (what text unique)")
-            made = self.database.execute("select what from made_for").fetchall()
-            if not made:
-                with self.database:
-                    self.database.execute("insert into made_for values (?)", (self.made_for,))
-                made = [(self.made_for,)]
+            made_for = self._owner(self.database)
         except sqlite3.DatabaseError:
             raise InvalidInput(f"{self.path} does not hold an experiment.") from None
-        if made[0][0] != self.made_for:
+        if made_for != self.made_for:
             raise InvalidInput(
-                f"{self.path} was made for another run (it has {made[0][0]}, this is "
+                f"{self.path} was made for another run (it has {made_for}, this is "
                 f"{self.made_for}): use another file."
             )
         return self
+
+    def _owner(self, database: sqlite3.Connection) -> str:
+        """The run that the file belongs to: this one, if it is new."""
+        with database:
+            database.execute(
+                "create table if not exists units (key text, at integer, data blob,"
+                " primary key (key, at))"
+            )
+            database.execute("create table if not exists made_for (what text unique)")
+            made = database.execute("select what from made_for").fetchone()
+            if made is None:
+                database.execute("insert into made_for values (?)", (self.made_for,))
+        return self.made_for if made is None else str(made[0])
 
     def __exit__(self, *_: object) -> None:
         if self.database is not None:
             self.database.close()
 
-    def get(self, key: str, at: int) -> Array | None:
+    def get(self, unit: Unit) -> Array | None:
+        """Its numbers, if all of them are kept."""
         if self.database is None:
             return None
         row = self.database.execute(
-            "select data from units where key = ? and at = ?", (key, at)
+            "select data from units where key = ? and at = ?", (unit.kept_as, unit.at)
         ).fetchone()
-        return None if row is None else np.load(io.BytesIO(row[0]), allow_pickle=False)
+        values = None if row is None else np.load(io.BytesIO(row[0]), allow_pickle=False)
+        return values if values is not None and len(values) == unit.count else None
 
-    def put(self, key: str, at: int, values: Array) -> None:
+    def put(self, unit: Unit, values: Array) -> None:
+        """Keep its numbers."""
         if self.database is None:
             return
         data = io.BytesIO()
         np.save(data, values, allow_pickle=False)
         with self.database:
             self.database.execute(
-                "insert or replace into units values (?, ?, ?)", (key, at, data.getvalue())
+                "insert or replace into units values (?, ?, ?)",
+                (unit.kept_as, unit.at, data.getvalue()),
             )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
 from privest.errors import InvalidInput, NumericalFailure
-from privest.estimator.likelihood._binary import BinaryLikelihood
+from privest.estimator.likelihood import BinaryLikelihood
 from privest.linalg import root_of_rows
 
 NEWTON = 60  # at most so many steps of the projection's scalar equation

@@ -7,11 +7,12 @@ save_states, save_plane    states of a dynamic model along time; a track in the 
 save_agents, save_rounds   a network on its way to the efficient estimate.
 """
 
-from privest.report._canvas import require_files
+from privest.report._canvas import new_figure, require_files, save
 from privest.report._convergence import BAND, Trail, save_convergence
 from privest.report._digits import at_least, at_most, rounded
 from privest.report._filtering import Line, Panel, Track, save_plane, save_states
 from privest.report._networks import distances, save_agents, save_rounds
+from privest.report._pair import ellipse_points
 from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [
@@ -24,8 +25,11 @@ __all__ = [
     "at_most",
     "curve_of",
     "distances",
+    "ellipse_points",
+    "new_figure",
     "require_files",
     "rounded",
+    "save",
     "save_agents",
     "save_convergence",
     "save_plan_figure",

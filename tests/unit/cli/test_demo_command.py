@@ -6,8 +6,7 @@ import sys
 import numpy as np
 
 import privest as pv
-from privest.paper._ellipses_figure import save_ellipses
-from privest.paper._first import THETA, first_model, level_curve, paper_levels
+from privest.paper._first import THETA, first_model, level_curve, paper_levels, save_ellipses
 from privest.report._pair import RADIUS, ellipse_points
 
 RUN = "from privest.cli import main; main()"
@@ -76,7 +75,7 @@ def test_the_figure_draws_the_private_ellipses(monkeypatch, tmp_path):
     drawn = []
     original = ellipse_points
     monkeypatch.setattr(
-        "privest.paper._ellipses_figure.ellipse_points", lambda c: drawn.append(c) or original(c)
+        "privest.paper._first.ellipse_points", lambda c: drawn.append(c) or original(c)
     )
     curve = level_curve(first_model(), np.array([0.1, 1.0]))
     save_ellipses(curve, np.array([0.1, 1.0]), tmp_path / "a.png", pair=(0, 1))

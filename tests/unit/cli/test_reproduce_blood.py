@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from privest.paper import _blood as blood
-from privest.paper import _fig2 as fig2
-from privest.paper import _fig3 as fig3
+from privest.paper import _people as blood
+from privest.paper import fig2, fig3
 from shared_data import FOLDER, needs_nhanes
 from workflow_command import runner
 
@@ -27,7 +26,7 @@ def test_figure_two_is_that_of_the_library(reproduce, tmp_path):
     found = json.loads((tmp_path / "deep" / "p.json").read_text())
     plan = blood.PLANS["diabetes"]
     points = fig2.figure_two(blood.load("diabetes", None), plan, repetitions=4, seed=3)
-    assert found == json.loads(json.dumps(fig2.as_records(points)))
+    assert found == json.loads(json.dumps([p.to_dict() for p in points]))
     assert (tmp_path / "p.png").read_bytes().startswith(PNG)
     last = max(p.k for p in points)
     ratio = next(p.mse / p.bound for p in points if (p.series, p.k) == ("data", last))
@@ -44,7 +43,7 @@ def test_figure_three_is_that_of_the_library(reproduce, tmp_path):
     found = json.loads((tmp_path / "p.json").read_text())
     plan = blood.PLANS["diabetes"]
     points = fig3.figure_three(blood.load("diabetes", None), plan, repetitions=4, synthetic=True)
-    assert found == json.loads(json.dumps(fig3.as_records(points)))
+    assert found == json.loads(json.dumps([p.to_dict() for p in points]))
     assert max(len(line) for line in done.out.splitlines()) <= 80
     claim = str(fig3.claim_three(points))
     assert "".join(claim.split()) in "".join(done.out.split())

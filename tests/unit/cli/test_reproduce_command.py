@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from privest.paper._commands import common
+from privest.paper._commands import options
 
 ENV = {"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"}
 
@@ -84,7 +84,7 @@ def test_refusals_come_before_the_work(tmp_path):
 
 def test_stopped_it_says_where_the_finished_work_is(capsys):
     for kept, words in ((Path("kept.db"), "in kept.db"), (None, "--resume FILE")):
-        with pytest.raises(typer.Exit) as stopped, common.progress_bar(kept=kept):
+        with pytest.raises(typer.Exit) as stopped, options.progress_bar(kept=kept):
             raise KeyboardInterrupt
         assert stopped.value.exit_code == 130
         assert words in capsys.readouterr().err

@@ -8,11 +8,11 @@ import pytest
 import privest as pv
 from privest.data import BoxCox, Table, load_diabetes
 from privest.errors import InvalidInput
-from privest.paper import _blood as blood
+from privest.paper import Claim
+from privest.paper import _people as blood
 from privest.paper._band import Moments, average_moments, mean_square_moments, ratio_error
-from privest.paper._blood import PLANS, Plan
-from privest.paper._claim import Claim
-from privest.paper._linear_paths import linear_paths
+from privest.paper._people import PLANS, Plan
+from privest.paper._streams import linear_paths
 
 SMALL = Plan(reference=60, blocks=3, length=12)
 
@@ -229,4 +229,4 @@ def test_claims_say_what_they_found():
     claim = Claim("fig:x", "fig9", "It is so.", False, {"steps": 3, "ratio": 1.23456})
     assert str(claim) == "fig:x: It is so. Does NOT hold (steps 3, ratio 1.235)."
     assert "Holds" in str(dataclasses.replace(claim, holds=True))
-    assert claim.as_record()["numbers"] == {"steps": 3, "ratio": 1.23456}
+    assert claim.to_dict()["numbers"] == {"steps": 3, "ratio": 1.23456}

@@ -10,8 +10,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from privest.errors import InvalidInput
-from privest.paper import _download as download
-from privest.paper._download import fetch_tables
+from privest.paper import _nhanes as download
+from privest.paper._nhanes import fetch_tables
 
 pytest.importorskip("pooch")
 STEMS = ["DEMO_G", "BMX_G", "TRIGLY_G"]

@@ -1,5 +1,23 @@
 """`privest reproduce`: the paper's experiments, one command a figure."""
 
-from privest.paper._commands.app import app
+from __future__ import annotations
 
-__all__ = ["app"]
+import typer
+
+from privest.paper._commands.everything import all_figures
+from privest.paper._commands.first_example import show as show_first_example
+from privest.paper._commands.people import second_figure, third_figure
+from privest.paper._commands.simulated import first_figure, fourth_figure
+
+__all__ = ["app", "show_first_example"]
+
+app = typer.Typer(
+    help="The paper's experiments, with figures and data.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+app.command(name="fig1")(first_figure)
+app.command(name="fig2")(second_figure)
+app.command(name="fig3")(third_figure)
+app.command(name="fig4")(fourth_figure)
+app.command(name="all")(all_figures)

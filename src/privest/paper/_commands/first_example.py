@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privest.errors import MissingDependency
-from privest.paper._ellipses_figure import save_ellipses
-from privest.paper._first import first_model, level_curve, paper_levels
+from privest.paper._first import first_model, level_curve, paper_levels, save_ellipses
 from privest.privacy import PrivacyLevel
 
 SHOWN = np.array([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
@@ -40,7 +39,7 @@ def show(console: Console, folder: Path) -> None:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     for s in SHOWN:
-        at = int(np.abs(curve.levels - s).argmin())
+        at = curve.at(s)
         epsilon = PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=1.0)
         table.add_row(
             f"{s:.1f}",

@@ -15,12 +15,11 @@ J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise under E tr I_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import scipy
@@ -29,8 +28,8 @@ from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.noise import Cauchy, GaussianMixture, Laplace, Logistic, ScalarLaw, StudentT
-from privest.paper._claim import Claim
-from privest.paper._engine import Progress, Task, monte_carlo
+from privest.paper._drawing import BOUND, columns, curves, draw_mean, open_frame
+from privest.paper._engine import Claim, Running, Task, monte_carlo
 from privest.pipeline import (
     LeastSquaresRelease,
     MaximumLikelihoodRelease,
@@ -38,6 +37,11 @@ from privest.pipeline import (
     ScoreRelease,
     optimal_score,
 )
+from privest.records import Record
+from privest.report import new_figure, save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LABEL = "fig:ml"
 THETA = 0.53
@@ -120,7 +124,7 @@ def realised_ratios(
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Record):
     """One method with K readings; `mse` and its companions are of (z − θ)².
 
     predicted    its loss for K → ∞.
@@ -150,10 +154,7 @@ def figure_four(
     *,
     trials: int = TRIALS,
     seed: int = SEED,
-    workers: int = 1,
-    executor: Executor | None = None,
-    resume: Path | None = None,
-    progress: Progress | None = None,
+    **running: Unpack[Running],
 ) -> list[Point]:
     """Every method at every K."""
     law = law_named(noise)
@@ -164,15 +165,7 @@ def figure_four(
         for m, k in cells
         if not m.startswith("averaging")
     ]
-    found = monte_carlo(
-        [*errors, *ratios],
-        trials=trials,
-        seed=seed,
-        workers=workers,
-        executor=executor,
-        resume=resume,
-        progress=progress,
-    )
+    found = monte_carlo([*errors, *ratios], trials=trials, seed=seed, **running)
     points = []
     for task, (method, k) in zip(errors, cells):
         own = pipeline(method, noise, k)
@@ -211,15 +204,12 @@ def _task(what: str, work: Callable[..., Array], method: str, noise: str, count:
 
 def claims(points: Sequence[Point], false_alarm: float = FALSE_ALARM) -> list[Claim]:
     """What the paper says of the figure, and what holds at every K, judged on these points."""
-    own = sorted((p for p in points if p.method == "optimal"), key=lambda p: p.count)
-    others = [p for p in points if p.method.startswith("averaging")]
+    own = {p.count: p for p in points if p.method == "optimal"}
+    last = own[max(own)]
     limit = float(-scipy.special.ndtri(false_alarm / max(1, len(points))))
     below = [p for p in points if p.mse < p.floor - limit * p.standard_error]
-    last = own[-1]
     found = [
-        Claim(
-            LABEL,
-            "fig4",
+        _claim(
             "The ML-based release is close to the private bound (its measured error at the largest "
             "K is within 3/√K of what is predicted).",
             last.mse - limit * last.standard_error <= (1 + 3 / last.count**0.5) * last.predicted,
@@ -229,31 +219,88 @@ def claims(points: Sequence[Point], false_alarm: float = FALSE_ALARM) -> list[Cl
                 "above the floor": last.mse / last.floor - 1,
             },
         ),
-        Claim(
-            LABEL,
-            "fig4",
+        _claim(
             "No estimate with added noise lies below J*(1/s)/K, at any K, beyond chance.",
             not below,
             {"points": len(points), "below": len(below), "limit in standard errors": limit},
         ),
     ]
-    if others:
-        by = {p.count: p for p in own}
-        worse = [p for p in others if p.count >= 100]
-        beaten = [p for p in worse if p.mse > by[p.count].mse]
-        ratio = min((p.mse / by[p.count].mse for p in worse), default=np.nan)
-        found.append(
-            Claim(
-                LABEL,
-                "fig4",
-                "Direct averaging has larger errors (K ≥ 100).",
-                len(beaten) == len(worse),
-                {"points": len(worse), "least ratio": float(ratio)},
-            )
-        )
-    return found
+    averages = [p for p in points if p.method.startswith("averaging")]
+    return [*found, _claim_averages(own, averages)] if averages else found
 
 
-def as_records(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """The points as plain dictionaries, for JSON."""
-    return [asdict(point) for point in points]
+def _claim_averages(own: Mapping[int, Point], averages: Sequence[Point]) -> Claim:
+    ratios = [p.mse / own[p.count].mse for p in averages if p.count >= 100]
+    return _claim(
+        "Direct averaging has larger errors (K ≥ 100).",
+        all(ratio > 1 for ratio in ratios),
+        {"points": len(ratios), "least ratio": float(min(ratios, default=np.nan))},
+    )
+
+
+def _claim(sentence: str, holds: bool, numbers: Mapping[str, float | int | str]) -> Claim:
+    return Claim(LABEL, "fig4", sentence, holds, numbers)
+
+
+STYLE = {
+    "optimal": ("#1b9e77", "o"),
+    "likelihood": ("#7570b3", "s"),
+    "averaging-gaussian": ("#d95f02", "^"),
+    "averaging-laplace": ("#e6ab02", "v"),
+}
+NAMES = {
+    "laplace": "Laplacian noise of variance 1",
+    "cauchy": "Cauchy noise",
+    "student-t": "Student-t noise, 3 degrees of freedom",
+    "logistic": "logistic noise",
+    "skewed": "a skewed mixture as noise",
+}
+FLOOR = {"color": "#555555", "lw": 1.2, "ls": "-."}
+
+
+def save_figure(points: Sequence[Point], path: Path) -> None:
+    """Write the figure: errors and bound on log scales; below, all divided by the bound."""
+    figure = new_figure(9.0, 7.6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.5, 1.0))
+    for name, own in curves(points, STYLE, by="method", along="count"):
+        _draw(above, below, name, own)
+    ((_, optimal),) = curves(points, ["optimal"], by="method", along="count")
+    count, bound, floor = columns(optimal, "count", "bound", "floor")
+    above.plot(count, bound, **BOUND, label="private bound: no expected error below")
+    above.plot(count, floor, **FLOOR, label="floor of estimates with added noise")
+    below.axhline(1.0, **BOUND)
+    below.plot(count, floor / bound, **FLOOR)
+    above.set_xscale("log")
+    above.set_yscale("log")
+    above.set_ylabel("mean-square error of the released mean")
+    below.set_ylabel("divided by the private bound")
+    below.set_xlabel("readings K (budget tr I = K); dotted: predicted for large K")
+    # Heavy tails give single wild points: the lower panel shows what most of them say.
+    shown = [p.mse / p.bound for p in points]
+    below.set_ylim(0.93, min(max(shown) * 1.05, 1.3 * float(np.quantile(shown, 0.9))))
+    trials = max(p.trials for p in points)
+    above.set_title(
+        f"A private mean under {NAMES[points[0].noise]}, {trials:,} trials a point", loc="left"
+    )
+    open_frame(above, below)
+    above.legend(frameon=False, fontsize=9)
+    save(figure, path)
+
+
+def _draw(above: Axes, below: Axes, name: str, own: Sequence[Point]) -> None:
+    """One method: measured, and below what is predicted for large K."""
+    colour, mark = STYLE[name]
+    count, mse, error, bound, predicted = columns(
+        own, "count", "mse", "standard_error", "bound", "predicted"
+    )
+    label = LABELS[name]
+    if own[0].bandwidth is not None:
+        label += f",\nlikelihood smoothed, h = {own[0].bandwidth:.2g} … {own[-1].bandwidth:.2g}"
+    # Two methods may agree to the width of a line: the paper's is hollow, around ours.
+    dot = {"mfc": "none", "ms": 9} if name == "likelihood" else {"ms": 5}
+    for axes, unit in ((above, np.ones_like(bound)), (below, bound)):
+        draw_mean(
+            axes, count, mse, error, unit=unit, colour=colour, lw=1.3, marker=mark, label=label,
+            **dot,
+        )  # fmt: skip
+    below.plot(count, predicted / bound, color=colour, lw=0.9, ls=":")

@@ -12,26 +12,27 @@ choice, ours:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array
 from privest.bounds import bound
-from privest.estimator._mle import maximum_likelihood
+from privest.estimator import maximum_likelihood
 from privest.estimator.likelihood import likelihood_of
 from privest.linalg import least_squares, whitening
 from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism
 from privest.model import LinearModel
-from privest.paper._claim import Claim
-from privest.paper._engine import Progress, Task, monte_carlo
+from privest.paper._drawing import columns, curves, draw_floor, draw_mean, open_frame
+from privest.paper._engine import Claim, Running, Task, monte_carlo
 from privest.paper._first import NOISE_DEVIATION, THETA, first_model
 from privest.privacy import PrivacyLevel
+from privest.records import Record
+from privest.report import new_figure, save
 
 Estimator = Callable[[Array], Array]
 Pair = Callable[[LinearModel, float], tuple[Mechanism, Estimator]]
@@ -121,7 +122,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Record):
     """One mechanism at one level. `mse` and its companions are of ‖θ̂ − θ‖²."""
 
     mechanism: str
@@ -148,10 +149,7 @@ def figure_one(
     trials: int = TRIALS,
     seed: int = SEED,
     methods: tuple[str, ...] = tuple(METHODS),
-    workers: int = 1,
-    executor: Executor | None = None,
-    resume: Path | None = None,
-    progress: Progress | None = None,
+    **running: Unpack[Running],
 ) -> list[Point]:
     """Every method at every level: measured error, bound, and its own worst information over s.
 
@@ -163,15 +161,7 @@ def figure_one(
     tasks = [
         Task(f"{name} at {s!r}", squared_errors, {"method": name, "s": s}) for name, s in cells
     ]
-    found = monte_carlo(
-        tasks,
-        trials=trials,
-        seed=seed,
-        workers=workers,
-        executor=executor,
-        resume=resume,
-        progress=progress,
-    )
+    found = monte_carlo(tasks, trials=trials, seed=seed, **running)
     model = first_model()
     floor = {s: float(np.trace(bound(model, PrivacyLevel(s)).ppcrlb)) for _, s in cells}
     points = []
@@ -194,7 +184,7 @@ def figure_one(
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Record):
     """Does the Gaussian mechanism attain the bound at every level, and does nobody beat it?
 
     `largest` is the largest |MSE − bound| of the Gaussian mechanism, in exact standard deviations
@@ -225,7 +215,7 @@ class Verdict:
         )
 
 
-def attains(points: list[Point], false_alarm: float) -> Verdict:
+def attains(points: Sequence[Point], false_alarm: float) -> Verdict:
     """Judge the figure; all levels at once (Bonferroni)."""
     model = first_model()
     own = [p for p in points if p.mechanism == "gaussian"]
@@ -247,7 +237,7 @@ def attains(points: list[Point], false_alarm: float) -> Verdict:
     )
 
 
-def claims(points: list[Point], false_alarm: float = FALSE_ALARM) -> list[Claim]:
+def claims(points: Sequence[Point], false_alarm: float = FALSE_ALARM) -> list[Claim]:
     """What the paper says of the figure, judged on these points."""
     found = attains(points, false_alarm)
     return [
@@ -272,6 +262,30 @@ def claims(points: list[Point], false_alarm: float = FALSE_ALARM) -> list[Claim]
     ]
 
 
-def as_records(points: list[Point]) -> list[dict[str, Any]]:
-    """The points as plain dictionaries, for JSON."""
-    return [asdict(point) for point in points]
+COLOURS = ("#1b9e77", "#d95f02", "#e6ab02", "#7570b3", "#66a61e", "#a6761d", "#e7298a")
+MARKS = "osD^vPX"
+STYLES = dict(zip(METHODS, zip(COLOURS, MARKS)))
+
+
+def save_figure(points: Sequence[Point], path: Path) -> None:
+    """Write the figure: mean-square error with 95 % bands on a log scale, and the bound."""
+    figure = new_figure(9.2, 6.0)
+    axes = figure.subplots()
+    for name, own in curves(points, METHODS, by="mechanism", along="s"):
+        colour, mark = STYLES[name]
+        s, mean, error = columns(own, "s", "mse", "standard_error")
+        draw_mean(
+            axes, s, mean, error, colour=colour, lw=1.2, marker=mark, ms=4.5,
+            markevery=max(1, len(s) // 12), label=METHODS[name].label,
+        )  # fmt: skip
+    draw_floor(axes, points, "s", "private bound: no expected error below", zorder=5)
+    axes.set_yscale("log")
+    axes.set_xlabel("privacy level s (Fisher information about each reading, S = sI)")
+    axes.set_ylabel("mean-square error of θ̂, summed")
+    trials = max(p.trials for p in points)
+    axes.set_title(
+        f"Seven mechanisms at the same privacy level, {trials:,} trials a point", loc="left"
+    )
+    open_frame(axes)
+    axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper right")
+    save(figure, path)

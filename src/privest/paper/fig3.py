@@ -6,7 +6,7 @@ estimator, all calibrated to I_z(y) ≤ s:
 - gaussian: y + N(0, 1/s), private RLS (`algo:PP_RLS`), which attains the bound;
 - laplace: y + Laplace(1/√s), recursive least squares;
 - binary: 1{y + N(0, 2/πs) ≤ C}, a quasi-Newton estimate that is efficient in the limit: our own
-  recursion of the cited type (`estimator/quantised.py` says why). C is the mean response of the
+  recursion of the cited type (`paper/_quantised.py` says why). C is the mean response of the
   reference, where bits say most.
 
 The quasi-Newton estimate needs a start, of which the paper says nothing. Ours knows little, as the
@@ -23,25 +23,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from privest.arrays import Array, as_positive
 from privest.data import Table
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._binary import BinaryLikelihood
+from privest.estimator.likelihood import BinaryLikelihood
 from privest.mechanism import Additive, BinaryQuantiser
 from privest.noise import GaussianLaw, Laplace
-from privest.paper._blood import Plan
-from privest.paper._claim import Claim
-from privest.paper._engine import generator
-from privest.paper._fig2 import SEED, START
+from privest.paper._drawing import columns, curves, draw_floor, draw_mean, steps_and_ratios
+from privest.paper._engine import Claim, generator
+from privest.paper._people import Plan
 from privest.paper._quantised import QuasiNewton
-from privest.paper._rounds import Streams, rounds, sampling_error
+from privest.paper._streams import Streams, by_step, rounds, sampling_error
+from privest.paper.fig2 import SEED, START
 from privest.privacy import StreamLevel
+from privest.records import Record
+from privest.report import new_figure, save
 
 LABEL = "fig:pprls-syms"
 OURS = "gaussian"
@@ -50,11 +52,12 @@ SERIES = {
     "laplace": "Laplace, recursive least squares",
     "binary": "one bit, quasi-Newton",
 }
+RIVALS = [name for name in SERIES if name != OURS]
 RADIUS = SPREAD = 2.0  # in standard deviations of one private reading
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Record):
     """After k readings: the mean of ‖θ̂_k − θ_ref‖² of one pair.
 
     bound    mean over blocks of tr Σ_PPCR,k, the same for all three.
@@ -195,7 +198,7 @@ class _Collected:
     ) -> list[Point]:
         own = np.stack(self.errors)
         more = own - ours
-        columns = {
+        found = {
             "mse": own.mean(axis=(0, 1, 2)),
             "standard_error": sampling_error(own, floors, fresh=fresh),
             "bound": floors.mean(axis=(0, 1)),
@@ -203,16 +206,8 @@ class _Collected:
             "over_ours": more.mean(axis=(0, 1, 2)),
             "over_ours_error": sampling_error(more, floors, fresh=fresh),
         }
-        return [
-            Point(
-                series=name,
-                k=i + 1,
-                repetitions=count,
-                blocks=floors.shape[1],
-                **{column: float(values[i]) for column, values in columns.items()},
-            )
-            for i in range(first, floors.shape[2])
-        ]
+        blocks = floors.shape[1]
+        return by_step(Point, first, found, series=name, repetitions=count, blocks=blocks)
 
 
 def claim_three(points: Sequence[Point], *, start: int = START) -> Claim:
@@ -221,33 +216,55 @@ def claim_three(points: Sequence[Point], *, start: int = START) -> Claim:
     rivals = [p for p in points if p.series != OURS and p.k >= start]
     if not own or not rivals:
         raise InvalidInput(f"there are no points of all pairs with k ≥ {start}.")
-    ratios = {
-        name: np.array([p.mse / own[p.k].mse for p in rivals if p.series == name])
-        for name in SERIES
-        if name != OURS
-    }
     numbers: dict[str, float | int | str] = {"steps": len(own)}
-    for name, ratio in ratios.items():
-        numbers |= {
-            f"least {name}/ours": float(ratio.min()),
-            f"last {name}/ours": float(ratio[-1]),
-        }
-    closest = min(p.over_ours / p.over_ours_error for p in rivals)
-    one = next(iter(own.values()))
-    numbers |= {
-        "least lead in standard errors": float(closest),
-        "repetitions": one.repetitions,
-        "blocks": one.blocks,
-    }
+    for name in RIVALS:
+        ratio = [p.mse / own[p.k].mse for p in rivals if p.series == name]
+        numbers |= {f"least {name}/ours": min(ratio), f"last {name}/ours": ratio[-1]}
+    numbers["least lead in standard errors"] = min(p.over_ours / p.over_ours_error for p in rivals)
+    one = own[min(own)]
+    numbers |= {"repetitions": one.repetitions, "blocks": one.blocks}
     return Claim(
         label=LABEL,
         figure="fig3",
         claim=f"The private RLS has a smaller error than both rivals at every k ≥ {min(own)}.",
-        holds=all(bool((ratio > 1.0).all()) for ratio in ratios.values()),
+        holds=all(p.mse > own[p.k].mse for p in rivals),
         numbers=numbers,
     )
 
 
-def as_records(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """The points as plain dictionaries, for JSON."""
-    return [asdict(point) for point in points]
+def claims(points: Sequence[Point]) -> list[Claim]:
+    """What the paper says of the figure."""
+    return [claim_three(points)]
+
+
+STYLES = {"gaussian": ("#1b9e77", "o"), "laplace": ("#d95f02", "s"), "binary": ("#7570b3", "^")}
+
+
+def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
+    """Write the figure: three pairs on a log scale with 95 % bands, and their ratios."""
+    figure = new_figure(8.6, 7.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    for name, own in curves(points, SERIES, by="series", along="k"):
+        colour, mark = STYLES[name]
+        k, mse, error, bound, theory = columns(own, "k", "mse", "standard_error", "bound", "theory")
+        for axes, unit in ((above, np.ones_like(bound)), (below, bound)):
+            draw_mean(
+                axes, k, mse, error, unit=unit, colour=colour, shade=0.18, lw=1.3, marker=mark,
+                ms=4.5, markevery=max(1, len(k) // 16), label=SERIES[name],
+            )  # fmt: skip
+        if name != OURS:
+            below.plot(k, theory / bound, color=colour, lw=1.2, ls=":")
+    draw_floor(above, points, "k", "private bound, for unbiased estimates")
+    steps_and_ratios(above, below)
+    one = points[0]
+    above.set_title(
+        f"Three mechanisms at the same privacy level\n{source}: {one.blocks} streams, "
+        f"{one.repetitions} repetitions, 95 % bands",
+        loc="left",
+    )
+    below.set_yscale("log")
+    ticks = [1, 1.5, 2, 3, 5, 10]
+    below.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    below.set_yticks([], minor=True)
+    below.set_title("dotted: theory of each (one bit: for many readings)", loc="left", fontsize=9)
+    save(figure, path)

@@ -32,7 +32,6 @@ from privest.paper._nhanes import load_nhanes
 from privest.privacy import StreamLevel
 
 Units = Literal["standard", "raw", "plain"]
-Source = Literal["nhanes", "diabetes"]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -9,15 +10,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from privest.data import Table as People
-from privest.paper import _blood as blood
-from privest.paper import _fig2 as fig2
-from privest.paper import _fig3 as fig3
-from privest.paper._blood_figure import save_recursive, save_rivals
-from privest.paper._commands import common
+from privest.data import Table
+from privest.paper import _people as people
+from privest.paper import fig2, fig3
+from privest.paper._commands import options
+from privest.paper._engine import Claim
 from privest.report import require_files
 
 QUICK_REPETITIONS = 5
@@ -80,14 +79,10 @@ Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK_REPETITIONS} repet
 
 def _prepared(
     data: Source, folder: Path | None, features: FeatureUnit, response: ResponseUnit
-) -> tuple[People, blood.Plan]:
-    table = blood.load(data.value, folder)
-    plan = replace(
-        blood.PLANS[data.value],
-        features=features.value,
-        response=response.value,
-    )
-    return table, plan
+) -> tuple[Table, people.Plan]:
+    table = people.load(data.value, folder)
+    plan = people.PLANS[data.value]
+    return table, replace(plan, features=features.value, response=response.value)
 
 
 def second_figure(
@@ -98,9 +93,9 @@ def second_figure(
     resplit: Resplit = False,
     features: FeatureUnits = FeatureUnit.standard,
     response: ResponseUnits = ResponseUnit.standard,
-    points_to: common.Json = None,
-    png: common.Png = None,
-    seed: common.Seed = fig2.SEED,
+    points_to: options.Json = None,
+    png: options.Png = None,
+    seed: options.Seed = fig2.SEED,
 ) -> None:
     """The private RLS on streams of real people (`fig:pprls-non-syms`).
 
@@ -112,19 +107,9 @@ def second_figure(
     table, plan = _prepared(data, folder, features, response)
     count = repetitions or (QUICK_REPETITIONS if quick else None)
     points = fig2.figure_two(table, plan, repetitions=count, seed=seed, resplit=resplit)
-    console = Console(highlight=False)
-    shown = _steps([p.k for p in points])
-    by = {(p.series, p.k): p for p in points}
-    grid = _grid("Mean-square error as a multiple of the private bound", shown)
-    for series, label in (("data", table.source), ("synthetic", "synthetic readings, same people")):
-        grid.add_row(label, *(f"{by[series, k].mse / by[series, k].bound:.3f}" for k in shown))
-    grid.add_section()
-    grid.add_row("the private bound itself", *(f"{by['data', k].bound:.3g}" for k in shown))
-    console.print(grid)
-    for series in ("data", "synthetic"):
-        console.print(Text(str(fig2.claim_two(points, series))))
-    common.write_points(points_to, fig2.as_records(points))
-    common.write_figure(png, lambda path: save_recursive(points, path, table.source))
+    _print(points, fig2.labels(table.source), fig2.claims(points))
+    options.write_points(points_to, points)
+    options.write_figure(png, lambda path: fig2.save_figure(points, path, table.source))
 
 
 def third_figure(
@@ -145,9 +130,9 @@ def third_figure(
             "coefficient, in units of one private reading. Small values are a prior.",
         ),
     ] = fig3.SPREAD,
-    points_to: common.Json = None,
-    png: common.Png = None,
-    seed: common.Seed = fig2.SEED,
+    points_to: options.Json = None,
+    png: options.Png = None,
+    seed: options.Seed = fig2.SEED,
 ) -> None:
     """The private RLS against Laplace noise and one bit, all at level 1 (`fig:pprls-syms`).
 
@@ -165,29 +150,30 @@ def third_figure(
         synthetic=synthetic,
         spread=spread,
     )
-    console = Console(highlight=False)
-    shown = _steps([p.k for p in points])
+    _print(points, fig3.SERIES, fig3.claims(points))
+    options.write_points(points_to, points)
+    options.write_figure(png, lambda path: fig3.save_figure(points, path, table.source))
+
+
+def _print(
+    points: Sequence[fig2.Point] | Sequence[fig3.Point],
+    labels: Mapping[str, str],
+    found: Sequence[Claim],
+) -> None:
+    """Ratios to the bound: the first step shown (10 or a little later), the middle, the last."""
+    steps = sorted({p.k for p in points if p.k >= fig2.START})
+    shown = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
     by = {(p.series, p.k): p for p in points}
-    grid = _grid("Mean-square error as a multiple of the private bound", shown)
-    for series, label in fig3.SERIES.items():
-        grid.add_row(label, *(f"{by[series, k].mse / by[series, k].bound:.3f}" for k in shown))
-    grid.add_section()
-    grid.add_row("the private bound itself", *(f"{by[fig3.OURS, k].bound:.3g}" for k in shown))
-    console.print(grid)
-    console.print(Text(str(fig3.claim_three(points))))
-    common.write_points(points_to, fig3.as_records(points))
-    common.write_figure(png, lambda path: save_rivals(points, path, table.source))
-
-
-def _steps(found: list[int]) -> list[int]:
-    """The first step shown, 10 or a little later, one in the middle and the last."""
-    steps = sorted({k for k in found if k >= fig2.START})
-    return sorted({steps[0], steps[len(steps) // 2], steps[-1]})
-
-
-def _grid(title: str, steps: list[int]) -> Table:
-    grid = Table(title=title, title_justify="left")
-    grid.add_column("", overflow="fold", min_width=24)
-    for k in steps:
-        grid.add_column(f"k = {k}", justify="right", no_wrap=True)
-    return grid
+    table = options.grid(
+        "Mean-square error as a multiple of the private bound", "", [f"k = {k}" for k in shown]
+    )
+    for series, label in labels.items():
+        own = [by[series, k] for k in shown]
+        table.add_row(label, *(f"{p.mse / p.bound:.3f}" for p in own))
+    table.add_section()
+    first = next(iter(labels))
+    table.add_row("the private bound itself", *(f"{by[first, k].bound:.3g}" for k in shown))
+    console = Console(highlight=False)
+    console.print(table)
+    for claim in found:
+        console.print(Text(str(claim)))

@@ -1,25 +1,78 @@
-"""The repetitions of the recursive experiments: one split of the people for all, or one each.
+"""The streams of the recursive experiments: every estimate of a block as a matrix, θ̂_k = W_k z̃.
 
-Splits come one after another, so that only one holds its weights at a time. Steps before a block
-identifies θ are NaN here; a figure begins where the last block has begun.
+The private RLS is linear in the releases, with weights that depend on the rows and the level only.
+One pass gives the weights of all steps; thousands of repetitions are then one product, and the
+covariance splits into what the measurements and what the privacy noise contribute.
+
+Repetitions have one split of the people for all, or one each. Splits come one after another, so
+that only one holds its weights at a time. Steps before a block identifies θ are NaN here; a figure
+begins where the last block has begun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from privest.arrays import Array
+from privest.bounds import stream_bound
 from privest.data import Table
 from privest.errors import InvalidInput
+from privest.model import LinearModel
 from privest.paper._band import ratio_error
-from privest.paper._blood import Plan, Split, split
 from privest.paper._engine import generator
-from privest.paper._linear_paths import LinearPaths, linear_paths
+from privest.paper._people import Plan, Split, split
 from privest.privacy import StreamLevel
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPaths:
+    """W_k for k = first..K−1 (steps counted from 0), and covariances of θ̂_k, (K − first, n, n).
+
+    measured   W_k A Σ Aᵀ W_kᵀ: from w;   noise   W_k W_kᵀ: from the privacy noise. Their sum is
+    `bound`, Σ_PPCR,k, for Gaussian w.
+    """
+
+    first: int
+    weights: Array
+    shown: Array  # A: what a release shows of the readings
+    measured: Array
+    noise: Array
+    bound: Array
+
+    def estimates(self, readings: Array, release_noise: Array) -> Array:
+        """θ̂_k, (R, K − first, n), from readings (R, K) or (K,) and unit noise (R, K)."""
+        releases = readings @ self.shown.T + release_noise
+        return np.asarray(np.einsum("knj,rj->rkn", self.weights, releases, optimize=True))
+
+
+def linear_paths(model: LinearModel, level: StreamLevel) -> LinearPaths:
+    """The weights of `algo:PP_RLS`:  W_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ [C⁻¹]_j ,  C Cᵀ = A Σ Aᵀ + I.
+
+    Assumes Gaussian noise and one reading a step. Cost: K³ and the memory of K·n·K numbers.
+    """
+    limits = stream_bound(model, level)
+    first, size = limits.require_first(), level.readings
+    whitener = level.rows.whiten(model.covariance, np.eye(size))
+    sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)[first:]
+    weights = limits.ppcrlb @ sums
+    shown = level.rows.dense()
+    half = model.covariance.factor_rows(shown.T).T  # A Σ^½
+    spread = weights @ half
+    return LinearPaths(
+        first=first,
+        weights=weights,
+        shown=shown,
+        measured=spread @ spread.transpose(0, 2, 1),
+        noise=weights @ weights.transpose(0, 2, 1),
+        bound=limits.ppcrlb,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +148,14 @@ def sampling_error(errors: Array, floors: Array, *, fresh: bool = False) -> Arra
         cells = errors[0].mean(axis=1)
         return ratio_error(cells, np.ones_like(cells))
     return ratio_error(errors[0].mean(axis=0), floors[0])
+
+
+def by_step(
+    point: Callable[..., P], first: int, columns: Mapping[str, Array], **same: str | int
+) -> list[P]:
+    """A point of a figure for every step from `first`: its columns there, and what is the same."""
+    steps = len(next(iter(columns.values())))
+    return [
+        point(k=i + 1, **same, **{name: float(values[i]) for name, values in columns.items()})
+        for i in range(first, steps)
+    ]

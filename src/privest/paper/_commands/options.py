@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
+
+from privest.paper._engine import Running
+from privest.records import Record
 
 Json = Annotated[Path | None, typer.Option("--json", help="Write the points.", metavar="FILE")]
 Png = Annotated[Path | None, typer.Option("--png", help="Write the figure.", metavar="FILE")]
@@ -30,6 +34,15 @@ Resume = Annotated[
     Path | None,
     typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
 ]
+
+
+@contextmanager
+def running(
+    workers: int, scheduler: str | None, resume: Path | None, what: str = "simulating"
+) -> Iterator[Running]:
+    """Who does the work of an experiment, with a bar; a Dask cluster where one is named."""
+    with executor_of(scheduler) as executor, progress_bar(what, resume) as progress:
+        yield Running(workers=workers, executor=executor, resume=resume, progress=progress)
 
 
 @contextmanager
@@ -73,18 +86,36 @@ def _bar(report: Console, what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
-def write_points(path: Path | None, records: Sequence[dict[str, Any]]) -> None:
-    """The points as JSON, and where they are."""
-    if path is None:
-        return
+def grid(title: str, head: str, columns: Sequence[str]) -> Table:
+    """A table with a column of names and columns of numbers."""
+    table = Table(title=title, title_justify="left")
+    table.add_column(head, overflow="fold", min_width=24)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def write_json(path: Path, records: Sequence[Record]) -> None:
+    """Points or claims, as a list."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(list(records), indent=1) + "\n", encoding="utf-8")
-    Console(stderr=True, highlight=False).print(Text(f"Points: {path}"))
+    text = json.dumps([record.to_dict() for record in records], indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_points(path: Path | None, points: Sequence[Record]) -> None:
+    """The points as JSON, and where they are."""
+    if path is not None:
+        write_json(path, points)
+        tell(f"Points: {path}")
 
 
 def write_figure(path: Path | None, save: Callable[[Path], None]) -> None:
     """The figure, and where it is."""
-    if path is None:
-        return
-    save(path)
-    Console(stderr=True, highlight=False).print(Text(f"Figure: {path}"))
+    if path is not None:
+        save(path)
+        tell(f"Figure: {path}")
+
+
+def tell(text: str) -> None:
+    """A line on the error channel."""
+    Console(stderr=True, highlight=False).print(Text(text))

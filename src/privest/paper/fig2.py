@@ -5,7 +5,7 @@ of ‖θ̂_k − θ_ref‖² over blocks and repetitions stands beside the mean 
 
 What a repetition repeats: in the paper the privacy noise only. The blocks are then 20 fixed draws
 of the measurements and the reference one draw of the "truth", and the band around the bound has
-to allow for both (`experiments/band.py`). `resplit` draws a new split, and so a new reference and
+to allow for both (`paper/_band.py`). `resplit` draws a new split, and so a new reference and
 new blocks, for every repetition: the sharper comparison. Either way the expected value lies above
 the bound by the error of the reference, tr Σ_ref. The third way is `synthetic`: the same rows,
 θ_ref true, w drawn afresh: there the bound itself is the expected value.
@@ -14,8 +14,8 @@ the bound by the error of the reference, tr Σ_ref. The third way is `synthetic`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -23,10 +23,12 @@ from privest.arrays import Array
 from privest.data import Table
 from privest.errors import InvalidInput
 from privest.paper._band import Moments, average_moments, mean_square_moments
-from privest.paper._blood import Plan, drawn_level
-from privest.paper._claim import Claim
-from privest.paper._engine import generator
-from privest.paper._rounds import Streams, rounds, sampling_error
+from privest.paper._drawing import columns, curves, draw_floor, steps_and_ratios
+from privest.paper._engine import Claim, generator
+from privest.paper._people import Plan, drawn_level
+from privest.paper._streams import Streams, by_step, rounds, sampling_error
+from privest.records import Record
+from privest.report import new_figure, save
 
 LABEL = "fig:pprls-non-syms"
 SEED = 1
@@ -35,14 +37,14 @@ FALSE_ALARM = 1e-3
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Record):
     """After k readings: the mean of ‖θ̂_k − θ_ref‖² and what it is compared with.
 
     series           "data" or "synthetic".
     bound            mean over blocks of tr Σ_PPCR,k.
     expected         what the mean should be: the bound, and for data the reference's own error.
     deviation        its standard deviation by chance, and skewness, from the model
-                     (`experiments/band.py`).
+                     (`paper/_band.py`).
     standard_error   the same from the spread of the blocks or repetitions, given the reference.
     """
 
@@ -102,7 +104,7 @@ class _Collected:
         # Splits are counted as independent draws; they share people, which leaves the mean as
         # it is.
         chance = average_moments(self.chances)
-        columns = {
+        found = {
             "mse": errors.mean(axis=(0, 1, 2)),
             "standard_error": sampling_error(errors, floors, fresh=name == "synthetic"),
             "bound": floors.mean(axis=(0, 1)),
@@ -110,16 +112,10 @@ class _Collected:
             "deviation": chance.deviation,
             "skewness": chance.skewness,
         }
-        return [
-            Point(
-                series=name,
-                k=i + 1,
-                repetitions=repetitions,
-                blocks=floors.shape[1],
-                **{column: float(values[i]) for column, values in columns.items()},
-            )
-            for i in range(self.first, floors.shape[2])
-        ]
+        blocks = floors.shape[1]
+        return by_step(
+            Point, self.first, found, series=name, repetitions=repetitions, blocks=blocks
+        )
 
 
 def _on_data(found: _Collected, streams: Streams, count: int, rng: np.random.Generator) -> None:
@@ -157,7 +153,8 @@ def claim_two(
     own = [p for p in points if p.series == series and p.k >= start]
     if not own:
         raise InvalidInput(f"there is no point of series {series!r} with k ≥ {start}.")
-    mse, bound, chance = _columns(own)
+    mse, bound = columns(own, "mse", "bound")
+    chance = chance_of(own)
     low, high = chance.band(false_alarm / len(own))
     outside = (mse < low) | (mse > high)
     ratio = mse / bound
@@ -181,17 +178,53 @@ def claim_two(
     )
 
 
+def claims(points: Sequence[Point]) -> list[Claim]:
+    """The claim on the data, and on synthetic readings."""
+    return [claim_two(points, "data"), claim_two(points, "synthetic")]
+
+
 def chance_of(points: Sequence[Point]) -> Moments:
     """What the errors of these points may do by chance."""
-    return _columns(points)[2]
+    return Moments(*columns(points, "expected", "deviation", "skewness"))
 
 
-def _columns(points: Sequence[Point]) -> tuple[Array, Array, Moments]:
-    names = ("mse", "bound", "expected", "deviation", "skewness")
-    mse, bound, *moments = (np.array([getattr(p, name) for p in points]) for name in names)
-    return mse, bound, Moments(*moments)
+OUTSIDE = 0.05
+STYLES = {"data": ("#1b9e77", "o"), "synthetic": ("#7570b3", "^")}
 
 
-def as_records(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """The points as plain dictionaries, for JSON."""
-    return [asdict(point) for point in points]
+def labels(source: str) -> dict[str, str]:
+    """What the series are called."""
+    return {"data": source, "synthetic": "synthetic readings, same people"}
+
+
+def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
+    """Write the figure: the error on a log scale, and its ratio to the bound with bands.
+
+    A band is where the mean lies in 95 of 100 cases, at one k, if the bound is attained.
+    """
+    figure = new_figure(8.6, 7.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    for name, own in curves(points, STYLES, by="series", along="k"):
+        colour, mark = STYLES[name]
+        k, mse, bound, expected = columns(own, "k", "mse", "bound", "expected")
+        low, high = chance_of(own).band(OUTSIDE)
+        below.fill_between(k, low / bound, high / bound, color=colour, alpha=0.18, lw=0)
+        for axes, values in ((above, mse), (below, mse / bound)):
+            axes.plot(
+                k, values, color=colour, lw=1.3, marker=mark, ms=4.5,
+                markevery=max(1, len(k) // 16), label=f"private RLS, {labels(source)[name]}",
+            )  # fmt: skip
+        if name == "data":
+            reference = "bound + error of the reference estimate"
+            below.plot(k, expected / bound, color=colour, lw=1.2, ls=":", label=reference)
+    draw_floor(above, points, "k", "private bound tr Σ_PPCR")
+    steps_and_ratios(above, below)
+    one = points[0]
+    above.set_title(
+        f"Private recursive least squares against its bound\n{source}: {one.blocks} streams, "
+        f"{one.repetitions} repetitions",
+        loc="left",
+    )
+    below.set_title("shaded: 95 % of chance if the bound is attained", loc="left", fontsize=9)
+    below.legend(frameon=False, fontsize=9, loc="upper right")
+    save(figure, path)

@@ -1,0 +1,72 @@
+"""What the four figures have in common: measured means with bands, and ratios to a bound below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.report import BAND
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+P = TypeVar("P")
+BOUND: dict[str, Any] = {"color": "black", "lw": 2.0, "ls": "--"}
+
+
+def curves(
+    points: Sequence[P], names: Iterable[str], *, by: str, along: str
+) -> Iterator[tuple[str, list[P]]]:
+    """The points of every name that has some, in order."""
+    for name in names:
+        own = [p for p in points if getattr(p, by) == name]
+        if own:
+            yield name, sorted(own, key=lambda p: getattr(p, along))
+
+
+def columns(points: Sequence[object], *names: str) -> list[Array]:
+    """One field of all points a column."""
+    return [np.array([float(getattr(p, name)) for p in points]) for name in names]
+
+
+def draw_mean(
+    axes: Axes, x: Array, mean: Array, error: Array, *, unit: float | Array = 1.0, colour: str,
+    shade: float = 0.2, **line: Any,  # noqa: ANN401 - what matplotlib takes
+) -> None:  # fmt: skip
+    """Measured means with their 95 % band, in some unit; for a log scale: it has no place for 0."""
+    half = BAND * error
+    low = np.maximum(mean - half, 0.5 * mean)
+    axes.fill_between(x, low / unit, (mean + half) / unit, color=colour, alpha=shade, lw=0)
+    axes.plot(x, mean / unit, color=colour, **line)
+
+
+def draw_floor(
+    axes: Axes, points: Sequence[object], along: str, label: str, zorder: float = 2
+) -> None:
+    """The private bound of the points, each place once."""
+    places, bounds = columns(points, along, "bound")
+    floor = sorted(set(zip(places.tolist(), bounds.tolist())))
+    axes.plot(*zip(*floor), **BOUND, label=label, zorder=zorder)
+
+
+def steps_and_ratios(above: Axes, below: Axes) -> None:
+    """Axes of the recursive experiments: errors along a stream, and their ratios to the bound."""
+    above.set_yscale("log")
+    above.yaxis.set_major_formatter("{x:g}")
+    above.set_ylabel("mean-square error of θ̂, summed\n(units of the response, squared)")
+    above.legend(frameon=False, fontsize=9, loc="upper right")
+    below.axhline(1.0, **BOUND)
+    below.set_ylabel("ratio to the bound")
+    below.set_xlabel("readings k of a stream")
+    open_frame(above, below)
+
+
+def open_frame(*every: Axes) -> None:
+    """Light grids, no frame above and at the right."""
+    for axes in every:
+        axes.grid(which="major", alpha=0.3)
+        axes.grid(which="minor", alpha=0.1)
+        axes.spines[["top", "right"]].set_visible(False)
