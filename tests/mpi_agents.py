@@ -95,7 +95,7 @@ def own_contribution(folder, scenario, rank):
     if scenario == "trials":
         y = np.stack([y, 2 * y])
     sensor = Sensor(H, pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(1.0))
-    return sensor.contribution(SensorRelease(y + e, simulated=True))
+    return sensor.contribution(SensorRelease(y + e, sensor.level.fingerprint, simulated=True))
 
 
 def run(folder, scenario):
@@ -124,7 +124,7 @@ def run(folder, scenario):
         sent=recorder.sent,
         heard=recorder.heard,
         small=np.concatenate([np.ravel(buffer) for buffer in recorder.small]),
-        **{k: v for k, v in vars(found).items() if k != "method"},
+        **{k: v for k, v in vars(found).items() if v is not None and k != "method"},
         standard_error=found.standard_error,
     )
     return True

@@ -37,7 +37,7 @@ def test_every_agent_reaches_the_efficient_estimate(sample, name):
     assert (apart <= found.certified_errors + 1e-11).all()
     assert np.abs(found.estimates - central.estimate).max() <= 1e-9 * np.abs(central.estimate).max()
     for member in (0, AGENTS // 2):
-        assert np.allclose(found.covariance(member), central.covariance, rtol=1e-8, atol=0)
+        assert np.allclose(found.result(member).covariance, central.covariance, rtol=1e-8, atol=0)
 
 
 def test_methods_agree_and_chebyshev_is_the_default(sample):
@@ -151,7 +151,7 @@ def all_messages(made, weights, rounds):
     B = np.zeros((len(made) * n, outs[-1]))
     for i, sensor in enumerate(made):
         rows = slice(i * n, (i + 1) * n)
-        unit = network.SensorRelease(np.eye(sensor.outputs), simulated=True)
+        unit = network.SensorRelease(np.eye(sensor.outputs), sensor.level.fingerprint, True)
         if sensor.outputs == 0:
             continue
         map_z = sensor.contribution(unit).x.T  # (n, r): x_i of z̃ = e_1, e_2, …
@@ -310,7 +310,9 @@ def test_the_certificate_is_never_wrong(seed, way):
     rows = rng.standard_normal((count, n + 1, n)) * np.exp(rng.uniform(-1, 1, (count, 1, 1)))
     stack = network.Contributions(rng.standard_normal((count, n)), np.swapaxes(rows, 1, 2) @ rows)
     x, r = stack.x.mean(axis=0), stack.r.mean(axis=0)
-    central = network.Fused(np.linalg.solve(r, x), np.linalg.inv(count * r), count)
+    central = network.Fused(
+        estimate=np.linalg.solve(r, x), covariance=np.linalg.inv(count * r), sensors=count
+    )
     method = None if way == "lossy" else way
     known = 0
     for view in itertools.islice(network.rounds(stack, links, method=method), 0, 120, 7):

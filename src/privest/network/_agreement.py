@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, Flags, as_positive
+from privest.arrays import Array, Flags, Index, as_positive
 from privest.errors import InvalidInput, NumericalFailure
+from privest.estimator.result import Result
+from privest.network import _averaging as averaging
 from privest.network import _small as small
-from privest.network._averaging import (
-    Method,
-    cache_friendly,
-    chosen,
-    require_bounded,
-    restored,
-    states,
-)
+from privest.network._averaging import Method
 from privest.network._certificate import certified, estimates, spread
 from privest.network._graph import Graph
-from privest.network._links import Fixed, Links, as_links
-from privest.network._network_mean import Yardstick, split
+from privest.network._links import Links, as_links
+from privest.network._network_mean import NetworkMean, split
 from privest.network._sensor import Contribution, Contributions
-from privest.network._spectrum import DENSE, Spectrum, spectrum_of
+from privest.network._spectrum import Spectrum
 from privest.network._weights import Weights
 from privest.network.agent import packed
-
-PATIENCE = 20  # the certificate is looked at every k/PATIENCE rounds: at most 5 % too many
-MOST_ROUNDS = 1_000_000
+from privest.records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class Round(Record):
     """What every agent holds after `number` rounds: x (N, n) or (N, trials, n), r (N, n, n)."""
 
     number: int
@@ -52,8 +46,8 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class ConsensusResult:
-    """Every agent's estimate when all of them are certified.
+class ConsensusResult(Record):
+    """Every agent's estimate when all of them are certified; `result(i)` is that of agent i.
 
     estimates        (N, n) or (N, trials, n): row i is what agent i knows.
     rounds           exchanges with the neighbours.
@@ -79,14 +73,17 @@ class ConsensusResult:
     predicted_rounds: int | None = None
     trace: Array | None = None
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("certified_error",)
+
     @property
     def certified_error(self) -> float:
         """The largest over agents."""
         return float(self.certified_errors.max())
 
-    def covariance(self, agent: int) -> Array:
-        """(N r_i)⁻¹: what agent i takes for the covariance of its estimate; → Σ'_PPCR."""
-        return np.asarray(np.linalg.inv(self.agents * self.informations[agent]))
+    def result(self, agent: int) -> Result:
+        """What agent i knows: θ̂_i, and for its covariance (N r_i)⁻¹ → Σ'_PPCR."""
+        covariance = np.linalg.inv(self.agents * self.informations[agent])
+        return Result(estimate=self.estimates[agent], covariance=covariance)
 
     def __repr__(self) -> str:
         return (
@@ -107,7 +104,7 @@ def rounds(
     Arguments as in `consensus`.
     """
     stack, net, way, values = _prepared(contributions, links, method)
-    for k, now in enumerate(states(values, net, way, spectrum)):
+    for k, now in enumerate(averaging.states(values, net, way, spectrum)):
         yield _round(k, now.copy(), stack.x.shape)  # its memory is used again
 
 
@@ -144,52 +141,32 @@ def consensus(
     """
     asked = as_positive(tolerance, "tolerance")
     stack, net, way, values = _prepared(contributions, links, method)
-    shape, count = stack.x.shape, stack.agents
-    yardstick = Yardstick(values, shape)
-    yardstick.require_reachable(asked)
-    known = known_spectrum(net, way, spectrum)
-    predicted = None if known is None else yardstick.predicted(asked, way, known)
-    limit = max_rounds
-    if limit is None:  # a spectrum that was given may be rough
-        patience = 2 if spectrum is None else 20
-        limit = MOST_ROUNDS if predicted is None else patience * predicted + 100
-    values, net, order = cache_friendly(values, net)
-    seen: list[Array] = []
-    look = 0
-    for k, now in enumerate(states(values, net, way, known)):
-        if trace:
-            seen.append(restored(_round(k, now, shape).estimates, order))
-        if k < look and k < limit:
-            continue
-        look = k + max(1, k // PATIENCE)
+    shape = stack.x.shape
+    mean = NetworkMean(values, shape)
+    mean.require_reachable(asked)
+    known = averaging.known_spectrum(net, way, spectrum)
+    predicted = None if known is None else mean.predicted(asked, way, known)
+    limit = averaging.most_rounds(max_rounds, predicted, spectrum)
+    values, net, order = averaging.cache_friendly(values, net)
+    passing, seen = averaging.states(values, net, way, known), list[Array]()
+    if trace:
+        passing = _traced(passing, shape, order, seen)
+    for k, now in averaging.looks(passing, limit):
         wide = spread(now)
-        require_bounded(wide, yardstick.radius)
-        reached = apart = yardstick.error(wide)
+        averaging.require_bounded(wide, mean.radius)
+        reached = apart = mean.error(wide)
         # The mean costs more than the spread: it is not looked at every time.
         if apart <= asked or predicted is None or k >= predicted:
-            drift = yardstick.drift(now)
-            moved = yardstick.error(drift)
+            drift = mean.drift(now)
             if net.keeps_average:
-                yardstick.require_kept(moved, asked)
+                mean.require_kept(mean.error(drift), asked)
         if apart <= asked:
             # Each agent judges by its own r_i; the common test came first because it is cheap.
-            view = _round(k, now, shape)
-            x = view.x.reshape(count, -1, shape[-1])
-            theta, errors = certified(x, view.r, *yardstick.parts(wide + drift))
-            reached = float(errors.max()) if net.keeps_average else apart
+            found = _result(_round(k, now, shape), mean, wide, drift, order, way)
+            reached = found.certified_error if net.keeps_average else apart
         if reached <= asked:
-            return ConsensusResult(
-                estimates=restored(theta.reshape(shape), order),
-                informations=restored(view.r, order),
-                rounds=k,
-                certified_errors=restored(errors, order),
-                disagreement=apart,
-                drift=moved,
-                method=way,
-                agents=count,
-                predicted_rounds=predicted,
-                trace=np.stack(seen) if trace else None,
-            )
+            history = np.stack(seen) if trace else None
+            return replace(found, predicted_rounds=predicted, trace=history)
         if k >= limit:
             raise NumericalFailure(
                 f"After {k} {way} rounds the estimates are certified to {reached:.2g} standard "
@@ -199,11 +176,31 @@ def consensus(
     raise AssertionError("the rounds never end")  # pragma: no cover
 
 
-def known_spectrum(net: Links, way: Method, given: Spectrum | None) -> Spectrum | None:
-    """λ_N and λ_2: needed by Chebyshev; for plain averaging a forecast, so only where cheap."""
-    if given is not None or not isinstance(net, Fixed):
-        return given if isinstance(net, Fixed) else None
-    return spectrum_of(net.matrix(0)) if way == "chebyshev" or net.agents <= DENSE else None
+def _traced(
+    passing: Iterator[Array], shape: tuple[int, ...], order: Index | None, seen: list[Array]
+) -> Iterator[Array]:
+    """The same states; every agent's estimates of every round go into `seen`."""
+    for k, now in enumerate(passing):
+        seen.append(averaging.restored(_round(k, now, shape).estimates, order))
+        yield now
+
+
+def _result(
+    view: Round, mean: NetworkMean, wide: Array, drift: Array, order: Index | None, way: Method
+) -> ConsensusResult:
+    """Every agent's estimate of this round, certified from the spread and the drift."""
+    x = view.x.reshape(len(view.x), -1, view.x.shape[-1])
+    theta, errors = certified(x, view.r, *mean.parts(wide + drift))
+    return ConsensusResult(
+        estimates=averaging.restored(theta.reshape(view.x.shape), order),
+        informations=averaging.restored(view.r, order),
+        rounds=view.number,
+        certified_errors=averaging.restored(errors, order),
+        disagreement=mean.error(wide),
+        drift=mean.error(drift),
+        method=way,
+        agents=mean.agents,
+    )
 
 
 def _prepared(
@@ -215,7 +212,12 @@ def _prepared(
     stack, net = Contributions.of(contributions), as_links(links)
     if net.agents != stack.agents:
         raise InvalidInput(f"{stack.agents} agents contribute, the links are for {net.agents}.")
-    return stack, net, chosen(method, net), packed(stack.x.reshape(stack.agents, -1), stack.r)
+    return (
+        stack,
+        net,
+        averaging.chosen(method, net),
+        packed(stack.x.reshape(stack.agents, -1), stack.r),
+    )
 
 
 def _round(number: int, now: Array, shape: tuple[int, ...]) -> Round:

@@ -3,73 +3,78 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
 from privest.bounds import consensus_bound
-from privest.bounds._inputs import require_level
 from privest.errors import InvalidInput, NumericalFailure
-from privest.mechanism.source import as_source
-from privest.network._agreement import MOST_ROUNDS, PATIENCE, known_spectrum
-from privest.network._averaging import (
-    Method,
-    cache_friendly,
-    chosen,
-    radius,
-    require_bounded,
-    restored,
-    states,
-)
+from privest.mechanism.source import Source, as_source
+from privest.network import _averaging as averaging
+from privest.network._averaging import Method
 from privest.network._certificate import centre, spread
 from privest.network._graph import Graph
 from privest.network._links import Links, as_links
 from privest.network._spectrum import Spectrum
 from privest.network._weights import Weights
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, as_level
+from privest.release import Release, read_count, read_text
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateAverage:
+class PrivateAverage(Release):
     """The value of every agent at the end, (N,) or (trials, N), and what was promised.
 
     variance         (1/N²)Σ 1/S_i: the mean-square error around the true average, the floor of
                      `coro:consensus` in its joint form; attained exactly.
-    level            S = diag(S_i) ≥ I_Z(Y), all messages of all rounds together.
+    fingerprint      of S = diag(S_i) ≥ I_Z(Y), all messages of all rounds together.
     rounds, certified_error   as in ConsensusResult; the error in units of √variance.
-    simulated        drawn with a simulation generator: for experiments, no protection.
     """
 
+    KIND: ClassVar[str] = "private average"
+    NDIM: ClassVar[tuple[int, ...]] = (1, 2)
+
     values: Array
+    fingerprint: str
+    simulated: bool
     variance: float
-    level: PrivacyLevel
     rounds: int
     certified_error: float
     method: Method
-    simulated: bool = True
+
+    @classmethod
+    def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
+        record = super()._checked(record)
+        as_array(record["values"], "the values of a private average")
+        record["rounds"] = read_count(record["rounds"], "rounds")
+        if read_text(record["method"], "method") not in ("plain", "chebyshev"):
+            raise InvalidInput("method must be 'plain' or 'chebyshev'.")
+        for name in ("variance", "certified_error"):
+            record[name] = as_positive(record[name], name)
+        return record
 
 
-def masked(y: ArrayLike, level: PrivacyLevel, rng: np.random.Generator) -> Array:
+def masked(
+    y: ArrayLike, level: PrivacyLevel | ArrayLike, rng: np.random.Generator | Source
+) -> Array:
     """x_i,0 = y_i + d_i, d_i ~ N(0, 1/S_i) independent, drawn ONCE; y (N,) or (trials, N).
 
-    The only step that sees y, each agent its own. A simulation generator: for experiments.
+    The only step that sees y, each agent its own. Simulated noise: for experiments.
     Drawn anew by every call and for every trial: the same y in two of them spends 2S.
     Raises NotIdentifiable if an agent has level 0.
     """
-    require_level(level)
     given = as_array(y, "the agents' values", ndim=(1, 2))
-    diagonal = _diagonal(level, given.shape[-1])
-    consensus_bound(level, agents=given.shape[-1])  # 1/S_i must exist
-    root = np.sqrt(diagonal)
+    root = np.sqrt(_diagonal(as_level(level), given.shape[-1]))
     return as_source(rng).add_noise(root * given) / root
 
 
 def private_average(
     y: ArrayLike,
-    level: PrivacyLevel,
+    level: PrivacyLevel | ArrayLike,
     links: Links | Weights | Graph | object,
-    rng: np.random.Generator,
+    rng: np.random.Generator | Source,
     *,
     method: Method | None = None,
     tolerance: float = 1e-6,
@@ -91,10 +96,40 @@ def private_average(
     links that do not keep the average.
     Source: `coro:consensus`; theory.md 8.
     """
-    asked = as_positive(tolerance, "tolerance")
+    asked, S = as_positive(tolerance, "tolerance"), as_level(level)
     given = as_array(y, "the agents' values", ndim=(1, 2))
     net = as_links(links)
-    count = given.shape[-1]
+    _require_kept(net, given.shape[-1])
+    way, source = averaging.chosen(method, net), as_source(rng)
+    variance = consensus_bound(S, agents=net.agents)
+    unit = float(np.sqrt(variance))
+    start = masked(given, S, source).reshape(-1, net.agents).T
+    start, net, order = averaging.cache_friendly(np.ascontiguousarray(start), net)
+    mean = centre(start)
+    reach = averaging.radius(start, mean)
+    known = averaging.known_spectrum(net, way, spectrum)
+    predicted = None
+    if known is not None:  # the spread is at most 2‖x_k − x̄‖
+        factor = min(asked * unit / float(reach.max()), 0.5) if reach.any() else 0.5
+        predicted = known.plain_rounds(factor) if way == "plain" else known.chebyshev_rounds(factor)
+    limit = averaging.most_rounds(max_rounds, predicted, spectrum)
+    for k, now in averaging.looks(averaging.states(start, net, way, known), limit):
+        wide = spread(now)
+        averaging.require_bounded(wide, reach)
+        error = float((wide + np.abs(centre(now) - mean)).max() / unit)
+        if error <= asked:
+            values = averaging.restored(now, order).T.reshape(given.shape)
+            return PrivateAverage(values, S.fingerprint, source.simulated, variance, k, error, way)
+        if k >= limit:
+            raise NumericalFailure(
+                f"After {k} {way} rounds the average is certified to {error:.2g} standard errors "
+                f"only (asked: {asked:.2g}). Allow more with max_rounds, or ask for less: rounding "
+                "sets a limit too."
+            )
+    raise AssertionError("the rounds never end")  # pragma: no cover
+
+
+def _require_kept(net: Links, count: int) -> None:
     if net.agents != count:
         raise InvalidInput(f"{count} agents have a value, the links are for {net.agents}.")
     if not net.keeps_average:
@@ -102,43 +137,6 @@ def private_average(
             "links that fail one way do not keep the average: the agents would agree on a wrong "
             "one. Use links that fail both ways (both_ways=True)."
         )
-    require_level(level)
-    variance = consensus_bound(level, agents=count)
-    _diagonal(level, count)
-    way = chosen(method, net)
-    start = masked(given, level, rng).reshape(-1, count).T
-    start, net, order = cache_friendly(np.ascontiguousarray(start), net)
-    mean, unit = centre(start), float(np.sqrt(variance))
-    reach = radius(start, mean)
-    known = known_spectrum(net, way, spectrum)
-    limit = max_rounds
-    if limit is None:
-        limit = MOST_ROUNDS
-        if known is not None:  # the spread is at most 2‖x_k − x̄‖; a given spectrum may be rough
-            factor = min(asked * unit / float(reach.max()), 0.5) if reach.any() else 0.5
-            needed = (
-                known.plain_rounds(factor) if way == "plain" else known.chebyshev_rounds(factor)
-            )
-            limit = (2 if spectrum is None else 20) * needed + 100
-    look = 0
-    for k, now in enumerate(states(start, net, way, known)):
-        if k < look and k < limit:
-            continue
-        look = k + max(1, k // PATIENCE)
-        wide = spread(now)
-        require_bounded(wide, reach)
-        error = float((wide + np.abs(centre(now) - mean)).max() / unit)
-        if error <= asked:
-            final = now
-            break
-        if k >= limit:
-            raise NumericalFailure(
-                f"After {k} {way} rounds the average is certified to {error:.2g} standard errors "
-                f"only (asked: {asked:.2g}). Allow more with max_rounds, or ask for less: rounding "
-                "sets a limit too."
-            )
-    values = restored(final, order).T.reshape(given.shape)
-    return PrivateAverage(values, variance, level, k, error, way)
 
 
 def linear_information(signal: ArrayLike, noise: ArrayLike) -> Array:
@@ -176,10 +174,12 @@ def linear_information(signal: ArrayLike, noise: ArrayLike) -> Array:
 
 
 def _diagonal(level: PrivacyLevel, count: int) -> Array:
+    """S_i > 0 of every agent, (N,)."""
     matrix = level.for_size(count)
     if matrix.pointwise is None:
         raise InvalidInput(
             "agents draw their noise independently, so the level must be a number or a diagonal "
             "(one S_i an agent)."
         )
+    consensus_bound(level, agents=count)  # 1/S_i must exist
     return np.asarray(matrix.diagonal())

@@ -5,7 +5,7 @@ The same steps as `agent.plain_step` and `agent.chebyshev_step`; row i of X (N, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
@@ -14,11 +14,13 @@ import scipy
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput, NumericalFailure
 from privest.network._links import Fixed, Links
-from privest.network._spectrum import Spectrum, spectrum_of
+from privest.network._spectrum import DENSE, Spectrum, spectrum_of
 from privest.network.agent import next_factor
 
 Method = Literal["plain", "chebyshev"]
 LARGE = 10_000  # agents from which a cache-friendly numbering pays
+PATIENCE = 20  # the certificate is looked at every k/PATIENCE rounds: at most 5 % too many
+MOST_ROUNDS = 1_000_000
 
 
 def chosen(method: Method | None, links: Links) -> Method:
@@ -45,6 +47,29 @@ def states(
         return _plain(start, links)
     found = spectrum_of(links.matrix(0)) if spectrum is None else spectrum
     return _chebyshev(start, links, found)
+
+
+def looks(passing: Iterable[Array], limit: int) -> Iterator[tuple[int, Array]]:
+    """The rounds (k, X_k) at which the certificate is looked at, `limit` among them."""
+    look = 0
+    for k, now in enumerate(passing):
+        if k >= look or k >= limit:
+            look = k + max(1, k // PATIENCE)
+            yield k, now
+
+
+def most_rounds(asked: int | None, predicted: int | None, given: Spectrum | None) -> int:
+    """When to give up; a spectrum that was given may be rough."""
+    if asked is not None:
+        return asked
+    return MOST_ROUNDS if predicted is None else (2 if given is None else 20) * predicted + 100
+
+
+def known_spectrum(net: Links, way: Method, given: Spectrum | None) -> Spectrum | None:
+    """λ_N and λ_2: needed by Chebyshev; for plain averaging a forecast, so only where cheap."""
+    if given is not None or not isinstance(net, Fixed):
+        return given if isinstance(net, Fixed) else None
+    return spectrum_of(net.matrix(0)) if way == "chebyshev" or net.agents <= DENSE else None
 
 
 def _plain(start: Array, links: Links) -> Iterator[Array]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.bounds import Bound, bound
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.bounds import Bound, bound, classical_bound
+from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator.result import Result
 from privest.linalg import PSD, Blocks, Diagonal, least_squares
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.batched import rank_tolerance
@@ -19,17 +20,11 @@ from privest.noise import JointNoise
 from privest.privacy import PrivacyLevel
 
 
-@dataclass(frozen=True, eq=False)
-class Fused:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Fused(Result):
     """θ̂ (n,) or (trials, n), its covariance Σ'_PPCR (n, n), and of how many sensors."""
 
-    estimate: Array
-    covariance: Array
     sensors: int
-
-    @property
-    def standard_error(self) -> Array:
-        return np.sqrt(np.diagonal(self.covariance))
 
 
 def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
@@ -52,17 +47,45 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
         raise InvalidInput("the releases of the sensors have different numbers of trials.")
     solution, root = least_squares(rows, np.concatenate(right))
     estimate = solution[:, 0] if releases[0].values.ndim == 1 else solution.T
-    return Fused(estimate, root.inverse(), len(sensors))
+    covariance = root.inverse()
+    return Fused(
+        estimate=estimate,
+        covariance=covariance,
+        sampling=_sampling(covariance, sensors),
+        classical=_classical(sensors),
+        bound=covariance if all(s.model.noise.gaussian for s in sensors) else None,
+        simulated=any(release.simulated for release in releases),
+        sensors=len(sensors),
+    )
 
 
 def fusion_bound(sensors: Sequence[Sensor]) -> Bound:
     """The floor for N sensors with levels S_i: `bound` of the stacked model, diag{S_1, …, S_N}."""
     _require_sensors(sensors)
-    model = LinearModel(
-        np.concatenate([sensor.model.matrix for sensor in sensors]), noise=_SideBySide(sensors)
-    )
     level = _side_by_side([sensor.level_matrix for sensor in sensors])
-    return bound(model, PrivacyLevel.from_matrix(level))
+    return bound(_stacked(sensors), PrivacyLevel.from_matrix(level))
+
+
+def _stacked(sensors: Sequence[Sensor]) -> LinearModel:
+    matrix = np.concatenate([sensor.model.matrix for sensor in sensors])
+    return LinearModel(matrix, noise=_SideBySide(sensors))
+
+
+def _classical(sensors: Sequence[Sensor]) -> Array | None:
+    """Σ_CR of all readings; None where there is none, or double precision does not reach it."""
+    try:
+        return classical_bound(_stacked(sensors))
+    except (InfiniteInformation, NotIdentifiable, NumericalFailure):
+        return None
+
+
+def _sampling(covariance: Array, sensors: Sequence[Sensor]) -> Array | None:
+    """The covariance without what the release noise e_i adds; None where that is not cheap."""
+    shares = [sensor.release_share for sensor in sensors]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        return None
+    return np.asarray(covariance - covariance @ np.sum(known, axis=0) @ covariance)
 
 
 class FusionCentre:
@@ -92,6 +115,7 @@ class FusionCentre:
         self.parameters = int(parameters)
         self._parts: dict[Hashable, RunningLeastSquares] = {}
         self._total = self._empty()
+        self.simulated = False  # whether any release was
 
     def _empty(self) -> RunningLeastSquares:
         return RunningLeastSquares(self.parameters, rank_tolerance(self.parameters))
@@ -111,6 +135,7 @@ class FusionCentre:
         right = sensor.whitened(release)
         if right.shape[1] != 1:
             raise InvalidInput("add takes one release; received several trials.")
+        self.simulated = self.simulated or release.simulated
         rows = np.concatenate([sensor.rows, right], axis=1)
         part = self._parts.setdefault(name, self._empty())
         for fit in (part, self._total):
@@ -126,6 +151,15 @@ class FusionCentre:
             # `natural` is not kept up once the rank of a part is full: its columns are then.
             size = np.maximum(part.natural, np.hypot.reduce(part.triangle[:, :-1], axis=0))
             self._total.add(part.triangle, size[None])
+
+    def result(self) -> Fused:
+        """θ̂ and its covariance now. Raises NotIdentifiable until the sensors show θ."""
+        return Fused(
+            estimate=self.estimate,
+            covariance=self.covariance,
+            simulated=self.simulated,
+            sensors=len(self._parts),
+        )
 
     @property
     def estimate(self) -> Array:

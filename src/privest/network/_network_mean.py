@@ -28,7 +28,7 @@ def _behind_zeros(triangle: Array, n: int) -> Array:
     return np.concatenate([np.zeros((*triangle.shape[:-1], n)), triangle], axis=-1)
 
 
-class Yardstick:
+class NetworkMean:
     """x̄ and r̄ of the start X_0 (N, d); distances in standard errors of θ* = r̄⁻¹x̄.
 
     Raises NotIdentifiable if all agents together do not show θ.

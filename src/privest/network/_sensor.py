@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_array
-from privest.bounds._inputs import require_level
+from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
-from privest.linalg import Blocks, Whitening, whitening
-from privest.mechanism.source import as_source
+from privest.linalg import Whitening, whitening
+from privest.mechanism import GaussianMechanism, RunningMechanism
+from privest.mechanism.source import Source, as_source
 from privest.model import LinearModel
 from privest.noise import JointNoise, ScalarLaw
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, as_level
+from privest.release import Release
+
+# Readings up to which a sensor whose covariance or level is not diagonal works with m×m matrices.
+SMALL = 1000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SensorRelease:
-    """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i.
+class SensorRelease(Release):
+    """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i."""
 
-    simulated  drawn with a simulation generator: for experiments, no protection.
-    """
+    KIND: ClassVar[str] = "sensor release"
+    NDIM: ClassVar[tuple[int, ...]] = (1, 2)
 
     values: Array
+    fingerprint: str
     simulated: bool
 
 
@@ -67,12 +73,26 @@ class Sensor:
         self,
         matrix: ArrayLike,
         noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
-        level: PrivacyLevel,
+        level: PrivacyLevel | ArrayLike,
     ) -> None:
         self.model = LinearModel(matrix, noise=noise)
-        require_level(level)
-        self.level = level
-        self.level_matrix = level.for_size(self.model.readings)
+        self.level = as_level(level)
+        self.level_matrix = self.level.for_size(self.model.readings)
+
+    @cached_property
+    def mechanism(self) -> GaussianMechanism | None:
+        """What the sensor releases through; None at level 0, where nothing is released."""
+        if self.level_matrix.rank == 0:
+            return None
+        return GaussianMechanism(self.level, self.readings)
+
+    def as_mechanism(self) -> RunningMechanism:
+        """The code of `simulate` as a mechanism, for an audit."""
+
+        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
+            return self.simulate(y, rng).values
+
+        return RunningMechanism.at_level(self.level, self.readings, draw, repr(self))
 
     @property
     def parameters(self) -> int:
@@ -84,19 +104,10 @@ class Sensor:
         """m_i."""
         return self.model.readings
 
-    @cached_property
-    def _shown(self) -> Flags:
-        """Which coordinates of L_iᵀy_i are not identically zero."""
-        if isinstance(self.level_matrix, Blocks):
-            return np.concatenate(
-                [(lower != 0).any(axis=0) for lower in self.level_matrix.lowers()]
-            )
-        return np.asarray(self.level_matrix.diagonal() > 0)
-
     @property
     def outputs(self) -> int:
         """Length of z̃_i: the rank of S_i."""
-        return int(self._shown.sum())
+        return 0 if self.mechanism is None else self.mechanism.outputs
 
     @cached_property
     def _kernel(self) -> Whitening:
@@ -113,6 +124,20 @@ class Sensor:
         return np.asarray(self.rows.T @ self.rows)
 
     @cached_property
+    def release_share(self) -> Array | None:
+        """G_iᵀ(C_iC_iᵀ)⁻¹G_i (n, n): the part of r_i's variance that is e_i, the rest being w_i.
+
+        None for a sensor with more than 1000 readings whose level or noise ties them together.
+        """
+        if self.level_matrix.pointwise is not None and self.model.covariance.pointwise is not None:
+            half = self._kernel.whiten(self.rows)  # C_i is diagonal
+        elif self.readings <= SMALL:
+            half = self._kernel.whiten(np.eye(self.readings)).T @ self.rows
+        else:
+            return None
+        return np.asarray(half.T @ half)
+
+    @cached_property
     def exposed(self) -> Array:
         """I_Z(y_i) (m_i, m_i): what an eavesdropper of ALL messages of ALL rounds learns about y_i.
 
@@ -124,23 +149,25 @@ class Sensor:
         """
         lower_t = self.level_matrix.factor_rows(np.eye(self.readings))
         map_t = self._kernel.whiten(np.eye(self.readings)).T @ self.rows  # (G_iᵀC_i⁻¹)ᵀ
-        map_t = map_t * self._shown[:, None]
+        map_t = map_t * self.level_matrix.informative()[:, None]
         left, values, _ = np.linalg.svd(map_t, full_matrices=False)
         tolerance = values[0] * max(map_t.shape) * np.finfo(float).eps
         basis = left[:, values > tolerance] if values[0] > 0 else left[:, :0]
         half = basis.T @ lower_t
         return np.asarray(half.T @ half)
 
-    def simulate(self, y: ArrayLike, rng: np.random.Generator) -> SensorRelease:
-        """z̃_i for readings (m_i,) or (trials, m_i), by a simulation generator: for experiments."""
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> SensorRelease:
+        """z̃_i for readings (m_i,) or (trials, m_i), with simulated noise: for experiments."""
         given = as_array(y, "the readings of a sensor", ndim=(1, 2))
         if given.shape[-1] != self.readings:
             raise InvalidInput(
                 f"the sensor has {self.readings} readings; received shape {given.shape}."
             )
-        shown = self.level_matrix.factor_rows(given.reshape(-1, self.readings).T)[self._shown].T
-        noisy = as_source(rng).add_noise(shown)
-        return SensorRelease(noisy.reshape(*given.shape[:-1], self.outputs), simulated=True)
+        source = as_source(rng)
+        values = np.zeros((*given.shape[:-1], 0))
+        if self.mechanism is not None:
+            values = self.mechanism.simulate(given, source)
+        return SensorRelease(values, self.level.fingerprint, source.simulated)
 
     def whitened(self, release: SensorRelease) -> Array:
         """ζ_i (m_i, trials) of a release, the mean of w_i taken off."""
@@ -148,6 +175,7 @@ class Sensor:
             raise InvalidInput(
                 f"a sensor's release is a SensorRelease; received {type(release).__name__}."
             )
+        release.require(self.level.fingerprint)
         values = as_array(release.values, "the release of a sensor", ndim=(1, 2))
         if values.shape[-1] != self.outputs:
             raise InvalidInput(
@@ -155,7 +183,7 @@ class Sensor:
                 f"{values.shape}."
             )
         table = np.zeros((self.readings, len(values) if values.ndim == 2 else 1))
-        table[self._shown] = np.atleast_2d(values).T
+        table[self.level_matrix.informative()] = np.atleast_2d(values).T
         mean = np.asarray(self.model.noise.expectation(self.readings))
         if mean.any():
             column = np.broadcast_to(mean, self.readings)[:, None]

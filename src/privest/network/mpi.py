@@ -24,6 +24,7 @@ from privest.errors import (
     NumericalFailure,
     PrivestError,
 )
+from privest.estimator.result import Result
 from privest.network import _certificate as certificate
 from privest.network import _small as small
 from privest.network import agent
@@ -39,12 +40,12 @@ __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
 GAIN = 1e-20  # once the error bound has fallen by this factor, only rounding is left
 
 
-@dataclass(frozen=True, eq=False)
-class AgentResult:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AgentResult(Result):
     """What this agent knows when all agents are certified.
 
     estimate         (n,) or (trials, n).
-    information      r_i (n, n), about the mean over agents.
+    covariance       (N r_i)⁻¹ → Σ'_PPCR, with r_i = `information` (n, n), about the mean of all.
     certified_error  bound on the distance of the WORST agent from the efficient estimate, in
                      standard errors of the efficient one (`network.certificate`). It includes
                      what rounding can have moved the mean, in the worst case
@@ -52,7 +53,6 @@ class AgentResult:
     rounds           of averaging in the estimate; `exchanges` includes those that certified it.
     """
 
-    estimate: Array
     information: Array
     certified_error: float
     rounds: int
@@ -60,15 +60,6 @@ class AgentResult:
     agent: int
     agents: int
     method: Method
-
-    @property
-    def covariance(self) -> Array:
-        """(N r_i)⁻¹ → Σ'_PPCR."""
-        return np.asarray(np.linalg.inv(self.agents * self.information))
-
-    @property
-    def standard_error(self) -> Array:
-        return np.sqrt(np.diagonal(self.covariance))
 
 
 def consensus(
@@ -203,7 +194,15 @@ def _averaged(
         if worst <= asked:
             r = parts(judged.now)[1]
             return AgentResult(
-                estimate, r, worst, judged.round, held.state.round, net.agent, agents, method
+                estimate=estimate,
+                covariance=np.linalg.inv(agents * r),
+                information=r,
+                certified_error=worst,
+                rounds=judged.round,
+                exchanges=held.state.round,
+                agent=net.agent,
+                agents=agents,
+                method=method,
             )
         state = held.state
         if state.round >= limit:

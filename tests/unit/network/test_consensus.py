@@ -19,8 +19,9 @@ def parts_of(count=6, seed=0):
 
 
 def test_a_sensor_needs_a_level_and_readings_of_its_size():
-    with pytest.raises(InvalidInput, match="level must be a PrivacyLevel; received float"):
-        network.Sensor([[1.0]], NOISE, 1.0)
+    with pytest.raises(InvalidInput, match="level is None"):
+        network.Sensor([[1.0]], NOISE, None)
+    assert network.Sensor([[1.0]], NOISE, 1.0).level.number == 1.0
     sensor = network.Sensor([[1.0], [2.0]], NOISE, pv.PrivacyLevel([1.0, 0.0]))
     assert (sensor.readings, sensor.outputs, sensor.parameters) == (2, 1, 1)
     with pytest.raises(InvalidInput, match="2 readings; received shape"):
@@ -29,7 +30,7 @@ def test_a_sensor_needs_a_level_and_readings_of_its_size():
     assert release.simulated
     assert not hasattr(release, "__dict__")  # nothing can be hung onto a release
     with pytest.raises(InvalidInput, match="has 1 values; received shape"):
-        sensor.contribution(network.SensorRelease(np.zeros(2), simulated=True))
+        sensor.contribution(network.SensorRelease(np.zeros(2), release.fingerprint, True))
     with pytest.raises(InvalidInput, match="SensorRelease; received ndarray"):
         sensor.contribution(np.zeros(1))
 
@@ -228,8 +229,11 @@ def test_private_averages_refuse():
     one_way = network.Lossy(network.metropolis(ring), 0.2, RNG(0), both_ways=False)
     with pytest.raises(InvalidInput, match="fail one way do not keep the average"):
         network.private_average(y, pv.PrivacyLevel(1.0), one_way, RNG(0))
-    with pytest.raises(InvalidInput, match="received float"):
-        network.private_average(y, 1.0, ring, RNG(0))
+    with pytest.raises(InvalidInput, match="level is None"):
+        network.private_average(y, None, ring, RNG(0))
+    one, two = (network.private_average(y, s, ring, RNG(0)) for s in (1.0, pv.PrivacyLevel(1.0)))
+    assert np.array_equal(one.values, two.values)
+    assert one.fingerprint == pv.PrivacyLevel(1.0).fingerprint
 
 
 def test_the_private_average_is_that_of_the_first_messages():

@@ -29,7 +29,7 @@ def test_the_example(tmp_path, capsys):
 def test_distances_in_the_figure_are_standard_errors():
     rng = np.random.default_rng(0)
     half = rng.standard_normal((3, 3))
-    central = Fused(rng.standard_normal(3), half @ half.T, 5)
+    central = Fused(estimate=rng.standard_normal(3), covariance=half @ half.T, sensors=5)
     trace = rng.standard_normal((4, 6, 3))
     trace[0, 2] = np.nan
     found = distances(trace, central)

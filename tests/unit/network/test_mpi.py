@@ -53,7 +53,8 @@ def contributions(own, trials=False):
     for parts in own:
         sensor = Sensor(parts["H"], pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(1.0))
         y = np.stack([parts["y"], 2 * parts["y"]]) if trials else parts["y"]
-        made.append(sensor.contribution(SensorRelease(y + parts["e"], simulated=True)))
+        release = SensorRelease(y + parts["e"], sensor.level.fingerprint, simulated=True)
+        made.append(sensor.contribution(release))
     return made
 
 
