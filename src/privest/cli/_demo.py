@@ -92,8 +92,7 @@ def _command(console: Console, line: str) -> None:
 
 def _split(people: Path, reference: Path) -> None:
     """The embedded table as two files."""
-    blocks = list(open_source("diabetes").blocks(COLUMNS))
-    rows = np.column_stack([np.concatenate([b[name] for b in blocks]) for name in COLUMNS])
+    rows = np.column_stack(list(open_source("diabetes").read(COLUMNS).values()))
     order = np.random.default_rng(7).permutation(len(rows))
     write_table(reference, COLUMNS, [list(rows[np.sort(order[:REFERENCE])].T)])
     write_table(people, COLUMNS, [list(rows[np.sort(order[REFERENCE:])].T)])

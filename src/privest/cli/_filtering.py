@@ -7,6 +7,7 @@ import io
 import json as json_module
 import sys
 import tomllib
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,8 +20,9 @@ from rich.text import Text
 
 from privest.arrays import Array
 from privest.cli._files import read_value
-from privest.cli._readings import read_readings
+from privest.cli._rows import read_readings
 from privest.cli._streaming import generator
+from privest.data._text_table import open_lines
 from privest.dynamics import Filtered, Smoothed, StateSpace, bound, filter_releases, smooth
 from privest.errors import InvalidInput, NumericalFailure
 from privest.files import atomic_write
@@ -126,12 +128,12 @@ def filter_command(
         raise InvalidInput("--readings and --seed go with readings, not with --from releases.")
     system, names = read_model(model)
     wanted = _level(level, epsilon, delta, move, system.readings)
-    text = _text(source)
-    if given is Given.releases:
-        release = _read_release(text)
-    else:
-        y = read_readings(text, system.readings, readings)
-        release = StreamMechanism(wanted).simulate(y, generator(seed, wanted))
+    with open_lines(source) as lines:
+        if given is Given.releases:
+            release = _read_release(lines)
+        else:
+            y = read_readings(lines, system.readings, readings)
+            release = StreamMechanism(wanted).simulate(y, generator(seed, wanted))
     if emit is Emit.releases:
         _write(json_module.dumps(release.to_dict()) + "\n", output, overwrite)
         return
@@ -190,21 +192,10 @@ def _matrix(value: Array) -> Array:
     return np.diag(value) if value.ndim == 1 else value
 
 
-def _text(source: str) -> str:
-    if source == "-":
-        return sys.stdin.read()
+def _read_release(lines: Iterable[str]) -> StreamRelease:
     try:
-        return Path(source).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInput(f"cannot read {source}: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{source} is not a text file in UTF-8.") from None
-
-
-def _read_release(text: str) -> StreamRelease:
-    try:
-        record: Any = json_module.loads(text)
-    except json_module.JSONDecodeError:
+        record: Any = json_module.loads("".join(lines))
+    except ValueError:  # not JSON, not UTF-8
         raise InvalidInput("this is not a release: `--emit releases` writes one.") from None
     return StreamRelease.from_dict(record)
 

@@ -1,18 +1,22 @@
-"""Rows of a stream, one at a time, from CSV or JSON lines. Errors name places, never contents."""
+"""Readings out of text: rows of a stream one at a time, steps of a dynamic model at once.
+
+Errors name places, never contents.
+"""
 
 from __future__ import annotations
 
-import csv
-import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from privest.arrays import Array
+from privest.data._cells import is_number, number
+from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 
 RESERVED = {"step", "level", "z", "intercept"}
-MISSING = {"", "na", "nan", "null", "none"}
 
 
 class Row(NamedTuple):
@@ -40,7 +44,7 @@ class Rows:
         others: Sequence[str] = (),
     ) -> None:
         self.value, self.others = value, tuple(others)
-        self._records, names = _json_records(lines) if json_lines else _csv_records(lines)
+        self._records, names = json_records(lines) if json_lines else csv_records(lines)
         self.empty = names is None
         self.features = list(features or ())
         if names is None:
@@ -72,105 +76,90 @@ class Rows:
             )
 
     def __iter__(self) -> Iterator[Row]:
-        for number, record in self._records:
-            features = [self._number(record, name, number) for name in self.features]
+        for line, record in self._records:
+            features = [self._number(record, name, line) for name in self.features]
             for name, found in zip(self.features, features):
                 if math.isnan(found):
                     raise InvalidInput(
-                        f"line {number}: {name!r} is missing. Features are public and must be "
+                        f"line {line}: {name!r} is missing. Features are public and must be "
                         "given; only a reading may be missing."
                     )
-            value = self._number(record, self.value, number)
+            value = self._number(record, self.value, line)
             yield Row(features, value, {name: record.get(name) for name in self.others})
 
-    def _number(self, record: dict[str, Any], name: str, number: int) -> float:
+    def _number(self, record: dict[str, Any], name: str, line: int) -> float:
         if name not in record:
             raise InvalidInput(
-                f"line {number} has no {name!r} (a missing reading is an explicit null)."
+                f"line {line} has no {name!r} (a missing reading is an explicit null)."
             )
-        cell = record[name]
-        if cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING):
-            return math.nan
         try:
-            found = float(cell)
-        except (TypeError, ValueError):
+            found = number(record[name])
+        except ValueError:
             hint = "" if name == self.value else " Choose the columns with --features."
-            raise InvalidInput(f"line {number}: {name!r} is not a number.{hint}") from None
-        except OverflowError:
-            found = math.inf
+            raise InvalidInput(f"line {line}: {name!r} is not a number.{hint}") from None
         if math.isinf(found):
-            raise InvalidInput(f"line {number}: {name!r} is not finite.")
+            raise InvalidInput(f"line {line}: {name!r} is not finite.")
         return found
 
 
-Records = Iterator[tuple[int, dict[str, Any]]]
-
-
-def _csv_records(lines: Iterable[str]) -> tuple[Records, list[str] | None]:
-    """The rows, and the names of the first line (None: there is no line)."""
-    reader = csv.reader(_without_mark(lines))
-    try:
-        header: list[str] = next((cells for cells in reader if cells), [])
-    except csv.Error:
-        raise InvalidInput("the first line is not CSV.") from None
-    names = [name.strip() for name in header]
-    if len(set(names)) < len(names):
-        raise InvalidInput("two columns of the first line have the same name.")
-    if names and all(_is_number(name) for name in names):
+def read_readings(lines: Iterable[str], count: int, columns: str | None) -> Array:
+    """Readings (K, m) of K steps, NaN where a cell is missing. No step is lost in silence."""
+    rows = csv_rows(lines)
+    names = [name.strip() for name in next(rows, (0, []))[1]]
+    if not names:
+        raise InvalidInput("the input has no rows.")
+    if columns is None and any(is_number(name) for name in names):
         raise InvalidInput("the first line must name the columns; it holds numbers.")
-
-    def rows() -> Records:
-        try:
-            for cells in reader:
-                if not cells:
-                    continue
-                if len(cells) != len(names):
-                    raise InvalidInput(
-                        f"line {reader.line_num} has {len(cells)} columns; the first line names "
-                        f"{len(names)}."
-                    )
-                yield reader.line_num, dict(zip(names, cells))
-        except csv.Error:
-            raise InvalidInput(f"line {reader.line_num} is not CSV.") from None
-
-    return rows(), names or None
+    chosen = names if columns is None else [name.strip() for name in columns.split(",")]
+    _require_columns(chosen, names, count)
+    place = [names.index(name) for name in chosen]
+    found = [
+        [_reading(cells[j], line, j + 1) for j in place] for line, cells in _steps(rows, names)
+    ]
+    if not found:
+        raise InvalidInput("the input has no rows.")
+    return np.array(found)
 
 
-def _json_records(lines: Iterable[str]) -> tuple[Records, list[str] | None]:
-    """The objects, and the keys of the first one (None: there is none)."""
-
-    def rows() -> Records:
-        for number, line in enumerate(_without_mark(lines), start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict):
-                raise InvalidInput(f"line {number} is not a JSON object.")
-            yield number, record
-
-    every = rows()
-    first = next(every, None)
-    if first is None:
-        return every, None
-    return itertools.chain([first], every), list(first[1])
+def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) -> None:
+    """The first line is shown only where the caller has named it himself."""
+    for name in chosen:
+        if name not in names:
+            raise InvalidInput(
+                f"there is no column {name!r} in the first line, which must name the columns."
+            )
+    if len(chosen) != count:
+        raise InvalidInput(
+            f"the model has {count} readings a step; {len(chosen)} columns are given. Choose them "
+            "with --readings."
+        )
+    if len(set(chosen)) != count or any(names.count(name) > 1 for name in chosen):
+        raise InvalidInput("the columns of the readings must have different names.")
 
 
-def _without_mark(lines: Iterable[str]) -> Iterator[str]:
-    """Lines without a byte-order mark; what is not UTF-8 is an error that names the line."""
-    number = 0
+def _steps(
+    rows: Iterator[tuple[int, list[str]]], names: Sequence[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """All rows; a blank line is an error unless nothing follows it.
+
+    Passed over, it would move all later steps; in one column it is an empty cell.
+    """
+    blank = None
+    for line, cells in rows:
+        if not "".join(cells).strip() and len(cells) <= 1:
+            blank = blank or line
+            continue
+        if blank is not None:
+            raise InvalidInput(f"line {blank} is empty: write NA where a reading is missing.")
+        require_width(cells, names, line)
+        yield line, cells
+
+
+def _reading(cell: str, line: int, column: int) -> float:
     try:
-        for number, line in enumerate(lines, start=1):
-            yield line.removeprefix("\ufeff") if number == 1 else line
-    except UnicodeDecodeError:
-        raise InvalidInput(f"the input is not UTF-8 (after line {number}).") from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
+        found = number(cell)
     except ValueError:
-        return False
-    return True
+        raise InvalidInput(f"line {line}, column {column} is not a number.") from None
+    if math.isinf(found):
+        raise InvalidInput(f"line {line}, column {column} must be finite.")
+    return found

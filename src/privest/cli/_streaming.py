@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -27,6 +27,7 @@ from rich.text import Text
 from privest.arrays import Array
 from privest.checkpoint import Checkpoint
 from privest.cli._rows import Row, Rows
+from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
 from privest.mechanism import StreamMechanism
@@ -66,11 +67,8 @@ def run(plan: StreamPlan, report: Console) -> None:
     """Work through the input; a summary goes to `report` (stderr)."""
     _require_different_files(plan)
     with ExitStack() as stack:
-        lines: TextIO = sys.stdin
-        if plan.source != "-":
-            lines = stack.enter_context(_opened(plan.source))
         rows = Rows(
-            lines,
+            stack.enter_context(open_lines(plan.source)),
             json_lines=plan.json_in,
             value="z" if plan.from_releases else plan.target,
             features=plan.features,
@@ -101,13 +99,6 @@ def _require_different_files(plan: StreamPlan) -> None:
         other = seen.setdefault(path.resolve(), name)
         if other != name:
             raise InvalidInput(f"{other} and {name} are the same file: {path}.")
-
-
-def _opened(source: str) -> TextIO:
-    try:
-        return open(source, encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise InvalidInput(f"cannot read {source}: {error.strerror}.") from None
 
 
 def generator(seed: int | None, level: EndlessLevel) -> np.random.Generator:

@@ -1,11 +1,10 @@
 """Tables: files and frames read in blocks, the features of a model, and data to try things on."""
 
 from privest.data._boxcox import BoxCox
-from privest.data._diabetes import load_diabetes
 from privest.data._features import Features
 from privest.data._rows import Block, read_rows
 from privest.data._source import Source, open_source
-from privest.data._table import Table
+from privest.data._table import Table, load_diabetes
 from privest.data._writer import write_table
 
 __all__ = [

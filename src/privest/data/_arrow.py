@@ -1,14 +1,27 @@
-"""Arrow columns as numpy: numbers with NaN, texts with None. pyarrow is imported when needed."""
+"""Arrow columns as numpy: numbers with NaN, texts with None; Parquet files.
+
+pyarrow is imported when needed. Arrow and numpy let go of the interpreter while they parse, cast
+and format: work on blocks pays in a few threads.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
 
 from privest.arrays import Array
-from privest.data._texts import MISSING, Texts
+from privest.data._cells import MISSING, NUMBER, TRUTHS, Texts
+from privest.data._source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 
-NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+THREADS = min(4, os.cpu_count() or 1)
 WITH_COMMAS = r"^[+-]?[\d.]+(,[\d.]+)+$"
 
 
@@ -89,8 +102,8 @@ def parse(column: Any, name: str) -> Array:  # noqa: ANN401
     column = pc.utf8_trim_whitespace(column)
     column = pc.if_else(pc.is_in(column, pa.array(MISSING)), None, column)
     lower = pc.utf8_lower(column)
-    for word, value in (("true", "1"), ("false", "0")):
-        column = pc.if_else(pc.equal(lower, word), value, column)
+    for word, value in TRUTHS.items():
+        column = pc.if_else(pc.equal(lower, word), str(value), column)
     bad = pc.invert(pc.match_substring_regex(column, NUMBER)).fill_null(False)
     row = pc.index(bad, True).as_py()
     if row >= 0:
@@ -117,3 +130,72 @@ def require_utf8(column: Any, name: str) -> None:  # noqa: ANN401
                 what = ": not UTF-8 text; save the file as UTF-8."
                 raise AtRow(name, row + 1, what) from None
         raise
+
+
+def in_threads(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int = THREADS
+) -> Generator[Result]:
+    """As map(work, items); the caller's thread takes the items, up to `threads` + 1 ahead."""
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # left early, or an error: nobody waits for the rest
+            for future in waiting:
+                future.cancel()
+
+
+class ParquetSource(FileSource):
+    """A Parquet file. Memory of a pass: a block, and one page a column of the columns read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with self._opened() as file:
+            schema = file.schema_arrow
+        self.columns = tuple(schema.names)
+        self._strings = {field.name for field in schema if _is_string(field.type)}
+
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        self.require_unchanged()
+        pa = arrow()
+        with self._opened(text & self._strings) as file:
+            batches = file.iter_batches(size, columns=list(columns), use_threads=False)
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (pa.ArrowException, OSError):
+                    raise self._damaged() from None
+                if batch is None:
+                    break
+                yield {name: self._column(batch, name, name in text) for name in columns}
+        self.require_unchanged()
+
+    def _column(self, batch: Any, name: str, text: bool) -> Any:  # noqa: ANN401
+        column, where = batch.column(name), f"{self.name}, column {name!r}"
+        return texts(column, where) if text else numbers(column, where)
+
+    def _opened(self, text: Collection[str] = ()) -> Any:  # noqa: ANN401
+        pa = arrow()
+        try:
+            # A buffer instead of whole column chunks: a row group may be as large as the file.
+            # Texts come as codes, the way they are stored where they repeat.
+            return pa.parquet.ParquetFile(
+                self.path, buffer_size=1 << 16, pre_buffer=False, read_dictionary=list(text)
+            )
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> InvalidInput:
+        return InvalidInput(f"{self.name} is damaged, or not a Parquet file.")
+
+
+def _is_string(kind: Any) -> bool:  # noqa: ANN401
+    types = arrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array
-from privest.data._texts import MISSING, Texts
+from privest.data._cells import MISSING, TRUTHS, Texts, is_number
 from privest.errors import InvalidInput
 
 INTERCEPT = "intercept"
@@ -169,9 +169,7 @@ def _codes(cells: AnyArray | Texts, categories: tuple[str, ...]) -> NDArray[np.i
 
 def _key(text: str) -> tuple[str, float] | None:
     """What a text means beside its letters: a number, or true or false."""
-    if text.lower() in ("true", "false"):
-        return "word", float(text.lower() == "true")
-    try:
-        return "number", float(text)
-    except ValueError:
-        return None
+    word = text.lower()
+    if word in TRUTHS:
+        return "word", TRUTHS[word]
+    return ("number", float(text)) if is_number(text) else None

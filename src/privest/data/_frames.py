@@ -1,18 +1,23 @@
-"""Tables in memory: pandas and polars frames, mappings of names to vectors."""
+"""Tables as vectors of Python objects or numpy: pandas and polars frames, mappings of names to
+vectors, and SAS transport files, which pyreadstat gives as lists.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import AnyArray, Array
-from privest.data._source import Columns, Source
-from privest.data._texts import Texts, is_missing
-from privest.errors import InvalidInput
+from privest.data._cells import Texts, is_missing
+from privest.data._source import Columns, FileSource, Source
+from privest.errors import InvalidInput, MissingDependency
+
+CELLS = 1 << 21  # of a transport file in a chunk; each is a Python object on its way
 
 
 class _InMemory(Source):
@@ -131,6 +136,56 @@ class ArraySource(_InMemory):
     def _text(self, name: str, start: int, stop: int) -> Texts:
         part = self._vectors[self.columns.index(name)][start:stop]
         return object_texts(part, self._where(name))
+
+
+class TransportSource(FileSource):
+    """A SAS transport file (.xpt), in chunks of rows. Special values (.A to .Z) are missing.
+
+    pandas' reader turns 0.0 into 5.4e-79; pyreadstat does not. It cannot seek: to read a chunk it
+    reads all rows before it, so chunks are larger than blocks. A file of many millions of rows is
+    better converted to Parquet once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.columns = tuple(self._read(metadataonly=True)[1].column_names)
+
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        self.require_unchanged()
+        chunk = max(size, CELLS // len(columns))
+        before, rows = 0, chunk
+        while rows == chunk:
+            found, _ = self._read(usecols=list(columns), row_offset=before, row_limit=chunk)
+            rows = len(next(iter(found.values()), ()))
+            block = {
+                name: self._column(found[name], name, name in text, before) for name in columns
+            }
+            for start in range(0, rows, size):
+                yield {name: column[start : start + size] for name, column in block.items()}
+            before += rows
+        self.require_unchanged()
+
+    def _column(self, values: Sequence[Any], name: str, text: bool, before: int) -> Any:  # noqa: ANN401
+        where, column = f"{self.name}, column {name!r}", np.asarray(values)
+        return object_texts(column, where) if text else object_numbers(column, where, before)
+
+    def _read(self, **options: Any) -> tuple[dict[str, Any], Any]:  # noqa: ANN401
+        try:
+            import pyreadstat
+        except ImportError as missing:
+            raise MissingDependency(
+                "SAS transport files need pyreadstat: install the extra 'data', for example with "
+                'pip install ".[data]" in the source folder; or convert the table to .csv.'
+            ) from missing
+        try:
+            found: tuple[dict[str, Any], Any] = pyreadstat.read_xport(
+                str(self.path), output_format="dict", **options
+            )
+        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError):
+            raise InvalidInput(f"{self.name} is damaged, or not a SAS transport file.") from None
+        return found
 
 
 def object_numbers(column: AnyArray, where: str, before: int) -> Array:

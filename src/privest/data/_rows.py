@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import Array, Flags
+from privest.data._cells import Texts
 from privest.data._features import Features
 from privest.data._source import SIZE, Columns, Source
-from privest.data._texts import Texts
 from privest.errors import InvalidInput
 
 

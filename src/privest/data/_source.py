@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from privest.arrays import AnyArray
-from privest.data._diabetes import FEATURES, RESPONSE, load_diabetes
-from privest.data._table import Table
-from privest.data._texts import Texts
+import numpy as np
+
+from privest.arrays import AnyArray, Array
+from privest.data._cells import Texts, is_number
+from privest.data._table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
 Columns: TypeAlias = dict[str, AnyArray | Texts]
@@ -55,6 +56,14 @@ class Source(ABC):
             }
             for block in self.coded_blocks(columns, text=text, size=size)
         )
+
+    def read(self, columns: Sequence[str]) -> dict[str, Array]:
+        """Columns of numbers, whole; NaN where missing."""
+        blocks = list(self.blocks(columns))
+        return {
+            name: np.concatenate([np.empty(0), *(block[name] for block in blocks)])
+            for name in columns
+        }
 
     def coded_blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
@@ -95,7 +104,7 @@ class Source(ABC):
         near = [name for name in absent if name.strip().casefold() in known]
         if near:
             return f" {_quoted(near)} differs from a column in capital letters or spaces only."
-        if self.columns and all(_is_number(name) for name in self.columns):
+        if self.columns and all(is_number(name) for name in self.columns):
             return " Its first line holds numbers only: add a line with the column names."
         return ""
 
@@ -160,10 +169,9 @@ def open_source(data: object) -> Source:
 
 
 def _open_file(given: str | bytes) -> Source:
-    from privest.data._csv_source import CsvSource
-    from privest.data._frames import ArraySource
-    from privest.data._parquet import ParquetSource
-    from privest.data._transport import TransportSource
+    from privest.data._arrow import ParquetSource
+    from privest.data._csv import CsvSource
+    from privest.data._frames import ArraySource, TransportSource
 
     if given == EMBEDDED:
         table = load_diabetes()
@@ -186,14 +194,6 @@ def _open_file(given: str | bytes) -> Source:
     if ending in CSV:
         return CsvSource(path)
     return ParquetSource(path) if ending == ".parquet" else TransportSource(path)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _quoted(names: Sequence[str]) -> str:

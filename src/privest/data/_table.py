@@ -1,4 +1,4 @@
-"""A response and its features, complete cases only."""
+"""A response and its features, complete cases only; and the embedded example of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privest.arrays import Array, as_array
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, MissingDependency
+
+# Of the embedded example.
+FEATURES = ("age", "sex", "bmi", "bp")
+RESPONSE = "s5"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,3 +46,30 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.response)
+
+
+def load_diabetes() -> Table:
+    """Log-triglycerides (`s5`) on age, sex, body mass index and blood pressure, 442 people.
+
+    The same question as with NHANES on other people. `s5` is already a logarithm ("possibly", says
+    its description). Sex is 0 or 1; which is which the source does not say.
+    Source: Efron, Hastie, Johnstone, Tibshirani (2004), as scikit-learn brings it.
+    """
+    try:
+        from sklearn.datasets import load_diabetes as load
+    except ImportError as missing:
+        raise MissingDependency(
+            "The diabetes data come with scikit-learn: install the extra 'learn', for example with "
+            'pip install ".[learn]" in the source folder.'
+        ) from missing
+    found = load(scaled=False)
+    columns = dict(zip(found.feature_names, np.asarray(found.data, dtype=float).T))
+    columns["sex"] = columns["sex"] - 1.0
+    return Table(
+        response=columns[RESPONSE],
+        features=np.column_stack([columns[name] for name in FEATURES]),
+        response_name="log triglycerides (s5)",
+        feature_names=("age, years", "sex", "body mass index, kg/m²", "blood pressure, mmHg"),
+        source="scikit-learn diabetes",
+        logarithm=True,
+    )

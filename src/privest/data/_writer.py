@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import AnyArray
-from privest.data._arrow import arrow
-from privest.data._threads import in_threads
+from privest.data._arrow import arrow, in_threads
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 

@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._columns import ENDINGS, find_table, read_columns
-from privest.data._table import Table
+from privest.data import Table, open_source
 from privest.errors import InvalidInput, MissingDependency
 
 # The letter that ends the names of a cycle's files. Earlier cycles name the tables otherwise.
@@ -34,6 +33,7 @@ CYCLES = {
 KEY = "SEQN"
 WANTED = {"DEMO": ("RIDAGEYR", "RIAGENDR", "INDFMPIR"), "BMX": ("BMXBMI",), "TRIGLY": ("LBXTR",)}
 FEMALE = 2.0
+ENDINGS = (".xpt", ".csv", ".csv.xz")
 
 COPY = (
     "https://raw.githubusercontent.com/ccb-hms/nhanes-data/"
@@ -79,6 +79,13 @@ def load_nhanes(folder: str | os.PathLike[str] | None = None, cycle: str = "2011
     )
 
 
+def find_table(folder: Path, stem: str) -> Path | None:
+    """The file of a table in a folder, whatever the case of its name; .xpt before .csv."""
+    wanted = [(stem + ending).lower() for ending in ENDINGS]
+    present = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
+    return next((present[name] for name in wanted if name in present), None)
+
+
 def _files(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder; name one with the tables of NHANES.")
@@ -93,7 +100,7 @@ def _files(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
 
 def _merged(files: dict[str, Path]) -> dict[str, Array]:
     """All wanted columns of the people who are in every table and miss nothing, by SEQN."""
-    tables = {table: read_columns(path, (KEY, *WANTED[table])) for table, path in files.items()}
+    tables = {table: open_source(path).read((KEY, *WANTED[table])) for table, path in files.items()}
     people: Array | None = None
     for table, columns in tables.items():
         key = columns[KEY]

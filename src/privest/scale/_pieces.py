@@ -17,9 +17,9 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, Flags
 from privest.data import Features
+from privest.data._cells import Texts
 from privest.data._frames import PandasSource
 from privest.data._source import Columns
-from privest.data._texts import Texts
 from privest.errors import InvalidInput
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg._tall import tall_triangle

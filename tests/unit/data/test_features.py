@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privest.data import Features
-from privest.data._texts import Texts
+from privest.data._cells import Texts
 from privest.errors import InvalidInput
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privest.data import Table, load_diabetes, open_source
-from privest.data import _transport as transport
+from privest.data import _frames as transport
 from privest.errors import InvalidInput, MissingDependency
 
 pa = pytest.importorskip("pyarrow")

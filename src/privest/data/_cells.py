@@ -1,17 +1,67 @@
-"""A column of texts as codes into its distinct texts: what is said of a text is said once."""
+"""What a cell of a table means: a number, a gap, or a text. Defined here for every reader."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from privest.arrays import AnyArray, Flags
 
-# What stands for a missing value: in a text file, and in a text column of any source.
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", ".")
+
+def _any_case(word: str) -> list[str]:
+    return ["".join(letters) for letters in product(*({c, c.upper()} for c in word))]
+
+
+# What stands for a missing value: in a text file, and in a text column of any source. These
+# spellings one by one, because Arrow compares texts as they are.
+WORDS = ("na", "n/a", "nan", "null", "none")
+MISSING = ("", ".", *(text for word in WORDS for text in _any_case(word)))
+_GAPS = frozenset(MISSING)
+TRUTHS = {"true": 1.0, "false": 0.0}  # in any case
+# A number as a pattern, for Arrow; `is_number` is the same rule in Python.
+NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is written as a number: with a decimal point, nothing between thousands.
+
+    >>> [is_number(text) for text in ("-1.5e3", " 2 ", "inf", "1,5", "1_000", "")]
+    [True, True, True, False, False, False]
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text  # Python's own: 1_000, and the digits of any script
+
+
+def number(cell: object) -> float:
+    """The number in a cell of text or JSON: NaN for a gap, 1 and 0 for true and false.
+
+    An infinity stays one, for the caller to refuse. Raises ValueError for anything else.
+    """
+    if isinstance(cell, str):
+        text = cell.strip()
+        if text in _GAPS:
+            return math.nan
+        if is_number(text):
+            return float(text)
+        if text.lower() not in TRUTHS:
+            raise ValueError
+        return TRUTHS[text.lower()]
+    if cell is None:
+        return math.nan
+    try:
+        return float(cell)  # type: ignore[arg-type] # whatever JSON holds
+    except TypeError:
+        raise ValueError from None
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +80,7 @@ class Texts:
         found = np.empty(len(distinct) + 1, dtype=object)
         for place, value in enumerate(distinct):
             text = None if is_missing(value) else str(value).strip()
-            found[place] = None if text in MISSING else text
+            found[place] = None if text in _GAPS else text
         return cls(found, codes)
 
     @classmethod

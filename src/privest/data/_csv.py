@@ -1,0 +1,230 @@
+"""CSV files read in blocks: cut into pieces of whole rows, which Arrow parses at the same time.
+
+The dialect is that of `_text_table`. Blank lines do not count as rows; with one column they are
+missing values, as nothing else tells them from one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from privest.data._arrow import AtRow, arrow, in_threads, numbers, parse, require_utf8, texts
+from privest.data._cells import MISSING
+from privest.data._source import Columns, FileSource
+from privest.data._text_table import MARK, column_names, opened
+from privest.errors import InvalidInput
+
+PIECE = 1 << 20  # bytes
+ROWS_IN_PIECE = 64
+LONGEST_ROW = 1 << 26
+MARK_BYTES = MARK.encode()
+
+
+class CsvSource(FileSource):
+    """A CSV file with a header. Cost of a pass: about that of pandas.read_csv.
+
+    A piece is parsed to doubles in one go. If that fails, it is parsed again as text, which either
+    knows what to do (true and false, spaces around a missing value) or knows column and row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        arrow()  # rather now than at the first block
+        with self._opened() as file:
+            self._header = read_header(file, self.name)
+        self.columns = self._header.names
+
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        self.require_unchanged()
+        before = 0
+        with self._opened() as file:
+            found = in_threads(
+                partial(self._parsed, columns=columns, text=text),
+                pieces(file, self._header, self.name),
+            )
+            try:
+                with closing(found):
+                    for block in found:
+                        rows = len(block[columns[0]])
+                        for start in range(0, rows, size):
+                            part = slice(start, start + size)
+                            yield {name: column[part] for name, column in block.items()}
+                        before += rows
+            except AtRow as bad:
+                raise bad.counted_from(before) from None
+        self.require_unchanged()
+
+    def _parsed(self, piece: memoryview, columns: tuple[str, ...], text: frozenset[str]) -> Columns:
+        """The columns of some rows. Raises AtRow with rows counted from the first of them."""
+        pa = arrow()
+        types = {name: pa.string() if name in text else pa.float64() for name in columns}
+        where = {name: f"{self.name}, column {name!r}" for name in columns}
+        try:
+            table = self._read(piece, types)
+            plain = True
+        except pa.ArrowException:
+            table = self._read(piece, dict.fromkeys(columns, pa.string()), strict=True)
+            plain = False
+        found: Columns = {}
+        for name in columns:
+            column = table.column(name).combine_chunks()
+            if name in text:
+                require_utf8(column, where[name])
+                found[name] = texts(column, where[name])
+            else:
+                found[name] = (numbers if plain else parse)(column, where[name])
+        return found
+
+    def _read(self, piece: memoryview, types: dict[str, Any], strict: bool = False) -> Any:  # noqa: ANN401
+        """Arrow's table. With `strict` a failure is told in our words: its own may show a cell."""
+        pa = arrow()
+        ragged: list[tuple[int, int]] = []
+
+        def refuse(row: Any) -> str:  # noqa: ANN401
+            ragged.append((row.number, row.actual_columns))
+            return "error"
+
+        try:
+            return pa.csv.read_csv(
+                pa.py_buffer(piece),
+                read_options=pa.csv.ReadOptions(
+                    use_threads=False,  # the pieces are in threads, and `refuse` gets row numbers
+                    block_size=len(piece),
+                    column_names=self.columns,
+                ),
+                parse_options=pa.csv.ParseOptions(
+                    newlines_in_values=True,
+                    ignore_empty_lines=len(self.columns) > 1,
+                    invalid_row_handler=refuse,
+                ),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=list(types),
+                    null_values=MISSING,
+                    strings_can_be_null=True,
+                    check_utf8=False,
+                ),
+            )
+        except pa.ArrowException:
+            if not strict:
+                raise
+            if not ragged:
+                raise InvalidInput(f"{self.name} is not a well-formed CSV file.") from None
+            row, fields = ragged[0]
+            raise AtRow(
+                self.name,
+                row,
+                f" (counted from 1 after the header, without blank lines): {fields} fields where "
+                f"the header has {len(self.columns)}. A comma in a field needs quotes, a number a "
+                "decimal point; or a quote is not closed.",
+            ) from None
+
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return opened(self.path, self.name)
+
+
+@dataclass(frozen=True)
+class Header:
+    """Column names; where the first row starts (bytes); what ends a line; how much to parse."""
+
+    names: tuple[str, ...]
+    start: int
+    line_end: bytes
+    piece: int
+
+
+def read_header(file: BinaryIO, name: str) -> Header:
+    """From the start of a file; `name` is for messages."""
+    raw = _beyond_the_first_line(file, name)
+    mark = len(MARK_BYTES) if raw.startswith(MARK_BYTES) else 0
+    # Only the header must be right here; a cell that is not UTF-8 is found with its row later.
+    stream = io.StringIO(raw[mark:].decode("utf-8", errors="surrogateescape"), newline="")
+    rows = (row for row in csv.reader(stream) if row)
+    try:
+        names = next(rows)
+        start = stream.tell()
+        first = next(rows, [])
+    except csv.Error:  # a NUL, a field of more than 128 KiB
+        raise InvalidInput(
+            f"{name}: its first lines are not those of a CSV file (binary data, or a quote that is "
+            "not closed)."
+        ) from None
+    if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
+        raise InvalidInput(f"{name}: the header is not UTF-8 text; save the file as UTF-8.")
+    before = stream.getvalue()[:start].encode("utf-8", errors="surrogateescape")
+    longest = max(len(before), sum(len(cell) + 3 for cell in first))
+    return Header(
+        names=tuple(column_names(names, name)),
+        start=mark + len(before),
+        line_end=b"\n" if b"\n" in raw else b"\r",
+        piece=max(PIECE, ROWS_IN_PIECE * longest),
+    )
+
+
+def _beyond_the_first_line(file: BinaryIO, name: str) -> bytes:
+    start, wanted = b"", PIECE
+    while chunk := file.read(wanted):
+        start += chunk
+        if b"\n" in start.lstrip() or b"\r" in start.lstrip():
+            break
+        if len(start) >= LONGEST_ROW:
+            raise InvalidInput(f"{name} has no line end in its first {LONGEST_ROW >> 20} MiB.")
+        wanted = len(start)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InvalidInput(f"{name} is UTF-16 text: save it as UTF-8.")
+    if not start.removeprefix(MARK_BYTES).strip():
+        raise InvalidInput(f"{name} is empty: a table has a line of column names, then its rows.")
+    return start
+
+
+def pieces(file: BinaryIO, header: Header, name: str) -> Iterator[memoryview]:
+    """The rest of the file, cut after line ends that are not between quotes.
+
+    Each piece has whole rows, so they can be parsed at the same time. A piece is as long as
+    `header.piece`, or a row where that is longer, up to LONGEST_ROW.
+    """
+    file.seek(header.start)
+    rest = b""
+    while True:
+        buffer = bytearray(len(rest) + header.piece)  # read into: no further copy of the file
+        buffer[: len(rest)] = rest
+        end = _fill(file, buffer, len(rest))
+        last = end < len(buffer)
+        cut = end if last else _cut(buffer, header.line_end)
+        if cut:
+            yield memoryview(buffer)[:cut]
+        if last:
+            return
+        rest = bytes(memoryview(buffer)[cut:])
+        if len(rest) > LONGEST_ROW:
+            raise InvalidInput(
+                f"{name} has a row of more than {LONGEST_ROW >> 20} MiB, or a quote is not closed."
+            )
+
+
+def _fill(file: BinaryIO, buffer: bytearray, start: int) -> int:
+    """Read until the buffer is full or the file at its end; packed files come in small parts."""
+    view = memoryview(buffer)
+    while start < len(buffer):
+        count = file.readinto(view[start:])  # type: ignore[attr-defined]
+        if not count:
+            break
+        start += count
+    return start
+
+
+def _cut(data: bytearray, line_end: bytes) -> int:
+    """Behind the last line end with an even number of quotes before it; 0 without one."""
+    end = data.rfind(line_end)
+    while end >= 0 and data.count(b'"', 0, end) % 2:
+        end = data.rfind(line_end, 0, data.rfind(b'"', 0, end))
+    return end + 1

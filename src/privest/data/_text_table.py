@@ -1,0 +1,206 @@
+"""Text tables line by line, as they come: CSV and JSON lines. Errors name places, never contents.
+
+Commas between fields, points in numbers, UTF-8 with or without a mark at its start, any line
+ending, quotes where a field has commas or line ends; plain or packed (.gz, .xz). `_csv` reads the
+same dialect faster, for tables that are read in blocks; what a cell means is in `_cells`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import lzma
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.data._cells import is_number, number
+from privest.errors import InvalidInput
+
+MARK = "\ufeff"
+UNPACKED = {".gz": gzip.open, ".xz": lzma.open}
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+Cells = Iterator[tuple[int, list[str]]]
+Records = Iterator[tuple[int, dict[str, Any]]]
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked; `name` is for messages."""
+    opener: Any = UNPACKED.get(path.suffix.lower(), open)
+    try:
+        file = opener(path, "rb")
+    except FileNotFoundError:
+        raise InvalidInput(f"{name}: there is no such file.") from None
+    except IsADirectoryError:
+        raise InvalidInput(f"{name} is a folder, not a file.") from None
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}.") from None
+    with file:
+        try:
+            yield file
+        except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error):
+            raise InvalidInput(f"{name} is damaged, or not what its name says.") from None
+
+
+@contextmanager
+def open_lines(source: str) -> Iterator[TextIO]:
+    """The lines of a file, or of standard input ("-"), each as soon as it is there."""
+    if source == "-":
+        yield sys.stdin
+        return
+    with (
+        opened(Path(source), source) as file,
+        io.TextIOWrapper(file, encoding="utf-8", newline="") as lines,
+    ):
+        yield lines
+
+
+def column_names(cells: Sequence[str], name: str) -> list[str]:
+    """The names in a first line, trimmed; another separator than the comma is refused."""
+    if len(cells) == 1:
+        for separator, word in OTHER_SEPARATORS.items():
+            if separator in cells[0]:
+                raise InvalidInput(
+                    f"{name} has {word} between its columns: save it with commas (and points in "
+                    "the numbers)."
+                )
+    return [cell.strip() for cell in cells]
+
+
+def csv_rows(lines: Iterable[str]) -> Cells:
+    """(line number, cells) of every row; a blank line has no cells."""
+    reader = csv.reader(_decoded(lines))
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error:
+        raise InvalidInput(
+            f"line {max(reader.line_num, 1)}: not a CSV file (binary data, or a quote that is not "
+            "closed)."
+        ) from None
+
+
+def csv_records(lines: Iterable[str], name: str = "the input") -> tuple[Records, list[str] | None]:
+    """Rows by column name, and the names of the first line (None: there is no line).
+
+    Blank lines are passed over. The first line must not hold numbers, nor a name twice.
+    """
+    rows = ((line, cells) for line, cells in csv_rows(lines) if cells)
+    names = column_names(next(rows, (0, []))[1], name)
+    if len(set(names)) < len(names):
+        raise InvalidInput("two columns of the first line have the same name.")
+    require_names(names)
+
+    def records() -> Records:
+        for line, cells in rows:
+            require_width(cells, names, line)
+            yield line, dict(zip(names, cells))
+
+    return records(), names or None
+
+
+def json_records(lines: Iterable[str]) -> tuple[Records, list[str] | None]:
+    """The objects of JSON lines, and the keys of the first one (None: there is none)."""
+
+    def records() -> Records:
+        for line, text in enumerate(_decoded(lines), start=1):
+            if not text.strip():
+                continue
+            try:
+                record = json.loads(text)
+            except (ValueError, RecursionError):
+                record = None
+            if not isinstance(record, dict):
+                raise InvalidInput(f"line {line} is not a JSON object.")
+            yield line, record
+
+    every = records()
+    first = next(every, None)
+    if first is None:
+        return every, None
+    return itertools.chain([first], every), list(first[1])
+
+
+def require_names(names: Sequence[str]) -> None:
+    """Refuse a first line of numbers: without a header it is a row of data, and is not shown."""
+    if names and all(is_number(name) for name in names):
+        raise InvalidInput("the first line must name the columns; it holds numbers.")
+
+
+def require_width(cells: Sequence[str], names: Sequence[str], line: int) -> None:
+    """Refuse a row that is longer or shorter than the first line."""
+    if len(cells) != len(names):
+        raise InvalidInput(
+            f"line {line} has {len(cells)} columns; the first line names {len(names)}."
+        )
+
+
+def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
+    """A matrix of finite numbers, one row a line, and its column names if it has any.
+
+    A first line in which every cell starts like a word is taken for names.
+    """
+    rows = [(line, cells) for line, cells in csv_rows(lines) if cells]
+    names = [cell.strip() for cell in rows.pop(0)[1]] if rows and _is_header(rows[0][1]) else None
+    if not rows:
+        raise InvalidInput("the file holds no numbers.")
+    width = len(rows[0][1])
+    if names is not None and len(names) != width:
+        raise InvalidInput(f"the first line names {len(names)} columns; the others have {width}.")
+    found = np.empty((len(rows), width))
+    for k, (line, cells) in enumerate(rows):
+        if len(cells) != width:
+            raise InvalidInput(
+                f"line {line} has {len(cells)} columns; the lines before have {width}."
+            )
+        try:
+            found[k] = [number(cell) for cell in cells]
+        except ValueError:
+            raise InvalidInput(_fault(cells, line)) from None
+    if not np.isfinite(found).all():
+        line, cells = rows[int(np.argmin(np.isfinite(found).all(axis=1)))]
+        raise InvalidInput(_fault(cells, line))
+    return found, names
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    words = [cell.strip() for cell in cells]
+    return all(word and not is_number(word) and word[0] not in "0123456789+-.;" for word in words)
+
+
+def _fault(cells: Sequence[str], line: int) -> str:
+    """The first cell of a row that is not a finite number."""
+    for column, cell in enumerate(cells, start=1):
+        where, text = f"line {line}, column {column}", cell.strip()
+        if not text:
+            return f"{where} is empty."
+        try:
+            finite = np.isfinite(number(text))
+        except ValueError:
+            if any(mark in text for mark in (*OTHER_SEPARATORS, " ")):
+                return f"{where}: columns must be separated by commas, decimals by points."
+            return f"{where} is not a number."
+        if not finite:
+            return f"{where} must be finite; it is missing, NaN or an infinity."
+    return f"line {line} is not a row of numbers."
+
+
+def _decoded(lines: Iterable[str]) -> Iterator[str]:
+    """Lines without a byte-order mark; what is not UTF-8 is an error that names the line."""
+    line = 0
+    try:
+        for line, text in enumerate(lines, start=1):
+            yield text.removeprefix(MARK) if line == 1 else text
+    except UnicodeDecodeError:
+        raise InvalidInput(f"not a text file: it is not UTF-8 after line {line}.") from None
