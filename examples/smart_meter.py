@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
             own, level, dynamics.release_series(level, meters, rng)
         )
         steady = dynamics.steady_state(own, level)
-        late = (found[name].mean - days)[:, STEPS // 2 :, 0]
+        late = (found[name].estimate - days)[:, STEPS // 2 :, 0]
         table[name] = [
             np.sqrt(steady.filtered[0, 0]),
             np.sqrt((late**2).mean()),
@@ -83,8 +83,12 @@ def main(folder: Path) -> None:
     print("the budget limits all meters together; the ε of one meter is the larger for it.")
 
     guess = dynamics.smooth(found["best directions"])
-    lines = [Line(name, own.mean[0, :, 0], own.standard_error[:, 0]) for name, own in found.items()]
-    used = Line("best directions, all releases", guess.mean[0, :, 4], guess.standard_error[:, 4])
+    lines = [
+        Line(name, own.estimate[0, :, 0], own.standard_error[:, 0]) for name, own in found.items()
+    ]
+    used = Line(
+        "best directions, all releases", guess.estimate[0, :, 4], guess.standard_error[:, 4]
+    )
     save_states(
         [
             Panel("common load (kW about its mean)", lines, days[0, :, 0]),

@@ -49,13 +49,13 @@ def main(folder: Path) -> None:
     place = [0, 2]
     print("root-mean-square position error, metres        bound   this run")
     for name, P, mean in (
-        ("filtered", bound.filtered, found.mean),
-        ("smoothed", bound.smoothed, smoothed.mean),
+        ("filtered", bound.filtered, found.estimate),
+        ("smoothed", bound.smoothed, smoothed.estimate),
     ):
         limit = np.sqrt(P[:, place, place].sum(axis=1).mean())
         here = np.sqrt(((mean - states)[:, place] ** 2).sum(axis=1).mean())
         print(f"  {name:40s} {limit:9.2f} {here:10.2f}")
-    free = bound.without_privacy.filtered[:, place, place].sum(axis=1).mean()
+    free = bound.classical.filtered[:, place, place].sum(axis=1).mean()
     print(f"  {'filtered, from the readings themselves':40s} {np.sqrt(free):9.2f}")
     print(f"  {'one release, unfiltered':40s} {np.sqrt(2 * (15.0**2 + GPS**2)):9.2f}")
     print(f"ten seconds ahead: ± {1.96 * ahead.standard_error[-1, 0]:.0f} m (95 %)")
@@ -65,8 +65,8 @@ def main(folder: Path) -> None:
 
     shown = release.values.reshape(STEPS, 2) / np.sqrt(LEVEL)
     tracks = [
-        Track("filtered", found.mean[:, place], found.covariance[:, place][:, :, place]),
-        Track("smoothed", smoothed.mean[:, place], smoothed.covariance[:, place][:, :, place]),
+        Track("filtered", found.estimate[:, place], found.covariance[:, place][:, :, place]),
+        Track("smoothed", smoothed.estimate[:, place], smoothed.covariance[:, place][:, :, place]),
     ]
     save_plane(
         tracks, folder / "vehicle.png", title="A vehicle from private positions",
@@ -76,8 +76,8 @@ def main(folder: Path) -> None:
         Panel(
             title,
             [
-                Line("filtered", found.mean[:, j], found.standard_error[:, j]),
-                Line("smoothed", smoothed.mean[:, j], smoothed.standard_error[:, j]),
+                Line("filtered", found.estimate[:, j], found.standard_error[:, j]),
+                Line("smoothed", smoothed.estimate[:, j], smoothed.standard_error[:, j]),
             ],
             states[:, j],
         )

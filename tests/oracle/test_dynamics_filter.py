@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 import privest as pv
 from dynamic_systems import blocks, joint, random_psd, random_system
 from privest import dynamics
-from privest.dynamics import _congruence as congruence
+from privest.dynamics import _recursions as recursions
 from privest.dynamics import _sweep as sweep
 
 RTOL = 1e-9  # the dense formula solves with V, condition below 1e6 here, and subtracts sizes of P
@@ -62,11 +62,11 @@ def test_estimates_and_likelihood_equal_the_joint_gaussian(seed, varying, singul
     scale = max(np.abs(whole.P).max(), np.abs(whole.mean).max(), 1.0) * np.abs(z).max(initial=1.0)
     P, gain = whole.posterior(A)
     mean = whole.mean + gain @ (z - expected)
-    assert np.abs(smoothed.mean.ravel() - mean).max() < RTOL * scale
+    assert np.abs(smoothed.estimate.ravel() - mean).max() < RTOL * scale
     assert np.abs(smoothed.covariance - blocks(P, n)).max() < RTOL * scale
     kept = np.repeat(np.arange(steps), m)[~absent]
     for k in range(steps):
-        for found_mean, rows in ((found.mean, kept <= k), (found.predicted_mean, kept < k)):
+        for found_mean, rows in ((found.estimate, kept <= k), (found.predicted_estimate, kept < k)):
             _, gain = whole.posterior(A[rows])
             part = (whole.mean + gain @ (z - expected)[rows]).reshape(steps, n)[k]
             assert np.abs(found_mean[k] - part).max() < RTOL * scale
@@ -111,9 +111,9 @@ def test_a_stream_in_pieces_equals_the_whole(seed, varying, form):
         again.restore(kalman.state())
         kalman = again
     whole = dynamics.filter_releases(system, level, dynamics.joined(releases), inputs=inputs)
-    scale = max(np.abs(whole.mean).max(), 1.0)
-    assert np.abs(kalman.estimate - whole.mean[-1]).max() < 1e-10 * scale
-    assert np.abs(part.mean - whole.mean[cuts[-2] :]).max() < 1e-10 * scale
+    scale = max(np.abs(whole.estimate).max(), 1.0)
+    assert np.abs(kalman.estimate - whole.estimate[-1]).max() < 1e-10 * scale
+    assert np.abs(part.estimate - whole.estimate[cuts[-2] :]).max() < 1e-10 * scale
     assert np.abs(kalman.covariance - whole.covariance[-1]).max() < 1e-10
     assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-10)
 
@@ -154,18 +154,18 @@ def test_an_infinite_level_is_statsmodels_kalman_filter(gaps):
     jacobian = 0.5 * m * int((~missing).sum()) * np.log(s)  # z̃ = √s y
     assert float(found.log_likelihood) + jacobian == pytest.approx(theirs.llf, rel=1e-8)
     for ours, other in (
-        (found.mean, theirs.filtered_state.T),
+        (found.estimate, theirs.filtered_state.T),
         (found.covariance, theirs.filtered_state_cov.transpose(2, 0, 1)),
-        (found.predicted_mean, theirs.predicted_state.T[:-1]),
+        (found.predicted_estimate, theirs.predicted_state.T[:-1]),
         (found.predicted_covariance, theirs.predicted_state_cov.transpose(2, 0, 1)[:-1]),
-        (smoothed.mean, theirs.smoothed_state.T),
+        (smoothed.estimate, theirs.smoothed_state.T),
         (smoothed.covariance, theirs.smoothed_state_cov.transpose(2, 0, 1)),
     ):
         assert np.abs(ours - other).max() < 1e-8 * max(np.abs(other).max(), 1.0)
     ahead = dynamics.predict(found, 5)
     forecast = statsmodels_of(system, np.concatenate([y, np.full((5, m), np.nan)])).filter()
     mean, P = forecast.predicted_state.T, forecast.predicted_state_cov.transpose(2, 0, 1)
-    assert np.abs(ahead.mean - mean[steps:-1]).max() < 1e-8 * np.abs(mean).max()
+    assert np.abs(ahead.estimate - mean[steps:-1]).max() < 1e-8 * np.abs(mean).max()
     assert np.abs(ahead.covariance - P[steps:-1]).max() < 1e-8 * np.abs(P).max()
 
 
@@ -179,7 +179,7 @@ def test_the_limit_kept_equals_every_step_done(seed, singular):
     quick = dynamics.bound(system, 0.8, 300, missing=missing)
     patch = pytest.MonkeyPatch()
     with patch.context() as changed:
-        changed.setattr(congruence, "REACHED", -1.0)
+        changed.setattr(recursions, "REACHED", -1.0)
         changed.setattr(sweep, "REACHED", -1.0)
         slow = dynamics.bound(system, 0.8, 300, missing=missing)
     for name in ("predicted", "filtered", "smoothed"):
@@ -216,9 +216,9 @@ def test_many_series_equal_one_by_one(seed, banded):
             0, steps, release.values[i].ravel(), release.missing, level.fingerprint, True
         )
         single = dynamics.filter_releases(system, level, one)
-        size = max(np.abs(single.mean).max(), 1.0)
-        assert np.abs(found.mean[i] - single.mean).max() < 1e-11 * size
-        assert np.abs(smoothed.mean[i] - dynamics.smooth(single).mean).max() < 1e-11 * size
+        size = max(np.abs(single.estimate).max(), 1.0)
+        assert np.abs(found.estimate[i] - single.estimate).max() < 1e-11 * size
+        assert np.abs(smoothed.estimate[i] - dynamics.smooth(single).estimate).max() < 1e-11 * size
         assert found.log_likelihood[i] == pytest.approx(float(single.log_likelihood), rel=1e-11)
 
 

@@ -6,8 +6,8 @@ import pytest
 import privest as pv
 from dynamic_systems import random_system
 from privest import dynamics
-from privest.dynamics import _congruence as congruence
 from privest.dynamics import _parallel as parallel
+from privest.dynamics import _recursions as recursions
 from privest.dynamics import _sweep as sweep
 
 STEPS = 10**5
@@ -67,11 +67,11 @@ def test_estimates_of_an_unstable_system_stay_near_the_truth():
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter_releases(system, level, release)
-    error = (found.mean - x) / found.standard_error
+    error = (found.estimate - x) / found.standard_error
     assert np.abs(error).max() < 5.5  # 240 normal errors: exceeded with probability 1e-5
     assert np.isfinite(found.innovations).all()
     smoothed = dynamics.smooth(found)
-    assert np.abs((smoothed.mean - x) / smoothed.standard_error).max() < 5.5
+    assert np.abs((smoothed.estimate - x) / smoothed.standard_error).max() < 5.5
 
 
 def slow_system(rng, steps):
@@ -98,7 +98,7 @@ def test_pieces_side_by_side_equal_steps_one_by_one(kind, monkeypatch):
     missing = rng.random(steps) < 0.1
     level = pv.EndlessLevel(0.8 * np.eye(2), [0.5])
     calls = []
-    for module, name in ((sweep, "forward_pieces"), (congruence, "backward_pieces")):
+    for module, name in ((sweep, "forward_pieces"), (recursions, "backward_pieces")):
         original = getattr(module, name)
 
         def noted(*arguments, original=original):
@@ -108,7 +108,7 @@ def test_pieces_side_by_side_equal_steps_one_by_one(kind, monkeypatch):
         monkeypatch.setattr(module, name, noted)
     one_by_one = dynamics.bound(system, level, steps, missing=missing)
     assert not calls
-    for module in (sweep, congruence):
+    for module in (sweep, recursions):
         monkeypatch.setattr(module, "MANY", 200)
     monkeypatch.setattr(parallel, "MANY", 200)
     together = dynamics.bound(system, level, steps, missing=missing)
@@ -130,7 +130,7 @@ def test_growth_within_a_piece_is_noticed(monkeypatch):
     C, Q = np.array([[1.0, 1.0]]), (Q + Q.T) / 2
     system = dynamics.StateSpace(np.broadcast_to(A, (steps, 2, 2)), C, Q, 0.3, cov0=1.0)
     same = dynamics.StateSpace(A, C, Q, 0.3, cov0=1.0)
-    for module in (sweep, congruence, parallel):
+    for module in (sweep, recursions, parallel):
         monkeypatch.setattr(module, "MANY", 100)
     tried, original = [], parallel.forward_pieces
 

@@ -50,11 +50,11 @@ def test_error_covariance_is_the_bound(form):
     x, y = system.simulate(steps, rng, trials=TRIALS)
     found = dynamics.filter_releases(system, level, dynamics.release_series(level, y, rng))
     smoothed, limit = dynamics.smooth(found), dynamics.bound(system, level, steps)
-    assert within_wishart(found.mean - x, limit.filtered)
-    assert within_wishart(found.predicted_mean - x, limit.predicted)
-    assert within_wishart(smoothed.mean - x, limit.smoothed)
+    assert within_wishart(found.estimate - x, limit.filtered)
+    assert within_wishart(found.predicted_estimate - x, limit.predicted)
+    assert within_wishart(smoothed.estimate - x, limit.smoothed)
     # The check can fail: 10 % more variance is seen.
-    assert not within_wishart(smoothed.mean - x, 1.1 * limit.smoothed)
+    assert not within_wishart(smoothed.estimate - x, 1.1 * limit.smoothed)
 
 
 def test_innovations_are_white():

@@ -98,7 +98,7 @@ ROOMS = {
     "network", "noise", "paper", "pipeline", "privacy", "report", "scale", "workflow",
 }  # fmt: skip
 MODULES = {
-    "arrays", "checkpoint", "errors", "records", "release",
+    "arrays", "checkpoint", "errors", "files", "records", "release",
     "estimator.likelihood", "estimator.result", "linalg.batched", "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "paper.reference", "privacy.gdp",
     "privacy.metric",

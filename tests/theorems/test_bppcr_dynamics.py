@@ -174,7 +174,7 @@ def test_more_information_helps_and_never_beats_the_readings(seed):
         for name in ("predicted", "filtered", "smoothed"):
             own, more = getattr(weak, name)[k], getattr(strong, name)[k]
             assert loewner(more, own, rtol=1e-10)
-            assert loewner(getattr(strong.without_privacy, name)[k], more, rtol=1e-10)
+            assert loewner(getattr(strong.classical, name)[k], more, rtol=1e-10)
         assert loewner(weak.smoothed[k], weak.filtered[k], rtol=1e-10)
         assert loewner(weak.filtered[k], weak.predicted[k], rtol=1e-10)
 

@@ -216,8 +216,9 @@ def _rows(result: Filtered | Smoothed, names: list[str]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["step", *(part for name in names for part in (name, f"{name}_se"))])
-    pairs = np.stack([result.mean, result.standard_error], axis=2).reshape(len(result.mean), -1)
-    writer.writerows([k, *map(repr, row)] for k, row in enumerate(pairs.tolist()))
+    pairs = np.stack([result.estimate, result.standard_error], axis=2)
+    rows = pairs.reshape(len(pairs), -1).tolist()
+    writer.writerows([k, *map(repr, row)] for k, row in enumerate(rows))
     return buffer.getvalue()
 
 
@@ -234,7 +235,7 @@ def _summary(
         table.add_column(heading, justify="left" if heading == "state" else "right")
     own = np.sqrt(np.diagonal(getattr(limit, which)[k]))
     try:
-        open_limit = getattr(limit.without_privacy, which)[k]
+        open_limit = getattr(limit.classical, which)[k]
         free = [f"{error:.4g}" for error in np.sqrt(np.diagonal(open_limit))]
     except NumericalFailure:  # readings without noise that tell nothing new: said, not fatal
         free = ["–"] * len(own)
@@ -250,7 +251,7 @@ def _draw(result: Filtered | Smoothed, names: list[str], path: Path, smoothed: b
 
     kind = "smoothed" if smoothed else "filtered"
     panels = [
-        Panel(name, [Line(kind, result.mean[:, j], result.standard_error[:, j])])
+        Panel(name, [Line(kind, result.estimate[:, j], result.standard_error[:, j])])
         for j, name in enumerate(names)
     ]
     save_states(panels, path, title="States and 95 % intervals, from releases alone")

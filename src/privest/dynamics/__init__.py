@@ -1,6 +1,6 @@
 """Dynamic models: bounds on the states, and private Kalman filtering that attains them."""
 
-from privest.dynamics._bound import DynamicBound, Marginals, bound
+from privest.dynamics._bound import DynamicBound, bound
 from privest.dynamics._directions import BestDirections, best_directions
 from privest.dynamics._extended import (
     ExtendedFiltered,
@@ -24,9 +24,9 @@ from privest.dynamics._information import (
     total_level,
 )
 from privest.dynamics._online import PrivateKalman
-from privest.dynamics._releases import joined
-from privest.dynamics._series import SeriesRelease, release_series
+from privest.dynamics._releases import SeriesRelease, joined, release_series
 from privest.dynamics._steady import SteadyState, steady_state
+from privest.dynamics._sweep import Marginals
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,27 +12,11 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._information import information_blocks
-from privest.dynamics._observed import (
-    Observed,
-    as_missing,
-    level_steps,
-    observed,
-    shown_blocks,
-    unprotected,
-)
-from privest.dynamics._runs import spread
-from privest.dynamics._sweep import backward, forward
+from privest.dynamics._observed import asked, observed, shown_blocks, unprotected
+from privest.dynamics._sweep import Marginals, forward, marginals
 from privest.dynamics._system import StateSpace
-from privest.privacy import SequentialLevel, as_stream_level
-
-
-@dataclass(frozen=True, eq=False)
-class Marginals:
-    """Covariances (K, n, n) of x_k given what was seen: before k, up to k, and in all."""
-
-    predicted: Array
-    filtered: Array
-    smoothed: Array
+from privest.privacy import SequentialLevel
+from privest.records import standard_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +24,7 @@ class DynamicBound(Marginals):
     """The floor under the error of every estimate of x_k from the releases.
 
     predicted, filtered, smoothed   marginals of Σ_BPPCR (K, n, n) for horizons k−1, k and K−1.
-    without_privacy                 the same from the readings themselves.
+    classical                       the same from the readings themselves: without privacy.
     prior_information               [J_Y]_kk (K, m, m): known of y_k from the system alone, given
                                     all other readings.
     total_level                     [S]_kk = [J_Y]_kk + [S̄]_kk (K, m, m): the diagonal blocks of the
@@ -50,9 +35,12 @@ class DynamicBound(Marginals):
     level: SequentialLevel
     missing: Flags
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)
+
     @cached_property
-    def without_privacy(self) -> Marginals:
-        return _marginals(unprotected(self.system, len(self.filtered), self.missing))
+    def classical(self) -> Marginals:
+        seen = unprotected(self.system, len(self.filtered), self.missing)
+        return marginals(forward(seen), seen.states)
 
     @cached_property
     def prior_information(self) -> Array:
@@ -67,7 +55,12 @@ class DynamicBound(Marginals):
     @property
     def standard_error(self) -> Array:
         """√diag of the filtered bound, (K, n)."""
-        return np.sqrt(np.diagonal(self.filtered, axis1=1, axis2=2))
+        return standard_errors(self.filtered)
+
+    @property
+    def classical_error(self) -> Array:
+        """√diag of the filtered bound without privacy, (K, n)."""
+        return standard_errors(self.classical.filtered)
 
     def __repr__(self) -> str:
         last = np.trace(self.filtered[-1])
@@ -106,28 +99,14 @@ def bound(
     >>> b.smoothed.ravel().round(12).tolist()
     [0.4, 0.6]
     """
-    wanted = as_stream_level(level, readings=system.readings)
-    count = level_steps(wanted, system, steps)
-    absent = as_missing(missing, count)
+    wanted, count, absent = asked(system, level, steps, missing)
     if wanted.form == "dense":
-        whole = dense_pass(system, wanted, count, absent)
-        parts = Marginals(whole.predicted, whole.filtered, whole.smoothed)
+        parts, _ = dense_pass(system, wanted, count, absent)
     else:
-        parts = _marginals(observed(system, wanted, count, absent))
+        parts = marginals(forward(observed(system, wanted, count, absent)), system.states)
     return DynamicBound(
         parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent
     )  # fmt: skip
-
-
-def _marginals(seen: Observed) -> Marginals:
-    sweep, n = forward(seen), seen.states
-    back = backward(sweep)
-    own = sweep.entry
-    return Marginals(
-        spread(sweep.table.predicted[:, :n, :n], own),
-        spread(sweep.table.filtered[:, :n, :n], own),
-        spread(back.smoothed[:, :n, :n], back.entry),
-    )
 
 
 def released_blocks(level: SequentialLevel, steps: int, missing: Flags, m: int) -> Array:

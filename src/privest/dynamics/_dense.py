@@ -14,7 +14,7 @@ a sum of squares. It needs readings that are never known beforehand (J_Y finite)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -24,10 +24,15 @@ from privest.arrays import EPS, Array, Flags
 from privest.dynamics._information import innovations_of
 from privest.dynamics._means import filtered_means, smoothed_means
 from privest.dynamics._observed import unprotected
-from privest.dynamics._runs import spread
-from privest.dynamics._sweep import backward
+from privest.dynamics._sweep import Marginals, marginals
 from privest.dynamics._system import StateSpace
-from privest.dynamics._trajectory import Trajectory, all_rows, prior_means, trajectory
+from privest.dynamics._trajectory import (
+    Estimates,
+    Trajectory,
+    prior_means,
+    rows_shown,
+    trajectory,
+)
 from privest.errors import LevelBelowPrior, NumericalFailure
 from privest.linalg._sequential import LOST
 from privest.linalg.batched import cholesky
@@ -37,31 +42,13 @@ PREFERRED = 1e4  # prior variance / what is left, from which on the way by the r
 REFUSED = 1e6  # where there is no such way: eps·1e6 = 2e-10 is the most that may be lost
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """From releases z̃ (…, K, m): means (…, K, n), whitened innovations, log density."""
-
-    predicted: Array
-    filtered: Array
-    smoothed: Array
-    innovations: Array
-    log_likelihood: Array
-
-
-@dataclass(frozen=True, eq=False)
-class DensePass:
-    """Covariances (K, n, n) of a dense level, and with releases the estimates."""
-
-    predicted: Array
-    filtered: Array
-    smoothed: Array
-    estimates: Estimates | None = None
+Pass = tuple[Marginals, Estimates | None]  # covariances, and with releases the estimates
 
 
 def dense_pass(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
     values: Array | None = None, inputs: ArrayLike | None = None,
-) -> DensePass:  # fmt: skip
+) -> Pass:  # fmt: skip
     """All marginals for a dense level, by the way that keeps the digits. O((Km)³), O(K²mn) memory.
 
     Raises NumericalFailure where neither way keeps 1e-9.
@@ -98,25 +85,15 @@ def _narrowing(whole: Trajectory) -> float:
     return float((before / after).max(initial=1.0))
 
 
-def _by_trajectory(whole: Trajectory, values: Array | None, inputs: ArrayLike | None) -> DensePass:
-    result = DensePass(whole.predicted, whole.filtered, whole.smoothed)
-    if values is None:
-        return result
-    given = whole.given(values, inputs)
-    fit, innovations = given.likelihood()
-    return replace(
-        result,
-        estimates=Estimates(
-            given.predicted_mean(), given.filtered_mean(), given.smoothed_mean(), innovations,
-            np.asarray(fit),
-        ),
-    )  # fmt: skip
+def _by_trajectory(whole: Trajectory, values: Array | None, inputs: ArrayLike | None) -> Pass:
+    covariances = Marginals(whole.predicted, whole.filtered, whole.smoothed)
+    return covariances, None if values is None else whole.estimates(values, inputs)
 
 
 def _by_readings(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
     values: Array | None, inputs: ArrayLike | None,
-) -> DensePass:  # fmt: skip
+) -> Pass:  # fmt: skip
     n, m = system.states, system.readings
     size = steps * m
     seen = unprotected(system, steps, np.zeros(steps, dtype=bool))
@@ -125,12 +102,8 @@ def _by_readings(
     centred = replace(seen, start=np.zeros(n))
     maps = filtered_means(centred, sweep, unit, np.zeros((steps, n)), np.zeros((steps, m)))
     W = maps.innovations.reshape(size, size)
-    rows, absent = all_rows(level, steps, m), np.repeat(missing, m)
-    rows[absent], rows[:, absent] = 0.0, 0.0
-    back, last = backward(sweep), smoothed_means(sweep, maps)
-    predicted = spread(sweep.table.predicted, sweep.entry)
-    filtered = spread(sweep.table.filtered, sweep.entry)
-    smoothed = spread(back.smoothed, back.entry)
+    rows = rows_shown(level, missing, m)
+    last, covariances = smoothed_means(sweep, maps), marginals(sweep, n)
 
     state_mean: Array = np.zeros((steps, n))
     fresh: Array = np.zeros((1, size))
@@ -146,7 +119,7 @@ def _by_readings(
     upper = np.zeros((size, size), order="F")
     for k in range(steps):
         start, stop = k * m, (k + 1) * m
-        predicted[k] += _square(upper[:start, :start], maps.predicted[k, :, :start])
+        covariances.predicted[k] += _square(upper[:start, :start], maps.predicted[k, :, :start])
         means[0, :, k] = (maps.predicted[k, :, :start] @ moved[:start]).T
         own = W[start:stop]
         upper[:stop, :stop] = _absorbed(upper[:stop, :stop], own[:, :stop])
@@ -163,25 +136,21 @@ def _by_readings(
         innovations[:, k] = white.T
         logs += float(np.log(np.diagonal(lower[0])).sum())
         upper[:stop, :stop] = _absorbed(upper[:stop, :stop], shown)
-        filtered[k] += _square(upper[:stop, :stop], maps.filtered[k, :, :stop])
+        covariances.filtered[k] += _square(upper[:stop, :stop], maps.filtered[k, :, :stop])
         means[1, :, k] = (maps.filtered[k, :, :stop] @ moved[:stop]).T
     for k in range(steps):
-        smoothed[k] += _square(upper, last[k])
-    result = DensePass(predicted, filtered, smoothed)
+        covariances.smoothed[k] += _square(upper, last[k])
     if values is None:
-        return result
+        return covariances, None
     shape = (*values.shape[:-1], n)
     final = np.einsum("knj,js->skn", last, moved)
     fit = -0.5 * np.einsum("skm,skm->s", innovations, innovations) - logs
     fit -= 0.5 * int((~missing).sum()) * m * math.log(2 * math.pi)
     innovations = np.where(missing[:, None], np.nan, innovations)
-    return replace(
-        result,
-        estimates=Estimates(
-            (state_mean + means[0]).reshape(shape), (state_mean + means[1]).reshape(shape),
-            (state_mean + final).reshape(shape), innovations.reshape(values.shape),
-            np.asarray(fit.reshape(values.shape[:-2])),
-        ),
+    return covariances, Estimates(
+        (state_mean + means[0]).reshape(shape), (state_mean + means[1]).reshape(shape),
+        (state_mean + final).reshape(shape), innovations.reshape(values.shape),
+        np.asarray(fit.reshape(values.shape[:-2])),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -29,13 +30,14 @@ from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.privacy import EndlessLevel, StreamLevel
+from privest.records import Record
 
 CERTIFIED = 1e-5  # of the objective: what the certificate must at least show
 Value = Callable[[Array], tuple[Array, Array]]  # L (K, m, m): errors (K,), slopes (K, m, m)
 
 
 @dataclass(frozen=True, eq=False)
-class BestDirections:
+class BestDirections(Record):
     """The best release under a budget, and what it gains.
 
     level       to give to the mechanism and to the filter: EndlessLevel, or a StreamLevel.
@@ -50,6 +52,8 @@ class BestDirections:
     error: Array
     isotropic: Array
     gap: float
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("gain",)
 
     @property
     def gain(self) -> float:

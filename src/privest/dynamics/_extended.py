@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.dynamics._bound import DynamicBound, bound
 from privest.dynamics._observed import shown_blocks, unit_noise
-from privest.dynamics._releases import stream_values
+from privest.dynamics._releases import given_values
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 from privest.model._derivative import numerical_jacobian
 from privest.privacy import SequentialLevel, as_stream_level
+from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
 Map = Callable[[Array], ArrayLike]
@@ -139,17 +140,12 @@ def local_bound(
 
 
 @dataclass(frozen=True, eq=False)
-class ExtendedFiltered:
-    """Estimates of the extended filter: mean (K, n) and covariance (K, n, n), to first order."""
+class ExtendedFiltered(Estimated, Record):
+    """What the extended filter gives: estimate (K, n), covariance (K, n, n), to first order."""
 
-    mean: Array
+    estimate: Array
     covariance: Array
     innovations: Array
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag of the covariance, (K, n)."""
-        return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
 
 
 def filter_extended(
@@ -162,13 +158,9 @@ def filter_extended(
     wanted = as_stream_level(level, readings=system.readings)
     if wanted.reach:
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
-    if not isinstance(release, StreamRelease):
-        raise InvalidInput(f"The filter takes a StreamRelease, not {type(release).__name__}.")
-    if release.fingerprint != wanted.fingerprint or release.start != 0:
-        raise InvalidInput("The release must start at step 0 and be made with the level given.")
+    values, missing = given_values(release, wanted)
     K, n, m = release.steps, system.states, system.readings
     frame = system._frame
-    values, missing = stream_values(release, frame)
     shown = shown_blocks(wanted, 0, K)[0]
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
     A: Array = np.eye(n)

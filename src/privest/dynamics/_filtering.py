@@ -12,43 +12,38 @@ from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._means import Means, by_series, by_step, filtered_means, smoothed_means
 from privest.dynamics._observed import Observed, observed, offsets
-from privest.dynamics._releases import given_values
-from privest.dynamics._runs import spread
-from privest.dynamics._series import SeriesRelease
-from privest.dynamics._sweep import Backward, Sweep, backward, forward
+from privest.dynamics._recursions import spread
+from privest.dynamics._releases import SeriesRelease, given_values
+from privest.dynamics._sweep import Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput
 from privest.privacy import SequentialLevel, as_stream_level
+from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class Filtered(Estimated, Record):
     """Estimates of x_k from the releases up to k; all attain the bound.
 
-    mean               x̂_{k|k} (K, n), or (series, K, n) for a SeriesRelease.
+    estimate           x̂_{k|k} (K, n), or (series, K, n) for a SeriesRelease.
     covariance         P_{k|k} (K, n, n): the same for all series, it does not depend on data.
-    predicted_mean, predicted_covariance    x̂_{k|k−1} and P_{k|k−1}.
+    predicted_estimate, predicted_covariance    x̂_{k|k−1} and P_{k|k−1}.
     innovations        ζ_k (…, K, r), white with unit covariance if the system is right; NaN
                        where nothing was shown.
     log_likelihood     log density of the releases; one number, or one a series.
     system, start      the system that was assumed, and the step of the first entry.
     """
 
-    mean: Array
+    estimate: Array
     covariance: Array
-    predicted_mean: Array
+    predicted_estimate: Array
     predicted_covariance: Array
     innovations: Array
     log_likelihood: Array
     system: StateSpace
     start: int
     _back: _Recursive | Smoothed
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag P_{k|k}, (K, n)."""
-        return _deviation(self.covariance)
 
     def last_state(self) -> tuple[Array, Array]:
         """Mean and factor of all that later steps need (readings looked back to, too)."""
@@ -58,30 +53,25 @@ class Filtered:
         return back.means.filtered[-1, :, 0], back.sweep.table.factor[back.sweep.entry[-1]]
 
     def __repr__(self) -> str:
-        *series, steps, n = self.mean.shape
+        *series, steps, n = self.estimate.shape
         which = f"{series[0]} series, " if series else ""
         return f"Filtered({which}{steps} steps, {n} states)"
 
 
 @dataclass(frozen=True, eq=False)
-class _States:
+class _States(Estimated, Record):
     """Estimates of states with their covariances."""
 
-    mean: Array
+    estimate: Array
     covariance: Array
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag of every covariance."""
-        return _deviation(self.covariance)
 
 
 class Smoothed(_States):
-    """Estimates of x_k from all releases: mean (…, K, n), covariance P_{k|K} (K, n, n)."""
+    """Estimates of x_k from all releases: estimate (…, K, n), covariance P_{k|K} (K, n, n)."""
 
 
 class Predicted(_States):
-    """Estimates of x_K, …, x_{K+h−1} from all releases: mean (…, h, n), covariance (h, n, n)."""
+    """x_K, …, x_{K+h−1} from all releases: estimate (…, h, n), covariance (h, n, n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +83,8 @@ class _Recursive:
     one: bool
 
     def smooth(self, n: int) -> Smoothed:
-        back: Backward = backward(self.sweep)
         mean = smoothed_means(self.sweep, self.means)[:, :n]
-        return Smoothed(by_series(mean, self.one), spread(back.smoothed[:, :n, :n], back.entry))
+        return Smoothed(by_series(mean, self.one), backward(self.sweep, n))
 
 
 def filter_releases(
@@ -124,25 +113,17 @@ def filter_releases(
     [0.666667, 0.5]
     """
     wanted = as_stream_level(level, readings=system.readings)
-    values, missing = given_values(release, wanted, system)
-    steps = values.shape[-2]
-    system.require_steps(steps)
+    values, missing = given_values(release, wanted, series=True)
+    steps = system.require_steps(values.shape[-2])
+    if missing.ndim > 1:
+        raise InvalidInput(
+            "The series miss different steps, so their covariances differ: filter each pattern by "
+            "itself (SeriesRelease.by_pattern)."
+        )
     if wanted.form == "dense":
         return _dense(system, wanted, values, missing, inputs)
-    if missing.ndim == 1:
-        return _one_pattern(system, wanted, values, missing, inputs)
-    raise InvalidInput(
-        "The series miss different steps, so their covariances differ: filter each pattern by "
-        "itself (SeriesRelease.by_pattern)."
-    )
-
-
-def _one_pattern(
-    system: StateSpace, level: SequentialLevel, values: Array, missing: Flags,
-    inputs: ArrayLike | None,
-) -> Filtered:  # fmt: skip
-    seen = observed(system, level, values.shape[-2], missing)
-    shift, offset, _ = offsets(system, level, seen, inputs)
+    seen = observed(system, wanted, steps, missing)
+    shift, offset, _ = offsets(system, wanted, seen, inputs)
     return run_filter(system, seen, values, shift, offset)
 
 
@@ -165,9 +146,9 @@ def run_filter(
     if missing.any():
         innovations = np.where(missing[:, None, None], np.nan, innovations)
     return Filtered(
-        mean=by_series(means.filtered[:, :n], one),
+        estimate=by_series(means.filtered[:, :n], one),
         covariance=spread(table.filtered[:, :n, :n], entry),
-        predicted_mean=by_series(means.predicted[:, :n], one),
+        predicted_estimate=by_series(means.predicted[:, :n], one),
         predicted_covariance=spread(table.predicted[:, :n, :n], entry),
         innovations=by_series(innovations, one),
         log_likelihood=np.asarray(fit[0] if one else fit),
@@ -181,21 +162,18 @@ def _dense(
     system: StateSpace, level: SequentialLevel, values: Array, missing: Flags,
     inputs: ArrayLike | None,
 ) -> Filtered:  # fmt: skip
-    if missing.ndim > 1:
-        raise InvalidInput("The series miss different steps: filter each pattern by itself.")
-    whole = dense_pass(system, level, values.shape[-2], missing, values, inputs)
-    found = whole.estimates
+    covariances, found = dense_pass(system, level, values.shape[-2], missing, values, inputs)
     assert found is not None
     return Filtered(
-        mean=found.filtered,
-        covariance=whole.filtered,
-        predicted_mean=found.predicted,
-        predicted_covariance=whole.predicted,
+        estimate=found.filtered,
+        covariance=covariances.filtered,
+        predicted_estimate=found.predicted,
+        predicted_covariance=covariances.predicted,
         innovations=found.innovations,
         log_likelihood=found.log_likelihood,
         system=system,
         start=0,
-        _back=Smoothed(found.smoothed, whole.smoothed),
+        _back=Smoothed(found.smoothed, covariances.smoothed),
     )
 
 
@@ -207,7 +185,7 @@ def smooth(filtered: Filtered) -> Smoothed:
     back = filtered._back
     if isinstance(back, Smoothed):
         return back
-    return back.smooth(filtered.mean.shape[-1])
+    return back.smooth(filtered.estimate.shape[-1])
 
 
 def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
@@ -215,9 +193,9 @@ def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) 
 
     x̂_{K−1+h} = A x̂ + B u, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps K−1 onwards.
     """
-    last = filtered.start + filtered.mean.shape[-2] - 1
-    mean, P = filtered.mean[..., -1, :], filtered.covariance[-1]
-    return predict_from(filtered.system, mean, P, last, ahead, inputs)
+    last = filtered.start + filtered.estimate.shape[-2] - 1
+    now, P = filtered.estimate[..., -1, :], filtered.covariance[-1]
+    return predict_from(filtered.system, now, P, last, ahead, inputs)
 
 
 def predict_from(
@@ -241,7 +219,3 @@ def predict_from(
         P = (P + P.T) / 2
         means[..., h, :], covariances[h] = mean, P
     return Predicted(means, covariances)
-
-
-def _deviation(covariance: Array) -> Array:
-    return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.dynamics._congruence import backwards
 from privest.dynamics._means import filtered_means
 from privest.dynamics._observed import Observed, unprotected
-from privest.dynamics._runs import spread
+from privest.dynamics._recursions import backwards, spread
 from privest.dynamics._sweep import Sweep, forward
 from privest.dynamics._system import StateSpace, stack
 from privest.errors import LevelBelowPrior, NotAPrivacyLevel, NumericalFailure

@@ -14,7 +14,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.dynamics._observed import Observed
-from privest.dynamics._recurrence import recurrence, times
+from privest.dynamics._recursions import recurrence, times
 from privest.dynamics._sweep import Sweep
 
 

@@ -12,15 +12,16 @@ their noise: the state is then [x_k; y_k; …; y_{k−b}], its noise singular.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
-from privest.dynamics._runs import distinct
+from privest.dynamics._parallel import Tables
 from privest.dynamics._system import StateSpace, stack
 from privest.errors import InvalidInput
-from privest.privacy import EndlessLevel, SequentialLevel
+from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +47,35 @@ class Observed:
     def steps(self) -> int:
         return len(self.kind)
 
+    @property
+    def tables(self) -> Tables:
+        """A, F, G, N of all kinds."""
+        return self.transition, self.drive, self.rows, self.noise
 
-def as_missing(missing: ArrayLike | None, steps: int) -> Flags:
-    """(K,) True where a step shows nothing."""
+    def of_kind(self, j: int) -> Tables:
+        """A, F, G, N of one kind of step."""
+        return self.transition[j], self.drive[j], self.rows[j], self.noise[j]
+
+
+def asked(
+    system: StateSpace, level: SequentialLevel | ArrayLike, steps: int | None,
+    missing: ArrayLike | None,
+) -> tuple[SequentialLevel, int, Flags]:  # fmt: skip
+    """The level for this system, K, and (K,) True where a step shows nothing."""
+    wanted = as_stream_level(level, readings=system.readings)
+    count = _level_steps(wanted, system, steps)
     if missing is None:
-        return np.zeros(steps, dtype=bool)
+        return wanted, count, np.zeros(count, dtype=bool)
     flags = np.asarray(missing)
-    if flags.dtype != np.bool_ or flags.shape != (steps,):
+    if flags.dtype != np.bool_ or flags.shape != (count,):
         raise InvalidInput(
-            f"missing must be {steps} truth values, one a step; received {flags.dtype} of shape "
+            f"missing must be {count} truth values, one a step; received {flags.dtype} of shape "
             f"{flags.shape}."
         )
-    return flags
+    return wanted, count, flags
 
 
-def level_steps(level: SequentialLevel, system: StateSpace, steps: int | None) -> int:
+def _level_steps(level: SequentialLevel, system: StateSpace, steps: int | None) -> int:
     """K: as asked, or as far as the level or the system goes."""
     limits = [limit for limit in (level.steps, system.steps) if limit is not None]
     if steps is None:
@@ -92,12 +107,11 @@ def observed(
 
 def unprotected(system: StateSpace, steps: int, missing: Flags) -> Observed:
     """The readings themselves: the limit of an infinite level. R may be singular."""
-    base = np.zeros(steps, dtype=np.intp) if system.steps is None else np.arange(steps)
     C, noise = stack(system.C)[:steps], system.R_root[:steps]
     length = max(len(C), len(noise))
     shape = (length, system.readings)
     return _plain(
-        system, base, np.broadcast_to(C, (*shape, system.states)),
+        system, system.steps is None, np.broadcast_to(C, (*shape, system.states)),
         np.broadcast_to(noise, (*shape, system.readings)), missing, 0,
     )  # fmt: skip
 
@@ -132,8 +146,7 @@ def _independent(
     own = slice(start, start + length)
     rows = shown @ (system.C[own] if system.C.ndim == 3 else system.C)
     root = system.R_root[own] if system.R.ndim == 3 else system.R_root
-    base = np.zeros(steps, dtype=np.intp) if same else np.arange(steps)
-    return _plain(system, base, rows, unit_noise(shown @ root), missing, start)
+    return _plain(system, same, rows, unit_noise(shown @ root), missing, start)
 
 
 def unit_noise(half: Array) -> Array:
@@ -144,29 +157,38 @@ def unit_noise(half: Array) -> Array:
     return np.asarray(np.linalg.qr(joint, mode="r")).swapaxes(-1, -2)
 
 
-def _plain(
-    system: StateSpace, base: Index, rows: Array, noise: Array, missing: Flags, start: int
-) -> Observed:
-    """Kinds for releases of single steps. Kind of step k: its matrices, first or not, absent."""
-    n, steps = system.states, len(base)
-    first = np.zeros(steps, dtype=bool)
-    first[0] = start == 0
-    kinds, kind = _kinds(base, first, missing)
+class _Kinds(NamedTuple):
+    """The distinct kinds of steps: whose matrices they have, and whether first or absent."""
+
+    own: Index
+    begins: Flags
+    absent: Flags
+    kind: Index  # of every step (K,)
+
+
+def _kinds(missing: Flags, same: bool, start: int) -> _Kinds:
+    """Steps are of one kind if their matrices are the same, neither or both the first or absent."""
+    code = (0 if same else 4) * np.arange(len(missing)) + missing
+    code[0] += 2 * (start == 0)
+    present = np.bincount(code) > 0  # np.unique without sorting
+    kinds = np.flatnonzero(present)
     own = kinds // 4
+    return _Kinds(own, kinds // 2 % 2 == 1, kinds % 2 == 1, (np.cumsum(present) - 1)[code])
+
+
+def _plain(
+    system: StateSpace, same: bool, rows: Array, noise: Array, missing: Flags, start: int
+) -> Observed:
+    """Kinds for releases of single steps."""
+    own, begins, absent, kind = _kinds(missing, same, start)
     rows = rows[np.minimum(own, len(rows) - 1)].copy()
     noise = noise[np.minimum(own, len(noise) - 1)].copy()
-    absent, begins = kinds % 2 == 1, kinds // 2 % 2 == 1
     rows[absent] = 0.0
     noise[absent] = np.eye(noise.shape[1])
     transition, drive = _transitions(system, own + start, begins)
     return Observed(
-        transition, drive, rows, noise, kind, system.mean0, system.root0, n, missing
+        transition, drive, rows, noise, kind, system.mean0, system.root0, system.states, missing
     )  # fmt: skip
-
-
-def _kinds(base: Index, first: Flags, missing: Flags) -> tuple[Index, Index]:
-    code = 4 * base + 2 * first + missing
-    return distinct(code)
 
 
 def _transitions(system: StateSpace, steps: Index, begins: Flags) -> tuple[Array, Array]:
@@ -185,13 +207,9 @@ def _augmented(
 ) -> Observed:
     """The state [x_k; y_k; …; y_{k−b}]. A missing reading is left out of all later releases."""
     n, m, lags = system.states, system.readings, level.reach + 1
-    first = np.zeros(steps, dtype=bool)
-    first[0] = start == 0
     # Early releases of a constant level have fewer lags, but the readings before step 0 are zeros.
-    base = np.zeros(steps, dtype=np.intp) if same else np.arange(steps)
-    kinds, kind = _kinds(base, first, missing)
-    own, absent, begins = kinds // 4, kinds % 2 == 1, kinds // 2 % 2 == 1
-    J, N = len(kinds), n + lags * m
+    own, begins, absent, kind = _kinds(missing, same, start)
+    J, N = len(own), n + lags * m
     transition, drive = np.zeros((J, N, N)), np.zeros((J, N, n + m))
     A, F = _transitions(system, own + start, begins)
     C, G = stack(system.C), system.R_root

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array
 from privest.dynamics._filtering import Filtered, Predicted, predict_from, run_filter
 from privest.dynamics._observed import observed, offsets
-from privest.dynamics._releases import stream_values
+from privest.dynamics._releases import given_values
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 from privest.privacy import SequentialLevel, as_stream_level
+from privest.records import Estimated
 from privest.release import StreamRelease
 
 
-class PrivateKalman:
+class PrivateKalman(Estimated):
     """The estimator's side of a stream: takes releases in order, keeps the state's estimate.
 
     It sees no reading. Memory and time a step do not grow: a level that looks back b steps adds
@@ -53,20 +54,9 @@ class PrivateKalman:
 
         `smooth` of what is returned goes back to the first step of these releases, no further.
         """
-        if not isinstance(release, StreamRelease):
-            raise InvalidInput(
-                f"The filter takes a StreamRelease, not {type(release).__name__}: it must never "
-                "see readings."
-            )
-        if release.fingerprint != self.level.fingerprint:
-            raise InvalidInput("The release was made with another level than that of this filter.")
-        if release.start != self.steps:
-            raise InvalidInput(
-                f"The next release must be that of step {self.steps}; received {release!r}."
-            )
+        values, missing = given_values(release, self.level, self.steps)
         system, start, count = self.system, self.steps, release.steps
         system.require_steps(start + count)
-        values, missing = stream_values(release, system)
         seen = observed(system, self.level, count, missing, start=start)
         shift, offset, leaving = offsets(
             system, self.level, seen, inputs, start=start, before=self._leaving
@@ -88,11 +78,6 @@ class PrivateKalman:
         """P_{k|k} (n, n)."""
         own = self._root[: self.system.states]
         return np.asarray(own @ own.T)
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag P_{k|k}."""
-        return np.sqrt(np.diagonal(self.covariance))
 
     def predict(self, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
         """The next states. See `dynamics.predict`."""

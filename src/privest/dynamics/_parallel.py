@@ -19,10 +19,10 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
-from privest.dynamics._observed import Observed
 
 MANY = 2000  # distinct steps from which on pieces side by side are quicker
 DISTINCT = 0.3  # part of the steps so far that had to be distinct
+Tables = tuple[Array, Array, Array, Array]  # A, F, G, N: an entry for each kind of step
 AMPLIFIED = 1e4  # growth of rounding at the joints that is accepted: 1e4·eps = 2e-12
 
 
@@ -40,15 +40,16 @@ def _pieces(entry: Index, idle: int) -> Index:
     return padded.reshape(count, length)
 
 
-def forward_pieces(seen: Observed, kind: Index, root: Array) -> tuple[Array, Array] | None:
+def forward_pieces(given: Tables, kind: Index, root: Array) -> tuple[Array, Array] | None:
     """[[c, 0], [κ, B⁺]] and the rows of Θ of these kinds of steps, from the factor `root`."""
-    tables = _with_idle(seen)
-    pieces = _pieces(kind, len(seen.transition))
+    A, F, G, N = given
+    idle = np.eye(A.shape[1]), np.zeros(F.shape[1:]), np.zeros(G.shape[1:]), np.eye(*N.shape[1:])
+    tables = tuple(np.concatenate([own, still[None]]) for own, still in zip(given, idle))
+    pieces, r = _pieces(kind, len(A)), G.shape[1]
     starts = _starts(tables, pieces, root)
     if starts is None:
         return None
     lowers, thetas, roots = [], [], starts
-    r = seen.rows.shape[1]
     for t in range(pieces.shape[1]):
         lower, theta = _rotated(roots, *(table[pieces[:, t]] for table in tables))
         roots = lower[:, r:, r:]
@@ -57,26 +58,13 @@ def forward_pieces(seen: Observed, kind: Index, root: Array) -> tuple[Array, Arr
     return _in_order(lowers, len(kind)), _in_order(thetas, len(kind))
 
 
-def _with_idle(seen: Observed) -> tuple[Array, Array, Array, Array]:
-    """A, F, G, N with one more kind: nothing moves, nothing is shown."""
-    idle = (
-        np.eye(seen.transition.shape[1]),
-        np.zeros(seen.drive.shape[1:]),
-        np.zeros(seen.rows.shape[1:]),
-        np.eye(*seen.noise.shape[1:]),
-    )
-    given = (seen.transition, seen.drive, seen.rows, seen.noise)
-    first, second, third, last = (np.concatenate([a, b[None]]) for a, b in zip(given, idle))
-    return first, second, third, last
-
-
 def _in_order(parts: list[Array], count: int) -> Array:
     """From one array (pieces, …) for each position to steps in their order."""
     whole = np.stack(parts, axis=1)
     return whole.reshape(-1, *whole.shape[2:])[:count]
 
 
-def _starts(tables: tuple[Array, Array, Array, Array], pieces: Index, root: Array) -> Array | None:
+def _starts(tables: tuple[Array, ...], pieces: Index, root: Array) -> Array | None:
     """The factor B before every piece."""
     count, n = len(pieces), len(root)
     r = tables[2].shape[1]

@@ -1,53 +1,161 @@
-"""What a filter takes: releases of the level it was told, whole and finite. Never readings."""
+"""Releases of many series, and what a filter takes: releases whole and finite, never readings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags
-from privest.dynamics._series import SeriesRelease
-from privest.dynamics._system import StateSpace
+from privest.arrays import Array, Flags, Index, as_array
+from privest.dynamics._observed import shown_blocks
 from privest.errors import InvalidInput
-from privest.privacy import SequentialLevel
-from privest.release import StreamRelease
+from privest.mechanism.source import Source, as_source
+from privest.privacy import SequentialLevel, as_stream_level
+from privest.release import Release, StreamRelease, read_count, read_flags
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SeriesRelease(Release):
+    """z̃ of many series, (series, K, m), with noise of their own; it cannot hold y.
+
+    values     NaN where a step is missing.
+    missing    (K,) if all series miss the same steps, else (series, K).
+    """
+
+    KIND: ClassVar[str] = "series release"
+    NDIM: ClassVar[int] = 3
+
+    values: Array
+    missing: Flags
+    fingerprint: str
+    simulated: bool
+    start: int = 0
+
+    def __repr__(self) -> str:
+        series, steps, m = self.values.shape
+        return f"SeriesRelease({series} series, {steps} steps, {m} readings a step)"
+
+    def by_pattern(self) -> Iterator[tuple[Index, SeriesRelease]]:
+        """The series that miss the same steps, together: their numbers and their releases."""
+        if self.missing.ndim == 1:
+            yield np.arange(len(self.values)), self
+            return
+        patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
+        for j, pattern in enumerate(patterns):
+            members = np.flatnonzero(own.reshape(-1) == j)
+            part = SeriesRelease(self.values[members], pattern, self.fingerprint, self.simulated)
+            yield members, part
+
+    @classmethod
+    def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
+        record = super(SeriesRelease, cls)._checked(record)
+        record["start"] = read_count(record["start"], "start")
+        values, given = record["values"], record["missing"]
+        series, steps, m = values.shape
+        if isinstance(given, list | tuple) and len(given) == series and _rows(given):
+            missing = np.stack([read_flags(row, steps, "missing") for row in given])
+        else:
+            missing = read_flags(given, steps, "missing")
+        _require_shown(values, missing, m)
+        if not np.isnan(values).all(axis=-1)[np.broadcast_to(missing, (series, steps))].all():
+            raise InvalidInput("a release shows nothing at the steps that are missing.")
+        return record | {"missing": missing}
+
+
+def _rows(given: Sequence[object]) -> bool:
+    return all(isinstance(row, list | tuple) for row in given)
+
+
+def release_series(
+    level: SequentialLevel | ArrayLike, y: ArrayLike, rng: np.random.Generator | Source
+) -> SeriesRelease:
+    """Release readings (series, K, m), or (series, K) for scalar ones, with simulated noise.
+
+    Each series is a stream of its own at the given level, as with one StreamMechanism each. NaN:
+    missing; a reading of which a part is missing counts as missing.
+    """
+    source = as_source(rng)
+    raw = np.asarray(y)
+    m = raw.shape[2] if raw.ndim == 3 else 1
+    wanted = as_stream_level(level, readings=None if isinstance(level, SequentialLevel) else m)
+    values, missing = _series_readings(raw, wanted)
+    noisy = source.add_noise(_shown(wanted, values))
+    noisy[missing] = np.nan
+    shared = missing[0] if (missing == missing[0]).all() else missing
+    return SeriesRelease(noisy, shared, wanted.fingerprint, source.simulated)
+
+
+def _series_readings(raw: Array, level: SequentialLevel) -> tuple[Array, Flags]:
+    """Readings (series, K, m), 0 where a step is missing, and which ones are (series, K)."""
+    if level.block is None:
+        raise InvalidInput("Many series need a level with readings of one size.")
+    if raw.dtype.kind not in "biuf":
+        raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
+    every = raw[:, :, None] if raw.ndim == 2 and level.block == 1 else raw
+    if every.ndim != 3 or every.shape[2] != level.block or every.size == 0:
+        raise InvalidInput(
+            f"readings must be (series, steps, {level.block}); received shape {raw.shape}."
+        )
+    if level.steps is not None and every.shape[1] > level.steps:
+        raise InvalidInput(
+            f"The level has {level.steps} steps; received {every.shape[1]} readings."
+        )
+    missing = np.asarray(np.isnan(every).any(axis=2))
+    return as_array(np.where(missing[:, :, None], 0.0, every), "the readings"), missing
+
+
+def _shown(level: SequentialLevel, values: Array) -> Array:
+    """A_kȲ_k of every series, (series, K, m)."""
+    count, steps, _ = values.shape
+    if level.form == "dense":
+        rows = level.dense_rows(0, steps)
+        return np.asarray((values.reshape(count, -1) @ rows.T).reshape(values.shape))
+    blocks, shown = shown_blocks(level, 0, steps), np.zeros(values.shape)
+    for lag in range(min(level.reach + 1, steps)):
+        shown[:, lag:] += np.einsum("kij,skj->ski", blocks[lag, lag:], values[:, : steps - lag])
+    return shown
 
 
 def given_values(
-    release: StreamRelease | SeriesRelease, level: SequentialLevel, system: StateSpace
+    release: Release, level: SequentialLevel, start: int = 0, *, series: bool = False
 ) -> tuple[Array, Flags]:
-    """z̃ (…, K, m) and which steps are missing."""
-    if not isinstance(release, StreamRelease | SeriesRelease):
+    """z̃ (…, K, m) and which steps are missing, of a release at this level from step `start` on.
+
+    A SeriesRelease is taken where the caller says so.
+    """
+    kinds = (SeriesRelease, StreamRelease) if series else (StreamRelease,)
+    if not isinstance(release, kinds):
+        listed = " or ".join(kind.__name__ for kind in kinds)
         raise InvalidInput(
-            "The filter takes a release (StreamMechanism.simulate, or release_series), not "
-            f"{type(release).__name__}: it must never see readings."
+            f"The filter takes a release as {listed}, not {type(release).__name__}: it must never "
+            "see readings."
         )
-    if release.fingerprint != level.fingerprint:
-        raise InvalidInput("The release was made with another level than the one given here.")
-    if release.start != 0:
+    release.require(level.fingerprint)
+    if release.start != start:
         raise InvalidInput(
-            f"The release starts at step {release.start}: give all steps from 0, or use "
-            "PrivateKalman.update for a stream as it comes."
+            f"The release starts at step {release.start}; the next must be that of step {start}. "
+            "(PrivateKalman.update takes a stream as it comes, other filters all steps from 0.)"
         )
+    assert level.block is not None
+    m, values = level.block, release.values
     if isinstance(release, SeriesRelease):
-        _require_shown(release.values, release.missing, system.readings)
-        return release.values, release.missing
-    return stream_values(release, system)
-
-
-def stream_values(release: StreamRelease, system: StateSpace) -> tuple[Array, Flags]:
-    """z̃ (K, m) and which steps are missing; refuses values that are not there."""
-    steps, m = release.steps, system.readings
-    if release.values.shape != (steps * m,):
-        raise InvalidInput(
-            f"A release of {steps} steps of {m} readings has {steps * m} values; received shape "
-            f"{release.values.shape}."
-        )
-    missing = np.zeros(steps, dtype=bool) if release.missing is None else release.missing
-    values = release.values.reshape(steps, m)
+        missing = release.missing
+    else:
+        if values.shape != (release.steps * m,):
+            raise InvalidInput(
+                f"A release of {release.steps} steps of {m} readings has {release.steps * m} "
+                f"values; received shape {values.shape}."
+            )
+        values, missing = values.reshape(-1, m), _flags(release)
     _require_shown(values, missing, m)
     return values, missing
+
+
+def _flags(release: StreamRelease) -> Flags:
+    return np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
 
 
 def _require_shown(values: Array, missing: Flags, m: int) -> None:
@@ -72,11 +180,7 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
                 f"step {release.start}."
             )
         at_step += release.steps
-    parts = [
-        np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
-        for release in releases
-    ]
-    missing = np.concatenate(parts)
+    missing = np.concatenate([_flags(release) for release in releases])
     return StreamRelease(
         start, at_step - start, np.concatenate([release.values for release in releases]),
         missing if missing.any() else None, releases[0].fingerprint,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -15,6 +16,7 @@ from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import batched as stacked
 from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
+from privest.records import Record
 
 PROBLEM = "There is no steady state: "
 UNDRIVEN = (
@@ -27,7 +29,7 @@ ON_CIRCLE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class SteadyState:
+class SteadyState(Record):
     """The limit of the bound, k → ∞.
 
     predicted, filtered, smoothed   (n, n); smoothed is that of a step far from both ends.
@@ -38,6 +40,8 @@ class SteadyState:
     filtered: Array
     smoothed: Array
     closed_loop: Array
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("memory",)
 
     @property
     def memory(self) -> float:
@@ -70,8 +74,7 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
     seen = observed(system, wanted, far, np.zeros(far, dtype=bool))
     predicted = riccati(seen)
     n = seen.states
-    j = int(seen.kind[-1])
-    A, F, G, N = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
+    A, F, G, N = seen.of_kind(int(seen.kind[-1]))
     # One measurement of the predicted state, then one whole step: unit coordinates of the filter.
     root = stacked.factor(predicted[None]).lower[0]
     still, idle = np.eye(len(A)), np.zeros_like(F)
@@ -95,8 +98,7 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
 
 def riccati(seen: Observed) -> Array:
     """The stabilising P_{k|k−1} (N, N) of the last kind of step, or NumericalFailure."""
-    j = int(seen.kind[-1])
-    A, F, G, N = seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
+    A, F, G, N = seen.of_kind(int(seen.kind[-1]))
     if not G.any():
         if np.abs(np.linalg.eigvals(A)).max() >= 1.0:
             raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")

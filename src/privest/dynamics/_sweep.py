@@ -29,17 +29,19 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
-from privest.dynamics._congruence import (
+from privest.dynamics._observed import Observed
+from privest.dynamics._parallel import MANY, forward_pieces, worthwhile
+from privest.dynamics._recursions import (
     PATIENCE,
     REACHED,
     backwards,
     relative_change,
+    run_starts,
     settled,
+    spread,
 )
-from privest.dynamics._observed import Observed
-from privest.dynamics._parallel import MANY, forward_pieces, worthwhile
-from privest.dynamics._runs import run_starts
 from privest.errors import NumericalFailure
+from privest.records import Record
 
 
 class Step(NamedTuple):
@@ -135,15 +137,12 @@ def forward(seen: Observed) -> Sweep:
     found: list[tuple[Array, Array]] = []
     kinds: list[int] = []
     entry = np.empty(steps, dtype=np.intp)
-    root, k, next_check = seen.root, 0, 0
+    root, k, next_check, attempt = seen.root, 0, 0, MANY
     rest: tuple[Array, Array] | None = None
-    attempt = MANY
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below, all steps together
-        while k < steps:
+        while k < steps and rest is None:
             j = int(kind[k])
-            lower, theta = _rotated(
-                root, seen.transition[j], seen.drive[j], seen.rows[j], seen.noise[j]
-            )
+            lower, theta = _rotated(root, *seen.of_kind(j))
             before, root = root, lower[r:, r:]
             entry[k] = len(found)
             found.append((lower, theta))
@@ -153,29 +152,30 @@ def forward(seen: Observed) -> Sweep:
                 next_check = 1
             elif k < run and age >= next_check:
                 change = _change(root, before)
-                if change == 0.0 or (
-                    change <= REACHED and settled(change, root @ root.T, _closed(seen, j, lower))
-                ):
+                if change == 0.0 or _settled(seen, j, lower, change):
                     entry[k:run] = len(found) - 1
                     k = run
                 elif change <= REACHED:
                     next_check = int(PATIENCE * age) + 1
             if len(found) == attempt:
                 attempt *= 2
-                if worthwhile(len(found), k, steps - k):
-                    rest = forward_pieces(seen, kind[k:], root)
-                if rest is not None:
-                    entry[k:] = len(found) + np.arange(steps - k)
-                    kinds.extend(kind[k:].tolist())
-                    break
+                rest = _in_pieces(seen, len(found), k, root)
         lowers, thetas = (np.stack(parts) for parts in zip(*found))
         if rest is not None:
-            lowers = np.concatenate([lowers, rest[0]])
-            thetas = np.concatenate([thetas, rest[1]])
+            entry[k:] = len(found) + np.arange(steps - k)
+            kinds.extend(kind[k:].tolist())
+            lowers, thetas = (np.concatenate(parts) for parts in zip((lowers, thetas), rest))
         own = np.array(kinds)
         table = _table(seen.root, lowers, thetas, seen.transition[own], seen.drive[own], r)
     _require_sound(table, entry)
     return Sweep(table, own, entry)
+
+
+def _in_pieces(seen: Observed, found: int, k: int, root: Array) -> tuple[Array, Array] | None:
+    """The steps from k on side by side, where that is quicker and keeps the digits."""
+    if not worthwhile(found, k, seen.steps - k):
+        return None
+    return forward_pieces(seen.tables, seen.kind[k:], root)
 
 
 def _change(new: Array, old: Array) -> float:
@@ -204,28 +204,42 @@ def _require_sound(table: Step, entry: Index) -> None:
         )
 
 
-def _closed(seen: Observed, j: int, lower: Array) -> Array:
-    """(I − κc⁻¹G) A: how an error of the filtered state goes on."""
+def _settled(seen: Observed, j: int, lower: Array, change: float) -> bool:
+    """Whether P keeps still; (I − κc⁻¹G) A says how an error of the filtered state goes on."""
+    if change > REACHED:
+        return False
     r, A = seen.rows.shape[1], seen.transition[j]
+    root = lower[r:, r:]
     heard = scipy.linalg.solve_triangular(
         lower[:r, :r], seen.rows[j] @ A, lower=True, check_finite=False
     )
-    return np.asarray(A - lower[r:, :r] @ heard)
+    return settled(change, root @ root.T, np.asarray(A - lower[r:, :r] @ heard))
 
 
-class Backward(NamedTuple):
-    """Smoothed covariances (E', N, N), and which one each step has (K,)."""
-
-    smoothed: Array
-    entry: Index
-
-
-def backward(sweep: Sweep) -> Backward:
-    """Smoothed covariances of all steps, from the last one back. O(K N³) or less."""
+def backward(sweep: Sweep, n: int) -> Array:
+    """Smoothed covariances (K, n, n) of the first n states, from the last step back. O(K N³)."""
     table = sweep.table
     units, entry = backwards(table.later, table.lost, sweep.entry, np.eye(table.factor.shape[1]))
     owner = np.empty(len(units), dtype=np.intp)
     owner[entry] = sweep.entry
     factor = table.factor[owner]
     smoothed = factor @ units @ factor.swapaxes(-1, -2)
-    return Backward((smoothed + smoothed.swapaxes(-1, -2)) / 2, entry)
+    return spread(((smoothed + smoothed.swapaxes(-1, -2)) / 2)[:, :n, :n], entry)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals(Record):
+    """Covariances (K, n, n) of x_k given what was seen: before k, up to k, and in all."""
+
+    predicted: Array
+    filtered: Array
+    smoothed: Array
+
+
+def marginals(sweep: Sweep, n: int) -> Marginals:
+    """Of the first n states."""
+    return Marginals(
+        spread(sweep.table.predicted[:, :n, :n], sweep.entry),
+        spread(sweep.table.filtered[:, :n, :n], sweep.entry),
+        backward(sweep, n),
+    )

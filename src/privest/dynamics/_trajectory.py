@@ -11,8 +11,9 @@ of the first k steps give the filtered covariance of step k, those of all steps 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -20,30 +21,41 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
 from privest.dynamics._information import reading_information
-from privest.dynamics._observed import as_missing, level_steps, shown_blocks
+from privest.dynamics._observed import asked, shown_blocks
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import NumericalFailure
 from privest.linalg._sequential import LOST
 from privest.linalg.batched import cholesky, solve_lower
-from privest.privacy import SequentialLevel, as_stream_level
+from privest.privacy import SequentialLevel
+from privest.records import Record
+
+
+class Estimates(NamedTuple):
+    """From releases z̃ (…, K, m): estimates (…, K, n), whitened innovations, log density."""
+
+    predicted: Array
+    filtered: Array
+    smoothed: Array
+    innovations: Array
+    log_likelihood: Array
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Record):
     """Bounds, and with data estimates, of all K states. M = Km readings, N = Kn states.
 
-    rows A (M, M) block lower-triangular, spread T (N, q), readings H (M, N), mean (N,).
+    rows A (M, M) block lower-triangular, spread T (N, q), _lower C_V, _whitened C_V⁻¹M (M, q).
     """
 
     system: StateSpace
-    rows: Array
-    spread: Array
-    lower: Array  # C_V
-    whitened: Array  # C_V⁻¹ M, (M, q)
     steps: int
     missing: Flags
-    values: Array | None = None  # whitened innovations of Z̃, (…, M)
-    mean: Array | None = None
+    rows: Array
+    spread: Array
+    _lower: Array
+    _whitened: Array
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("predicted", "filtered", "bppcrlb")
 
     @property
     def _own(self) -> Array:
@@ -53,12 +65,12 @@ class Trajectory:
     @cached_property
     def _explained(self) -> Array:
         """C_V⁻¹M T_kᵀ, (K, M, n)."""
-        return self.whitened @ self._own.swapaxes(-1, -2)
+        return self._whitened @ self._own.swapaxes(-1, -2)
 
     def _after(self, counts: Index) -> Array:
         """Covariance of x_k given the first counts[k] rows: TT ᵀ less what they explain."""
         prior = self._own @ self._own.swapaxes(-1, -2)
-        used = np.arange(len(self.whitened)) < counts[:, None]
+        used = np.arange(len(self._whitened)) < counts[:, None]
         explained = self._explained * used[:, :, None]
         result = prior - explained.swapaxes(-1, -2) @ explained
         return (result + result.swapaxes(-1, -2)) / 2
@@ -96,7 +108,8 @@ class Trajectory:
     @property
     def smoothed(self) -> Array:
         """The diagonal blocks of Σ_BPPCR, (K, n, n)."""
-        return diagonal_blocks(self.bppcrlb, self.system.states)
+        K, n = self.steps, self.system.states
+        return self.bppcrlb.reshape(K, n, K, n)[np.arange(K), :, np.arange(K), :]
 
     @property
     def prior_covariance(self) -> Array:
@@ -108,44 +121,31 @@ class Trajectory:
         """S = J_Y + AᵀA (M, M): the level in BI_Z(Y) ≤ S that these releases amount to."""
         return reading_information(self.system, self.steps) + self.rows.T @ self.rows
 
-    # --- with data ------------------------------------------------------------------------------
-
-    def given(self, values: Array, inputs: ArrayLike | None = None) -> Trajectory:
-        """With releases z̃ (…, K, m)."""
+    def estimates(self, values: Array, inputs: ArrayLike | None = None) -> Estimates:
+        """From releases z̃ (…, K, m), whose innovations are whitened by C_V⁻¹."""
         mean, reading = prior_means(self.system, self.steps, inputs)
         expected = self.rows @ reading.ravel()
         flat = values.reshape(*values.shape[:-2], -1)
         absent = np.repeat(self.missing, self._m)
         fresh = np.where(absent, 0.0, flat - np.where(absent, 0.0, expected))
         columns = fresh.reshape(-1, len(expected)).T
-        whitened = solve_lower(self.lower[None], columns[None])[0].T.reshape(flat.shape)
-        return replace(self, values=whitened, mean=mean)
+        white = solve_lower(self._lower[None], columns[None])[0].T.reshape(flat.shape)
 
-    def _estimates(self, counts: Index) -> Array:
-        assert self.values is not None
-        assert self.mean is not None
-        used = np.arange(len(self.whitened)) < counts[:, None]
-        explained = self._explained * used[:, :, None]
-        return np.asarray(self.mean + np.einsum("kmn,...m->...kn", explained, self.values))
+        def after(counts: Index) -> Array:
+            used = np.arange(len(self._whitened)) < counts[:, None]
+            explained = self._explained * used[:, :, None]
+            return np.asarray(mean + np.einsum("kmn,...m->...kn", explained, white))
 
-    def filtered_mean(self) -> Array:
-        return self._estimates(self._m * np.arange(1, self.steps + 1))
-
-    def predicted_mean(self) -> Array:
-        return self._estimates(self._m * np.arange(self.steps))
-
-    def smoothed_mean(self) -> Array:
-        return self._estimates(np.full(self.steps, len(self.whitened)))
-
-    def likelihood(self) -> tuple[Array, Array]:
-        """log density of the releases, and whitened innovations (…, K, m)."""
-        assert self.values is not None
         count = int((~self.missing).sum()) * self._m
-        total = np.einsum("...m,...m->...", self.values, self.values)
-        logs = float(np.log(np.diagonal(self.lower)).sum())
-        shape = (*self.values.shape[:-1], self.steps, self._m)
-        innovations = np.where(self.missing[:, None], np.nan, self.values.reshape(shape))
-        return -0.5 * (total + count * math.log(2 * math.pi)) - logs, innovations
+        total = np.einsum("...m,...m->...", white, white)
+        fit = -0.5 * (total + count * math.log(2 * math.pi))
+        return Estimates(
+            after(self._m * np.arange(self.steps)),
+            after(self._m * np.arange(1, self.steps + 1)),
+            after(np.full(self.steps, len(self._whitened))),
+            np.where(self.missing[:, None], np.nan, white.reshape(values.shape)),
+            np.asarray(fit - float(np.log(np.diagonal(self._lower)).sum())),
+        )
 
 
 def prior_means(system: StateSpace, steps: int, inputs: ArrayLike | None) -> tuple[Array, Array]:
@@ -162,10 +162,7 @@ def trajectory(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags
 ) -> Trajectory:
     """The dense form for any stream level. (Km)³ flops, (Kn)² memory."""
-    m = system.readings
-    rows = all_rows(level, steps, m)
-    absent = np.repeat(missing, m)
-    rows[absent], rows[:, absent] = 0.0, 0.0
+    rows = rows_shown(level, missing, system.readings)
     spread = _spread(system, steps)
     shown = rows @ _diagonal(stack(system.C), steps) @ spread
     half = np.concatenate([shown, rows @ _diagonal(system.R_root, steps)], axis=1)
@@ -175,7 +172,7 @@ def trajectory(
     if lower is None:
         raise NumericalFailure(LOST)
     whitened = solve_lower(lower, shown[None])[0]
-    return Trajectory(system, rows, spread, lower[0], whitened, steps, missing)
+    return Trajectory(system, steps, missing, rows, spread, lower[0], whitened)
 
 
 def trajectory_bound(
@@ -193,21 +190,23 @@ def trajectory_bound(
     `filtered` and `predicted` are differences from P: eps·P is lost, and where the prior is very
     wide (unstable systems) V cannot be factored and is refused. `bound` has neither limit.
     """
-    wanted = as_stream_level(level, readings=system.readings)
-    count = level_steps(wanted, system, steps)
-    return trajectory(system, wanted, count, as_missing(missing, count))
+    return trajectory(system, *asked(system, level, steps, missing))
 
 
-def all_rows(level: SequentialLevel, steps: int, m: int) -> Array:
-    """A (Km, Km) of any form."""
-    size = steps * m
+def rows_shown(level: SequentialLevel, missing: Flags, m: int) -> Array:
+    """A (Km, Km) of any form, without the steps that are missing."""
+    steps = len(missing)
     if level.form == "dense":
-        return np.array(level.dense_rows(0, steps))
-    blocks, rows = shown_blocks(level, 0, steps), np.zeros((steps, m, steps, m))
-    for lag in range(min(level.reach, steps - 1) + 1):
-        own = np.arange(lag, steps)
-        rows[own, :, own - lag, :] = blocks[lag, lag:]
-    return rows.reshape(size, size)
+        rows = np.array(level.dense_rows(0, steps))
+    else:
+        blocks, parts = shown_blocks(level, 0, steps), np.zeros((steps, m, steps, m))
+        for lag in range(min(level.reach, steps - 1) + 1):
+            own = np.arange(lag, steps)
+            parts[own, :, own - lag, :] = blocks[lag, lag:]
+        rows = parts.reshape(steps * m, steps * m)
+    absent = np.repeat(missing, m)
+    rows[absent], rows[:, absent] = 0.0, 0.0
+    return rows
 
 
 def _spread(system: StateSpace, steps: int) -> Array:
@@ -227,10 +226,3 @@ def _diagonal(matrices: Array, steps: int) -> Array:
     result, own = np.zeros((steps, rows, steps, columns)), np.arange(steps)
     result[own, :, own, :] = matrices[:steps]
     return result.reshape(steps * rows, steps * columns)
-
-
-def diagonal_blocks(matrix: Array, size: int) -> Array:
-    """(K, n, n) from (Kn, Kn)."""
-    steps = len(matrix) // size
-    own = np.arange(steps)
-    return matrix.reshape(steps, size, steps, size)[own, :, own, :]

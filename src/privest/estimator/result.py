@@ -10,11 +10,11 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_confidence
 from privest.errors import InvalidInput
-from privest.records import Record, plain
+from privest.records import Estimated, Record, plain, standard_errors
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Result(Record):
+class Result(Estimated, Record):
     """θ̂ with its covariance, split into what sampling and what privacy adds.
 
         covariance = sampling + privacy
@@ -55,14 +55,9 @@ class Result(Record):
             )
 
     @property
-    def standard_error(self) -> Array:
-        """√diag covariance, (n,): of each parameter, privacy included."""
-        return _root_diagonal(self.covariance)
-
-    @property
     def classical_error(self) -> Array | None:
         """√diag classical, (n,): the least standard errors without privacy."""
-        return None if self.classical is None else _root_diagonal(self.classical)
+        return None if self.classical is None else standard_errors(self.classical)
 
     @property
     def privacy(self) -> Array | None:
@@ -76,15 +71,6 @@ class Result(Record):
             return None
         whole = np.trace(self.covariance, axis1=-2, axis2=-1)
         return float(np.trace(self.bound, axis1=-2, axis2=-1).sum() / whole.sum())
-
-    def quantile(self, confidence: float) -> float:
-        """q of the intervals θ̂ ± q·standard_error: of the normal law."""
-        return float(scipy.special.ndtri((1 + as_confidence(confidence)) / 2))
-
-    def interval(self, confidence: float = CONFIDENCE) -> Array:
-        """(n, 2), or (trials, n, 2): each parameter's interval, covering with `confidence`."""
-        half = self.quantile(confidence) * self.standard_error
-        return np.stack([self.estimate - half, self.estimate + half], axis=-1)
 
     def summary(self, confidence: float = CONFIDENCE) -> str:
         """A table for people, laid out as in statsmodels, with the errors without privacy."""
@@ -125,10 +111,6 @@ class Result(Record):
             f"{type(self).__name__}({len(self.names)} parameters, standard errors "
             f"{errors.min():.3g} to {errors.max():.3g})"
         )
-
-
-def _root_diagonal(matrix: Array) -> Array:
-    return np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
 
 
 def _decimals(values: Array) -> list[str]:

@@ -31,7 +31,7 @@ def test_a_linear_one_is_the_kalman_filter(given):
     release = pv.StreamMechanism(level).simulate(y, rng)
     ours = dynamics.filter_extended(extended, level, release)
     exact = dynamics.filter_releases(system, level, release)
-    assert np.abs(ours.mean - exact.mean).max() < 1e-9
+    assert np.abs(ours.estimate - exact.estimate).max() < 1e-9
     assert np.abs(ours.covariance - exact.covariance).max() < 1e-9
     assert np.nanmax(np.abs(ours.innovations - exact.innovations)) < 1e-9
     local = dynamics.local_bound(extended, level, np.zeros((12, 2)))
@@ -68,7 +68,7 @@ def test_errors_of_a_pendulum_are_near_its_local_bound():
             last = x
             x = extended.move(x)[0] + 1e-4 * rng.standard_normal(2)
         release = pv.StreamMechanism(level).simulate(y, rng)
-        error = dynamics.filter_extended(extended, level, release).mean[-1] - last
+        error = dynamics.filter_extended(extended, level, release).estimate[-1] - last
         squares += error @ np.linalg.solve(bound.filtered[-1], error)
     low, high = stats.chi2.interval(1 - 1e-5, 2 * trials)
     assert 0.95 * low < squares < 1.05 * high

@@ -68,7 +68,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
     for text in (out.read_text(encoding="utf-8"), again.stdout):
         columns = table(text)
         assert list(columns) == ["step", "place", "place_se", "speed", "speed_se"]
-        assert np.array_equal(columns["speed"], result.mean[:, 1])
+        assert np.array_equal(columns["speed"], result.estimate[:, 1])
         assert np.array_equal(columns["place_se"], result.standard_error[:, 0])
     assert "from releases" in again.stderr
 

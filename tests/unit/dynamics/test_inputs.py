@@ -107,7 +107,7 @@ def test_inputs():
         dynamics.filter_releases(WALK, level, release, inputs=np.zeros((3, 1)))
     found = dynamics.filter_releases(driven, level, release, inputs=[1.0, 1.0, 1.0])
     ahead = dynamics.predict(found, 2, inputs=[[10.0], [0.0]])
-    assert ahead.mean[0, 0] == pytest.approx(found.mean[-1, 0] + 10.0)
+    assert ahead.estimate[0, 0] == pytest.approx(found.estimate[-1, 0] + 10.0)
     with pytest.raises(InvalidInput, match="ahead must be"):
         dynamics.predict(found, 0)
 

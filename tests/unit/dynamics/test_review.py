@@ -83,15 +83,15 @@ def test_the_way_by_the_readings_equals_the_recursion(seed, radius):
     y[:, missing] = np.nan
     release = dynamics.release_series(level, y, rng)
     right = dynamics.filter_releases(system, level, release, inputs=inputs)
-    found = dense._by_readings(system, level, steps, missing, release.values, inputs)
+    found, estimates = dense._by_readings(system, level, steps, missing, release.values, inputs)
     _same(found, dynamics.bound(system, level, steps, missing=missing), 1e-10)
-    estimates, smooth = found.estimates, dynamics.smooth(right)
+    smooth = dynamics.smooth(right)
     # Estimates are prior means plus corrections: eps times the size of both is lost.
-    size = max(1.0, np.abs(right.mean).max())
+    size = max(1.0, np.abs(right.estimate).max())
     for mean, other in (
-        (estimates.predicted, right.predicted_mean),
-        (estimates.filtered, right.mean),
-        (estimates.smoothed, smooth.mean),
+        (estimates.predicted, right.predicted_estimate),
+        (estimates.filtered, right.estimate),
+        (estimates.smoothed, smooth.estimate),
     ):
         assert np.abs(mean - other).max() < 1e-11 * size
     assert estimates.log_likelihood == pytest.approx(right.log_likelihood, rel=1e-12 * size + 1e-12)
