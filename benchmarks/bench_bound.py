@@ -84,6 +84,58 @@ def tall_rows():
         )
 
 
+def small_rows():
+    """What checks and structure cost where the arithmetic is nothing: the README's six people."""
+    age = np.array([0.2, 0.4, 0.5, 0.7, 0.9, 1.0])
+    H = np.column_stack([np.ones(6), age, [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]])
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04))
+    unit = np.eye(6)
+
+    def five_lines(S=1.0 * unit, Sigma=0.04 * unit):
+        classical = np.linalg.inv(H.T @ np.linalg.inv(Sigma) @ H)
+        information = H.T @ np.linalg.inv(np.linalg.inv(S) + Sigma) @ H
+        ppcrlb = np.linalg.inv(information)
+        cost_floor = np.linalg.inv(H.T @ S @ H)
+        return ppcrlb, classical, ppcrlb - classical, cost_floor
+
+    def whole(given, level):
+        b = pv.bound(given, level)
+        return b.ppcrlb, b.classical, b.privacy_cost, b.cost_floor
+
+    def made():
+        return whole(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04)), pv.PrivacyLevel(1.0))
+
+    def often(work, times=300):
+        return lambda: [work() for _ in range(times)]
+
+    level, diagonal = pv.PrivacyLevel(1.0), pv.PrivacyLevel(np.arange(1.0, 7.0))
+    dense = pv.PrivacyLevel(unit + 0.1)
+    for name, work, limit in (
+        ("number level", lambda: whole(model, level), 4),
+        ("number level, model and level made too", made, None),
+        ("diagonal level", lambda: whole(model, diagonal), 4),
+        ("dense level", lambda: whole(model, dense), None),
+    ):
+        yield compare(
+            f"{name}, m = 6, n = 3, 300 times",
+            often(work),
+            "five lines of NumPy",
+            often(five_lines),
+            limit=limit,
+        )
+    levels = np.geomspace(0.01, 100.0, 1000)
+    correlated = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=unit + 0.1))
+    for name, given in (("number noise", model), ("dense noise", correlated)):
+        yield compare(
+            f"sweep of 1000 levels, {name}, m = 6, n = 3, 30 times",
+            often(lambda given=given: pv.bounds.bound_sweep(given, levels).ppcrlb, 30),
+            "one bound",
+            often(lambda given=given: whole(given, level), 30),
+            limit=10,
+        )
+
+
 def rows():
+    yield from small_rows()
     yield from dense_rows()
     yield from tall_rows()

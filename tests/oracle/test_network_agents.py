@@ -9,9 +9,9 @@ import pytest
 import privest as pv
 from network_sample import contributions, distance, releases, sensors
 from privest import network
+from privest.linalg import batched
 from privest.network import _averaging as averaging
 from privest.network import _certificate as certificate
-from privest.network import _small as small
 from privest.network import _spectrum as spectrum
 from privest.network import agent
 from privest.network._links import Fixed, as_links
@@ -197,13 +197,13 @@ def test_many_small_factors_are_lapacks():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((50, 7, 4))
     r = rows.swapaxes(1, 2) @ rows
-    lower, ready = small.cholesky(r)
+    lower, ready = batched.cholesky_of_many(r)
     assert ready.all()
     assert np.allclose(lower, np.linalg.cholesky(r), rtol=1e-12)
-    assert np.allclose(small.inverse(lower) @ lower, np.eye(4), atol=1e-12)
+    assert np.allclose(batched.triangular_inverse_of_many(lower) @ lower, np.eye(4), atol=1e-12)
     x = rng.standard_normal((50, 3, 4))
     expected = np.linalg.solve(r, x.swapaxes(1, 2)).swapaxes(1, 2)
-    assert np.allclose(small.solve(lower, x), expected, rtol=1e-9)
+    assert np.allclose(batched.solve_of_many(lower, x), expected, rtol=1e-9)
 
 
 def test_matrices_that_are_not_positive_definite_are_found():
@@ -214,7 +214,7 @@ def test_matrices_that_are_not_positive_definite_are_found():
     values[1::4, 1] *= -1.0
     values[2::4] *= -1.0
     r = (q * values[:, None]) @ q.swapaxes(1, 2)
-    lower, ready = small.cholesky(r)
+    lower, ready = batched.cholesky_of_many(r)
     assert ready.tolist() == [k % 4 == 3 for k in range(200)]
     assert np.array_equal(lower[0], np.eye(4))
 

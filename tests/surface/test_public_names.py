@@ -33,7 +33,7 @@ NAMES = {
     "linalg": {
         "Blocks", "Diagonal", "InformationRoot", "Order", "PSD", "Scalar", "Whitening",
         "least_squares", "level_root", "loewner", "pointwise_weight", "private_root", "psd",
-        "psd_blocks", "root_of_rows", "weighted_roots", "whitening",
+        "psd_blocks", "root_of_rows", "weighted_grams", "weighted_roots", "whitening",
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
@@ -72,10 +72,11 @@ NAMES = {
         "data_perturbation", "output_perturbation", "source",
     },
     "bounds": {
-        "BayesianBound", "Bound", "Identifiability", "LinearRelease", "StreamBound", "TraceBound",
-        "TraceBudgetBound", "averaged_bound", "bayesian_bound", "bayesian_bound_from_information",
-        "best_linear_release", "bound", "classical_bound", "consensus_bound", "identifiability",
-        "metric_dp_bound", "stream_bound", "stream_estimates", "trace_bound", "trace_budget_bound",
+        "BayesianBound", "Bound", "BoundSweep", "Identifiability", "LinearRelease", "StreamBound",
+        "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
+        "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
+        "classical_bound", "consensus_bound", "identifiability", "metric_dp_bound", "stream_bound",
+        "stream_estimates", "trace_bound", "trace_budget_bound",
     },
     "privacy": {
         "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
@@ -85,8 +86,8 @@ NAMES = {
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",
         "GaussianLaw", "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",
-        "MultivariateGaussian", "ScalarLaw", "Staircase", "StudentT", "Uniform", "as_joint",
-        "expected_squared_curvature_by_quadrature", "fisher_information_by_quadrature",
+        "MultivariateGaussian", "Noise", "ScalarLaw", "Staircase", "StudentT", "Uniform",
+        "as_joint", "expected_squared_curvature_by_quadrature", "fisher_information_by_quadrature",
         "from_logpdf",
     },
 }  # fmt: skip

@@ -2,7 +2,6 @@
 sees a mechanism and never sees data.
 """
 
-from privest.bounds._averaged import averaged_bound
 from privest.bounds._bayesian import (
     BayesianBound,
     bayesian_bound,
@@ -10,10 +9,11 @@ from privest.bounds._bayesian import (
 )
 from privest.bounds._classical import classical_bound
 from privest.bounds._consensus import consensus_bound
-from privest.bounds._crlb import Bound, bound
+from privest.bounds._crlb import Bound, averaged_bound, bound
 from privest.bounds._dp import TraceBound, metric_dp_bound, trace_bound
 from privest.bounds._identifiable import Identifiability, identifiability
 from privest.bounds._recursive import StreamBound, stream_bound, stream_estimates
+from privest.bounds._sweep import BoundSweep, bound_sweep
 from privest.bounds._trace_budget import (
     LinearRelease,
     TraceBudgetBound,
@@ -24,6 +24,7 @@ from privest.bounds._trace_budget import (
 __all__ = [
     "BayesianBound",
     "Bound",
+    "BoundSweep",
     "Identifiability",
     "LinearRelease",
     "StreamBound",
@@ -34,6 +35,7 @@ __all__ = [
     "bayesian_bound_from_information",
     "best_linear_release",
     "bound",
+    "bound_sweep",
     "classical_bound",
     "consensus_bound",
     "identifiability",

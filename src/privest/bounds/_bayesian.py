@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +15,11 @@ from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
+from privest.records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class BayesianBound:
+class BayesianBound(Record):
     """The floor on the mean-square error matrix when θ has a prior.
 
     bppcrlb                    Σ_BPPCR (n, n).
@@ -25,6 +27,7 @@ class BayesianBound:
     prior_covariance           the error matrix of knowing the prior only.
     measurement_information    J_Y (m, m): what the prior alone tells about the readings.
     extra_level                S − J_Y (m, m): what a mechanism may add.
+    names                      of the parameters.
     """
 
     bppcrlb: Array
@@ -32,6 +35,9 @@ class BayesianBound:
     prior_covariance: Array
     measurement_information: Array
     extra_level: Array
+    names: tuple[str, ...]
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)
 
     @property
     def standard_error(self) -> Array:
@@ -46,7 +52,9 @@ class BayesianBound:
         )
 
 
-def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike) -> BayesianBound:
+def bayesian_bound(
+    model: LinearModel, level: PrivacyLevel | ArrayLike, prior_cov: ArrayLike
+) -> BayesianBound:
     """How well can a random θ be estimated when everything known of Y stays below S?
 
         Σ_BPPCR = (Hᵀ L(LᵀΣL + I)⁻¹Lᵀ H + J_θ)⁻¹ ,   L Lᵀ = S − J_Y ,   J_Y = (HPHᵀ + Σ)⁻¹
@@ -94,6 +102,7 @@ def bayesian_bound(model: LinearModel, level: PrivacyLevel, prior_cov: ArrayLike
         prior_covariance=prior.dense(),
         measurement_information=known,
         extra_level=extra.dense(),
+        names=model.names,
     )
 
 
@@ -132,7 +141,7 @@ def _noise_whitener(sigma: PSD, size: Array) -> Array | None:
 
 def bayesian_bound_from_information(
     model: LinearModel,
-    level: PrivacyLevel,
+    level: PrivacyLevel | ArrayLike,
     prior_information: ArrayLike,
     measurement_information: ArrayLike,
 ) -> BayesianBound:
@@ -163,6 +172,7 @@ def bayesian_bound_from_information(
         prior_covariance=root @ root.T,
         measurement_information=known,
         extra_level=extra.dense(),
+        names=model.names,
     )
 
 

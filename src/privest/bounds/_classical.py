@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy
 
@@ -9,14 +11,16 @@ from privest.arrays import Array
 from privest.bounds._inputs import local_model
 from privest.errors import NotIdentifiable
 from privest.linalg import PSD, Blocks, InformationRoot, root_of_rows, weighted_roots
-from privest.linalg.batched import rank_tolerance, solve_lower
+from privest.linalg.batched import solve_lower
+from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
 
 
-def parameter_list(directions: Array) -> str:
-    """The parameters that take part in the directions (n, h): "θ[0], θ[2]"."""
+def parameter_list(directions: Array, names: Sequence[str] | None = None) -> str:
+    """The names of the parameters that take part in the directions (n, h): "θ[0], θ[2]"."""
     index = np.flatnonzero(np.linalg.norm(directions, axis=1) > 1e-8)
-    return ", ".join(f"θ[{k}]" for k in index[:8]) + (", …" if len(index) > 8 else "")
+    listed = [f"θ[{k}]" if names is None else names[k] for k in index[:8]]
+    return ", ".join(listed) + (", …" if len(index) > 8 else "")
 
 
 def require_seen(model: LinearModel, root: InformationRoot | None = None) -> None:
@@ -37,14 +41,15 @@ def require_seen(model: LinearModel, root: InformationRoot | None = None) -> Non
         )
     zero = np.flatnonzero(root.column_scale == 0)
     if len(zero):
-        listed = parameter_list(np.eye(n)[:, zero])
+        listed = parameter_list(np.eye(n)[:, zero], model.names)
         raise NotIdentifiable(
             f"H has zero columns: no reading depends on {listed}.",
             root.hidden,
         )
+    listed = parameter_list(root.hidden, model.names)
     raise NotIdentifiable(
-        f"H has rank {root.rank} of {n}: the columns of {parameter_list(root.hidden)} are "
-        "linearly dependent, so these parameters cannot be told apart even without privacy.",
+        f"H has rank {root.rank} of {n}: the columns of {listed} are linearly dependent, so these "
+        "parameters cannot be told apart even without privacy.",
         root.hidden,
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from privest.bounds._inputs import require_level
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import Blocks
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, as_level
 
 
-def consensus_bound(level: PrivacyLevel, agents: int | None = None) -> float:
+def consensus_bound(level: PrivacyLevel | ArrayLike, agents: int | None = None) -> float:
     """The least mean-square error of an agreed value around the true average of N agents.
 
         E(ȳ − (1/N)Σ y_i)² ≥ 1ᵀS⁺1 / N²        ( = (1/N²) Σ 1/S_i  for S = diag(S_i) )
@@ -27,10 +27,25 @@ def consensus_bound(level: PrivacyLevel, agents: int | None = None) -> float:
 
     >>> consensus_bound(PrivacyLevel([1.0, 2.0]))
     0.375
-    >>> consensus_bound(PrivacyLevel(4.0), agents=10)
+    >>> consensus_bound(4.0, agents=10)
     0.025
     """
-    require_level(level)
+    given = as_level(level)
+    count = _agents(given, agents)
+    s = given.for_size(count)
+    if s.pointwise is None:
+        assert isinstance(s, Blocks)
+        return _shortest(s) / count**2
+    values = s.diagonal()
+    if not (values > 0).all():
+        raise NotIdentifiable(
+            f"Agent {int(values.argmin())} reveals nothing (level 0): no network can agree on "
+            "the exact average."
+        )
+    return float((1.0 / values).sum() / count**2)
+
+
+def _agents(level: PrivacyLevel, agents: int | None) -> int:
     if agents is not None and (not isinstance(agents, int) or agents < 1):
         raise InvalidInput(f"agents must be a whole number ≥ 1; received {agents!r}.")
     count = level.size if agents is None else agents
@@ -38,23 +53,16 @@ def consensus_bound(level: PrivacyLevel, agents: int | None = None) -> float:
         raise InvalidInput("A level given as a number needs the number of agents: agents=N.")
     if level.size not in (None, count):
         raise InvalidInput(f"The level is for {level.size} agents; received agents={count}.")
-    s = level.for_size(count)
-    if s.pointwise is not None:
-        values = s.diagonal()
-        if not (values > 0).all():
-            raise NotIdentifiable(
-                f"Agent {int(values.argmin())} reveals nothing (level 0): no network can agree "
-                "on the exact average."
-            )
-        return float((1.0 / values).sum() / count**2)
-    assert isinstance(s, Blocks)
-    # 1ᵀS⁺1 = ‖u‖² for the shortest u with L u = 1; no such u, no average.
+    return count
+
+
+def _shortest(level: Blocks) -> float:
+    """1ᵀS⁺1 = ‖u‖² for the shortest u with L u = 1; no such u, no average."""
     total = 0.0
-    for factor in s.factors:
-        for lower in factor.lower:
-            ones = np.ones(len(lower))
-            shortest = np.linalg.lstsq(lower[:, : factor.columns], ones)[0]
-            if np.abs(lower[:, : factor.columns] @ shortest - 1.0).max() > 1e-8:
+    for factor in level.factors:
+        for lower in factor.lower[:, :, : factor.columns]:
+            shortest = np.linalg.lstsq(lower, np.ones(len(lower)))[0]
+            if np.abs(lower @ shortest - 1.0).max() > 1e-8:
                 raise NotIdentifiable("The level hides a part of the average: 1 ∉ range(S).")
             total += float(shortest @ shortest)
-    return total / count**2
+    return total

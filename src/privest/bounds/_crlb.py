@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,10 +22,11 @@ from privest.linalg import (
 )
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel
+from privest.records import Record, plain
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class Bound(Record):
     """The floor on the error covariance of any unbiased estimate under any admissible mechanism.
 
     information       PI, (n, n): the privacy-preserving Fisher information matrix.
@@ -36,6 +37,7 @@ class Bound:
     cost_floor        (HᵀSH)⁻¹ ≤ privacy_cost (`coro:PPCR`), whatever the noise.
     identifiable      whether ppcrlb exists; `identifiability` says what is hidden if not.
     constraint        "pointwise": I_z(y) ≤ S for every y; "average": E I_z(y) ≤ S only.
+    names             of the parameters.
 
     ppcrlb, privacy_cost, cost_floor and standard_error raise NotIdentifiable where they do not
     exist.
@@ -47,6 +49,10 @@ class Bound:
     constraint: Literal["pointwise", "average"]
     _ppcrlb: Array | None
     _cost_floor: Array | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.identifiability.names
 
     @property
     def identifiable(self) -> bool:
@@ -69,6 +75,11 @@ class Bound:
         """√diag Σ_PPCR: the least standard error of each parameter."""
         return np.sqrt(np.diagonal(self.ppcrlb))
 
+    @property
+    def classical_error(self) -> Array:
+        """√diag Σ_CR: the least standard errors without privacy."""
+        return np.sqrt(np.diagonal(self.classical))
+
     def _existing(self, matrix: Array | None) -> Array:
         if matrix is None:
             raise NotIdentifiable(
@@ -79,20 +90,17 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON. Where there is no bound: None."""
-        exists = self.identifiable
+        found = self.identifiability
+        always = ("names", "identifiable", "constraint", "information", "classical",
+                  "classical_error")  # fmt: skip
+        existing = ("ppcrlb", "privacy_cost", "cost_floor", "standard_error")
         return {
-            "identifiable": exists,
-            "rank": self.identifiability.rank,
-            "constraint": self.constraint,
-            "ppcrlb": self.ppcrlb.tolist() if exists else None,
-            "classical": self.classical.tolist(),
-            "privacy_cost": self.privacy_cost.tolist() if exists else None,
-            "cost_floor": self.cost_floor.tolist() if exists else None,
-            "information": self.information.tolist(),
-            "standard_error": self.standard_error.tolist() if exists else None,
-            "hidden_directions": self.identifiability.hidden_directions.tolist(),
-            "unseen_directions": self.identifiability.unseen_directions.tolist(),
-            "readings_to_reveal": list(self.identifiability.readings_to_reveal),
+            **{name: plain(getattr(self, name)) for name in always},
+            **{name: plain(getattr(self, name)) if found else None for name in existing},
+            "rank": found.rank,
+            "hidden_directions": plain(found.hidden_directions),
+            "unseen_directions": plain(found.unseen_directions),
+            "readings_to_reveal": plain(found.readings_to_reveal),
         }
 
     def __repr__(self) -> str:
@@ -105,7 +113,7 @@ class Bound:
 
 def bound(
     model: LinearModel | NonlinearModel,
-    level: PrivacyLevel,
+    level: PrivacyLevel | ArrayLike,
     theta: ArrayLike | None = None,
 ) -> Bound:
     """What accuracy is possible at all under the level, and what does privacy cost?
@@ -113,7 +121,8 @@ def bound(
         Σ_PPCR = (Hᵀ L (LᵀΣL + I)⁻¹ Lᵀ H)⁻¹ ,   S = L Lᵀ ,  Σ = (I_y(Hθ))⁻¹
         Σ_PPCR ≥ Σ_CR + (HᵀSH)⁻¹                          (equality when H is square)
 
-    Symbols: `model` holds H (m, n) and the law of w, `level` is S; `theta` is needed by a nonlinear
+    Symbols: `model` holds H (m, n) and the law of w, `level` is S, or what makes one (a number, a
+    vector, a matrix); `theta` is needed by a nonlinear
     model, where H = F'(θ) and the bound is for unbiased estimates near that θ.
     Assumes a continuous noise density that does not depend on θ (`assum:w0`).
     Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR in the PSD order, for every mechanism with
@@ -127,7 +136,7 @@ def bound(
     Source: `thm:crbound` in the whitened form, by `lemma:PPCR_S`; `coro:PPCR`.
 
     >>> from privest.noise import Gaussian
-    >>> b = bound(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), PrivacyLevel(4.0))
+    >>> b = bound(LinearModel([[2.0]], noise=Gaussian(cov=0.5)), 4.0)
     >>> [float(x[0, 0].round(12)) for x in (b.classical, b.ppcrlb, b.cost_floor)]
     [0.125, 0.1875, 0.0625]
     """
@@ -150,12 +159,28 @@ def bound(
         classical=classical,
         identifiability=found,
         constraint="pointwise",
-        _ppcrlb=_inverse(private) if found.identifiable else None,
-        _cost_floor=_inverse(allowed) if found.identifiable else None,
+        _ppcrlb=inverse_information(private) if found.identifiable else None,
+        _cost_floor=inverse_information(allowed) if found.identifiable else None,
     )
 
 
-def _inverse(root: InformationRoot) -> Array:
+def averaged_bound(
+    model: LinearModel | NonlinearModel,
+    level: PrivacyLevel | ArrayLike,
+    theta: ArrayLike | None = None,
+) -> Bound:
+    """The same floor when only the average E[I_z(y) | θ] ≤ S is promised.
+
+    The number is that of `bound`: the proof uses only the average (`ineq:ES`). The promise is
+    weaker: for some y the release may carry far more than S, and those y are exposed. The result is
+    marked `constraint="average"` so that the two are not confused.
+    Source: the remark after `thm:crbound` on averaged constraints.
+    """
+    return replace(bound(model, level, theta), constraint="average")
+
+
+def inverse_information(root: InformationRoot) -> Array:
+    """PI⁻¹ from the root of PI, where θ is identifiable."""
     try:
         return root.inverse()
     except NotIdentifiable:

@@ -13,10 +13,11 @@ from privest.bounds._trace_budget import inverse_gram, least_squares_strength
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import metric
+from privest.records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class TraceBound:
+class TraceBound(Record):
     """Floors under tr I_z(Y) ≤ s.
 
     classical       Σ_CR (n, n).

@@ -15,10 +15,11 @@ from privest.bounds._inputs import level_for, local_model
 from privest.linalg import InformationRoot, level_root, weighted_roots
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel
+from privest.records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Identifiability:
+class Identifiability(Record):
     """Verdict of `identifiability`.
 
     identifiable          HᵀSH is invertible: some mechanism within the level reveals all of θ.
@@ -28,6 +29,7 @@ class Identifiability:
     readings_to_reveal    a smallest set of readings whose level must be raised for everything that
                           H sees to become identifiable (any positive amount will do).
     helpful_readings      all readings that see a hidden direction.
+    names                 of the parameters.
     """
 
     identifiable: bool
@@ -36,27 +38,26 @@ class Identifiability:
     unseen_directions: Array
     readings_to_reveal: tuple[int, ...]
     helpful_readings: Index
+    names: tuple[str, ...]
 
     def __bool__(self) -> bool:
         return self.identifiable
 
     def explain(self) -> str:
-        """The verdict in words; readings and parameters are counted from 0."""
+        """The verdict in words; readings are counted from 0."""
         n = len(self.hidden_directions)
         if self.identifiable:
             return f"identifiable: all {n} parameters can be estimated under this level"
         parts = [f"not identifiable: rank {self.rank} of {n}"]
         if self.unseen_directions.shape[1]:
-            parts.append(
-                f"hidden even without privacy: {parameter_list(self.unseen_directions)} "
-                "(H does not see them apart)"
-            )
+            unseen = parameter_list(self.unseen_directions, self.names)
+            parts.append(f"hidden even without privacy: {unseen} (H does not see them apart)")
         if self.readings_to_reveal:
             enough = _readings(self.readings_to_reveal)
             others = [k for k in self.helpful_readings if k not in self.readings_to_reveal]
             also = f" ({_readings(others)} would also help)" if others else ""
             parts.append(
-                f"hidden by the level: {parameter_list(self.hidden_directions)}; "
+                f"hidden by the level: {parameter_list(self.hidden_directions, self.names)}; "
                 f"revealing something of {enough} is enough{also}"
             )
         return "; ".join(parts)
@@ -66,7 +67,9 @@ class Identifiability:
 
 
 def identifiability(
-    model: LinearModel | NonlinearModel, level: PrivacyLevel, theta: ArrayLike | None = None
+    model: LinearModel | NonlinearModel,
+    level: PrivacyLevel | ArrayLike,
+    theta: ArrayLike | None = None,
 ) -> Identifiability:
     """Can θ be estimated under I_z(y) ≤ S, and if not, what is hidden?
 
@@ -99,7 +102,7 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
     root = root.with_tolerance(model.accuracy)
     if root.rank == n:
         none = np.zeros((n, 0))
-        return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp))
+        return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp), model.names)
     hidden = root.hidden
     unseen = weighted_roots(matrix, [1.0])[0].with_tolerance(model.accuracy).hidden
     # In units where every column of H has length one, so that no parameter's unit decides.
@@ -115,7 +118,7 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
         # of what the earlier ones leave hidden.
         pivots = scipy.linalg.qr(exposure[helpful].T, mode="r", pivoting=True)[-1]
         chosen = tuple(sorted(int(k) for k in helpful[pivots[:wanted]]))
-    return Identifiability(False, root.rank, hidden, unseen, chosen, helpful)
+    return Identifiability(False, root.rank, hidden, unseen, chosen, helpful, model.names)
 
 
 def _readings(index: Sequence[int]) -> str:

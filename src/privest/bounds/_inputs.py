@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.model import LinearModel, NonlinearModel
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, as_level
 
 
 def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = None) -> LinearModel:
@@ -31,16 +31,6 @@ def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = N
     )
 
 
-def require_level(level: PrivacyLevel) -> None:
-    """A level is never guessed from a bare number."""
-    if not isinstance(level, PrivacyLevel):
-        raise InvalidInput(
-            f"level must be a PrivacyLevel; received {type(level).__name__}. "
-            "Wrap what you have: privest.PrivacyLevel(...) takes a number, a vector or a matrix."
-        )
-
-
-def level_for(level: PrivacyLevel, model: LinearModel) -> PSD:
+def level_for(level: PrivacyLevel | ArrayLike, model: LinearModel) -> PSD:
     """S for the readings of the model."""
-    require_level(level)
-    return level.for_size(model.readings)
+    return as_level(level).for_size(model.readings)

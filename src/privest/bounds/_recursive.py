@@ -6,8 +6,10 @@ gives everything: PI_k, Σ_PPCR,k and θ̂_k are cumulative sums of whitened row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,21 +22,24 @@ from privest.linalg._cumulative import Kernel, information, numpy_kernel
 from privest.linalg._psd import PSD
 from privest.linalg._sequential import BandedRows, DenseRows, Rows
 from privest.linalg._stream_solutions import every_step
-from privest.linalg.batched import rank_tolerance
+from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
-from privest.privacy._stream import StreamLevel
+from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_stream_level
+from privest.records import Record, plain
 
 
 @dataclass(frozen=True, eq=False)
-class StreamBound:
+class StreamBound(Record):
     """PI_k and Σ_PPCR,k for all steps k = 0..K−1, each computed when first asked for.
 
     steps         K.
     first         the first k at which θ is identifiable, or None if it never is.
+    names         of the parameters.
     """
 
     steps: int
     first: int | None
+    names: tuple[str, ...]
     _white: _Whitened
 
     @property
@@ -75,13 +80,20 @@ class StreamBound:
             )
         return self.first
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON: the bounds from `first` on."""
+        return super().to_dict() | {"ppcrlb": plain(None if self.first is None else self.ppcrlb)}
+
     def __repr__(self) -> str:
         when = "never" if self.first is None else f"from step {self.first}"
         return f"StreamBound({self.steps} steps, identifiable {when})"
 
 
 def stream_bound(
-    model: LinearModel, level: StreamLevel, *, compiled: bool | None = None
+    model: LinearModel,
+    level: StreamLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike],
+    *,
+    compiled: bool | None = None,
 ) -> StreamBound:
     """What accuracy is possible after each step of a stream?
 
@@ -102,12 +114,16 @@ def stream_bound(
     >>> stream_bound(model, StreamLevel([1.0, 1.0])).ppcrlb.ravel().round(12).tolist()
     [2.0, 1.0]
     """
-    white = _Whitened(model, level, model.inverse_information, None, compiled)
-    return StreamBound(level.steps, white.first(), white)
+    white = _Whitened(model, _level_of(level, model), model.inverse_information, None, compiled)
+    return white.bound()
 
 
 def stream_estimates(
-    model: LinearModel, level: StreamLevel, releases: ArrayLike, *, compiled: bool | None = None
+    model: LinearModel,
+    level: StreamLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike],
+    releases: ArrayLike,
+    *,
+    compiled: bool | None = None,
 ) -> tuple[Array, StreamBound]:
     """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
@@ -122,24 +138,29 @@ def stream_estimates(
             "and what later steps show of them out."
         )
     given = as_array(releases, "the releases", ndim=1)
-    if len(given) != level.readings:
-        raise InvalidInput(
-            f"the releases must have {level.readings} entries; received {len(given)}."
-        )
-    white = _Whitened(model, level, model.covariance, given, compiled)
-    bound = StreamBound(level.steps, white.first(), white)
+    own = _level_of(level, model)
+    if len(given) != own.readings:
+        raise InvalidInput(f"the releases must have {own.readings} entries; received {len(given)}.")
+    white = _Whitened(model, own, model.covariance, given, compiled)
+    bound = white.bound()
     covariances, estimates = white.every_step(bound.require_first())
     assert estimates is not None
     vars(bound)["ppcrlb"] = covariances  # the same pass gives both
     return estimates, bound
 
 
+def _level_of(
+    given: StreamLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike], model: LinearModel
+) -> StreamLevel:
+    """The level of all readings of the model; that of every step goes on to its last row."""
+    level = as_stream_level(given, steps=model.readings)
+    if isinstance(level, EndlessLevel):
+        level = level.first(max(model.readings // level.block, 1))
+    assert isinstance(level, StreamLevel)
+    return level
+
+
 def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
-    if not isinstance(level, StreamLevel):
-        raise InvalidInput(
-            f"a level of {model.readings} readings is needed; received {type(level).__name__}. For "
-            "an EndlessLevel: level.first(steps)."
-        )
     if model.readings != level.readings:
         raise InvalidInput(
             f"The model has {model.readings} readings; the stream level has {level.readings}."
@@ -185,6 +206,9 @@ class _Whitened:
         self.ends = None if level.steps == level.readings else np.cumsum(level.sizes)
         widest = 1 if self.ends is None else max(level.sizes)
         self.tolerance = rank_tolerance(max(self.n, widest))
+
+    def bound(self) -> StreamBound:
+        return StreamBound(self.level.steps, self.first(), self.model.names, self)
 
     @property
     def rows(self) -> Array:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_positive
@@ -30,7 +29,9 @@ from privest.bounds._classical import classical_bound, require_seen
 from privest.bounds._inputs import local_model
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots
+from privest.linalg.batched import substitute
 from privest.model import LinearModel
+from privest.records import Record
 
 CERTIFICATE = 1e-9  # relative gap at which the alternation stops
 GIVE_UP = 1e-6  # relative gap beyond which the result is refused
@@ -38,7 +39,7 @@ MAX_ROUNDS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class TraceBudgetBound:
+class TraceBudgetBound(Record):
     """The floor on tr(W·MSE) under tr I_z(Y) ≤ s, for any mechanism and unbiased estimate.
 
     budget         s.
@@ -61,7 +62,7 @@ class TraceBudgetBound:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRelease:
+class LinearRelease(Record):
     """The best linear release z = M y + d, d ~ N(0, noise), of Bᵀθ where W = BBᵀ.
 
     map        M (r, m), r = rank W, with M H = Bᵀ.
@@ -189,7 +190,7 @@ def least_squares_strength(model: LinearModel, root: Array | None = None) -> flo
     """‖BᵀH⁺‖_* = tr (Bᵀ(HᵀH)⁻¹B)^½, from the triangular root of HᵀH."""
     triangle = weighted_roots(model.matrix, [1.0])[0].triangle
     targets = np.eye(len(triangle)) if root is None else root
-    inner = scipy.linalg.solve_triangular(triangle, targets, trans="T", check_finite=False)
+    inner = substitute(triangle, targets, transposed=True)
     return float(np.linalg.svd(inner, compute_uv=False).sum())
 
 
@@ -200,7 +201,7 @@ def _quadratic(rows: Array, sigma: PSD) -> float:
 
 def _solve(model: LinearModel, sigma: PSD, root: Array, s: float) -> LinearRelease:
     require_seen(model)
-    values, rotated = _eigen_coordinates(model.matrix, sigma)
+    values, rotated = eigen_coordinates(model.matrix, sigma)
     # Start from least squares, in the eigenvector coordinates of Σ.
     rows = _least_squares_rows(rotated, np.ones(len(rotated)), root)
     for _ in range(MAX_ROUNDS):
@@ -249,12 +250,12 @@ def _least_squares_rows(matrix: Array, precision: Array, targets: Array) -> Arra
     """
     root = weighted_roots(matrix, [precision])[0]
     if root.condition < 100:
-        half = scipy.linalg.solve_triangular(root.triangle, targets, trans="T", check_finite=False)
-        solved = scipy.linalg.solve_triangular(root.triangle, half, check_finite=False)
+        half = substitute(root.triangle, targets, transposed=True)
+        solved = substitute(root.triangle, half)
         return np.asarray((precision[:, None] * (matrix @ solved)).T)
     weight = np.sqrt(precision)[:, None]
     orthogonal, triangle = np.linalg.qr(weight * matrix)
-    inner = scipy.linalg.solve_triangular(triangle, targets, trans="T", check_finite=False)
+    inner = substitute(triangle, targets, transposed=True)
     return np.asarray((weight * (orthogonal @ inner)).T)
 
 
@@ -269,7 +270,7 @@ def _separate_rows(
     return np.asarray(left @ np.stack(rows))
 
 
-def _eigen_coordinates(matrix: Array, sigma: PSD) -> tuple[Array, Array]:
+def eigen_coordinates(matrix: Array, sigma: PSD) -> tuple[Array, Array]:
     """Eigenvalues of Σ and H in its eigenvector coordinates."""
     if not isinstance(sigma, Blocks):
         return sigma.diagonal(), matrix

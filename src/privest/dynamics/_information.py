@@ -21,6 +21,7 @@ from privest.dynamics._system import StateSpace, stack
 from privest.errors import LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
 from privest.linalg import batched as stacked
 from privest.linalg import loewner, psd
+from privest.linalg.tolerances import rounding
 from privest.privacy import EndlessLevel, StreamLevel
 
 TIES = (
@@ -39,7 +40,7 @@ def innovations_of(seen: Observed) -> Sweep:
     # before those of the same step: a ratio of rounding is a tie, not information.
     scale = sweep.table.scale
     left = np.abs(scale.diagonal(axis1=1, axis2=2))
-    if (left <= stacked.rounding(scale.shape[-1]) * np.linalg.norm(scale, axis=2)).any():
+    if (left <= rounding(scale.shape[-1]) * np.linalg.norm(scale, axis=2)).any():
         raise LevelBelowPrior(TIES)
     return sweep
 
@@ -143,7 +144,7 @@ def memoryless_level(
     extra = values - 1.0
     # S is given to some eps of itself, which is eps·‖S‖‖R‖ in these units.
     size = np.linalg.norm(own, 2, axis=(1, 2)) * np.linalg.norm(noise, 2, axis=(1, 2)) ** 2
-    short = extra.min(axis=-1) + stacked.rounding(m) * size
+    short = extra.min(axis=-1) + rounding(m) * size
     if short.min() < 0:
         k = int(short.argmin())
         raise LevelBelowPrior(

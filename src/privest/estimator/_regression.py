@@ -14,7 +14,7 @@ from privest.arrays import EPS, Array, as_number, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotAPrivacyLevel, NotIdentifiable
 from privest.estimator._rls import PrivateRLS
 from privest.linalg._running import RunningLeastSquares
-from privest.linalg.batched import rank_tolerance
+from privest.linalg.tolerances import rank_tolerance
 from privest.mechanism import StreamMechanism
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, StreamLevel

@@ -20,14 +20,13 @@ from privest.linalg._cumulative import numpy_kernel
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg._stream_solutions import every_step
 from privest.linalg._tall import tall_triangle
-from privest.linalg.batched import rank_tolerance
-from privest.noise import JointNoise, ScalarLaw, as_joint
+from privest.linalg.tolerances import rank_tolerance
+from privest.noise import JointNoise, Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 from privest.privacy._level import fingerprint_of
 from privest.release import StreamRelease
 
 LONG = 8192  # entries of H that are looked through before they are used, not after
-Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | float
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,13 @@
 
 from privest.linalg._loewner import Order, loewner
 from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
-from privest.linalg._root import InformationRoot, least_squares, root_of_rows, weighted_roots
+from privest.linalg._root import (
+    InformationRoot,
+    least_squares,
+    root_of_rows,
+    weighted_grams,
+    weighted_roots,
+)
 from privest.linalg._validation import psd, psd_blocks
 from privest.linalg._whitening import (
     Whitening,
@@ -28,6 +34,7 @@ __all__ = [
     "psd",
     "psd_blocks",
     "root_of_rows",
+    "weighted_grams",
     "weighted_roots",
     "whitening",
 ]

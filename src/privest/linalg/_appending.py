@@ -18,9 +18,8 @@ import scipy
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg._sequential import LOST, BandedRows
+from privest.linalg.tolerances import SINGULAR
 
-# V = AΣAᵀ + I has pivots ≥ 1. One below this part of the diagonal of V is mostly rounding.
-LEAST_PIVOT = 1e-11
 FEW = 24  # up to so many new rows: one at a time from packed storage; more: matrix products
 
 
@@ -150,7 +149,7 @@ class BandedAppend:
         _subtract_gram(fresh, corner)
         shown[:near] -= corner @ self.white
         lower, failed = scipy.linalg.lapack.dpbtrf(fresh, lower=1, overwrite_ab=1)
-        if failed or not (lower[0] ** 2 > LEAST_PIVOT * diagonal).all():
+        if failed or not (lower[0] ** 2 > SINGULAR * diagonal).all():
             raise NumericalFailure(LOST)
         white = np.asarray(scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(shown), uplo="L")[0])
         if self.reach:
@@ -180,11 +179,11 @@ def _lower_with_unit(variance: Array, corner: Array) -> Array:
     left = variance - corner @ corner.T
     if len(variance) == 1:
         square = left[0, 0] + 1.0
-        if not square > LEAST_PIVOT * (variance[0, 0] + 1.0):
+        if not square > SINGULAR * (variance[0, 0] + 1.0):
             raise NumericalFailure(LOST)
         return np.sqrt([[square]])
     lower, failed = scipy.linalg.lapack.dpotrf(left + np.eye(len(variance)), lower=1)
-    least = LEAST_PIVOT * (np.diagonal(variance) + 1.0)
+    least = SINGULAR * (np.diagonal(variance) + 1.0)
     if failed or not (np.diagonal(lower) ** 2 > least).all():
         raise NumericalFailure(LOST)
     return np.asarray(lower)
@@ -316,7 +315,7 @@ class DenseAppend:
             own = row[: k + 1]
             self.scaled[start : start + k + 1] = own
             square = 1.0 + own @ own
-            least = LEAST_PIVOT * square
+            least = SINGULAR * square
             if k:
                 # Packed rows of a lower factor are packed columns of its transpose.
                 crossed = blas.dtpmv(k, self.scaled[:start], own[:k], trans=1)
@@ -336,7 +335,7 @@ class DenseAppend:
         new = len(scaled)
         variance = scaled @ scaled.T
         variance[np.arange(new), np.arange(new)] += 1.0
-        least = LEAST_PIVOT * np.diagonal(variance)
+        least = SINGULAR * np.diagonal(variance)
         corner = np.zeros((new, 0))
         if old:
             used = old * (old + 1) // 2

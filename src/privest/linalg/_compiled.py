@@ -17,7 +17,8 @@ import numpy as np
 from privest.arrays import Array, Index
 from privest.errors import MissingDependency
 from privest.linalg import _loops as loops
-from privest.linalg._cumulative import INFLATION, Flags, Kernel
+from privest.linalg._cumulative import Flags, Kernel
+from privest.linalg.tolerances import INFLATION
 
 LONG = 50_000  # readings from which on compiling (or reading the cache) pays
 

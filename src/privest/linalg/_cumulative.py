@@ -21,16 +21,13 @@ from numpy.typing import NDArray
 
 from privest.arrays import Array, Index
 from privest.linalg._columns import Columns
+from privest.linalg.tolerances import INFLATION
 
 Flags = NDArray[np.bool_]
 
 CHUNK = 8192  # steps at a time, for n = 5: about where calls and cache misses cost the same
 PIECE = 128  # sums start afresh so often: their error is (PIECE + CHUNK/PIECE)·eps, whatever K
 VECTORISED = 12  # beyond this n LAPACK's call overhead no longer matters
-# PI_jj [PI⁻¹]_jj says how much the other parameters inflate the variance of θ_j. The largest lies
-# within a factor n of ‖PI⁻¹‖ for PI scaled to unit diagonal: up to this inflation the sums are
-# factored as they are, to a relative error of about 100·n·eps.
-INFLATION = 100.0
 
 
 class Kernel(NamedTuple):

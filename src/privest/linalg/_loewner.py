@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.linalg._psd import PSD
-from privest.linalg.batched import rounding
+from privest.linalg.tolerances import rounding
+from privest.records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class Order(Record):
     """Verdict on A ≤ B.
 
     `margin` is the smallest eigenvalue of B − A, `tolerance` what rounding may take from it,

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from privest.arrays import Array, Flags, Index
-from privest.linalg import batched as stacked
+from privest.linalg import batched
 
 
 class PSD(ABC):
@@ -201,17 +201,17 @@ class Blocks(PSD):
         ]
 
     @cached_property
-    def factors(self) -> list[stacked.Factor]:
+    def factors(self) -> list[batched.Factor]:
         """S = L Lᵀ for every group."""
         if self._lowers is None:
-            return [stacked.factor(stack) for _, stack in self.groups]
+            return [batched.factor(stack) for _, stack in self.groups]
         factors = []
         for members in self.members:
             lower = _stack(self._lowers, members)
             pivots = np.diagonal(lower, axis1=-2, axis2=-1)
             triangular = not np.triu(lower, 1).any() and bool((pivots > 0).all())
             factors.append(
-                stacked.Factor(lower, lower.shape[-1], triangular, 1.0, np.zeros(len(lower)))
+                batched.Factor(lower, lower.shape[-1], triangular, 1.0, np.zeros(len(lower)))
             )
         return factors
 

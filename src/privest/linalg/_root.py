@@ -6,7 +6,7 @@ keeps twice the digits of the information matrix itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -15,16 +15,9 @@ import scipy
 
 from privest.arrays import Array, Flags
 from privest.errors import NotIdentifiable
-from privest.linalg.batched import rounding
+from privest.linalg.batched import substitute
+from privest.linalg.tolerances import GRAM_CONDITION, LARGEST, SEEN, SMALLEST, rounding
 
-# Up to this condition number of the (column-scaled) Gram matrix its Cholesky factor is used:
-# the relative error stays below about 1e4·n·eps. Beyond it the rows are factored by QR.
-GRAM_CONDITION = 1e4
-# A matrix with unit diagonal has an eigenvalue ≥ 1, so that the singular values of such a factor
-# are above 1/√GRAM_CONDITION; half of it is beyond rounding.
-SEEN = 0.5 / GRAM_CONDITION**0.5
-# Gram matrices with diagonals in between have entries and Cholesky factors in double range.
-SMALLEST, LARGEST = 1e-250, 1e250
 CHUNK_ENTRIES = 2**16  # half a megabyte of doubles: stays in cache during one pass
 
 
@@ -214,6 +207,21 @@ def _chunks(matrix: Array) -> Iterator[slice]:
     return (slice(at, at + step) for at in range(0, rows, step))
 
 
+def weighted_grams(matrix: Array, count: int, weights: Callable[[slice], Array]) -> Array:
+    """Hᵀ diag(w_k) H for k = 0..count−1, (count, n, n), one pass over H.
+
+    `weights(part)` are the weights (count, rows) of a part of the rows.
+    """
+    n = matrix.shape[1]
+    grams = np.zeros((count, n * n))
+    step = max(CHUNK_ENTRIES // max(count, n * n), 1)
+    for at in range(0, len(matrix), step):
+        part = slice(at, at + step)
+        rows = matrix[part]
+        grams += weights(part) @ (rows[:, :, None] * rows[:, None, :]).reshape(-1, n * n)
+    return grams.reshape(count, n, n)
+
+
 def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
     """θ̂ = argmin ‖G θ − b‖ by QR, and the root of its information matrix.
 
@@ -225,5 +233,4 @@ def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
         raise NotIdentifiable(
             f"the least-squares problem has rank {root.rank} of {rows.shape[1]}", root.hidden
         )
-    solution = scipy.linalg.solve_triangular(triangle, orthogonal.T @ right, check_finite=False)
-    return solution, root
+    return substitute(triangle, orthogonal.T @ right), root

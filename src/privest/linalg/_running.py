@@ -18,8 +18,7 @@ import scipy
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg._root import InformationRoot
-
-GROWTH = 100.0  # squared size of new rows, in units of the old ones, after which to look again
+from privest.linalg.tolerances import GROWTH
 
 
 class RunningLeastSquares:

@@ -14,7 +14,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import NumericalFailure
-from privest.linalg import batched as stacked
+from privest.linalg import batched
 from privest.linalg._columns import Columns, PointwiseColumns, StoredColumns
 from privest.linalg._compiled import whiten_banded
 from privest.linalg._psd import PSD, Blocks
@@ -119,11 +119,11 @@ class DenseRows(Rows):
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         stack = self._variance(covariance)[None]
-        stacked.add_to_diagonal(stack, 1.0)
-        lower = stacked.cholesky(stack, overwrite=True)
+        batched.add_to_diagonal(stack, 1.0)
+        lower = batched.cholesky(stack, overwrite=True)
         if lower is None:
             raise NumericalFailure(LOST)
-        return np.asarray(stacked.solve_lower(lower, right[None])[0])
+        return np.asarray(batched.solve_lower(lower, right[None])[0])
 
     def _variance(self, covariance: PSD) -> Array:
         """The upper triangle of A Σ̄ Aᵀ; where Σ̄ does not mix readings, at a third of the price.

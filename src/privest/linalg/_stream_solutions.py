@@ -26,7 +26,7 @@ from privest.linalg._cumulative import (
     step_columns,
 )
 from privest.linalg._root import InformationRoot
-from privest.linalg.batched import rank_tolerance
+from privest.linalg.tolerances import rank_tolerance
 
 SHORT = 8  # steps that are quicker done one by one
 

@@ -13,7 +13,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.linalg import _compiled as machine
-from privest.linalg._root import GRAM_CONDITION
+from privest.linalg.tolerances import GRAM_CONDITION
 
 CHUNK = 16384  # rows at a time: they stay in cache between the products
 PAIRED = 2  # rows side by side: a wider, faster product whose off-diagonal blocks are dropped

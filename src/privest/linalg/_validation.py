@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
-
-# Of √(S_ii S_jj), so that units do not matter; within it the nearest symmetric matrix is taken.
-SYMMETRY_TOLERANCE = 1e-10
+from privest.linalg.tolerances import ASYMMETRY
 
 
 def psd(
@@ -95,7 +93,7 @@ def _symmetric(stack: Array, name: str, error: type[InvalidInput]) -> Array:
         return np.array(stack, order="C")
     gap = np.abs(stack - transposed)
     size = np.sqrt(np.abs(np.diagonal(stack, axis1=-2, axis2=-1)))
-    excess = gap - SYMMETRY_TOLERANCE * size[:, :, None] * size[:, None, :]
+    excess = gap - ASYMMETRY * size[:, :, None] * size[:, None, :]
     if excess.max() > 0:
         block, i, j = (int(k) for k in np.unravel_index(excess.argmax(), gap.shape))
         where = "" if len(stack) == 1 else f" of block {block}"

@@ -19,13 +19,10 @@ import scipy
 
 from privest.arrays import Array, Index
 from privest.errors import NumericalFailure
-from privest.linalg import batched as stacked
+from privest.linalg import batched
 from privest.linalg._psd import PSD, Blocks, aligned
 from privest.linalg._root import InformationRoot, root_of_rows, weighted_roots
-
-# Below this ratio of eigenvalues the one-Cholesky route is left for the kernel: its error is about
-# eps over the ratio.
-GRADED = 1e-4
+from privest.linalg.tolerances import GRADED, rank_tolerance
 
 
 class Whitening(ABC):
@@ -69,9 +66,9 @@ class BlockWhitening(Whitening):
         for rows, variance in _congruences(level, covariance):
             if variance.shape[-1] == 0:  # a group of blocks that reveals nothing
                 continue
-            stacked.add_to_diagonal(variance, 1.0)
+            batched.add_to_diagonal(variance, 1.0)
             largest = variance.max()
-            lower = stacked.cholesky(variance, overwrite=True)
+            lower = batched.cholesky(variance, overwrite=True)
             if lower is None:
                 raise NumericalFailure(
                     "The level is so large against the noise that rounding loses the unit release "
@@ -87,7 +84,7 @@ class BlockWhitening(Whitening):
     def whiten(self, release: Array) -> Array:
         result = release.astype(float)
         for rows, lower in self.lower:
-            result[rows] = stacked.solve_lower(lower, release[rows])
+            result[rows] = batched.solve_lower(lower, release[rows])
         return result
 
 
@@ -117,7 +114,7 @@ def _scaled(stack: Array, unit: Array) -> Array:
     return scaled
 
 
-def _congruence(factor: stacked.Factor, sigma: Array) -> Array:
+def _congruence(factor: batched.Factor, sigma: Array) -> Array:
     """LᵀΣL for stacks; a single triangular L goes to LAPACK's half-price routine."""
     if len(sigma) == 1 and factor.triangular:
         half: Array = np.tril(
@@ -143,7 +140,7 @@ def level_root(matrix: Array, level: PSD) -> InformationRoot:
     # What the columns would be if nothing cancelled: a hidden direction is rounding beside it.
     scale = np.sqrt(level.diagonal() @ matrix**2)
     spread = max(factor.spread for factor in level.factors) if isinstance(level, Blocks) else 1.0
-    tolerance = stacked.rank_tolerance(max(matrix.shape)) * spread
+    tolerance = rank_tolerance(max(matrix.shape)) * spread
     return root_of_rows(level.factor_rows(matrix), scale, tolerance)
 
 
@@ -194,15 +191,15 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
         scaled = _scaled(stack, unit[rows])
         part = orthogonal[rows]
         right = np.concatenate([part, scaled @ part], axis=2)
-        stacked.add_to_diagonal(scaled, 1.0)
-        lower = stacked.cholesky(scaled, overwrite=True)
+        batched.add_to_diagonal(scaled, 1.0)
+        lower = batched.cholesky(scaled, overwrite=True)
         if lower is None:
             return None
-        both = stacked.solve_lower(lower, right)
+        both = batched.solve_lower(lower, right)
         gram += (both[:, :, : len(gram)].transpose(0, 2, 1) @ both[:, :, len(gram) :]).sum(0)
     gram = (gram + gram.T) / 2
     values = np.linalg.eigvalsh(gram)
     if not values[0] > GRADED * values[-1]:
         return None  # the product loses what a graded S hides; the kernel does not
-    factor = stacked.factor(gram[None])
+    factor = batched.factor(gram[None])
     return root_of_rows(factor.transpose_times(triangle[None])[0])

@@ -1,8 +1,9 @@
 """Cholesky and triangular solves on stacks of equal-size symmetric blocks, shape (B, b, b).
 
 A dense matrix is a stack of one block and goes straight to LAPACK; many small blocks go to
-NumPy's batched routines. Nothing is ever added to a diagonal: a matrix that is not numerically
-positive definite is reported as such.
+NumPy's batched routines, or column by column through all of them (`*_of_many`): n passes over
+arrays instead of B calls of LAPACK. Nothing is ever added to a diagonal: a matrix that is not
+numerically positive definite is reported as such.
 """
 
 from __future__ import annotations
@@ -12,14 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array
+from privest.arrays import Array, Flags
+from privest.linalg.tolerances import GRAM_CONDITION, SAFE_PIVOT, rank_tolerance
 
-# OpenBLAS crashes in a threaded dpotrf near 16000 rows (shared/performance.md): larger
-# matrices are factored in panels, in place.
+# OpenBLAS crashes in a threaded dpotrf near 16000 rows: larger matrices are factored in panels,
+# in place.
 LAPACK_LIMIT = 12_000
-# A squared pivot above this part of its diagonal entry is no rounding error unless the leading
-# block has a condition number beyond 1e10, which shows in earlier pivots.
-SAFE_PIVOT = 1e-4
 
 
 class Factor(NamedTuple):
@@ -46,21 +45,6 @@ class Factor(NamedTuple):
                 scipy.linalg.blas.dtrmm(1.0, self.lower[0], right[0], lower=1, trans_a=1)
             )[None]
         return self.lower[:, :, : self.columns].transpose(0, 2, 1) @ right
-
-
-def rounding(size: int) -> float:
-    """10·m·eps: a modest multiple of LAPACK's backward error for a matrix of m rows."""
-    return 10.0 * size * EPS
-
-
-def rank_tolerance(size: int) -> float:
-    """Relative size below which an eigenvalue (of a matrix with unit diagonal) counts as zero.
-
-    1e-11, or 10·m·eps if that is larger. A singular matrix that was computed rather than typed in
-    carries rounding of the order of eps times the spread of its diagonal; 1e-11 leaves room for a
-    spread of 1e4 and still tells a condition number of 1e10 from a singular matrix.
-    """
-    return max(1e-11, rounding(size))
 
 
 def cholesky(stack: Array, *, overwrite: bool = False) -> Array | None:
@@ -184,3 +168,62 @@ def factor(stack: Array) -> Factor:
     spread = float((values[:, 0] / np.sqrt(smallest)).max(initial=1.0))
     columns = int(kept.sum(-1).max())
     return Factor(lower, columns, False, spread, np.where(broken, -np.inf, excess))
+
+
+def cholesky_of_many(stack: Array) -> tuple[Array, Flags]:
+    """L (B, b, b) with stack = L Lᵀ, and (B,) which blocks are positive definite beyond rounding.
+
+    A pivot counts as positive above 1e-11 of its diagonal entry (`rank_tolerance`): rounding makes
+    less than that of a zero unless the pivots before it are as small. L is the identity for the
+    other blocks.
+    """
+    count, n, _ = stack.shape
+    lower = np.zeros_like(stack)
+    good = np.ones(count, dtype=bool)
+    tolerance = rank_tolerance(n)
+    for j in range(n):
+        rest = stack[:, j:, j] - np.einsum("aik,ak->ai", lower[:, j:, :j], lower[:, j, :j])
+        good &= (rest[:, 0] > tolerance * stack[:, j, j]) & (stack[:, j, j] > 0)
+        pivot = np.sqrt(np.where(good, rest[:, 0], 1.0))
+        lower[:, j:, j] = rest / pivot[:, None]
+        lower[:, j, j] = pivot
+    lower[~good] = np.eye(n)
+    return lower, good
+
+
+def triangular_inverse_of_many(lower: Array) -> Array:
+    """L⁻¹ (B, b, b)."""
+    found = np.zeros_like(lower)
+    for j in range(lower.shape[-1]):
+        row = -np.einsum("ak,akm->am", lower[:, j, :j], found[:, :j])
+        row[:, j] += 1.0
+        found[:, j] = row / lower[:, j, j, None]
+    return found
+
+
+def solve_of_many(lower: Array, right: Array) -> Array:
+    """(L Lᵀ)⁻¹ x for x (B, trials, b), by two substitutions."""
+    n = lower.shape[-1]
+    found = right.copy()
+    for j in range(n):
+        found[..., j] -= np.einsum("atk,ak->at", found[..., :j], lower[:, j, :j])
+        found[..., j] /= lower[:, j, j, None]
+    for j in range(n - 1, -1, -1):
+        found[..., j] -= np.einsum("atk,ak->at", found[..., j + 1 :], lower[:, j + 1 :, j])
+        found[..., j] /= lower[:, j, j, None]
+    return found
+
+
+def inverse_of_many(stack: Array) -> tuple[Array, Flags]:
+    """Inverses (B, b, b), and (B,) which are good to about 1e4·b·eps; the others mean nothing.
+
+    By Cholesky with unit diagonal: ‖L⁻¹‖² bounds the condition number.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # a zero diagonal: not good
+        scale = np.sqrt(stack.diagonal(0, 1, 2))
+        unit = stack / scale[:, None, :] / scale[:, :, None]
+        lower, good = cholesky_of_many(unit)
+        inner = triangular_inverse_of_many(lower)
+        size = np.einsum("aij,aij->a", inner, inner)
+        inverse = inner.transpose(0, 2, 1) @ inner / scale[:, None, :] / scale[:, :, None]
+    return inverse, good & (stack.shape[-1] * size < GRAM_CONDITION)

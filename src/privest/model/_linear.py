@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array, as_number
 from privest.errors import InvalidInput
 from privest.linalg import PSD
-from privest.noise import JointNoise, ScalarLaw, as_joint
+from privest.noise import JointNoise, Noise, ScalarLaw, as_joint
 
 
 class LinearModel:
@@ -20,7 +20,10 @@ class LinearModel:
     Symbols
         matrix   H, shape (m, n), finite. Kept as given, not copied.
         noise    the law of w: `noise.Gaussian(cov)`, any scalar law (i.i.d. components), a list of
-                 laws, `noise.Independent(law, scales=...)`, or your own `JointNoise`.
+                 laws, `noise.Independent(law, scales=...)`, your own `JointNoise`, or a number, the
+                 variance of i.i.d. Gaussian noise.
+        names    of the parameters, n texts; by default those of the columns of a data frame, else
+                 θ[0], θ[1], …
         accuracy relative error of the columns of H, 0 if they are exact: directions of θ that H
                  shows no better than this count as not seen.
 
@@ -34,8 +37,9 @@ class LinearModel:
     def __init__(
         self,
         matrix: ArrayLike,
-        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        noise: Noise,
         *,
+        names: Sequence[str] | None = None,
         accuracy: float = 0.0,
     ) -> None:
         self.accuracy = as_number(accuracy, "accuracy of H")
@@ -49,6 +53,12 @@ class LinearModel:
             )
         if self.matrix.size == 0:
             raise InvalidInput(f"H is empty (shape {self.matrix.shape}).")
+        # A data frame (pandas, Polars) brings the names of its columns.
+        self._names = parameter_names(getattr(matrix, "columns", None) if names is None else names)
+        if self._names is not None and len(self._names) != self.parameters:
+            raise InvalidInput(
+                f"names must be {self.parameters}, one a parameter; received {len(self._names)}."
+            )
         self.noise = as_joint(noise)
         self._given_noise = noise
         if self.noise.size not in (None, self.readings):
@@ -65,6 +75,13 @@ class LinearModel:
     def parameters(self) -> int:
         """n, the number of parameters."""
         return int(self.matrix.shape[1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        if self._names is None:
+            return tuple(f"θ[{j}]" for j in range(self.parameters))
+        return self._names
 
     @cached_property
     def inverse_information(self) -> PSD:
@@ -87,5 +104,22 @@ class LinearModel:
 
     def __repr__(self) -> str:
         given = self._given_noise
-        noise = f"{len(given)} laws" if isinstance(given, Sequence) else repr(given)
+        if isinstance(given, Sequence):
+            noise = f"{len(given)} laws"
+        elif isinstance(given, ScalarLaw | JointNoise):
+            noise = repr(given)
+        else:
+            noise = f"Gaussian(cov={given:g})"
         return f"LinearModel({self.readings} readings, {self.parameters} parameters, noise={noise})"
+
+
+def parameter_names(given: Iterable[object] | None) -> tuple[str, ...] | None:
+    """Names of parameters as texts that differ, or None."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        raise InvalidInput("names must be several texts, one a parameter; received one text.")
+    names = tuple(str(name) for name in given)
+    if len(set(names)) < len(names):
+        raise InvalidInput("names of parameters must differ: results are told apart by them.")
+    return names

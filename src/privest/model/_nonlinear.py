@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.model._derivative import numerical_jacobian
-from privest.model._linear import LinearModel
-from privest.noise import JointNoise, ScalarLaw, as_joint
+from privest.model._linear import LinearModel, parameter_names
+from privest.noise import Noise, as_joint
 
 
 class NonlinearModel:
@@ -19,6 +19,7 @@ class NonlinearModel:
     Symbols
         function   F: a vector of length n to a vector of length m.
         noise      as for `LinearModel`.
+        names      of the parameters, as for `LinearModel`.
         jacobian   F', θ to an array (m, n). Without it the derivative is numerical: central
                    differences of rising order (scipy.differentiate), refused where the step
                    halving does not settle or the two sides disagree (F not smooth, or noisy).
@@ -34,14 +35,17 @@ class NonlinearModel:
     def __init__(
         self,
         function: Callable[[Array], ArrayLike],
-        noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
+        noise: Noise,
         jacobian: Callable[[Array], ArrayLike] | None = None,
+        *,
+        names: Sequence[str] | None = None,
     ) -> None:
         if not callable(function):
             raise InvalidInput("F must be a function of the parameter vector.")
         self.function = function
         self.jacobian = jacobian
         self.noise = as_joint(noise)
+        self._names = parameter_names(names)
 
     def value(self, theta: ArrayLike) -> Array:
         """F(θ), length m."""
@@ -54,14 +58,14 @@ class NonlinearModel:
         value = self.value(point)
         if self.jacobian is None:
             matrix, accuracy = numerical_jacobian(self.function, point, value)
-            return LinearModel(matrix, self.noise, accuracy=accuracy)
+            return LinearModel(matrix, self.noise, names=self._names, accuracy=accuracy)
         matrix = as_array(self.jacobian(point.copy()), "the Jacobian of F", ndim=2)
         if matrix.shape != (len(value), len(point)):
             raise InvalidInput(
                 f"The Jacobian of F must have shape {(len(value), len(point))} "
                 f"(readings, parameters); received {matrix.shape}."
             )
-        return LinearModel(matrix, self.noise)
+        return LinearModel(matrix, self.noise, names=self._names)
 
     def __repr__(self) -> str:
         how = "numerical" if self.jacobian is None else "given"

@@ -11,8 +11,8 @@ import numpy as np
 from privest.arrays import Array, Flags, Index, as_positive
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator.result import Result
+from privest.linalg import batched
 from privest.network import _averaging as averaging
-from privest.network import _small as small
 from privest.network._averaging import Method
 from privest.network._certificate import certified, estimates, spread
 from privest.network._graph import Graph
@@ -36,7 +36,7 @@ class Round(Record):
     @property
     def ready(self) -> Flags:
         """(N,) which agents have an estimate: r_i,k > 0."""
-        return small.cholesky(self.r)[1]
+        return batched.cholesky_of_many(self.r)[1]
 
     @property
     def estimates(self) -> Array:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from privest.arrays import EPS, Array
-from privest.network import _small as small
+from privest.linalg import batched
 
 
 def spread(values: Array) -> Array:
@@ -42,8 +42,8 @@ def estimates(x: Array, r: Array) -> Array:
     Chebyshev weights are negative in early rounds, so r_i,k can be indefinite: no estimate until
     it is positive definite.
     """
-    lower, ready = small.cholesky(r)
-    found = small.solve(lower, x)
+    lower, ready = batched.cholesky_of_many(r)
+    found = batched.solve_of_many(lower, x)
     found[~ready] = np.nan
     return found
 
@@ -57,9 +57,9 @@ def certified(
     r_spread Ω (n, n). For one agent alone: N = 1 and `agents` the number of agents of the network.
     """
     count = len(x) if agents is None else agents
-    lower, ready = small.cholesky(r)
-    theta = small.solve(lower, x)
-    size = np.abs(small.inverse(lower))
+    lower, ready = batched.cholesky_of_many(r)
+    theta = batched.solve_of_many(lower, x)
+    size = np.abs(batched.triangular_inverse_of_many(lower))
     turned = size.swapaxes(-1, -2)
     wide = r_spread + _solution_rounding(lower)
     moved = x_spread + np.abs(theta) @ wide

@@ -13,7 +13,7 @@ from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, N
 from privest.estimator.result import Result
 from privest.linalg import PSD, Blocks, Diagonal, least_squares
 from privest.linalg._running import RunningLeastSquares
-from privest.linalg.batched import rank_tolerance
+from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
 from privest.network._sensor import Contribution, Sensor, SensorRelease
 from privest.noise import JointNoise

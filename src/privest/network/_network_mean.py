@@ -6,9 +6,9 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.linalg.batched import rank_tolerance
+from privest.linalg import batched
+from privest.linalg.tolerances import rank_tolerance
 from privest.network import _certificate as certificate
-from privest.network import _small as small
 from privest.network._averaging import Method, radius
 from privest.network._spectrum import Spectrum
 from privest.network.agent import unpacked
@@ -39,7 +39,7 @@ class NetworkMean:
         self.mean = certificate.centre(values)
         self.radius = radius(values, self.mean)
         self.x, self.r = self.parts(self.mean)
-        if not small.cholesky(self.r[None])[1]:
+        if not batched.cholesky_of_many(self.r[None])[1]:
             raise _hidden(self.r, self.agents)
 
     def parts(self, vector: Array) -> tuple[Array, Array]:

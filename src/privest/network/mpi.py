@@ -25,8 +25,8 @@ from privest.errors import (
     PrivestError,
 )
 from privest.estimator.result import Result
+from privest.linalg import batched
 from privest.network import _certificate as certificate
-from privest.network import _small as small
 from privest.network import agent
 from privest.network._averaging import Method
 from privest.network._graph import Graph
@@ -234,7 +234,7 @@ def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[
 
 
 def _not_reached(r: Array, rounds: int, worst: float, asked: float, agents: int) -> PrivestError:
-    if not small.cholesky(r[None])[1].all():
+    if not batched.cholesky_of_many(r[None])[1].all():
         return NotIdentifiable(
             f"after {rounds} rounds all {agents} agents together do not show all {len(r)} "
             "directions of θ."

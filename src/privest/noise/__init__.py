@@ -11,6 +11,7 @@ from privest.noise._joint import (
     Independent,
     JointNoise,
     MultivariateGaussian,
+    Noise,
     as_joint,
 )
 from privest.noise._laplace import Laplace
@@ -41,6 +42,7 @@ __all__ = [
     "Laplace",
     "Logistic",
     "MultivariateGaussian",
+    "Noise",
     "ScalarLaw",
     "Staircase",
     "StudentT",

@@ -185,7 +185,11 @@ def _described(thing: object) -> str:
     return f"{kind} (call it to make a law)" if isinstance(thing, type) else kind
 
 
-def as_joint(noise: ScalarLaw | JointNoise | Sequence[ScalarLaw] | float) -> JointNoise:
+# What every door that takes noise takes: a law, a joint law, laws in a row, or a variance.
+Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | float
+
+
+def as_joint(noise: Noise) -> JointNoise:
     """The noise of a vector: a scalar law becomes i.i.d. components, a list independent ones.
 
     A number is the variance of Gaussian noise.

@@ -22,7 +22,7 @@ from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, psd, psd_blocks
 from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
-from privest.linalg.batched import rounding
+from privest.linalg.tolerances import rounding
 from privest.privacy import gdp
 from privest.privacy._adjacency import Move, OneBlock, OneReading, as_move
 from privest.privacy._level import fingerprint_of

@@ -15,7 +15,7 @@ from privest.data import Features
 from privest.data._frames import PandasSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.linalg._running import RunningLeastSquares
-from privest.linalg.batched import rounding
+from privest.linalg.tolerances import rounding
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
 from privest.scale._result import Fit
 from privest.workflow._terms import require_full

@@ -23,7 +23,7 @@ from privest.data._source import Columns
 from privest.errors import InvalidInput
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg._tall import tall_triangle
-from privest.linalg.batched import rounding
+from privest.linalg.tolerances import rounding
 
 BLOCK = 16384  # rows of H at a time: they stay in cache between filling and multiplying
 

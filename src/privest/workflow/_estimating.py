@@ -13,7 +13,7 @@ from privest.arrays import Array
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput
 from privest.linalg._running import RunningLeastSquares
-from privest.linalg.batched import rounding
+from privest.linalg.tolerances import rounding
 from privest.workflow._releasing import READING, ReleaseHeader, checksum, read_header
 from privest.workflow._terms import require_full
 

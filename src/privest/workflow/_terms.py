@@ -11,7 +11,7 @@ from privest.arrays import Array
 from privest.data import BoxCox, Features, Source, open_source, read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg._running import RunningLeastSquares
-from privest.linalg.batched import rounding
+from privest.linalg.tolerances import rounding
 from privest.privacy import PrivacyLevel
 from privest.workflow._spec import Spec
 

@@ -6,8 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privest.errors import InvalidInput
-from privest.linalg import Blocks, Diagonal, Scalar, least_squares, psd, psd_blocks, whitening
-from privest.linalg import batched as stacked
+from privest.linalg import (
+    Blocks,
+    Diagonal,
+    Scalar,
+    batched,
+    least_squares,
+    psd,
+    psd_blocks,
+    whitening,
+)
 from strategies import KINDS, dense, psd_matrix, structured
 
 
@@ -169,15 +177,15 @@ def test_rounding_is_not_an_error():
 
 def test_large_matrices_are_factored_by_halves(monkeypatch):
     """OpenBLAS crashes in dpotrf near 16 000 rows: the same code path, at a small size."""
-    monkeypatch.setattr(stacked, "LAPACK_LIMIT", 7)
+    monkeypatch.setattr(batched, "LAPACK_LIMIT", 7)
     S = psd_matrix(np.random.default_rng(5), 50)
-    lower = stacked.cholesky(S[None])[0]
+    lower = batched.cholesky(S[None])[0]
     assert np.abs(lower @ lower.T - S).max() < 1e-13
     assert np.array_equal(lower, np.tril(lower))
     indefinite = S - 2 * np.linalg.eigvalsh(S)[0] * np.eye(50)
-    assert stacked.cholesky(indefinite[None]) is None
+    assert batched.cholesky(indefinite[None]) is None
     indefinite = np.diag(np.r_[np.ones(49), -1.0]) + 0.0
-    assert stacked.cholesky(indefinite[None]) is None
+    assert batched.cholesky(indefinite[None]) is None
 
 
 @pytest.mark.parametrize("rank", [7, 8])

@@ -1,5 +1,7 @@
 """The linear model and its noise: Gaussian, non-Gaussian, heteroscedastic, correlated."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -114,7 +116,11 @@ def test_reprs_show_shapes_not_numbers():
         (lambda: pv.LinearModel(np.zeros((0, 3)), noise=Gaussian()), "H is empty"),
         (lambda: pv.LinearModel(np.zeros((3, 0)), noise=Gaussian()), "H is empty"),
         (lambda: pv.LinearModel([["a"]], noise=Gaussian()), "H must hold real numbers"),
-        (lambda: pv.LinearModel(H, noise=0.04), "received float"),
+        (lambda: pv.LinearModel(H, noise=-0.04), "variance must be > 0; received -0.04"),
+        (lambda: pv.LinearModel(H, noise=None), "received NoneType"),
+        (lambda: pv.LinearModel(H, noise=1.0, names=["a"]), "names must be 2, .*received 1"),
+        (lambda: pv.LinearModel(H, noise=1.0, names="ab"), "received one text"),
+        (lambda: pv.LinearModel(H, noise=1.0, names=["a", "a"]), "must differ"),
         (lambda: pv.LinearModel(H, noise="white"), "scalar law"),
         (lambda: pv.LinearModel(H, noise=Laplace), "the class Laplace .call it to make a law"),
         (lambda: pv.LinearModel(H, noise=[]), "needs a scalar law"),
@@ -166,13 +172,91 @@ def test_designs_that_never_determine_theta(matrix, message, cov):
         pv.bound(matrix, pv.PrivacyLevel(1.0))
 
 
-def test_a_level_must_be_a_level():
+LEVELS = [2.0, np.arange(1.0, 5.0), psd_matrix(np.random.default_rng(7), 4)]
+
+
+@pytest.mark.parametrize("given", LEVELS, ids=["number", "vector", "matrix"])
+def test_a_level_may_be_what_makes_one(given):
+    model, level = pv.LinearModel(H, noise=Gaussian(cov=1.0)), pv.PrivacyLevel(given)
+    for call in (pv.bound, pv.bounds.averaged_bound):
+        assert np.array_equal(call(model, given).ppcrlb, call(model, level).ppcrlb)
+    assert pv.identifiability(model, given).rank == 2
+    wide = 2.0 * np.eye(4) + np.asarray(given) * np.eye(4)
+    with_prior = [pv.bounds.bayesian_bound(model, s, np.eye(2)).bppcrlb for s in (wide, 3 * wide)]
+    assert np.trace(with_prior[0]) > np.trace(with_prior[1])
+    agents = 4 if np.ndim(given) == 0 else None
+    assert pv.bounds.consensus_bound(given, agents) == pv.bounds.consensus_bound(level, agents)
+
+
+@pytest.mark.parametrize("given", [2.0, [1.0, 2.0, 3.0, 4.0]], ids=["every step", "steps"])
+def test_the_level_of_a_stream_may_be_what_makes_one(given):
     model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
-    for call in (pv.bound, pv.identifiability, pv.bounds.averaged_bound):
-        with pytest.raises(InvalidInput, match=r"received float. Wrap what you have"):
-            call(model, 1.0)
-    with pytest.raises(InvalidInput, match="received float"):
-        pv.bounds.bayesian_bound(model, 1.0, np.eye(2))
+    level = pv.StreamLevel(np.broadcast_to(given, 4))
+    found, expected = (pv.bounds.stream_bound(model, s) for s in (given, level))
+    assert np.allclose(found.ppcrlb, expected.ppcrlb, rtol=1e-12)  # another factorisation
+
+
+def test_no_level_is_never_guessed():
+    model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
+    for call in (pv.bound, pv.identifiability, pv.bounds.averaged_bound, pv.bounds.stream_bound):
+        with pytest.raises(pv.errors.NotAPrivacyLevel, match="level is None"):
+            call(model, None)
+    with pytest.raises(pv.errors.NotAPrivacyLevel, match="level is None"):
+        pv.bounds.bayesian_bound(model, None, np.eye(2))
+    with pytest.raises(pv.errors.NotAPrivacyLevel, match="level is None"):
+        pv.bounds.consensus_bound(None)
+
+
+def test_noise_may_be_its_variance():
+    for variance in (0.04, 4, np.float64(0.04)):
+        model = pv.LinearModel(H, noise=variance)
+        assert model.noise.gaussian
+        assert np.allclose(model.covariance.dense(), variance * np.eye(4))
+    assert "noise=Gaussian(cov=0.04))" in repr(pv.LinearModel(H, noise=0.04))
+    assert pv.NonlinearModel(lambda t: t, noise=0.5).at([1.0]).covariance.norm() == 0.5
+
+
+def test_names_of_parameters_travel():
+    """Given, or of the columns of a frame; results speak them."""
+    import pandas as pd
+    import polars as pl
+
+    table = {"age": H[:, 0], "dose": H[:, 1]}
+    for frame in (pd.DataFrame(table), pl.DataFrame(table)):
+        assert pv.LinearModel(frame, noise=1.0).names == ("age", "dose")
+        assert pv.LinearModel(frame, noise=1.0, names=["a", "b"]).names == ("a", "b")
+    assert pv.LinearModel(H, noise=1.0).names == ("θ[0]", "θ[1]")
+    model = pv.LinearModel(pd.DataFrame(table), noise=1.0)
+    b = pv.bound(model, 1.0)
+    assert b.names == ("age", "dose")
+    assert b.to_dict()["names"] == ["age", "dose"]
+    assert np.array_equal(b.ppcrlb, pv.bound(pv.LinearModel(H, noise=1.0), 1.0).ppcrlb)
+    assert np.array_equal(b.classical_error, np.sqrt(np.diag(b.classical)))
+    silent = pv.LinearModel(pd.DataFrame({"age": [1.0, 0.0], "dose": [0.0, 1.0]}), noise=1.0)
+    assert "hidden by the level: dose" in repr(pv.bound(silent, [1.0, 0.0]))
+    zero = pv.LinearModel(pd.DataFrame({"age": [1.0, 1.0], "dose": [0.0, 0.0]}), noise=1.0)
+    with pytest.raises(pv.errors.NotIdentifiable, match="no reading depends on dose"):
+        pv.bound(zero, 1.0)
+    curve = pv.NonlinearModel(lambda t: [t[0], t[1]], noise=1.0, names=["x", "y"])
+    assert pv.bound(curve, 1.0, theta=[1.0, 1.0]).names == ("x", "y")
+
+
+def test_results_go_to_json():
+    model = pv.LinearModel(H, noise=1.0)
+    results = [
+        pv.bound(model, 1.0),
+        pv.bound(model, 0.0),
+        pv.identifiability(model, 0.0),
+        pv.bounds.bayesian_bound(model, 3.0, np.eye(2)),
+        pv.bounds.stream_bound(model, 1.0),
+        pv.bounds.stream_bound(model, 0.0),
+        pv.bounds.trace_bound(model, 1.0),
+        pv.bounds.trace_budget_bound(model, 1.0),
+        pv.bounds.best_linear_release(model, 1.0),
+        pv.linalg.loewner([1.0], [2.0]),
+    ]
+    for result in results:
+        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))
 
 
 def test_theta_belongs_to_nonlinear_models_only():

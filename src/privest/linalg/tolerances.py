@@ -1,0 +1,48 @@
+"""What counts as zero, and which route is safe: every tolerance of the linear algebra, once.
+
+All are relative: matrices are scaled to unit diagonal and columns to unit length first, so that the
+units of readings and parameters decide nothing.
+"""
+
+from __future__ import annotations
+
+from privest.arrays import EPS
+
+# Eigenvalues and squared pivots below this part of a unit diagonal count as zero: a singular matrix
+# that was computed rather than typed in carries rounding of the order of eps times the spread of
+# its diagonal; 1e-11 leaves room for a spread of 1e4 and still tells a condition number of 1e10
+# from a singular matrix.
+SINGULAR = 1e-11
+# A squared pivot above this part of its diagonal entry is no rounding error unless the leading
+# block has a condition number beyond 1e10, which shows in earlier pivots.
+SAFE_PIVOT = 1e-4
+# Entries (i, j) and (j, i) may differ by this part of √(S_ii S_jj); the nearest symmetric matrix is
+# then taken.
+ASYMMETRY = 1e-10
+# Up to this condition number of the (column-scaled) Gram matrix its Cholesky factor is used: the
+# relative error stays below about 1e4·n·eps. Beyond it the rows are factored by QR.
+GRAM_CONDITION = 1e4
+# A matrix with unit diagonal has an eigenvalue ≥ 1, so that the singular values of such a factor
+# are above 1/√GRAM_CONDITION; half of it is beyond rounding.
+SEEN = 0.5 / GRAM_CONDITION**0.5
+# Gram matrices with diagonals in between have entries and Cholesky factors in double range.
+SMALLEST, LARGEST = 1e-250, 1e250
+# Below this ratio of eigenvalues the one-Cholesky route is left for the whitening kernel: its error
+# is about eps over the ratio.
+GRADED = 1e-4
+# PI_jj [PI⁻¹]_jj says how much the other parameters inflate the variance of θ_j. The largest lies
+# within a factor n of ‖PI⁻¹‖ for PI scaled to unit diagonal: up to this inflation the sums of a
+# stream are factored as they are, to a relative error of about 100·n·eps.
+INFLATION = 100.0
+# Squared size of new rows, in units of the old ones, after which a running rank is looked at again.
+GROWTH = 100.0
+
+
+def rounding(size: int) -> float:
+    """10·m·eps: a modest multiple of LAPACK's backward error for a matrix of m rows."""
+    return 10.0 * size * EPS
+
+
+def rank_tolerance(size: int) -> float:
+    """Relative size below which an eigenvalue counts as zero: 1e-11, or 10·m·eps if larger."""
+    return max(SINGULAR, rounding(size))
