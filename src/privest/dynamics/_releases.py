@@ -60,8 +60,9 @@ class SeriesRelease(Release):
         else:
             missing = read_flags(given, steps, "missing")
         _require_shown(values, missing, m)
-        if not np.isnan(values).all(axis=-1)[np.broadcast_to(missing, (series, steps))].all():
-            raise InvalidInput("a release shows nothing at the steps that are missing.")
+        gone = np.isnan(values).all(axis=-1) | ~missing
+        if values.size == 0 or not gone.all():
+            raise InvalidInput("a release has values, and none at the steps that are missing.")
         return record | {"missing": missing}
 
 
