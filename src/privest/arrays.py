@@ -96,3 +96,10 @@ def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
     if not 0 < number < 1:
         raise InvalidInput(f"{name} must lie between 0 and 1; received {number:g}.")
     return number
+
+
+def as_count(value: int, name: str, *, least: int) -> int:
+    """Return `value` as a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInput(f"{name} must be a whole number ≥ {least}; received {value!r}.")
+    return int(value)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array
+from privest.mechanism import Mechanism
+from privest.records import Record
 
 Prior = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Errors:
+class Errors(Record):
     """How far one attacker was off, over the trials: mean error, mean-square error, their errors.
 
     `typical` is the median absolute error (a mean may be ruled by rare, huge errors); `unbounded`
@@ -41,9 +44,14 @@ class Errors:
             unbounded,
         )
 
+    @classmethod
+    def of_each(cls, guess: Array, truth: Array) -> list[Errors]:
+        """Summarise guesses (trials, k) of k numbers; truth (k,) or (trials, k)."""
+        return [cls.of(guess[:, i], truth[..., i]) for i in range(guess.shape[1])]
+
 
 @dataclass(frozen=True)
-class Attack:
+class Attack(Record):
     """Attackers on one number (`target` and index `output`), and the floors they cannot pass.
 
     likelihood        without a prior (`attacker` says which one), releases of the y at hand; None
@@ -103,3 +111,52 @@ NOT_SHOWN = (
     "Not shown: some change of the readings moves this one and leaves the release as it is, so no "
     "unbiased attacker has a finite variance."
 )
+
+
+class Believer(NamedTuple):
+    """How the attacker with a prior did on one number: at y, averaged over the prior; van Trees."""
+
+    here: Errors | None = None
+    there: Errors | None = None
+    bound: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every attacker is asked.
+
+    truth     the numbers that are attacked: the readings y, or the inputs of channels.
+    floors    what the level allows an unbiased attacker on each of them; None without a level.
+    prior     (mean, variance) of each of them, independently; None: no attacker with a prior.
+    """
+
+    truth: Array
+    floors: Array | None
+    prior: Prior | None
+    trials: int
+    rng: np.random.Generator
+
+    def releases(self, mechanism: Mechanism) -> Array:
+        """z (trials, q) of the y at hand."""
+        return mechanism.simulate(self.truth, self.rng, trials=self.trials)
+
+    def drawn(self, prior: Prior, *size: int) -> Array:
+        """Truths (trials, *size) of the prior."""
+        return self.rng.normal(prior[0], math.sqrt(prior[1]), (self.trials, *size))
+
+    def report(
+        self,
+        i: int,
+        likelihood: Errors | None,
+        unbiased_floor: float | None,
+        believer: Believer,
+        *,
+        target: str = "reading",
+        attacker: str = "most likely value",
+        notes: tuple[str, ...] = (),
+    ) -> Attack:
+        """The attack on number i."""
+        floor = None if self.floors is None else float(self.floors[i])
+        return Attack(
+            i, likelihood, unbiased_floor, floor, self.prior, *believer, target, attacker, notes
+        )

@@ -9,16 +9,14 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
-from privest.audit._checks import as_confidence, as_count, required
+from privest.arrays import CONFIDENCE, Array, Flags, as_array, as_confidence, as_count
+from privest.audit._gaussian import checked_precision
 from privest.audit._move_size import Sampler
-from privest.audit._quadratic import checked_precision
 from privest.audit._sampled import information_from_samples
 from privest.errors import InvalidInput
-from privest.mechanism._channel import Channel
-from privest.mechanism._gaussian import GaussianMechanism
+from privest.mechanism import Channel, Componentwise, GaussianMechanism, Mechanism
 from privest.mechanism._numerics import information_by_numbers
-from privest.mechanism._vector import Componentwise, Mechanism
+from privest.records import Record
 
 Method = Literal["density", "samples"]
 KNOWN = "curvature of a quadratic log-density"
@@ -26,7 +24,7 @@ Audited = Mechanism | Channel | Sampler
 
 
 @dataclass(frozen=True, eq=False)
-class FisherInformation:
+class FisherInformation(Record):
     """I_z(y) as an audit found it.
 
     matrix        (m, m); inf where the density jumps as y moves; from samples NaN beside an inf:
@@ -46,7 +44,7 @@ class FisherInformation:
     confidence: float | None = None
     lower: Array | None = None
     reach: Array | None = None
-    unchanged: Array | None = None
+    unchanged: Flags | None = None
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -70,7 +68,7 @@ def fisher_information(
     method: Method | None = None,
     samples: int = 200_000,
     rng: np.random.Generator | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> FisherInformation:
     """I_z(y) = E[s sᵀ], s = ∂ ln p(z|y)/∂y, of any mechanism at one reading vector y.
 
@@ -79,14 +77,14 @@ def fisher_information(
     From the density (`method="density"`, the default where there is one):
       independent channels (`Componentwise`, or a `Channel` by itself): quadrature or summation for
       each, with an error bound; jumps in y, vanishing outcomes and one-sided limits are
-      seen (`mechanism.numerics`);
+      seen;
       `GaussianMechanism`: its S, after a check that the log-density is quadratic in y with just
-      this curvature (`audit.quadratic`); no random numbers are needed;
+      this curvature; no random numbers are needed;
       any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval.
       That mean does not see a density that jumps; the samples method does.
     From samples (`method="samples"`; the only one for a plain sampler `f(y, rng, n)` → (n, q)):
-      `audit.sampled`, an estimate with an interval and lower bounds that hold whatever the
-      mechanism is; infinite if an exact output moves with y (`audit.atoms`).
+      an estimate with an interval and lower bounds that hold whatever the mechanism is; infinite
+      if an exact output moves with y.
       `samples` is the number of draws at each of about eight points a reading.
 
     >>> import privest.noise
@@ -97,23 +95,12 @@ def fisher_information(
     """
     samples, confidence = as_count(samples, "samples", least=2), as_confidence(confidence)
     given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
-    if isinstance(mechanism, Channel):
-        mechanism = Componentwise(mechanism, readings=1)
-    if not isinstance(mechanism, Mechanism):
-        if not callable(mechanism):
-            raise InvalidInput(
-                "audit a Mechanism, a Channel or a sampler f(y, rng, n); received "
-                f"{type(mechanism).__name__}."
-            )
-        if method == "density":
-            raise InvalidInput("a plain sampler has no density: use method='samples'.")
-    if method == "samples" or not isinstance(mechanism, Mechanism) or not has_density(mechanism):
+    audited = as_audited(mechanism, "audit")
+    if method == "density" and not isinstance(audited, Mechanism):
+        raise InvalidInput("a plain sampler has no density: use method='samples'.")
+    if method == "samples" or not isinstance(audited, Mechanism) or not has_density(audited):
         found = information_from_samples(
-            as_sampler(mechanism),
-            given,
-            samples=samples,
-            rng=required(rng),
-            confidence=confidence,
+            as_sampler(audited), given, samples=samples, rng=required(rng), confidence=confidence
         )
         return FisherInformation(
             found.matrix,
@@ -125,20 +112,39 @@ def fisher_information(
             found.unchanged,
             found.notes,
         )
-    if isinstance(mechanism, Componentwise):
-        return _by_channels(mechanism, given)
-    if isinstance(mechanism, GaussianMechanism):
-        checked = checked_precision(mechanism, given[None])
+    if isinstance(audited, Componentwise):
+        return _by_channels(audited, given)
+    if isinstance(audited, GaussianMechanism):
+        checked = checked_precision(audited, given[None])
         if checked is not None:
             S, off = checked
             return FisherInformation(S, np.full(S.shape, off * np.abs(S).max()), KNOWN)
-    return _by_scores(mechanism, given, samples, required(rng), confidence)
+    return _by_scores(audited, given, samples, required(rng), confidence)
 
 
-def has_density(mechanism: Mechanism) -> bool:
+def as_audited(given: Audited, verb: str) -> Mechanism | Sampler:
+    """A mechanism, or a plain sampler; one channel is a mechanism for one reading."""
+    if isinstance(given, Channel):
+        return Componentwise(given, readings=1)
+    if not isinstance(given, Mechanism) and not callable(given):
+        raise InvalidInput(
+            f"{verb} a Mechanism, a Channel or a sampler f(y, rng, n); received "
+            f"{type(given).__name__}."
+        )
+    return given
+
+
+def has_density(mechanism: Mechanism | Channel) -> bool:
     """False for channels that were given as a sampler only."""
-    channels = mechanism.channels if isinstance(mechanism, Componentwise) else ()
+    channels = mechanism.channels if isinstance(mechanism, Componentwise) else (mechanism,)
     return all(getattr(channel, "has_density", True) for channel in channels)
+
+
+def required(rng: np.random.Generator | None) -> np.random.Generator:
+    """The generator, or an error that asks for one."""
+    if rng is None:
+        raise InvalidInput("this needs random numbers: give rng=numpy.random.default_rng(...).")
+    return rng
 
 
 def as_sampler(mechanism: Mechanism | Sampler) -> Sampler:

@@ -1,21 +1,38 @@
-"""How far to move y so that samples see it, without leaving the sampler's domain."""
+"""Moves of y that samples see: the least, under which exact outputs move, and one that is wide.
+
+Atoms. A smooth p(z|y) keeps the probability of every value under a tiny move of y. One that drops
+from p to q within h has information of at least 4(√p − √q)²/h² there: infinite, as h is as small as
+floats allow. q need not be 0: what spreads from the atom may come back to it by rounding (y·noise
+at 0).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
 
 # A plain mechanism: f(y (m,), rng, n) gives n releases (n, q).
 Sampler = Callable[[Array, np.random.Generator, int], Array]
+# (move) → how far apart its ends look, None where the sampler does not answer.
+Apart = Callable[[float], float | None]
 
 # What a small sample is to see, in units of 1/√I; what it takes for sampling noise (0.03 to 0.05).
 SEEN, NOTHING = 0.3, 0.06
 PILOT, BINS = 4000, 16
 OCTAVES = 16.0 ** np.arange(-10.0, 11.0)
+# Moves of y, and what counts as the same value (rounding), as parts of the sizes at hand. The
+# second move is for outputs that follow y too slowly to tell from rounding after the first; their
+# atom must then be seen again so CLOSE that no quantiser with wider steps is mistaken for it.
+MOVES, SAME, CLOSE = (1e-10, 1e-6), 1e-14, 1e-9
+# A value is a candidate if it occurs so often in a first sample.
+NAMED = 16
+FALSE_ALARM = 1e-9
 
 
 def checked_sampler(sampler: Sampler) -> Sampler:
@@ -54,36 +71,9 @@ def seen_unit(
         return None if np.isnan(low).any() or np.isnan(high).any() else distance(low, high)
 
     start = max(1.0, float(np.abs(y).max())) / max(float(np.abs(v).max()), 1e-300)
-    moves: list[float] = []
-    seen: list[float] = []
-    refused: float | None = None
-    for h in start * OCTAVES:
-        far = apart(h)
-        if far is None:
-            refused = float(h)
-            break
-        moves.append(float(h))
-        seen.append(far)
-        if far >= SEEN:
-            break
-    if not moves:
-        raise InvalidInput(
-            "the sampler does not answer at readings very close to y, though it does at y: y lies "
-            "on the edge of its domain. Audit a y inside."
-        )
-    if refused is not None:
-        moves.append(_edge(apart, moves[-1], refused))
-        seen.append(apart(moves[-1]) or 0.0)
-    if max(seen) < NOTHING:
-        step = min(moves[-1], start)
-    else:
-        goal = min(SEEN, 0.5 * max(seen))
-        first = next(i for i, far in enumerate(seen) if far >= goal)
-        low, high = moves[max(first - 1, 0)], moves[first]
-        for _ in range(6):
-            middle = float(np.sqrt(low * high))
-            low, high = (low, middle) if (apart(middle) or 0.0) >= goal else (middle, high)
-        step = float(np.sqrt(low * high))
+    moves, seen = _widened(apart, start)
+    none = max(seen) < NOTHING
+    step = min(moves[-1], start) if none else _bisected(apart, moves, seen)
     unit = step / SEEN
     if apart(most * unit) is not None:
         return unit, None
@@ -95,7 +85,40 @@ def seen_unit(
     return room / most, note
 
 
-def _edge(apart: Callable[[float], float | None], low: float, high: float) -> float:
+def _widened(apart: Apart, start: float) -> tuple[list[float], list[float]]:
+    """Moves that widen until something is seen or the domain ends, and what each of them sees."""
+    moves: list[float] = []
+    seen: list[float] = []
+    for h in (start * OCTAVES).tolist():
+        far = apart(h)
+        if far is None:
+            if not moves:
+                raise InvalidInput(
+                    "the sampler does not answer at readings very close to y, though it does at y: "
+                    "y lies on the edge of its domain. Audit a y inside."
+                )
+            moves.append(_edge(apart, moves[-1], h))
+            seen.append(apart(moves[-1]) or 0.0)
+            break
+        moves.append(h)
+        seen.append(far)
+        if far >= SEEN:
+            break
+    return moves, seen
+
+
+def _bisected(apart: Apart, moves: list[float], seen: list[float]) -> float:
+    """The move that sees SEEN, or half of the most that was seen."""
+    goal = min(SEEN, 0.5 * max(seen))
+    first = next(i for i, far in enumerate(seen) if far >= goal)
+    low, high = moves[max(first - 1, 0)], moves[first]
+    for _ in range(6):
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if (apart(middle) or 0.0) >= goal else (middle, high)
+    return float(np.sqrt(low * high))
+
+
+def _edge(apart: Apart, low: float, high: float) -> float:
     """The largest move that was answered, between one that is and one that is not."""
     for _ in range(10):
         middle = float(np.sqrt(low * high))
@@ -115,3 +138,88 @@ def distance(one: Array, other: Array) -> float:
         noise = (values.size - 1) * (1 / len(a) + 1 / len(b)) / 8
         most = max(most, float(np.arccos(np.clip(np.sqrt(p * q).sum() + noise, 0.0, 1.0))))
     return most
+
+
+# --- atoms of p(z|y): values that come back exactly at y and never next to it ---------------------
+
+
+def moving_atoms(
+    draw: Sampler, y: Array, D: Array, samples: int, rng: np.random.Generator
+) -> tuple[str | None, ...]:
+    """For each direction (column of D) a sentence on an atom that moves with y, or None.
+
+    A first sample names the candidates, a second one at y counts them (k), a third at y ± h must
+    have half of them at most (c). For a value of equal probability at both places each of the k + c
+    is in either sample with probability ½: a binomial tail, required to be so small that all
+    candidates, directions, moves and sides together stay below 1e-9.
+    Outcomes of a quantiser stay where they are, and are not reported.
+    """
+    here, again, *others = rng.spawn(2 + 4 * D.shape[1])
+    size = float(np.abs(y).max()) or 1.0
+    named = [_repeated(column) for column in _columns(draw(y, here, samples))]
+    tests = 4 * D.shape[1] * sum(atoms.size for atoms in named)
+    if tests == 0:
+        return tuple(None for _ in D.T)
+    second = _columns(draw(y, again, samples))
+    counts = [_count(c, atoms, size) for c, atoms in zip(second, named)]
+
+    def moved(v: Array, generators: list[np.random.Generator]) -> str | None:
+        for (move, side), own in zip(product(MOVES, (-1, 1)), generators):
+            step = side * move * size * v / float(np.abs(v).max())
+            there = _columns(draw(y + step, own, samples))
+            columns = zip(there, named, counts)
+            close = move > MOVES[0]
+            found = [_lost(*each, size, tests, close) for each in columns]
+            lost, left = max(found, key=lambda pair: pair[0])
+            if lost:
+                return _sentence(lost / samples, left / samples, move * size)
+        return None
+
+    return tuple(moved(v, others[4 * i : 4 * i + 4]) for i, v in enumerate(D.T))
+
+
+def _lost(
+    column: Array, atoms: Array, count: Array, size: float, tests: int, close: bool
+) -> tuple[float, float]:
+    """How often the most frequent atom that is gone occurred at y, and still does; 0, 0: none."""
+    stays = _count(column, atoms, size)
+    gone = (2 * stays <= count) & (_chance(count, stays) <= FALSE_ALARM / tests)
+    if close:
+        gone &= _count(column, atoms, size, CLOSE) - stays >= NAMED
+    return max(zip(count[gone].tolist(), stays[gone].tolist()), default=(0.0, 0.0))
+
+
+def _chance(count: Array, stays: Array) -> Array:
+    """How likely so few of count + stays are in the one of two equal samples."""
+    return np.asarray(scipy.stats.binom.cdf(stays, count + stays, 0.5))
+
+
+def _sentence(share: float, left: float, move: float) -> str:
+    other = f"{left:.2%}" if left else "none"
+    return (
+        f"One exact output makes up {share:.2%} of all releases at y and {other} at a "
+        f"distance of {move:.1g}: it moves with y and gives it away, so the information is "
+        f"infinite (false alarm below {FALSE_ALARM:.0e})."
+    )
+
+
+def _columns(z: Array) -> list[Array]:
+    """The coordinates, and one number for the whole row."""
+    columns = list(z.T)
+    if z.shape[1] > 1:
+        columns.append((z * np.random.default_rng(11).uniform(1, 2, z.shape[1])).sum(axis=1))
+    return columns
+
+
+def _repeated(column: Array) -> Array:
+    values, counts = np.unique(column, return_counts=True)
+    return np.asarray(values[(counts >= NAMED) & np.isfinite(values)])
+
+
+def _count(column: Array, atoms: Array, size: float, part: float = SAME) -> Array:
+    """How often each atom occurs, up to rounding."""
+    wide = part * np.maximum(np.abs(atoms), size)
+    ordered = np.sort(column)
+    low, high = atoms - wide, atoms + wide
+    counts = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+    return np.asarray(counts, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Information from samples alone: an estimate, and a lower bound with a confidence.
 
 For any statistic g of the release, I(y) ≥ (∂E g)²/Var g, with equality for the score. g is learnt
-on one part of the samples (`scored.py`) and judged on another, so that luck in the fit costs
+on one part of the samples (`fitted`) and judged on another, so that luck in the fit costs
 tightness and never truth.
 
 The lower bound uses no derivative. The Fisher-Rao length of the path from y − h to y + h is at
@@ -20,10 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from privest.arrays import Array
-from privest.audit._atoms import moving_atoms
-from privest.audit._checks import as_confidence, as_count
-from privest.audit._move_size import Sampler, checked_sampler, seen_unit
+from privest.arrays import CONFIDENCE, Array, Flags, as_confidence, as_count
+from privest.audit._move_size import Sampler, checked_sampler, moving_atoms, seen_unit
 from privest.audit._score_regression import Statistic, fitted
 from privest.errors import InvalidInput
 
@@ -56,7 +54,7 @@ class Sampled:
     """What samples around y tell.
 
     matrix       (k, k) estimate of DᵀI(y)D for the directions D; inf for a direction in which an
-                 atom moves (`atoms.py`), NaN beside it: not estimated.
+                 atom moves, NaN beside it: not estimated.
     error        (k, k) half width of each entry's interval at `confidence`, with an allowance for
                  what splines miss of a score that jumps or has no bound (6 % from a million
                  samples, 12 % from 200,000, 32 % from 20,000). The allowance is from
@@ -73,7 +71,7 @@ class Sampled:
     lower: Array
     reach: Array
     confidence: float
-    unchanged: Array
+    unchanged: Flags
     notes: tuple[str, ...] = ()
 
 
@@ -83,7 +81,7 @@ def information_from_samples(
     *,
     samples: int,
     rng: np.random.Generator,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     directions: Array | None = None,
 ) -> Sampled:
     """Estimate I(y), and bound it from below, from `samples` draws at each of some points near y.
@@ -97,14 +95,13 @@ def information_from_samples(
     A mechanism without Fisher information (jumps) shows as a bound that grows as steps shrink;
     one that sometimes shows y exactly is found by its atoms.
     """
-    samples = as_count(samples, "samples", least=1)
-    confidence = as_confidence(confidence)
     D = np.eye(len(y)) if directions is None else directions
-    draw = checked_sampler(sampler)
-    if np.isnan(draw(y, _rng(0, 0), samples)).any():
+    count, confidence = as_count(samples, "samples", least=1), as_confidence(confidence)
+    asked = _Asked(checked_sampler(sampler), y, D, count, rng, confidence)
+    if np.isnan(asked.draw(y, _rng(0, 0), count)).any():
         raise InvalidInput("the sampler returned NaN at y: there is no release to audit.")
     try:
-        atoms = moving_atoms(draw, y, D, samples, rng)
+        atoms = moving_atoms(asked.draw, y, D, count, rng)
     except InvalidInput:
         raise
     except Exception as error:
@@ -116,15 +113,27 @@ def information_from_samples(
     notes = tuple(dict.fromkeys(atom for atom in atoms if atom is not None))
     if endless.all():
         return _endless(endless, None, notes, confidence)
-    found = _smooth(draw, y, D[:, np.logical_not(endless)], samples, rng, confidence)
+    found = _smooth(replace(asked, D=D[:, ~endless]))
     return _endless(endless, found, notes, confidence) if endless.any() else found
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The information about y along the columns of D: with so many draws, at this confidence."""
+
+    draw: Sampler
+    y: Array
+    D: Array
+    samples: int
+    rng: np.random.Generator
+    confidence: float
+
+
 def _endless(
-    endless: Array, rest: Sampled | None, notes: tuple[str, ...], confidence: float
+    endless: Flags, rest: Sampled | None, notes: tuple[str, ...], confidence: float
 ) -> Sampled:
     """Infinite for some directions, `rest` for the others."""
-    count, finite = endless.size, np.logical_not(endless)
+    count, finite = endless.size, ~endless
     matrix = np.full((count, count), math.nan)
     error = matrix.copy()
     lower, reach, unchanged = np.full(count, math.inf), np.zeros(count), np.zeros(count, bool)
@@ -138,16 +147,15 @@ def _endless(
     return Sampled(matrix, error, lower, reach, confidence, unchanged, notes)
 
 
-def _smooth(
-    draw: Sampler, y: Array, D: Array, samples: int, rng: np.random.Generator, confidence: float
-) -> Sampled:
+def _smooth(asked: _Asked) -> Sampled:
     """The estimate without a look at atoms."""
+    draw, y, D, rng = asked.draw, asked.y, asked.D, asked.rng
     # The longest step that is taken below, in units.
     most = max(MOST_STEP, LONG * 2 ** (len(LONG_WEIGHTS) - 1))
     found_units = [seen_unit(draw, y, v, rng, most) for v in D.T]
     unit = np.array([size for size, _ in found_units])
     limits = tuple(dict.fromkeys(note for _, note in found_units if note is not None))
-    many = max(samples // 2, 1000)
+    many = max(asked.samples // 2, 1000)
     share = min(max(math.sqrt(3000 / many), LEAST_STEP), MOST_STEP)
     learn = unit * share
     moves = learn * D
@@ -161,59 +169,72 @@ def _smooth(
     # nothing is known; no need for more.
     loss = min(MISSED * share + len(g.weights) / (2 * many * share**2), 0.9)
     missed = loss / (1 - loss)
-    each = max(samples // BATCHES, 50)
     for size, weights in ((SHORT, SHORT_WEIGHTS), (LONG, LONG_WEIGHTS)):
         steps = np.outer(2.0 ** np.arange(len(weights)), size * unit)
-        found = _judged(draw, g, y, D, steps, weights, each, rng, confidence, missed)
+        found = _judged(_seen(asked, g, steps, weights), steps, asked.confidence, missed)
         if (np.diagonal(found.error) <= (2 * PRECISE + missed) * np.diagonal(found.matrix)).all():
             break
     same = (UNCHANGED,) if found.unchanged.any() else ()
     return replace(found, notes=(*same, *found.notes, *limits))
 
 
-def _judged(
-    draw: Sampler,
-    g: Statistic,
-    y: Array,
-    D: Array,
-    steps: Array,
-    weights: tuple[float, ...],
-    each: int,
-    rng: np.random.Generator,
-    confidence: float,
-    missed: float,
-) -> Sampled:
-    """(∂E g)ᵀ V⁻¹ (∂E g) with slopes from all steps (rows), and lower bounds from each of them."""
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What g was in each batch.
+
+    slopes      (batches, k, k): ∂E g_j along direction i, from all steps.
+    affinity    (batches, steps, k): the bound on BC for each step.
+    spread      (k, k): Var g at y, summed over the batches; beside (k,): the same at the ends.
+    unchanged   (k,): no output changed along a direction.
+    """
+
+    slopes: Array
+    affinity: Array
+    spread: Array
+    beside: Array
+    unchanged: Flags
+
+
+def _seen(asked: _Asked, g: Statistic, steps: Array, weights: tuple[float, ...]) -> _Seen:
     levels, count = steps.shape
+    each = max(asked.samples // BATCHES, 50)
     slopes = np.zeros((BATCHES, count, count))
     affinity = np.empty((BATCHES, levels, count))
-    spread = np.zeros((count, count))
+    spread, beside = np.zeros((count, count)), np.zeros(count)
     unchanged = np.ones(count, bool)
-    beside = np.zeros(count)
-    for b, seed in enumerate(rng.integers(2**63, size=BATCHES)):
+    for b, seed in enumerate(asked.rng.integers(2**63, size=BATCHES)):
         for k, i in np.ndindex(levels, count):
             h = steps[k, i]
-            ends = [draw(y + s * h * D[:, i], _rng(seed, i), each) for s in (-1, 1)]
-            unchanged[i] &= np.array_equal(ends[0], ends[1], equal_nan=True)
-            down, up = g(ends[0]), g(ends[1])
+            low, high = (
+                asked.draw(asked.y + s * h * asked.D[:, i], _rng(seed, i), each) for s in (-1, 1)
+            )
+            unchanged[i] &= np.array_equal(low, high, equal_nan=True)
+            down, up = g(low), g(high)
             beside[i] += (down[:, i].var() + up[:, i].var()) / (2 * levels)
             slopes[b, :, i] += weights[k] * (up - down).mean(axis=0) / (2 * h)
             affinity[b, k, i] = (np.exp(h * down[:, i]) + np.exp(-h * up[:, i])).mean() / 2
-        spread += np.cov(g(draw(y, _rng(seed, count), each)), rowvar=False).reshape(count, count)
-    inverse = np.linalg.pinv(spread / BATCHES, hermitian=True)
-    mean = slopes.mean(axis=0)
-    off = slopes - mean
+        here = g(asked.draw(asked.y, _rng(seed, count), each))
+        spread += np.cov(here, rowvar=False).reshape(count, count)
+    return _Seen(slopes, affinity, spread, beside, unchanged)
+
+
+def _judged(seen: _Seen, steps: Array, confidence: float, missed: float) -> Sampled:
+    """(∂E g)ᵀ V⁻¹ (∂E g) with slopes from all steps (rows), and lower bounds from each of them."""
+    inverse = np.linalg.pinv(seen.spread / BATCHES, hermitian=True)
+    mean = seen.slopes.mean(axis=0)
+    off = seen.slopes - mean
     matrix = mean.T @ inverse @ mean
     matrix -= (np.swapaxes(off, 1, 2) @ inverse @ off).mean(axis=0) / (BATCHES - 1)
     linear = np.swapaxes(off, 1, 2) @ inverse @ mean
     deviation = (linear + np.swapaxes(linear, 1, 2)).std(axis=0, ddof=1) / np.sqrt(BATCHES)
     two_sided = scipy.stats.t.ppf((1 + confidence) / 2, BATCHES - 1)
-    one_sided = scipy.stats.t.ppf(1 - (1 - confidence) / (levels * count), BATCHES - 1)
-    top = affinity.mean(axis=0) + one_sided * affinity.std(axis=0, ddof=1) / np.sqrt(BATCHES)
+    one_sided = scipy.stats.t.ppf(1 - (1 - confidence) / steps.size, BATCHES - 1)
+    doubt = one_sided * seen.affinity.std(axis=0, ddof=1) / np.sqrt(BATCHES)
+    top = seen.affinity.mean(axis=0) + doubt
     lower = (np.arccos(np.minimum(top, 1.0)) / steps) ** 2
     best = lower.argmax(axis=0)
     # Var g at y is what the slopes are divided by: nothing follows if it is next to nothing there.
-    still = np.diagonal(spread) < STILL * beside
+    still = np.diagonal(seen.spread) < STILL * seen.beside
     deviation = np.where(still | still[:, None], np.inf, deviation)
     matrix = np.where(still | still[:, None], np.nan, matrix)
     return Sampled(
@@ -222,7 +243,7 @@ def _judged(
         lower=lower.max(axis=0),
         reach=np.take_along_axis(steps, best[None], axis=0)[0],
         confidence=confidence,
-        unchanged=unchanged,
+        unchanged=seen.unchanged,
         notes=(AT_Y,) if still.any() else (),
     )
 

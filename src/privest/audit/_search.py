@@ -17,8 +17,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NumericalFailure
-from privest.mechanism._additive import Additive
-from privest.mechanism._channel import Channel
+from privest.mechanism import Additive, Channel
 from privest.mechanism._numeric_score import log_density
 from privest.mechanism._numerics import information_by_numbers, rough_information
 from privest.noise import Estimate
@@ -60,47 +59,63 @@ def worst_input(channel: Channel, *, inputs: Array | None = None, points: int = 
     """
     numbers = _Numbers(channel)
     extra = np.zeros(0) if inputs is None else np.unique(inputs)
+    named = np.concatenate([extra, _still_landmarks(channel)])
     if _is_shift(channel):
-        here, own = numbers(0.0), _own(channel, np.zeros(1))
-        wrong = own is not None and not _same(float(own[0]), here, 0.0)
-        # A shift wherever we looked; the caller, or the channel's landmarks, may know better.
-        for u in np.concatenate([extra, _still_landmarks(channel)]):
-            numbers(float(u))
-        at, found = numbers.largest()
-        same = found.value <= here.value * (1 + AGREE) + found.error
-        return Found(found.value, at, found.error, same, len(numbers.seen), 0.0 if wrong else None)
-    named = _still_landmarks(channel)
+        return _of_a_shift(numbers, named)
     if channel.worst.at is not None:
-        named.append(float(channel.worst.at))
-    grid = np.unique(np.concatenate([_grid(channel, points), extra, named]))
+        named = np.append(named, channel.worst.at)
+    grid = np.unique(np.concatenate([_grid(channel, points), named]))
     jump = _jump(channel, grid)
     if jump is not None:
         return Found(math.inf, jump, 0.0, False, grid.size, None)
     special = special_inputs(channel, grid)
-    own = _own(channel, grid)
-    disagrees = None
-    if own is not None:
+    named = np.concatenate([named, special])
+    wrong = None
+    if has_formula(channel):
         fine = np.unique(np.concatenate([_grid(channel, 16 * points), grid, special]))
-        best = _refined(
-            lambda u: float(channel.information(u)), fine, channel.information(fine), 60
-        )
-        size = channel.worst.information
-        if not math.isfinite(size):
-            size = float(np.median(own))
-        check = np.concatenate([best, special, named, extra, grid[:: max(1, grid.size // 6)]])
-        for u in np.unique(check):
-            if not _same(float(channel.information(u)), numbers(u), size):
-                disagrees = float(u)
-    if own is None or disagrees is not None:
-        every = np.unique(np.concatenate([grid, special]))
-        values = np.array([_rough(channel, float(u)) for u in every])
-        rounds = 30 if channel.discrete else 10
-        best = _refined(lambda u: _rough(channel, u), every, values, rounds)
-        some = every[:: max(1, every.size // 4)]
-        for u in np.unique(np.concatenate([best, special, named, extra, some])):
-            numbers(u)
+        wrong = _checked_formula(numbers, fine, grid, named)
+    if not has_formula(channel) or wrong is not None:
+        _searched(numbers, np.unique(np.concatenate([grid, special])), named)
     at, found = numbers.largest()
-    return Found(found.value, at, found.error, False, len(numbers.seen), disagrees)
+    return Found(found.value, at, found.error, False, len(numbers.seen), wrong)
+
+
+def _of_a_shift(numbers: _Numbers, named: Array) -> Found:
+    """One input stands for all; the caller, or the channel's landmarks, may know better."""
+    channel, here = numbers.channel, numbers(0.0)
+    wrong = has_formula(channel) and not _same(float(channel.information(0.0)), here, 0.0)
+    for u in named:
+        numbers(u)
+    at, found = numbers.largest()
+    same = found.value <= here.value * (1 + AGREE) + found.error
+    return Found(found.value, at, found.error, same, len(numbers.seen), 0.0 if wrong else None)
+
+
+def _checked_formula(numbers: _Numbers, fine: Array, grid: Array, named: Array) -> float | None:
+    """Search the formula, let numbers check it where it is largest; an input at which it is wrong.
+
+    It is checked at the `named` inputs and at some of the grid, too.
+    """
+    channel = numbers.channel
+    best = _refined(lambda u: float(channel.information(u)), fine, channel.information(fine), 60)
+    size = channel.worst.information
+    if not math.isfinite(size):
+        size = float(np.median(channel.information(grid)))
+    wrong = None
+    for u in np.unique(np.concatenate([best, named, grid[:: max(1, grid.size // 6)]])):
+        if not _same(float(channel.information(u)), numbers(u), size):
+            wrong = float(u)
+    return wrong
+
+
+def _searched(numbers: _Numbers, every: Array, named: Array) -> None:
+    """Look by numbers where rough ones are largest, at the `named` inputs and at some others."""
+    channel = numbers.channel
+    values = np.array([_rough(channel, float(u)) for u in every])
+    rounds = 30 if channel.discrete else 10
+    best = _refined(lambda u: _rough(channel, u), every, values, rounds)
+    for u in np.unique(np.concatenate([best, named, every[:: max(1, every.size // 4)]])):
+        numbers(u)
 
 
 class _Numbers:
@@ -130,11 +145,6 @@ def _rough(channel: Channel, u: float) -> float:
 def has_formula(channel: Channel) -> bool:
     """Has the channel a formula of its own for I(u)?"""
     return type(channel).information is not Channel.information
-
-
-def _own(channel: Channel, u: Array) -> Array | None:
-    """The channel's own formula for I(u), if it has one."""
-    return channel.information(u) if has_formula(channel) else None
 
 
 def _same(own: float, found: Estimate, size: float) -> bool:

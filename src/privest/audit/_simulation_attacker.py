@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from privest.arrays import Array
+from privest.audit._attack import Believer, Errors, Task
 from privest.audit._score_regression import Splines
+from privest.errors import InvalidInput
 
 # (u (n, m), rng) → z (n, q): one release for every row.
 Releases = Callable[[Array, np.random.Generator], Array]
 PAIRS = 8000
+# Combinations of hats that vary by less than this part of the strongest are left out: those of one
+# output sum to one, and what does not vary tells nothing.
 LEAST = 1e-10
+LEARNT = (
+    f"No density: E[y|z] was learnt by regression on {PAIRS} simulated pairs. An attacker "
+    "who knows more does at least as well: a large error here is no evidence of privacy, "
+    "run certify. No attacker without a prior was run."
+)
 
 
-def learnt_note(pairs: int) -> str:
-    """What the attacker is."""
-    return (
-        f"No density: E[y|z] was learnt by regression on {pairs} simulated pairs. An attacker "
-        "who knows more does at least as well: a large error here is no evidence of privacy, "
-        "run certify. No attacker without a prior was run."
-    )
+def learnt(release: Releases, task: Task) -> list[Believer]:
+    """E[y|z], learnt from simulated pairs (y drawn from the prior, z), for each number attacked.
 
-
-def learnt_mean(
-    release: Releases, mean: float, deviation: float, size: int, rng: np.random.Generator,
-    pairs: int = PAIRS,
-) -> Callable[[Array], Array]:  # fmt: skip
-    """z (n, q) → an estimate (n, size) of E[y|z] under y_i ~ N(mean, deviation²), independent.
-
-    Least squares of y on hat functions of each output and of the length of z (`scored.py`): piece-
-    wise linear, constant beyond what was met. Its error on fresh pairs is that of a real attacker,
+    Least squares of y on hat functions of each output and of the length of z (`Splines`): piecewise
+    linear, constant beyond what was met. Its error on fresh pairs is that of a real attacker,
     and never below that of the true posterior mean on average.
-    Cost: `pairs`·K² flops, K at most a few hundred.
+    Cost: 8000·K² flops, K at most a few hundred.
     """
-    y = rng.normal(mean, deviation, (pairs, size))
-    z = release(y, rng)
-    basis = Splines.through(z, pairs)
+    if task.prior is None:
+        raise InvalidInput(
+            "without a density the attacker learns from simulated pairs: state its prior, "
+            "prior=(mean, variance)."
+        )
+    rng, size = task.rng, task.truth.size
+    y = rng.normal(task.prior[0], math.sqrt(task.prior[1]), (PAIRS, size))
+    guess = _regression(y, release(y, rng), task.prior[0])
+    drawn = task.drawn(task.prior, size)
+    here = guess(release(np.tile(task.truth, (task.trials, 1)), rng))
+    there = guess(release(drawn, rng))
+    errors = zip(Errors.of_each(here, task.truth), Errors.of_each(there, drawn))
+    return [Believer(*each) for each in errors]
+
+
+def _regression(y: Array, z: Array, mean: float) -> Callable[[Array], Array]:
+    basis = Splines.through(z, len(z))
     centre, covariance = basis.moments(z)
     values, vectors = np.linalg.eigh(covariance)
-    # Hats of one output sum to one: what does not vary tells nothing.
     kept = values > LEAST * max(float(values[-1]), np.finfo(float).tiny)
-    both = basis.features(z).T @ (y - mean) / pairs - np.outer(centre, y.mean(axis=0) - mean)
+    both = basis.features(z).T @ (y - mean) / len(z) - np.outer(centre, y.mean(axis=0) - mean)
     weights = vectors[:, kept] @ ((vectors[:, kept].T @ both) / values[kept][:, None])
     start = y.mean(axis=0)
     return lambda seen: start + (basis.features(seen) - centre) @ weights

@@ -1,21 +1,27 @@
-"""Attackers on any mechanism with a density that mixes the readings."""
+"""Attackers on mechanisms that mix the readings: by any density, and on rotations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from privest.arrays import Array
-from privest.audit._attack import NOT_SHOWN, Attack, Errors, Prior
+from privest.arrays import Array, as_array
+from privest.audit._attack import NOT_SHOWN, Attack, Believer, Errors, Prior, Task
 from privest.audit._attackers import most_likely
 from privest.audit._floors import inverse_root, unbiased_floors
-from privest.audit._rotations import attack_length, input_length
-from privest.mechanism._additive import Additive
-from privest.mechanism._affine import AffineMechanism
-from privest.mechanism._rotation import GeometricPerturbation
-from privest.mechanism._vector import Mechanism
+from privest.mechanism import (
+    Additive,
+    AffineMechanism,
+    Channel,
+    GeometricPerturbation,
+    Mechanism,
+    Rotation,
+    Worst,
+)
+from privest.mechanism._rotation import radial_information
+from privest.mechanism._sphere import log_average, mean_cosine
 
 # Draws from the prior for the posterior mean, log-densities at once, and how few of the draws may
 # carry the weight before the report warns.
@@ -23,14 +29,7 @@ DRAWS, ROWS, FEW = 4000, 1_000_000, 50.0
 ASCENTS, HALVINGS = 100, 30
 
 
-def attack_vector(
-    mechanism: Mechanism,
-    y: Array,
-    floors: Array | None,
-    prior: Prior | None,
-    trials: int,
-    rng: np.random.Generator,
-) -> list[Attack]:
+def attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
     """One attack a reading, and one on the length for a noisy rotation.
 
     most likely value  the nearest maximum of p(z|·): damped Fisher scoring from the truth, which
@@ -42,32 +41,28 @@ def attack_vector(
     van Trees          [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws (affine: known).
     Cost: 4000 log-densities a trial, twice.
     """
-    m = y.size
-    z = mechanism.simulate(y, rng, trials=trials)
+    y, m = task.truth, task.truth.size
+    z = task.releases(mechanism)
     information = mechanism.information(y).matrix
     finite = bool(np.isfinite(information).all())
-    mine = unbiased_floors(np.eye(m), information) if finite else np.zeros(m)
-    shown = np.isfinite(mine)
-    guess = _most_likely(mechanism, z, y, information) if finite and shown.any() else None
-    truths = _values(mechanism, y[None])[0].tolist()
-    here, there, bounds, notes = _bayesian(mechanism, z, truths, prior, trials, rng)
+    floors = unbiased_floors(np.eye(m), information) if finite else np.zeros(m)
+    best: list[Errors | None] = [None] * m
+    if finite and np.isfinite(floors).any():
+        every = Errors.of_each(_most_likely(mechanism, z, y, information), y)
+        best = [error if math.isfinite(f) else None for error, f in zip(every, floors)]
+    believers, notes = _believers(mechanism, z, task)
     attacks = [
-        Attack(
+        task.report(
             i,
-            None if guess is None or not shown[i] else Errors.of(guess[:, i], truths[i]),
-            float(mine[i]) if finite else None,
-            None if floors is None else float(floors[i]),
-            prior,
-            here[i],
-            there[i],
-            bounds[i],
-            target="reading",
-            notes=notes if shown[i] else (NOT_SHOWN, *notes),
+            best[i],
+            float(floors[i]) if finite else None,
+            believers[i],
+            notes=notes if math.isfinite(floors[i]) else (NOT_SHOWN, *notes),
         )
         for i in range(m)
     ]
     if isinstance(mechanism, GeometricPerturbation):
-        attacks.append(attack_length(mechanism, z, truths[-1], here[-1], there[-1], prior))
+        attacks.append(_attack_length(mechanism, z, task, believers[m]))
     return attacks
 
 
@@ -119,29 +114,20 @@ def _ascended(mechanism: Mechanism, z: Array, guess: Array, inverse: Array) -> A
 
 # --- with a prior -------------------------------------------------------------------------------
 
-Bayesian = tuple[
-    Sequence[Errors | None], Sequence[Errors | None], Sequence[float | None], tuple[str, ...]
-]
 
-
-def _bayesian(
-    mechanism: Mechanism,
-    z: Array,
-    truths: list[float],
-    prior: Prior | None,
-    trials: int,
-    rng: np.random.Generator,
-) -> Bayesian:
-    m, count = mechanism.readings, len(truths)
-    if prior is None:
-        return [None] * count, [None] * count, [None] * count, ()
-    mean, variance = prior
-    drawn = rng.normal(mean, math.sqrt(variance), (trials, m))
-    seen = mechanism.simulate(drawn, rng)
-    particles = rng.normal(mean, math.sqrt(variance), (DRAWS, m))
+def _believers(
+    mechanism: Mechanism, z: Array, task: Task
+) -> tuple[list[Believer], tuple[str, ...]]:
+    """One for each number of `_values`, and what to say of all of them."""
+    truth = _values(mechanism, task.truth[None])[0]
+    if task.prior is None:
+        return [Believer()] * truth.size, ()
+    mean, variance = task.prior
+    drawn = task.drawn(task.prior, mechanism.readings)
+    seen = mechanism.simulate(drawn, task.rng)
+    particles = task.rng.normal(mean, math.sqrt(variance), (DRAWS, mechanism.readings))
     here, few = weighted_means(mechanism, z, particles)
     there, fewer = weighted_means(mechanism, seen, particles)
-    values = _values(mechanism, drawn)
     effective = np.concatenate([few, fewer])
     note = (
         f"Posterior means by importance sampling from the prior: {np.median(effective):.0f} of "
@@ -149,25 +135,30 @@ def _bayesian(
     )
     if np.quantile(effective, 0.1) < FEW:
         note += " Too few for some releases: the best attacker does better than this one."
-    notes = [note]
-    if np.isfinite(mechanism.worst_information()).all():
-        if isinstance(mechanism, AffineMechanism):
-            average = mechanism.worst_information()  # the same at every y
-        else:
-            score = mechanism.score(seen, drawn)
-            average = score.T @ score / trials
-            notes.append(f"E I in van Trees' bound is a mean over {trials} simulated scores.")
-        factor = np.linalg.inv(np.linalg.cholesky(average * variance + np.eye(m)))
-        bounds: list[float | None] = (variance * (factor**2).sum(axis=0)).tolist()
-    else:
-        bounds = [0.0] * m
-        notes.append("The information has no bound: van Trees' bound is taken as 0.")
-    return (
-        [Errors.of(here[:, i], truths[i]) for i in range(count)],
-        [Errors.of(there[:, i], values[:, i]) for i in range(count)],
-        [*bounds, *([None] * (count - m))],
-        tuple(notes),
+    bounds, how = _van_trees(mechanism, seen, drawn, variance)
+    errors = zip(
+        Errors.of_each(here, truth),
+        Errors.of_each(there, _values(mechanism, drawn)),
+        [*bounds, *([None] * (truth.size - len(bounds)))],
     )
+    return [Believer(*each) for each in errors], (note, *how)
+
+
+def _van_trees(
+    mechanism: Mechanism, z: Array, y: Array, variance: float
+) -> tuple[list[float], tuple[str, ...]]:
+    """[(E I + I/v)⁻¹]_ii from pairs y, z drawn with the prior, and where E I comes from."""
+    average = mechanism.worst_information()
+    how: tuple[str, ...] = ()
+    if not np.isfinite(average).all():
+        endless = "The information has no bound: van Trees' bound is taken as 0."
+        return [0.0] * mechanism.readings, (endless,)
+    if not isinstance(mechanism, AffineMechanism):  # there: the same at every y
+        score = mechanism.score(z, y)
+        average = score.T @ score / len(z)
+        how = (f"E I in van Trees' bound is a mean over {len(z)} simulated scores.",)
+    factor = np.linalg.inv(np.linalg.cholesky(average * variance + np.eye(mechanism.readings)))
+    return (variance * (factor**2).sum(axis=0)).tolist(), how
 
 
 def weighted_means(mechanism: Mechanism, z: Array, particles: Array) -> tuple[Array, Array]:
@@ -194,4 +185,90 @@ def _values(mechanism: Mechanism, y: Array) -> Array:
     """What is attacked (n, k): the readings, and for a noisy rotation ‖Ay‖ after them."""
     if not isinstance(mechanism, GeometricPerturbation):
         return y
-    return np.column_stack([y, input_length(mechanism, y)])
+    return np.column_stack([y, _norm(y if mechanism.matrix is None else y @ mechanism.matrix.T)])
+
+
+# --- rotations: the length is shown, the direction is not -----------------------------------------
+
+
+def attack_rotation(mechanism: Rotation, task: Task) -> list[Attack]:
+    """One attack a reading, one on the length: z = Ry shows ‖y‖ = ‖z‖ exactly and nothing else.
+
+    No T(z) is unbiased for a reading: E T depends on ‖y‖ alone. The posterior of y ~ N(μ1, vI) is
+    the prior on the sphere of radius r = ‖z‖, a von Mises-Fisher law about the direction 1/√m:
+
+        E[y_i|z] = r A_m(r √m |μ|/v) sign(μ)/√m      (A_m: `mean_cosine`)
+
+    van Trees' bound is 0: the information along y is infinite at every y.
+    """
+    m = task.truth.size
+    radius = _norm(task.releases(mechanism))
+    believers = [Believer()] * m
+    notes: tuple[str, ...] = (NOT_SHOWN,)
+    if task.prior is not None:
+        drawn = task.drawn(task.prior, m)
+        seen = _norm(mechanism.simulate(drawn, task.rng))
+        here, there = (
+            np.repeat(posterior_on_sphere(r, m, task.prior)[:, None], m, axis=1)
+            for r in (radius, seen)
+        )
+        errors = zip(Errors.of_each(here, task.truth), Errors.of_each(there, drawn))
+        believers = [Believer(*each, bound=0.0) for each in errors]
+        notes = (NOT_SHOWN, "The information along y is infinite: van Trees' bound is 0.")
+    exact = Errors.of(radius, float(np.linalg.norm(task.truth)))
+    return [
+        *(task.report(i, None, math.inf, believers[i], notes=notes) for i in range(m)),
+        Attack(0, exact, 0.0, target="length", attacker="length of z"),
+    ]
+
+
+def posterior_on_sphere(radius: Array, dimension: int, prior: Prior) -> Array:
+    """E[y_i | ‖y‖ = r], the same for every i, for y ~ N(μ1, vI)."""
+    mean, variance = prior
+    root = math.sqrt(dimension)
+    cosine = mean_cosine(radius * root * abs(mean) / variance, dimension)
+    return np.asarray(radius * cosine * np.sign(mean) / root)
+
+
+class Radius(Channel):
+    """ρ → r = ‖z − t‖ of a noisy rotation, in units of σ: what it shows of ‖Ay‖, as a channel."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        """‖ρn + e‖, e standard normal."""
+        rho = as_array(u, "u")
+        noise = rng.standard_normal((*rho.shape, self.dimension))
+        noise[..., 0] += rho
+        return np.asarray(np.linalg.norm(noise, axis=-1))
+
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """ln p(r|ρ), for |ρ|."""
+        r, rho, q = np.asarray(z), np.abs(u), self.dimension
+        constant = (1 - q / 2) * math.log(2.0) - math.lgamma(q / 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = (q - 1) * np.log(r) - 0.5 * (r - rho) ** 2 + log_average(r * rho, q)
+        return np.where(r > 0, constant + inside, -np.inf)
+
+    @property
+    def worst(self) -> Worst:
+        return Worst(1.0, attained=False)
+
+
+def _attack_length(
+    mechanism: GeometricPerturbation, z: Array, task: Task, believer: Believer
+) -> Attack:
+    """The most likely ρ = ‖Ay‖ from r = ‖z − t‖, which is sufficient, next to 1/I(ρ) = σ²/i(ρ)."""
+    sigma = math.sqrt(mechanism.variance)
+    length = float(_values(mechanism, task.truth[None])[0, -1])
+    r = _norm(z - mechanism.translation) / sigma
+    guess, unbounded = most_likely(Radius(mechanism.outputs), r, length / sigma)
+    shown = radial_information(length / sigma, mechanism.outputs)[0]
+    floor = math.inf if shown <= 0 else mechanism.variance / shown
+    likelihood = Errors.of(sigma * np.abs(guess), length, unbounded)
+    return Attack(0, likelihood, floor, None, task.prior, *believer, "length", "most likely ρ")
+
+
+def _norm(x: Array) -> Array:
+    return np.asarray(np.linalg.norm(x, axis=-1))

@@ -8,8 +8,7 @@ import scipy
 
 from privest import PrivacyLevel, noise
 from privest.audit import adversary
-from privest.audit._rotations import Radius, posterior_on_sphere
-from privest.audit._vectors import weighted_means
+from privest.audit._vectors import Radius, posterior_on_sphere, weighted_means
 from privest.mechanism import (
     CATALOGUE,
     AffineMechanism,

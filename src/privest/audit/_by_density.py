@@ -1,0 +1,154 @@
+"""What a density shows of I_z(y) next to a level: channels by a search, Gaussian noise in full."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.audit._floors import relative
+from privest.audit._gaussian import checked_precision
+from privest.audit._information import fisher_information, spread
+from privest.audit._search import AGREE, Found, worst_input
+from privest.linalg import PSD
+from privest.mechanism import Additive, Channel, Componentwise, GaussianMechanism
+
+UNSURE = 1e-3  # an error of the margin beyond which numbers do not support a "holds"
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What was found about I_z(y) ≤ S, before anybody judges.
+
+    margin      the largest information that was found, in units of the level; its `error`.
+    least       what the margin surely is: the level is broken if this exceeds 1.
+    claimed     the same from the mechanism's own supremum; NaN: it says nothing.
+    worst_y     where; None: everywhere.
+    method      how, where the mechanism's own supremum does not settle it.
+    refuted     something that the mechanism says of itself is wrong.
+    unsure      the numbers are too uncertain for a "holds".
+    reasons     sentences for people.
+    undecided   one more of them if there is no verdict.
+    """
+
+    margin: float
+    error: float
+    least: float
+    claimed: float
+    worst_y: Array | None
+    method: str
+    reasons: tuple[str, ...]
+    confidence: float | None = None
+    refuted: bool = False
+    unsure: bool = False
+    undecided: tuple[str, ...] = ()
+
+
+def by_search(mechanism: Componentwise, S: PSD, inputs: Array | None) -> Finding:
+    """Independent channels: the worst input of each, and what they show together.
+
+    `inputs` (k, q): inputs to look at besides those of the search.
+    """
+    found: dict[Channel, Found] = {}
+    for channel in mechanism.channels:
+        if channel not in found:
+            same = [j for j, other in enumerate(mechanism.channels) if other == channel]
+            found[channel] = worst_input(
+                channel, inputs=None if inputs is None else inputs[:, same]
+            )
+    each = [found[channel] for channel in mechanism.channels]
+    margin, error, y = _together(mechanism, S, each)
+    known = not any(math.isnan(channel.worst.information) for channel in found)
+    lies = _lies(found)
+    far = "Its supremum exceeds the level, and the search does not reach that far."
+    constant = all(f.constant for f in each)
+    return Finding(
+        margin,
+        error,
+        margin - error,
+        relative(S, mechanism.worst_information()) if known else math.nan,
+        None if constant else y,
+        "search by quadrature",
+        (*lies, *_explained(found, constant, error, known, bool(lies))),
+        refuted=bool(lies),
+        unsure=error > UNSURE,
+        undecided=(far,) if known and not lies else (),
+    )
+
+
+def _together(mechanism: Componentwise, S: PSD, each: list[Found]) -> tuple[float, float, Array]:
+    """The margin, its error and a y at which it is found or approached."""
+    every = relative(S, spread(mechanism, np.array([f.information for f in each])))
+    error = 0.0
+    if math.isfinite(every):
+        error = relative(S, spread(mechanism, np.array([f.error for f in each])))
+    y, reached = _reachable(mechanism, np.array([f.at for f in each]))
+    if reached:
+        return every, error, y
+    # Inputs that no y reaches together: the sum is a bound; what some y shows is looked at apart.
+    shown = (relative(S, fisher_information(mechanism, at).matrix) for at in (y, 0 * y))
+    return max(shown), error, y
+
+
+def _reachable(mechanism: Componentwise, u: Array) -> tuple[Array, bool]:
+    """The y with Ay + b = u, and whether there is one."""
+    if mechanism.matrix is None:
+        return u - mechanism.offset, True
+    y = np.linalg.lstsq(mechanism.matrix, u - mechanism.offset, rcond=None)[0]
+    off = np.abs(mechanism.inputs(y) - u).max()
+    return y, bool(off <= 1e-9 * (1 + np.abs(u).max()))
+
+
+def _lies(found: dict[Channel, Found]) -> list[str]:
+    """What the channels say of themselves, and is wrong."""
+    suprema = [
+        f"The supremum it claims, {c.worst.information:.6g}, is wrong: at input {f.at:.6g} the "
+        f"information is {f.information:.6g}."
+        for c, f in found.items()
+        if f.information - 4 * f.error > c.worst.information * (1 + AGREE)
+    ]
+    formulas = [
+        f"Its own formula for the information is wrong at input {f.disagrees_at:.6g}."
+        for f in found.values()
+        if f.disagrees_at is not None
+    ]
+    return suprema + formulas
+
+
+def _explained(
+    found: dict[Channel, Found], constant: bool, error: float, known: bool, lies: bool
+) -> list[str]:
+    """Sentences on how the worst inputs were found."""
+    reasons = []
+    if constant and all(isinstance(channel, Additive) for channel in found):
+        reasons.append("The same at every input.")
+    elif constant:
+        reasons.append("The same at every input that was tried: a shift, as far as can be seen.")
+    if error > UNSURE:
+        reasons.append("The numbers are too uncertain for a verdict: see the error.")
+    looked = sum(f.evaluations for f in found.values())
+    inputs = "1 input" if looked == 1 else f"{looked} inputs"
+    if not known:
+        reasons.append(f"It states no supremum; {inputs} were looked at by numbers.")
+    elif not lies:
+        reasons.append(f"A search over {inputs} found nothing above what it says itself.")
+    return reasons
+
+
+def by_curvature(mechanism: GaussianMechanism, S: PSD, places: Array) -> Finding | None:
+    """Gaussian noise: its closed form, if the log-density at the places bears it out."""
+    checked = checked_precision(mechanism, places)
+    if checked is None:
+        return None
+    margin = relative(S, checked[0])
+    error = checked[1] * margin if math.isfinite(margin) else 0.0
+    reasons = (
+        "The same at every y.",
+        "Second differences of its log-density in y are those of its supremum.",
+    )
+    return Finding(margin, error, margin, margin, None, CLOSED_FORM, reasons)
+
+
+CLOSED_FORM = "closed form supremum"
