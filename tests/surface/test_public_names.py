@@ -70,7 +70,8 @@ NAMES = {
         "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth", "jacobian", "optimal_score",
     },
     "audit": {
-        "Attack", "Certificate", "FisherInformation", "adversary", "certify", "fisher_information",
+        "Attack", "Certificate", "Errors", "FisherInformation", "adversary", "certify",
+        "fisher_information",
     },
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
