@@ -3,8 +3,10 @@
 import numpy as np
 
 import privest as pv
+from privest.estimator.result import Result
 from privest.report import Trail
-from privest.report._pictures import Curve, Pair
+from privest.report._page_sections import Facts
+from privest.report._tradeoff import Curve
 
 NAMES = ("intercept", "age, years", "sex", "body mass index, kg/m²", "blood pressure, mmHg")
 THETA = np.array([2.7, 0.004, 0.1, 0.05, 0.006])
@@ -35,10 +37,21 @@ def errors(level, H):
     return np.sqrt(np.diagonal(found.ppcrlb)), np.sqrt(np.diagonal(found.classical)), found
 
 
+def part(found, estimate, chosen):
+    """The result of some coefficients."""
+    two = np.ix_(chosen, chosen)
+    return Result(
+        estimate=estimate[list(chosen)],
+        covariance=found.ppcrlb[two],
+        classical=found.classical[two],
+        names=tuple(NAMES[j] for j in chosen),
+    )
+
+
 def facts(**changed):
-    """Arguments of `story`."""
+    """The facts of a report."""
     H = design()
-    private, plain, found = errors(LEVEL, H)
+    _, plain, found = errors(LEVEL, H)
     rng = np.random.default_rng(11)
     z = H @ THETA + rng.normal(size=ROWS) * np.sqrt(VARIANCE + 1 / LEVEL)
     trail = Trail()
@@ -49,13 +62,9 @@ def facts(**changed):
     estimate = np.linalg.lstsq(H, z, rcond=None)[0]
     levels = np.geomspace(0.05, 500.0, 25)
     epsilons = [pv.PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=MOVE) for s in levels]
-    two = np.ix_((3, 4), (3, 4))
     given = {
         "response": "log triglycerides",
-        "names": NAMES,
-        "estimate": estimate,
-        "with_privacy": private,
-        "without_privacy": plain,
+        "result": part(found, estimate, range(5)),
         "level": LEVEL,
         "rows": ROWS,
         "noise_variance": VARIANCE,
@@ -65,12 +74,14 @@ def facts(**changed):
         "delta": DELTA,
         "move": MOVE,
         "curve": Curve(
+            NAMES,
             levels,
             np.array([errors(s, H)[0] for s in levels]),
+            plain,
             np.array(epsilons),
             {NAMES[3]: 2.2 * plain[3]},
         ),
-        "pair": Pair(NAMES[3:5], estimate[3:5], found.ppcrlb[two], found.classical[two]),
+        "pair": part(found, estimate, (3, 4)),
         "trail": trail,
     }
-    return given | changed
+    return Facts(**given | changed)

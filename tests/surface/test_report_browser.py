@@ -13,12 +13,13 @@ import re
 import shutil
 import subprocess
 import threading
+from dataclasses import replace
 
 import pytest
 
 from privest.report._page import save_page
 from privest.report._page_sections import story
-from report_sample import facts
+from report_sample import NAMES, facts
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
@@ -132,7 +133,7 @@ def server(tmp_path_factory):
     serving = Server(folder)
     long = 200 * "x"  # a word that no line can hold
     given = facts(response=f"log triglycerides {HOSTILE}", commands=(f"privest report {long}.csv",))
-    told = story(**given | {"names": (*given["names"][:4], long)})
+    told = story(replace(given, result=replace(given.result, names=(*NAMES[:4], long))))
     save_page("Blood fat, privately", f"442 people {long}", told, folder / "report.html")
     (folder / "bad.html").write_text(
         '<!DOCTYPE html><html><body style="color:#999"><div style="width:900px;font-size:9px">wide'

@@ -7,12 +7,18 @@ save_states, save_plane    states of a dynamic model along time; a track in the 
 save_agents, save_rounds   a network on its way to the efficient estimate.
 """
 
-from privest.report._canvas import new_figure, require_files, save
-from privest.report._convergence import BAND, Trail, save_convergence
+from privest.report._canvas import BAND, ellipse_points, new_figure, require_files, save
 from privest.report._digits import at_least, at_most, rounded
-from privest.report._filtering import Line, Panel, Track, save_plane, save_states
 from privest.report._networks import distances, save_agents, save_rounds
-from privest.report._pair import ellipse_points
+from privest.report._streams import (
+    Line,
+    Panel,
+    Track,
+    Trail,
+    save_convergence,
+    save_plane,
+    save_states,
+)
 from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [

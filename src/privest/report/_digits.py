@@ -5,6 +5,8 @@ from __future__ import annotations
 import decimal
 import math
 
+from privest.arrays import Array
+
 
 def rounded(value: float, error: float) -> str:
     """`value` to the second digit of `error`, with a true minus sign.
@@ -69,6 +71,11 @@ def times(low: float, high: float) -> str:
     """
     ends = short(low), short(high)
     return f"{ends[0]} times" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} times"
+
+
+def span(ratios: Array) -> str:
+    """All of these, from the least to the largest, in words."""
+    return times(float(ratios.min()), float(ratios.max()))
 
 
 def tick_format(value: float, half: float) -> str:

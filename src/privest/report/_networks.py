@@ -11,7 +11,7 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.network import Fused
-from privest.report._canvas import new_figure, save
+from privest.report._canvas import new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,9 +53,8 @@ def save_agents(
     right.set_ylabel("distance from the efficient estimate (standard errors)")
     right.set_title("Every agent gets there", loc="left", fontsize=10)
     right.legend(fontsize=8)
-    for axes in (middle, right):
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+    tidy(middle)
+    tidy(right)
     save(figure, path)
 
 
@@ -132,7 +131,6 @@ def save_rounds(path: Path, *, gaps: Array, rounds: Mapping[str, Array], toleran
     axes.set_xlabel("spectral gap of the weights")
     axes.set_ylabel(f"rounds until all agents are certified to {tolerance:g}")
     axes.set_title("Rounds go with 1/gap, or with its root", loc="left", fontsize=10)
-    axes.grid(alpha=0.25, which="both")
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, which="both")
     axes.legend(fontsize=8)
     save(figure, path)

@@ -1,111 +1,82 @@
-"""The four pictures of the report, each with its text: the numbers that the drawing shows."""
+"""Pictures of the report, each with its words: the numbers that the drawing shows.
+
+Coefficients have different units, so each has a row and a scale of its own. Without privacy only
+the precision is drawn, around the *private* estimate: the other estimate is secret.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
-from privest.arrays import Array
-from privest.report._convergence import Trail
-from privest.report._digits import plural, rounded, short, times
-from privest.report._intervals import checked_errors, intervals_figure, quantile
+from privest.arrays import CONFIDENCE, Array, as_array, as_confidence
+from privest.errors import InvalidInput
+from privest.estimator.result import Result
+from privest.report._canvas import (
+    INK,
+    OPEN,
+    PRIVATE,
+    draw_band,
+    ellipse_points,
+    narrow_figure,
+    shown,
+    tidy,
+)
+from privest.report._digits import plural, rounded, short, span, tick_format
 from privest.report._page import Picture
-from privest.report._pair import pair_figure
-from privest.report._tradeoff import checked_curve, ratios_at, tradeoff_figure
-from privest.report._trail_figure import trail_figure
+from privest.report._streams import Trail
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SECRET = "The estimate without privacy is secret and is not shown, only how precise it would be."
+MOST_POINTS = 300  # a phone has no more pixels across
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Standard errors (L, n) at the privacy levels (L,); ε of each level, wanted errors by name."""
+def quantile(confidence: float) -> float:
+    """How many standard errors an interval of this confidence reaches to each side."""
+    return float(scipy.special.ndtri(0.5 + 0.5 * as_confidence(confidence)))
 
-    levels: Array
-    with_privacy: Array
-    epsilons: Array | None = None
-    target: Mapping[str, float] | None = None
 
-    def through(self, level: float, errors: Array) -> Curve:
-        """The curve with the exact errors (n,) at one level, so that its mark lies on it."""
-        levels, private = np.asarray(self.levels, float), np.asarray(self.with_privacy, float)
-        others = levels != level
-        k = int(np.searchsorted(levels[others], level))
-        epsilons = self.epsilons
-        if epsilons is not None:
-            here = np.interp(np.log(level), np.log(levels), epsilons)
-            epsilons = np.insert(np.asarray(epsilons, float)[others], k, here)
-        return Curve(
-            np.insert(levels[others], k, level),
-            np.insert(private[others], k, errors, axis=0),
-            epsilons,
-            self.target,
+def errors_of(result: Result) -> tuple[Array, Array]:
+    """The standard errors with privacy and without, (n,), checked."""
+    if result.classical_error is None:
+        raise InvalidInput("the result must know the errors without privacy (`classical`).")
+    as_array(result.estimate, "estimate", ndim=1)
+    private = as_array(result.standard_error, "standard_error", ndim=1)
+    plain = as_array(result.classical_error, "classical_error", ndim=1)
+    require_larger(private, plain)
+    return private, plain
+
+
+def require_larger(private: Array, plain: Array) -> None:
+    """Errors must be positive, and none smaller with privacy than without."""
+    if not (plain > 0).all() or (private < plain * (1 - 1e-6)).any():
+        raise InvalidInput(
+            "standard errors must be positive, and privacy cannot make one smaller than "
+            "classical_error; are the two in the same units and order?"
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """Two coefficients, and the 2×2 blocks of the covariance with and without privacy."""
-
-    names: tuple[str, str]
-    estimate: Array
-    with_privacy: Array
-    without_privacy: Array
+# --- intervals ------------------------------------------------------------------------------------
 
 
-def tradeoff_picture(
-    curve: Curve, without_privacy: Array, names: Sequence[str], chosen: float
-) -> Picture:
-    """Errors against the level."""
-    levels, ratios = checked_curve(curve.levels, curve.with_privacy, without_privacy, names)
-    at = ratios_at(levels, ratios, chosen)
-    alt = (
-        f"Curve of the standard errors against the privacy level s, from {short(levels[0])} to "
-        f"{short(levels[-1])}, as multiples of the errors without privacy. They fall from "
-        f"{_span(ratios[0])} at the strictest level to {_span(ratios[-1])} at the laxest; at the "
-        f"chosen level s = {short(chosen)} they are {_span(at)}."
-    )
-    caption = (
-        "The price of privacy. To the left nearly nothing can be learnt about a reading, and the "
-        "errors grow; to the right they come down to 1×, the errors without privacy. Both scales "
-        "go up by multiplying."
-    )
-    if curve.epsilons is not None:
-        caption += " Above: the same levels as ε of differential privacy (small is strict)."
-    if curve.target:
-        caption += " Dashed lines across: the errors that were asked for."
-    figure = tradeoff_figure(
-        levels,
-        curve.with_privacy,
-        without_privacy,
-        names,
-        chosen,
-        target=curve.target,
-        epsilons=curve.epsilons,
-    )
-    return Picture(figure, alt, caption)
-
-
-def intervals_picture(
-    names: Sequence[str],
-    estimate: Array,
-    with_privacy: Array,
-    without_privacy: Array,
-    confidence: float = 0.95,
-) -> Picture:
+def intervals_picture(result: Result, confidence: float = CONFIDENCE) -> Picture:
     """Estimates and intervals; the alternative text lists them all."""
-    values, private, plain = checked_errors(names, estimate, with_privacy, without_privacy)
+    private, plain = errors_of(result)
     q = quantile(confidence)
     each = "; ".join(
         f"{name} {rounded(v, q * wide)} ± {rounded(q * wide, q * wide)} (without privacy "
         f"± {rounded(q * narrow, q * narrow)})"
-        for name, v, wide, narrow in zip(names, values, private, plain)
+        for name, v, wide, narrow in zip(result.names, result.estimate, private, plain)
     )
     percent = f"{100 * confidence:g} %"
     return Picture(
-        intervals_figure(names, values, private, plain, confidence),
+        intervals_figure(result, confidence),
         f"Private estimates with their {percent} intervals: {each}.",
         f"Dot: the private estimate. Thin bar: its {percent} interval. Thick bar: the interval "
         f"that the same data would give without privacy, drawn around the same dot. {SECRET} "
@@ -113,11 +84,59 @@ def intervals_picture(
     )
 
 
-def pair_picture(pair: Pair) -> Picture:
+def intervals_figure(result: Result, confidence: float = CONFIDENCE) -> Figure:
+    """Rows of θ̂_j ± q·(standard error), q the normal quantile of `confidence`.
+
+    Zero is marked where it is in or near an interval.
+    """
+    private, plain = errors_of(result)
+    q, count = quantile(confidence), len(result.names)
+    with narrow_figure(0.86 * count + 0.7) as figure:
+        rows = figure.subplots(count, 1, squeeze=False).ravel()
+        figure.set_layout_engine("constrained", hspace=0.0, h_pad=0.055)
+        for axes, name, middle, wide, narrow in zip(
+            rows, result.names, result.estimate, private, plain
+        ):
+            _row(axes, shown(name, 26), middle, q * wide, q * narrow)
+        figure.legend(
+            handles=rows[0].get_lines()[:2],
+            labels=[f"{100 * confidence:g} % interval, with privacy", "its width without privacy"],
+            loc="outside lower left",
+            frameon=False,
+        )
+    return figure
+
+
+def _row(axes: Axes, name: str, middle: float, wide: float, narrow: float) -> None:
+    axes.plot([middle - wide, middle + wide], [0, 0], color=PRIVATE, lw=3, solid_capstyle="butt")
+    axes.plot([middle - narrow, middle + narrow], [0, 0], color=OPEN, lw=9, solid_capstyle="butt")
+    axes.plot(middle, 0, "o", color="white", mec=INK, ms=6, mew=1.4)
+    low, high = middle - wide, middle + wide
+    if low - wide <= 0.0 <= high + wide:  # near enough to be worth the room
+        axes.axvline(0.0, color=INK, lw=0.9, ls=(0, (3, 2)), zorder=0)
+        low, high = min(low, 0.0), max(high, 0.0)
+    margin = 0.06 * (high - low)
+    axes.set_xlim(low - margin, high + margin)
+    axes.set_ylim(-1, 1)
+    axes.set_yticks([])
+    axes.locator_params(axis="x", nbins=5)
+    axes.xaxis.set_major_formatter(tick_format(middle, wide))
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="x", alpha=0.25, lw=0.7)
+    axes.set_title(name, loc="left", pad=1, fontsize=11, fontweight="bold")
+    number = f"{rounded(middle, wide)} ± {rounded(wide, wide)}"
+    axes.set_title(number, loc="right", pad=1, fontsize=10.5)
+
+
+# --- two coefficients -----------------------------------------------------------------------------
+
+
+def pair_picture(two: Result) -> Picture:
     """Two coefficients together."""
-    figure = pair_figure(pair.names, pair.estimate, pair.with_privacy, pair.without_privacy)
-    first, second = pair.names
-    areas = np.sqrt(np.linalg.det(pair.with_privacy) / np.linalg.det(pair.without_privacy))
+    figure = pair_figure(two)
+    first, second = two.names
+    assert two.classical is not None  # drawn
+    areas = np.sqrt(np.linalg.det(two.covariance) / np.linalg.det(two.classical))
     alt = (
         f"Two ellipses around the private estimate of {first} (across) and {second} (up): where "
         "the two true coefficients lie with 95 % confidence. The outer one, with privacy, has "
@@ -131,6 +150,51 @@ def pair_picture(pair: Pair) -> Picture:
     return Picture(figure, alt, caption)
 
 
+def pair_figure(two: Result) -> Figure:
+    """The 95 % regions (θ − θ̂)ᵀΣ⁻¹(θ − θ̂) ≤ −2 ln 0.05 of two coefficients."""
+    middle = as_array(two.estimate, "estimate", ndim=1)
+    if middle.shape != (2,):
+        raise InvalidInput(f"an ellipse is of two coefficients; received {len(middle)}.")
+    outer = middle + _edge("covariance", two.covariance)
+    inner = middle + _edge("classical", two.classical)
+    with narrow_figure(4.4) as figure:
+        axes = figure.subplots()
+        axes.fill(*outer.T, color=PRIVATE, alpha=0.14, lw=0)
+        axes.plot(*outer.T, color=PRIVATE, lw=2.2, label="95 % region, with privacy")
+        axes.fill(*inner.T, color=OPEN, alpha=0.35, lw=0)
+        axes.plot(*inner.T, color=OPEN, lw=2.2, ls="--", label="its size without privacy")
+        axes.plot(*middle, "o", color="white", mec=INK, ms=6, mew=1.4, label="private estimate")
+        for j, line in enumerate((axes.axvline, axes.axhline)):
+            if outer[:, j].min() <= 0.0 <= outer[:, j].max():
+                line(0.0, color=INK, lw=0.9, ls=(0, (3, 2)), zorder=0)
+        axes.set_xlabel(shown(two.names[0], 40))
+        axes.set_ylabel(shown(two.names[1], 40))
+        axes.locator_params(nbins=5)
+        for axis, value, half in zip((axes.xaxis, axes.yaxis), middle, two.standard_error):
+            axis.set_major_formatter(tick_format(float(value), float(half)))
+        tidy(axes, 0.3, lw=0.7)
+        figure.legend(loc="outside lower left", frameon=False)
+    return figure
+
+
+def _edge(name: str, covariance: Array | None) -> Array:
+    """Boundary points, computed in units of the two errors: their units may differ greatly."""
+    matrix = as_array(np.eye(0) if covariance is None else covariance, name, ndim=2)
+    unit = np.sqrt(np.abs(np.diagonal(matrix)))
+    if matrix.shape != (2, 2) or not unit.all():
+        raise InvalidInput(f"{name} must be a 2×2 covariance, with positive variances.")
+    scaled = matrix / np.outer(unit, unit)
+    if np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
+        raise InvalidInput(f"{name} must be a covariance: symmetric.")
+    if np.linalg.eigvalsh(scaled)[0] <= 0:
+        raise InvalidInput(f"{name} must be a covariance: positive definite.")
+    points: Array = ellipse_points(scaled) * unit
+    return points
+
+
+# --- a stream -------------------------------------------------------------------------------------
+
+
 def trail_picture(trail: Trail, names: Sequence[str]) -> Picture:
     """How the estimates settle."""
     figure = trail_figure(trail, names)
@@ -139,7 +203,7 @@ def trail_picture(trail: Trail, names: Sequence[str]) -> Picture:
     alt = (
         f"One panel for each of {plural(len(names), 'coefficient')}: the private estimate with its "
         f"95 % band against the number of readings released. From {early_step + 1:,} to "
-        f"{step + 1:,} readings the bands become {_span(early / error)} narrower."
+        f"{step + 1:,} readings the bands become {span(early / error)} narrower."
     )
     caption = (
         "The estimates after each release, computed from the releases alone. Line: the estimate. "
@@ -149,5 +213,31 @@ def trail_picture(trail: Trail, names: Sequence[str]) -> Picture:
     return Picture(figure, alt, caption)
 
 
-def _span(ratios: Array) -> str:
-    return times(float(ratios.min()), float(ratios.max()))
+def trail_figure(trail: Trail, names: Sequence[str]) -> Figure:
+    """θ̂_k (line) with its 95 % band, against the number of readings, for each coefficient."""
+    if len(trail.points) < 2:
+        raise InvalidInput(
+            f"a picture of the stream needs two or more estimates; received {len(trail.points)}."
+        )
+    steps, estimates, errors = trail.columns(MOST_POINTS)
+    if estimates.shape[1] != len(names):
+        raise InvalidInput(
+            f"the trail has {estimates.shape[1]} coefficients; received {len(names)} names."
+        )
+    late = slice(len(steps) // 10, None)
+    with narrow_figure(1.25 * len(names) + 0.5) as figure:
+        panels = figure.subplots(len(names), 1, squeeze=False, sharex=True).ravel()
+        for j, (axes, name) in enumerate(zip(panels, names)):
+            low, high = draw_band(
+                axes, steps, estimates[:, j], errors[:, j], PRIVATE, alpha=0.2, lw=1.8
+            )
+            axes.axhline(estimates[-1, j], color=INK, lw=0.9, ls=":")
+            bottom, top = low[late].min(), high[late].max()
+            axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
+            axes.set_xlim(steps[0], steps[-1])
+            axes.set_title(shown(name), loc="left", pad=3, fontsize=11, fontweight="bold")
+            axes.locator_params(axis="y", nbins=4)
+            axes.yaxis.set_major_formatter(tick_format(estimates[-1, j], (top - bottom) / 2))
+            tidy(axes, 0.3, lw=0.7)
+        panels[-1].set_xlabel("readings released")
+    return figure

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+from privest.estimator.result import Result
 from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
-from privest.report._convergence import Trail
 from privest.report._page import save_page
-from privest.report._page_sections import story
-from privest.report._pictures import Curve, Pair
-from privest.report._tradeoff import tradeoff_figure
+from privest.report._page_sections import Facts, story
+from privest.report._streams import Trail
+from privest.report._tradeoff import Curve, tradeoff_figure
 from privest.workflow import Estimate, Plan
 
 
@@ -24,49 +25,44 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
     missing, so its rows may be more.
     """
     levels, errors = plan.curve()
+    open_errors = plan.without_privacy
     if estimate is not None:
         # Variances are (σ² + 1/s) times the same unit, whatever the level.
         share = estimate.header.noise_variance + 1 / levels
         own = estimate.header.noise_variance + 1 / estimate.header.level
         errors = np.sqrt(share / own)[:, None] * estimate.standard_error
+        open_errors = estimate.without_privacy
     stated = plan.spec.privacy
     epsilons = None
     if stated.delta is not None and stated.move is not None:
         epsilons = np.array(
             [PrivacyLevel(s).to_epsilon(delta=stated.delta, move=stated.move) for s in levels]
         )
-    target = None
+    target = {}
     if stated.standard_error is not None and stated.of is not None:
         target = {stated.of: stated.standard_error}
-    return Curve(levels, errors, epsilons, target)
+    return Curve(plan.names, levels, errors, open_errors, epsilons, target)
 
 
 def save_plan_figure(plan: Plan, path: Path) -> None:
     """Write the curve of errors over levels, before any data."""
-    curve = curve_of(plan)
-    figure = tradeoff_figure(
-        curve.levels,
-        curve.with_privacy,
-        plan.without_privacy,
-        plan.names,
-        plan.level,
-        target=curve.target,
-        epsilons=curve.epsilons,
-    )
-    save(figure, path)
+    save(tradeoff_figure(curve_of(plan), plan.level), path)
 
 
 def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: Path) -> None:
     """One self-contained page: what was found, what privacy cost, what is promised."""
     header = estimate.header
-    sections = story(
-        response=header.target
-        if header.transform == "none"
-        else f"{header.target} ({header.transform})",
-        names=header.names,
+    transform = "" if header.transform == "none" else f" ({header.transform})"
+    result = Result(
         estimate=estimate.estimate,
-        with_privacy=estimate.standard_error,
-        without_privacy=estimate.without_privacy,
+        covariance=estimate.covariance,
+        classical=(estimate.without_privacy[0] / estimate.standard_error[0]) ** 2
+        * estimate.covariance,
+        names=header.names,
+    )
+    facts = Facts(
+        response=header.target + transform,
+        result=result,
         level=header.level,
         rows=header.rows,
         noise_variance=header.noise_variance,
@@ -76,31 +72,32 @@ def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: P
         delta=header.delta,
         move=header.move,
         curve=curve_of(plan, estimate),
-        pair=_pair(estimate),
+        pair=_pair(result),
         trail=_trail(estimate),
     )
     save_page(
         f"{header.target}: a private regression",
         f"{header.rows:,} rows, {len(header.names)} coefficients, privacy level {header.level:.4g}",
-        sections,
+        story(facts),
         path,
     )
 
 
-def _pair(estimate: Estimate) -> Pair | None:
+def _pair(result: Result) -> Result | None:
     """The two coefficients, not the intercept, whose errors are tied most."""
-    names = estimate.header.names
-    chosen = [i for i, name in enumerate(names) if name != "intercept"]
-    if len(chosen) < 2:
+    slopes = [i for i, name in enumerate(result.names) if name != "intercept"]
+    if len(slopes) < 2:
         return None
-    size = estimate.standard_error
-    correlation = np.abs(estimate.covariance / np.outer(size, size))
-    i, j = max(
-        ((i, j) for i in chosen for j in chosen if i < j), key=lambda pair: correlation[pair]
+    size = result.standard_error
+    tied = np.abs(result.covariance / np.outer(size, size))
+    two = list(max(combinations(slopes, 2), key=lambda pair: tied[pair]))
+    assert result.classical is not None
+    return Result(
+        estimate=result.estimate[two],
+        covariance=result.covariance[np.ix_(two, two)],
+        classical=result.classical[np.ix_(two, two)],
+        names=(result.names[two[0]], result.names[two[1]]),
     )
-    block = estimate.covariance[np.ix_([i, j], [i, j])]
-    share = float((estimate.without_privacy[i] / size[i]) ** 2)
-    return Pair((names[i], names[j]), estimate.estimate[[i, j]], block, share * block)
 
 
 def _trail(estimate: Estimate) -> Trail:

@@ -1,5 +1,7 @@
 """The pictures of the report show the numbers they were given."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -7,18 +9,19 @@ import scipy.stats
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.report._convergence import Trail
-from privest.report._intervals import intervals_figure
-from privest.report._page_style import WIDTH
-from privest.report._pair import pair_figure
+from privest.estimator.result import Result
+from privest.report import Trail
+from privest.report._canvas import WIDTH
 from privest.report._pictures import (
+    MOST_POINTS,
+    intervals_figure,
     intervals_picture,
+    pair_figure,
     pair_picture,
-    tradeoff_picture,
+    trail_figure,
     trail_picture,
 )
-from privest.report._tradeoff import alike, tradeoff_figure
-from privest.report._trail_figure import MOST_POINTS, trail_figure
+from privest.report._tradeoff import Curve, alike, tradeoff_figure, tradeoff_picture
 from report_sample import LEVEL, NAMES, VARIANCE, errors, facts
 
 
@@ -27,19 +30,17 @@ def given():
     return facts()
 
 
-def tradeoff(given, **changed):
-    curve = given["curve"]
-    return tradeoff_figure(
-        **{
-            "levels": curve.levels,
-            "with_privacy": curve.with_privacy,
-            "without_privacy": given["without_privacy"],
-            "names": NAMES,
-            "chosen": LEVEL,
-            "target": curve.target,
-            "epsilons": curve.epsilons,
-        }
-        | changed
+def tradeoff(given, chosen=LEVEL, **changed):
+    return tradeoff_figure(replace(given.curve, **changed), chosen)
+
+
+def result(names, estimate, error, classical_error):
+    """A result with these standard errors."""
+    return Result(
+        estimate=np.asarray(estimate),
+        covariance=np.diag(np.square(error)),
+        classical=np.diag(np.square(classical_error)),
+        names=tuple(names),
     )
 
 
@@ -70,7 +71,7 @@ def test_the_wanted_error_is_a_multiple_of_the_open_one(given):
 
 def test_epsilons_stand_above_their_levels(given):
     above = tradeoff(given).axes[1]
-    levels, epsilons = given["curve"].levels, given["curve"].epsilons
+    levels, epsilons = given.curve.levels, given.curve.epsilons
     marks = [(x, float(t.get_text())) for x, t in zip(above.get_xticks(), above.get_xticklabels())]
     assert len(marks) >= 3
     for place, value in marks:
@@ -81,20 +82,18 @@ def test_epsilons_stand_above_their_levels(given):
 
 
 def test_levels_without_a_rising_epsilon_are_not_marked(given):
-    exact = given["curve"].epsilons
+    exact = given.curve.epsilons
     assert len(tradeoff(given, epsilons=0 * exact).axes) == 1
     late = np.where(np.arange(len(exact)) < 10, 0.0, exact)
-    assert tradeoff(given, epsilons=late).axes[1].get_xticks()[0] >= given["curve"].levels[10]
+    assert tradeoff(given, epsilons=late).axes[1].get_xticks()[0] >= given.curve.levels[10]
 
 
 def test_the_curve_goes_through_the_exact_errors_at_the_chosen_level(given):
-    curve = given["curve"].through(LEVEL, given["with_privacy"])
-    figure = tradeoff(
-        given, levels=curve.levels, with_privacy=curve.with_privacy, epsilons=curve.epsilons
-    )
+    curve = given.curve.through(LEVEL, given.result.standard_error)
+    figure = tradeoff_figure(curve, LEVEL)
     dot = figure.axes[0].get_lines()[1].get_ydata()[0]
     assert dot == pytest.approx(np.sqrt(1 + 1 / (LEVEL * VARIANCE)), rel=1e-9)
-    again = curve.through(LEVEL, given["with_privacy"])
+    again = curve.through(LEVEL, given.result.standard_error)
     np.testing.assert_array_equal(again.levels, curve.levels)
     np.testing.assert_allclose(again.epsilons, curve.epsilons)
 
@@ -111,7 +110,7 @@ def test_different_ratios_have_lines_of_their_own(count):
     plain, cost = rng.uniform(1, 2, count), np.geomspace(0.1, 50, count)
     private = plain * np.sqrt(1 + cost / levels[:, None])
     names = ["_first $x$", "b $", *"cdefghijkl"][:count]
-    figure = tradeoff_figure(levels, private, plain, names, 1.0)
+    figure = tradeoff_figure(Curve(names, levels, private, plain), 1.0)
     figure.canvas.draw()  # no mathematics in names, no warning for an underscore
     shown = labels(figure)
     if count == 3:
@@ -121,12 +120,12 @@ def test_different_ratios_have_lines_of_their_own(count):
 
 
 def test_the_tradeoff_refuses_what_it_cannot_draw(given):
-    curve = given["curve"]
+    curve = given.curve
     for changed, words in [
         ({"chosen": 1e4}, "within the levels"),
         ({"levels": curve.levels[::-1]}, "increasing"),
         ({"names": NAMES[:4]}, "4 names"),
-        ({"with_privacy": 0.5 * curve.with_privacy}, "cannot make one smaller"),
+        ({"standard_error": 0.5 * curve.standard_error}, "cannot make one smaller"),
         ({"target": {"nobody": 1.0}}, "1 names"),
         ({"epsilons": curve.epsilons[::-1]}, "not decreasing"),
     ]:
@@ -139,8 +138,9 @@ def test_the_tradeoff_refuses_what_it_cannot_draw(given):
 
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_both_intervals_stand_around_the_private_estimate(given, confidence):
-    values, private, plain = (given[k] for k in ("estimate", "with_privacy", "without_privacy"))
-    figure = intervals_figure(NAMES, values, private, plain, confidence)
+    found = given.result
+    values, private, plain = found.estimate, found.standard_error, found.classical_error
+    figure = intervals_figure(found, confidence)
     for axes, v, wide, narrow in zip(figure.axes, values, private, plain, strict=True):
         outer, inner = (line.get_xdata() for line in axes.get_lines()[:2])
         np.testing.assert_allclose(outer, scipy.stats.norm.interval(confidence, v, wide))
@@ -151,14 +151,14 @@ def test_both_intervals_stand_around_the_private_estimate(given, confidence):
 
 
 def test_zero_is_marked_only_where_it_is_near():
-    figure = intervals_figure("abc", np.array([1.0, 100.0, -1.0]), np.ones(3), np.full(3, 0.5))
+    figure = intervals_figure(result("abc", [1.0, 100.0, -1.0], np.ones(3), np.full(3, 0.5)))
     marked = [len(axes.get_lines()) == 4 for axes in figure.axes]
     assert marked == [True, False, True]
 
 
 def test_very_different_sizes_are_all_readable():
     sizes = np.array([1e-12, 1e-3, 1.0, 1e9])
-    figure = intervals_figure("abcd", sizes, 0.3 * sizes, 0.1 * sizes)
+    figure = intervals_figure(result("abcd", sizes, 0.3 * sizes, 0.1 * sizes))
     figure.canvas.draw()
     titles = [axes.get_title(loc="right") for axes in figure.axes]
     assert titles == [
@@ -175,38 +175,43 @@ def test_very_different_sizes_are_all_readable():
 def test_intervals_refuse_what_cannot_be():
     one = np.ones(2)
     for args, words in [
-        ((("a",), one, one, one), "1 names"),
+        (("a", one, one, one), "1 names"),
         (("ab", one, one, 2 * one), "cannot make one smaller"),
         (("ab", one, one, 0 * one), "positive"),
-        (("ab", one, one, one, 1.0), "confidence"),
-        ((("a", "b"), [1.0, np.nan], one, one), "finite"),
+        (("ab", [1.0, np.nan], one, one), "finite"),
     ]:
         with pytest.raises(InvalidInput, match=words):
-            intervals_figure(*args)
+            intervals_figure(result(*args))
+    with pytest.raises(InvalidInput, match="confidence"):
+        intervals_figure(result("ab", one, one, one), 1.0)
 
 
 # --- ellipses and stream -------------------------------------------------------------------------
 
 
 def test_the_ellipse_holds_95_in_100(given):
-    pair = given["pair"]
-    axes = pair_figure(pair.names, pair.estimate, pair.with_privacy, pair.without_privacy).axes[0]
+    pair = given.pair
+    axes = pair_figure(pair).axes[0]
     quantile = scipy.stats.chi2.ppf(0.95, 2)
-    for line, covariance in zip(axes.get_lines(), (pair.with_privacy, pair.without_privacy)):
+    for line, covariance in zip(axes.get_lines(), (pair.covariance, pair.classical)):
         away = np.stack(line.get_data(), axis=1) - pair.estimate
         distance = np.einsum("ij,jk,ik->i", away, np.linalg.inv(covariance), away)
         np.testing.assert_allclose(distance, quantile, rtol=1e-9)
 
 
 def test_the_pair_refuses_what_is_no_covariance(given):
-    pair = given["pair"]
+    pair = given.pair
     for bad in (np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([[1.0, 0.5], [0.0, 1.0]]), np.eye(3)):
         with pytest.raises(InvalidInput):
-            pair_figure(pair.names, pair.estimate, bad, pair.without_privacy)
+            pair_figure(replace(pair, covariance=bad))
+        with pytest.raises(InvalidInput):
+            pair_figure(replace(pair, classical=bad))
+    with pytest.raises(InvalidInput, match="two coefficients"):
+        pair_figure(given.result)
 
 
 def test_the_stream_is_drawn_as_it_came(given):
-    trail = given["trail"]
+    trail = given.trail
     figure = trail_figure(trail, NAMES)
     for j, axes in enumerate(figure.axes):
         steps, line = axes.get_lines()[0].get_data()
@@ -231,7 +236,7 @@ def test_a_stream_without_estimates_is_refused(given):
     with pytest.raises(InvalidInput, match="two or more"):
         trail_figure(Trail(), NAMES)
     with pytest.raises(InvalidInput, match="5 coefficients"):
-        trail_figure(given["trail"], NAMES[:2])
+        trail_figure(given.trail, NAMES[:2])
 
 
 # --- all of them ---------------------------------------------------------------------------------
@@ -241,10 +246,9 @@ def test_letters_stay_readable_on_a_phone(given):
     """Shown 313 pixels wide (360 less margins), no letter is smaller than 10 pixels."""
     figures = [
         tradeoff(given),
-        intervals_figure(*(given[k] for k in ("names", "estimate", "with_privacy")),
-                         given["without_privacy"]),
-        trail_figure(given["trail"], NAMES),
-        pair_picture(given["pair"]).figure,
+        intervals_figure(given.result),
+        trail_figure(given.trail, NAMES),
+        pair_picture(given.pair).figure,
     ]  # fmt: skip
     for figure in figures:
         assert figure.get_size_inches()[0] == WIDTH
@@ -257,17 +261,16 @@ def test_letters_stay_readable_on_a_phone(given):
 def test_alternative_texts_hold_the_numbers(given):
     private, plain, _ = errors(LEVEL, np.eye(5))
     ratio = private[0] / plain[0]
-    curve = given["curve"].through(LEVEL, given["with_privacy"])
-    text = tradeoff_picture(curve, given["without_privacy"], NAMES, LEVEL).alt
+    curve = given.curve.through(LEVEL, given.result.standard_error)
+    text = tradeoff_picture(curve, LEVEL).alt
     assert f"chosen level s = 4 they are {ratio:.3g} times" in text
-    named = intervals_picture(*(given[k] for k in ("names", "estimate")),
-                              given["with_privacy"], given["without_privacy"])  # fmt: skip
+    named = intervals_picture(given.result)
     assert all(name in named.alt for name in NAMES)
     assert "secret" in named.caption
-    assert f"{ratio**2:.3g} times the area" in pair_picture(given["pair"]).alt
-    (first, _, early), (last, _, late) = (given["trail"].points[k] for k in (6, -1))
+    assert f"{ratio**2:.3g} times the area" in pair_picture(given.pair).alt
+    (first, _, early), (last, _, late) = (given.trail.points[k] for k in (6, -1))
     narrower = (early / late).min()
-    told = trail_picture(given["trail"], NAMES).alt
+    told = trail_picture(given.trail, NAMES).alt
     assert f"From {first + 1} to {last + 1} readings the bands become {narrower:.3g} to" in told
 
 

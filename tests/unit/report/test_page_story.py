@@ -1,6 +1,7 @@
 """The words of the report: true numbers, both sides of the promise, nothing left out."""
 
 import re
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import scipy.stats
 
 import privest as pv
 from privest.errors import InvalidInput
+from privest.estimator.result import Result
 from privest.report._page import Commands, Note, Picture, TableBlock
-from privest.report._page_sections import story
+from privest.report._page_sections import Facts, story
 from report_sample import COMMANDS, LEVEL, NAMES, VARIANCE, facts
 
 
@@ -20,12 +22,12 @@ def given():
 
 @pytest.fixture(scope="module")
 def told(given):
-    return story(**given)
+    return story(given)
 
 
 def bare(given, **changed):
     """Without pictures that take time."""
-    return story(**(given | {"curve": None, "pair": None, "trail": None} | changed))
+    return story(replace(given, **({"curve": None, "pair": None, "trail": None} | changed)))
 
 
 def words(sections, heading=None):
@@ -60,7 +62,8 @@ def test_the_commands_are_given_exactly(told):
 def test_the_table_holds_estimates_and_intervals(given, told):
     table = parts(told, TableBlock)[0]
     assert [row[0] for row in table.rows] == list(NAMES)
-    for row, v, e in zip(table.rows, given["estimate"], given["with_privacy"], strict=True):
+    found = given.result
+    for row, v, e in zip(table.rows, found.estimate, found.standard_error, strict=True):
         low, high = (float(x) for x in row[3].replace("−", "-").split(" to "))
         exact = scipy.stats.norm.interval(0.95, v, e)
         # Two digits of the error: each end is off by at most half a unit of its second digit.
@@ -88,11 +91,10 @@ def test_so_many_rows_would_do_without_privacy(given):
     model = pv.LinearModel(np.tile(base, (100, 1)), noise=pv.noise.Gaussian(cov=VARIANCE))
     half = pv.LinearModel(np.tile(base, (50, 1)), noise=pv.noise.Gaussian(cov=VARIANCE))
     found = pv.bound(model, pv.PrivacyLevel(1 / VARIANCE))
-    private, plain = (np.sqrt(np.diagonal(x)) for x in (found.ppcrlb, found.classical))
     fewer = pv.bound(half, pv.PrivacyLevel(1.0)).classical
-    np.testing.assert_allclose(private, np.sqrt(np.diagonal(fewer)), rtol=1e-9)
-    changed = {"names": ("a", "b"), "estimate": np.zeros(2), "with_privacy": private}
-    changed |= {"without_privacy": plain, "rows": 400, "level": 1 / VARIANCE}
+    np.testing.assert_allclose(found.ppcrlb, fewer, rtol=1e-9)
+    result = Result(estimate=np.zeros(2), covariance=found.ppcrlb, classical=found.classical)
+    changed = {"result": result, "rows": 400, "level": 1 / VARIANCE}
     text = words(bare(given, **changed), "What privacy cost")
     assert "400 rows with privacy tell about as much as 200 such rows" in text
     assert "1.41 times" in text
@@ -141,9 +143,7 @@ def test_weak_and_strong_levels_are_told_apart(given):
 
 def test_no_reading_and_no_secret_estimate_is_shown():
     """The words depend on nothing but the arguments: there is no way for a reading to get in."""
-    import inspect
-
-    names = set(inspect.signature(story).parameters)
+    names = {field.name for kind in (Facts, Result) for field in fields(kind)}
     assert names.isdisjoint({"y", "readings", "data", "table", "classical_estimate"})
 
 
@@ -155,9 +155,13 @@ def test_no_reading_and_no_secret_estimate_is_shown():
         ({"noise_variance": -1.0}, "noise_variance"),
         ({"rows": 0}, "rows"),
         ({"commands": ()}, "commands"),
-        ({"names": NAMES[:2]}, "2 names"),
     ],
 )
 def test_wrong_arguments_are_refused(given, changed, match):
     with pytest.raises(InvalidInput, match=match):
         bare(given, **changed)
+
+
+def test_a_report_needs_the_errors_without_privacy(given):
+    with pytest.raises(InvalidInput, match="without privacy"):
+        bare(given, result=replace(given.result, classical=None))
