@@ -57,7 +57,7 @@ def measured(rows, repeats):
         X = frame[[*FEATURES, "z"]].to_dask_array(lengths=lengths)
 
         def ours():
-            found = fit(frame, FEATURES, level=1.0, noise_variance=1.0, client=client)
+            found = fit(frame, FEATURES, level=1.0, noise=1.0, client=client)
             assert found.rows == rows
 
         ours()

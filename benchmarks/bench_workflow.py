@@ -9,8 +9,15 @@ import pandas as pd
 
 from benchmarks.timing import compare
 from privest.data import write_table
-from privest.workflow import Noise, Privacy, Spec, estimate_release, make_plan, simulate_release
-from privest.workflow._terms import stated_terms
+from privest.workflow import (
+    Noise,
+    Privacy,
+    Spec,
+    estimate_release,
+    make_plan,
+    simulate_release,
+    stated_terms,
+)
 
 ROWS = 1_000_000
 BLOCK = 100_000

@@ -250,10 +250,10 @@ def test_errors_of_the_mechanism_show_no_reading():
             mechanism.simulate(bad, rng)
         assert "12.5" not in str(caught.value)
     assert mechanism.steps == 0
-    with pytest.raises(pv.errors.InvalidInput, match="No release without a level"):
-        pv.StreamMechanism(1.0)
-    with pytest.raises(pv.errors.InvalidInput, match="StreamLevel or an EndlessLevel"):
-        pv.PrivateRLS(pv.PrivacyLevel(1.0), 2, pv.noise.Gaussian(cov=1.0))
+    with pytest.raises(pv.errors.NotAPrivacyLevel, match="level is None"):
+        pv.StreamMechanism(None)
+    with pytest.raises(pv.errors.NotAPrivacyLevel, match="EndlessLevel or a StreamLevel"):
+        pv.PrivateRLS(pv.PrivacyLevel([1.0, 2.0]), 2, pv.noise.Gaussian(cov=1.0))
     with pytest.raises(pv.errors.InvalidInput, match="whole number"):
         pv.PrivateRLS(pv.EndlessLevel(1.0), 0, pv.noise.Gaussian(cov=1.0))
     assert "0.3" not in repr(mechanism)

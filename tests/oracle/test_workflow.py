@@ -42,9 +42,9 @@ def test_standard_errors_are_those_of_the_bound(table):
         floor = pv.bound(model, pv.PrivacyLevel(level))
         np.testing.assert_allclose(plan.errors_at(level), np.sqrt(np.diag(floor.ppcrlb)), rtol=RTOL)
         np.testing.assert_allclose(
-            plan.without_privacy, np.sqrt(np.diag(floor.classical)), rtol=RTOL
+            plan.classical_error, np.sqrt(np.diag(floor.classical)), rtol=RTOL
         )
-    np.testing.assert_array_equal(plan.with_privacy, plan.errors_at(LEVEL))
+    np.testing.assert_array_equal(plan.standard_error, plan.errors_at(LEVEL))
 
 
 def test_standard_errors_are_the_dense_formula(table):
@@ -52,13 +52,13 @@ def test_standard_errors_are_the_dense_formula(table):
     H, K = matrix(table), len(table["ldl"])
     information = H.T @ np.linalg.inv(np.eye(K) / LEVEL + VARIANCE * np.eye(K)) @ H
     dense = np.sqrt(np.diag(np.linalg.inv(information)))
-    np.testing.assert_allclose(make_plan(spec(), table).with_privacy, dense, rtol=1e-8)
+    np.testing.assert_allclose(make_plan(spec(), table).standard_error, dense, rtol=1e-8)
 
 
 def test_the_price_of_privacy(table):
     plan = make_plan(spec(), table)
-    private = plan.with_privacy**2 - plan.without_privacy**2
-    np.testing.assert_allclose(private / plan.with_privacy**2, plan.privacy_share, rtol=RTOL)
+    private = plan.standard_error**2 - plan.classical_error**2
+    np.testing.assert_allclose(private / plan.standard_error**2, plan.privacy_share, rtol=RTOL)
     assert plan.reading_error == pytest.approx(LEVEL**-0.5, rel=1e-14)
     # Of one who knows θ: the posterior of y in y ~ N(0, σ²), z = y + e/√s, by regression on z.
     joint = np.array([[VARIANCE, VARIANCE], [VARIANCE, VARIANCE + 1 / LEVEL]])
@@ -67,7 +67,7 @@ def test_the_price_of_privacy(table):
     levels, errors = plan.curve()
     middle = len(levels) // 2
     assert levels[middle] == pytest.approx(LEVEL, rel=1e-12)
-    np.testing.assert_allclose(errors[middle], plan.with_privacy, rtol=1e-12)
+    np.testing.assert_allclose(errors[middle], plan.standard_error, rtol=1e-12)
     assert (np.diff(errors, axis=0) < 0).all()
 
 
@@ -75,16 +75,16 @@ def test_the_price_of_privacy(table):
 def test_accuracy_to_level_and_back(table, of):
     open_ = make_plan(spec(), table)
     for times in (1.0001, 1.5, 30.0):
-        wanted = times * open_.without_privacy[open_.index(of)]
+        wanted = times * open_.classical_error[open_.index(of)]
         plan = make_plan(spec(privacy=Privacy(standard_error=wanted, of=of)), table)
         # (E² - σ²A)/A loses digits as E comes near σ√A: those of times² - 1.
-        assert plan.with_privacy[plan.index(of)] == pytest.approx(wanted, rel=RTOL)
+        assert plan.standard_error[plan.index(of)] == pytest.approx(wanted, rel=RTOL)
         back = make_plan(spec(privacy=Privacy(plan.level)), table)
-        assert back.with_privacy[back.index(of)] == pytest.approx(wanted, rel=RTOL)
+        assert back.standard_error[back.index(of)] == pytest.approx(wanted, rel=RTOL)
 
 
 def test_an_accuracy_beyond_the_data_is_refused(table):
-    open_ = make_plan(spec(), table).without_privacy[1]
+    open_ = make_plan(spec(), table).classical_error[1]
     with pytest.raises(InvalidInput, match="without any privacy it is"):
         make_plan(spec(privacy=Privacy(standard_error=open_ * 0.999, of="age")), table)
     with pytest.raises(InvalidInput, match="no coefficient 'sex'"):
@@ -112,14 +112,14 @@ def test_differential_privacy_both_ways(table):
 def test_how_many_rows(table):
     """More of the same rows: H stacked r times has errors 1/√r as large."""
     plan = make_plan(spec(), table)
-    now = plan.with_privacy[2]
+    now = plan.standard_error[2]
     assert plan.rows_for(now, "bmi") == plan.rows
     for times in (2, 5):
         more = make_plan(spec(), {name: np.tile(v, times) for name, v in table.items()})
-        assert plan.rows_for(float(more.with_privacy[2]), "bmi") == times * plan.rows
-    needed = plan.rows_for(now / 1.7, "bmi")
-    assert now * math.sqrt(plan.rows / needed) <= now / 1.7
-    assert now * math.sqrt(plan.rows / (needed - 1)) > now / 1.7
+        assert plan.rows_for(float(more.standard_error[2]), "bmi") == times * plan.rows
+    needed = plan.rows_for(now / 1.73, "bmi")
+    assert now * math.sqrt(plan.rows / needed) <= now / 1.73
+    assert now * math.sqrt(plan.rows / (needed - 1)) > now / 1.73
     with pytest.raises(InvalidInput, match="no coefficient"):
         plan.rows_for(1.0, "weight")
 
@@ -130,7 +130,7 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
     file = write(other, tmp_path / "reference.csv")
     plan = make_plan(spec(noise=Noise(reference=str(file))), table)
     fitted = sm.OLS(other["ldl"], matrix(other)).fit()
-    assert plan.variance == pytest.approx(fitted.mse_resid, rel=RTOL)
+    assert plan.noise_variance == pytest.approx(fitted.mse_resid, rel=RTOL)
     assert plan.reference_rows == 90
     other["ldl"] = np.exp(other["ldl"])
     file = write(other, tmp_path / "skewed.csv")
@@ -140,7 +140,7 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
     ):
         plan = make_plan(spec(noise=Noise(reference=str(file)), transform=transform), table)
         fitted = sm.OLS(y, matrix(other)).fit()
-        assert plan.variance == pytest.approx(fitted.mse_resid, rel=1e-8)
+        assert plan.noise_variance == pytest.approx(fitted.mse_resid, rel=1e-8)
 
 
 # --- the estimate ---------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def test_the_estimate_is_generalised_least_squares(released, table):
     rss = np.sum((z - matrix(table) @ peer.params) ** 2)
     assert found.misfit == pytest.approx(rss / spread / (len(z) - 4), rel=RTOL)
     plan = released[0]
-    np.testing.assert_allclose(found.standard_error, plan.with_privacy, rtol=RTOL)
-    np.testing.assert_allclose(found.without_privacy, plan.without_privacy, rtol=RTOL)
+    np.testing.assert_allclose(found.standard_error, plan.standard_error, rtol=RTOL)
+    np.testing.assert_allclose(found.classical_error, plan.classical_error, rtol=RTOL)
 
 
 def test_the_estimate_is_that_of_the_recursive_estimator(released, table):

@@ -47,7 +47,7 @@ def test_unbiased_with_the_stated_covariance(many):
     ratio = trials * (values.sum() - np.log(values).sum() - n)
     # The χ² limit is off by O(n²/trials), 1 % here: far inside the tail that is left.
     assert ratio < 1.02 * scipy.stats.chi2.isf(FALSE_ALARM, n * (n + 1) / 2)
-    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), plan.with_privacy, rtol=1e-10)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), plan.standard_error, rtol=1e-10)
 
 
 def test_intervals_cover_as_often_as_they_say(many):

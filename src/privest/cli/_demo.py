@@ -23,8 +23,9 @@ from privest.workflow import (
     load_spec,
     make_plan,
     simulate_release,
+    trial_source,
 )
-from privest.workflow._releasing import WARNING, header_path, trial_generator
+from privest.workflow._releasing import WARNING, header_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
@@ -59,7 +60,7 @@ def show(console: Console, folder: Path) -> None:
     found = make_plan(load_spec(plan_file))
     print_plan(console, found, "bmi=0.005", found.rows_for(0.005, "bmi"))
     _command(console, commands[1])
-    header = simulate_release(found, release, trial_generator(found, SEED))
+    header = simulate_release(found, release, trial_source(found, SEED))
     console.print(Text(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))
     _command(console, commands[2])
     estimated = estimate_release(release)

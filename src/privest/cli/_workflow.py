@@ -18,17 +18,18 @@ from privest.workflow import (
     Noise,
     Plan,
     Privacy,
-    ReleaseHeader,
     Spec,
+    TableRelease,
     estimate_release,
     load_spec,
     make_plan,
     save_spec,
     simulate_release,
+    stated_terms,
+    trial_source,
 )
 from privest.workflow._plan_file import ENDINGS
-from privest.workflow._releasing import WARNING, header_path, trial_generator
-from privest.workflow._terms import stated_terms
+from privest.workflow._releasing import WARNING, header_path
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
@@ -202,12 +203,8 @@ def release(
     privest release plan.toml --output release.csv
     """
     spec = load_spec(plan_file)
-    terms = None if seed is not None else stated_terms(spec)  # known without reading the data
-    if terms is not None:
-        header = simulate_release(terms, output, trial_generator(terms, None))
-    else:
-        found = make_plan(spec)
-        header = simulate_release(found, output, trial_generator(found, seed))
+    terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
+    header = simulate_release(terms, output, trial_source(terms, seed))
     console = Console(stderr=True, highlight=False)
     left = f", {header.dropped:,} rows with missing values left out" if header.dropped else ""
     console.print(Text(f"{header.rows:,} rows released at level {header.level:g}{left}."))
@@ -256,12 +253,12 @@ def report(
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"--output {output}: the page is .html.")
     found, estimated = make_plan(load_spec(plan_file)), estimate_release(table)
-    require_same_plan(found, estimated.header, str(table))
+    require_same_plan(found, estimated.release, str(table))
     save_report(found, estimated, commands_of(plan_file, table, output), output)
     Console(stderr=True, highlight=False).print(Text(f"Report: {output}"), soft_wrap=True)
 
 
-def require_same_plan(found: Plan, header: ReleaseHeader, table: str) -> None:
+def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
     """Refuse a release that was made under another plan, naming what differs."""
     pairs = {
         "target": (found.spec.target, header.target),
@@ -269,7 +266,7 @@ def require_same_plan(found: Plan, header: ReleaseHeader, table: str) -> None:
         "Box-Cox exponent": (found.exponent, header.exponent),
         "coefficients": (found.names, header.names),
         "level": (found.level, header.level),
-        "noise variance": (found.variance, header.noise_variance),
+        "noise variance": (found.noise_variance, header.noise_variance),
     }
     for what, (planned, released) in pairs.items():
         if planned != released:

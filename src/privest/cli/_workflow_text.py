@@ -24,7 +24,7 @@ def print_plan(
     table = Table(title="Standard errors to expect (± for 95 %)", title_justify="left")
     for heading in ("coefficient", "without privacy", "with privacy"):
         table.add_column(heading, justify="left" if heading == "coefficient" else "right")
-    for name, open_, private in zip(found.names, found.without_privacy, found.with_privacy):
+    for name, open_, private in zip(found.names, found.classical_error, found.standard_error):
         table.add_row(
             name, f"{open_:.4g} (± {HALF * open_:.3g})", f"{private:.4g} (± {HALF * private:.3g})"
         )
@@ -34,14 +34,14 @@ def print_plan(
         if found.reference_rows is None
         else f"from {found.reference_rows:,} reference rows"
     )
-    times = float(found.with_privacy[0] / found.without_privacy[0])
+    times = float(found.standard_error[0] / found.classical_error[0])
     lines = [
-        f"Noise variance {found.variance:.4g}, {noise}. Level s = {found.level:.4g}: errors are "
-        f"{times:.3g} times those without privacy; {100 * found.privacy_share:.3g} % of the "
+        f"Noise variance {found.noise_variance:.4g}, {noise}. Level s = {found.level:.4g}: errors "
+        f"are {times:.3g} times those without privacy; {100 * found.privacy_share:.3g} % of the "
         "variance is the price of privacy, the rest is sampling.",
         f"{_one_reading(found)}: no unbiased adversary knows it better than "
         f"± {at_least(found.reading_error)} (standard deviation). One who knows the coefficients "
-        f"already knows it to ± {found.variance**0.5:.3g}, and after the release to "
+        f"already knows it to ± {found.noise_variance**0.5:.3g}, and after the release to "
         f"± {at_least(found.informed_error)}.",
     ]
     if found.epsilon is not None:
@@ -52,7 +52,7 @@ def print_plan(
         )
     curve = [found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0)]
     shown = ", ".join(
-        f"{float(found.errors_at(s)[0] / found.without_privacy[0]):.3g}× at s = {s:.3g}"
+        f"{float(found.errors_at(s)[0] / found.classical_error[0]):.3g}× at s = {s:.3g}"
         for s in curve
     )
     lines.append(f"Errors at other levels: {shown}.")
@@ -71,7 +71,7 @@ def _one_reading(found: Plan) -> str:
 
 def print_estimate(console: Console, found: Estimate, confidence: float) -> None:
     """The estimate as a table and sentences."""
-    header = found.header
+    header = found.release
     table = Table(
         title=f"{header.target}: {header.rows:,} released rows, level {header.level:.4g}",
         title_justify="left",

@@ -2,6 +2,7 @@
 
 from privest.estimator._mle import MLResult, maximum_likelihood
 from privest.estimator._mle_release import maximum_likelihood_of
+from privest.estimator._reference import reference_variance
 from privest.estimator._rls import PrivateRLS, StreamHistory
 from privest.estimator.result import Result
 
@@ -12,4 +13,5 @@ __all__ = [
     "StreamHistory",
     "maximum_likelihood",
     "maximum_likelihood_of",
+    "reference_variance",
 ]

@@ -25,13 +25,15 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
     missing, so its rows may be more.
     """
     levels, errors = plan.curve()
-    open_errors = plan.without_privacy
+    open_errors = plan.classical_error
     if estimate is not None:
-        # Variances are (σ² + 1/s) times the same unit, whatever the level.
-        share = estimate.header.noise_variance + 1 / levels
-        own = estimate.header.noise_variance + 1 / estimate.header.level
-        errors = np.sqrt(share / own)[:, None] * estimate.standard_error
-        open_errors = estimate.without_privacy
+        # Sampling stays as it is; what privacy adds goes with 1/s.
+        assert estimate.sampling is not None
+        assert estimate.privacy is not None
+        assert estimate.classical_error is not None
+        own, private = np.diagonal(estimate.sampling), np.diagonal(estimate.privacy)
+        errors = np.sqrt(own + np.outer(estimate.release.level / levels, private))
+        open_errors = estimate.classical_error
     stated = plan.spec.privacy
     epsilons = None
     if stated.delta is not None and stated.move is not None:
@@ -51,18 +53,11 @@ def save_plan_figure(plan: Plan, path: Path) -> None:
 
 def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: Path) -> None:
     """One self-contained page: what was found, what privacy cost, what is promised."""
-    header = estimate.header
+    header = estimate.release
     transform = "" if header.transform == "none" else f" ({header.transform})"
-    result = Result(
-        estimate=estimate.estimate,
-        covariance=estimate.covariance,
-        classical=(estimate.without_privacy[0] / estimate.standard_error[0]) ** 2
-        * estimate.covariance,
-        names=header.names,
-    )
     facts = Facts(
         response=header.target + transform,
-        result=result,
+        result=estimate,
         level=header.level,
         rows=header.rows,
         noise_variance=header.noise_variance,
@@ -72,7 +67,7 @@ def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: P
         delta=header.delta,
         move=header.move,
         curve=curve_of(plan, estimate),
-        pair=_pair(result),
+        pair=_pair(estimate),
         trail=_trail(estimate),
     )
     save_page(

@@ -2,6 +2,6 @@
 
 from privest.scale._cluster import cluster_executor
 from privest.scale._fitting import fit
-from privest.scale._result import Fit
+from privest.workflow import Fit
 
 __all__ = ["Fit", "cluster_executor", "fit"]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-
-from privest.arrays import Array, as_positive
+from privest.arrays import as_positive
 from privest.data import Features
 from privest.data._frames import PandasSource
 from privest.errors import InvalidInput, MissingDependency
-from privest.linalg._running import RunningLeastSquares
-from privest.linalg.tolerances import rounding
+from privest.mechanism.source import seeded
+from privest.privacy import PrivacyLevel
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
-from privest.scale._result import Fit
-from privest.workflow._terms import require_full
+from privest.workflow import Fit
+from privest.workflow._estimating import fit_of
+from privest.workflow._terms import require_shown
 
 FAN = 16  # pieces merged by one task
 
@@ -27,8 +24,8 @@ def fit(
     frame: Any,  # noqa: ANN401 - dask is optional
     features: Features | Sequence[str],
     *,
-    level: float | str,
-    noise_variance: float | str,
+    level: float | PrivacyLevel | str,
+    noise: float | str,
     target: str = "z",
     missing: Literal["refuse", "drop"] = "refuse",
     simulate: int | None = None,
@@ -42,12 +39,13 @@ def fit(
         frame           dask.dataframe.DataFrame; only the columns named here are read.
         features        columns of h_k: a `Features`, or names of numeric columns (with intercept).
         level           s_k: a number, or the name of a column (public).
-        noise_variance  σ_k²: a number, or the name of a column (public).
+        noise           σ_k²: a number, or the name of a column (public).
         target          the column of the release z, made by the data holder before.
         missing         "refuse" gaps, or "drop" such rows and count them, as `data.read_rows`.
-        simulate        a seed: `target` holds y, and z = y + e/√s is made on the workers, with a
-                        generator for each partition. An experiment, not a protected release; the
-                        noise depends on the seed, the level, the columns and the partitions.
+        simulate        a seed: `target` holds y, and z = y + e/√s is made on the workers. An
+                        experiment, not a protected release. The noise is a function of the seed,
+                        the names, and a partition's number, readings and levels: rows that are cut
+                        into other partitions have other noise, another noise variance has not.
         client          a dask.distributed Client; None: the scheduler that Dask would use.
     Guarantees: the estimate of `workflow.estimate_release` up to rounding; the same bits for the
     same partitions and BLAS, whatever the number of workers. Rows stay on the workers: a partition
@@ -66,13 +64,20 @@ def fit(
         raise InvalidInput(
             f"the target {target!r} is among the features: features are public, it is not."
         )
-    level, noise_variance = _number(level, "level"), _number(noise_variance, "noise_variance")
-    if target in (level, noise_variance):
+    if isinstance(level, PrivacyLevel):
+        level = _one_number(level)
+    job = Job(
+        design,
+        target,
+        _number(level, "level"),
+        _number(noise, "noise"),
+        missing == "drop",
+        simulate,
+    )
+    if target in (job.level, job.noise):
         raise InvalidInput(f"the column {target!r} is private: it cannot be a level or a variance.")
-    job = Job(design, target, level, noise_variance, missing == "drop")
+    seeded(simulate)  # refuses what is no seed
     _require_frame(frame, job)
-    if simulate is not None:
-        job = _seeded(job, simulate, int(frame.npartitions))
     whole = _reduced(frame, job, client)
     judge(whole, job)
     return _fit(whole, job)
@@ -80,6 +85,12 @@ def fit(
 
 def _number(given: float | str, what: str) -> float | str:
     return given if isinstance(given, str) else as_positive(given, what)
+
+
+def _one_number(level: PrivacyLevel) -> float:
+    if level.number is None:
+        raise InvalidInput("fit takes one level for all rows, or the name of a column of levels.")
+    return level.number
 
 
 def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
@@ -95,17 +106,6 @@ def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
     source.coded_blocks(job.columns, text=job.features.text)  # refuses absent and repeated names
     if not set(job.columns) <= set(frame.columns):  # 0 is not "0"
         raise InvalidInput("column names must be texts: frame.rename(columns=str) makes them so.")
-
-
-def _seeded(job: Job, seed: int, partitions: int) -> Job:
-    """The seed mixed with all that makes a release: two levels must not share their noise."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise InvalidInput("simulate is a seed, a whole number ≥ 0.")
-    what = [job.target, job.features.names, job.level, job.variance, job.drop, partitions]
-    digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()
-    return Job(
-        job.features, job.target, job.level, job.variance, job.drop, (int(seed), int(digest, 16))
-    )
 
 
 def _reduced(frame: Any, job: Job, client: Any) -> Piece:  # noqa: ANN401
@@ -133,33 +133,10 @@ def _reduced(frame: Any, job: Job, client: Any) -> Piece:  # noqa: ANN401
 
 
 def _fit(whole: Piece, job: Job) -> Fit:
-    names = job.features.names
-    sums = _restored(whole.triangle, len(names))
-    require_full(sums, job.features, "the frame", whole.rows)
-    freedom = whole.rows - len(names)
-    covariance = sums.inverse()
-    if whole.bare is None:
-        assert not isinstance(job.level, str)
-        assert not isinstance(job.variance, str)
-        share = job.variance / (job.variance + 1 / job.level)
-        without = np.sqrt(share * np.diagonal(covariance))
-    else:
-        without = np.sqrt(np.diagonal(_restored(whole.bare, len(names)).inverse()))
+    require_shown(whole.rls, job.features.names, "the frame")
     return Fit(
-        names=names,
-        estimate=sums.solution(),
-        covariance=covariance,
-        misfit=sums.misfit / freedom if freedom > 0 else 1.0,
-        without_privacy=without,
-        rows=whole.rows,
-        dropped=whole.dropped,
+        **fit_of(whole.rls, job.features.names),
         level=job.level,
-        noise_variance=job.variance,
-        simulated=job.seed is not None,
+        noise=job.noise,
+        dropped=whole.dropped,
     )
-
-
-def _restored(triangle: Array, parameters: int) -> RunningLeastSquares:
-    sums = RunningLeastSquares(parameters, rounding(parameters))
-    sums.add_triangle(triangle)
-    return sums

@@ -1,10 +1,9 @@
-"""What a worker does with one partition: its rows become a triangle of n + 1 numbers squared.
+"""What a worker does with one partition: its rows become what an estimator knows of them.
 
-    [R  q]   orthogonally from   g_k [h_k, z_k] ,   g_k = 1/√(σ_k² + 1/s_k)
-    [0  ρ]
+    z̃_k = √s_k z_k : a stream of scalar readings, U = 0
 
-For U = 0 the whitened rows of different readings are independent (theory.md 1 and 2), so triangles
-of partitions are put together by QR in any order. Rows never leave the worker.
+is what `PrivateRLS` takes in blocks; estimators of partitions are joined in any order. Rows never
+leave the worker.
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ from privest.data._cells import Texts
 from privest.data._frames import PandasSource
 from privest.data._source import Columns
 from privest.errors import InvalidInput
-from privest.linalg._running import RunningLeastSquares
-from privest.linalg._tall import tall_triangle
-from privest.linalg.tolerances import rounding
+from privest.estimator import PrivateRLS
+from privest.mechanism import StreamMechanism
+from privest.mechanism.source import Source, seeded
+from privest.noise import Gaussian
+from privest.release import StreamRelease
 
 BLOCK = 16384  # rows of H at a time: they stay in cache between filling and multiplying
 
@@ -32,51 +33,55 @@ BLOCK = 16384  # rows of H at a time: they stay in cache between filling and mul
 class Job:
     """What to do with every partition; all of it public.
 
-    level, variance   a number, or the name of a column with one for every row.
+    level, noise      a number, or the name of a column with one for every row.
     drop              leave out rows with gaps (and count them) instead of refusing them.
-    seed              None: `target` is the release. Else the noise is simulated here, from a
-                      generator of its own for every partition.
+    seed              None: `target` is the release. Else the noise is simulated here.
     """
 
     features: Features
     target: str
     level: float | str
-    variance: float | str
+    noise: float | str
     drop: bool = False
-    seed: tuple[int, ...] | None = None
+    seed: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read; the rest of the frame is left alone."""
-        named = [name for name in (self.level, self.variance) if isinstance(name, str)]
+        named = [name for name in (self.level, self.noise) if isinstance(name, str)]
         return tuple(dict.fromkeys([*self.features.columns, self.target, *named]))
 
-    @property
-    def uniform(self) -> bool:
-        """All rows have the same weight."""
-        return not isinstance(self.level, str) and not isinstance(self.variance, str)
+    def estimator(self) -> PrivateRLS:
+        """One that has seen nothing yet.
 
-    def generator(self, partition: int) -> np.random.Generator | None:
-        """The simulation generator of a partition: of (seed, partition) and nothing else."""
+        A level that is a column goes into the rows: √s·y at level 1, with noise of variance sσ².
+        """
+        level = 1.0 if isinstance(self.level, str) else self.level
+        varied = isinstance(self.level, str) or isinstance(self.noise, str)
+        noise = 1.0 if isinstance(self.noise, str) else self.noise
+        # Not compiled: every worker would compile for seconds what it runs for milliseconds.
+        return PrivateRLS(level, len(self.features.names), noise, classical=varied, compiled=False)
+
+    def source(self, partition: int) -> Source | None:
+        """The noise of a partition: of the seed, its number, its readings and their levels.
+
+        Rows that were cut into other partitions, or blocks of one, have other noise.
+        """
         if self.seed is None:
             return None
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(partition,)))
+        return seeded(self.seed, "partition", partition, self.target, list(self.features.names))
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
     """What is known of some partitions.
 
-    triangle  (n + 1, n + 1) of the whitened rows [G, ζ].
-    bare      the same without privacy noise in the weights, g = 1/σ; None where the level and the
-              variance are numbers (it is then a multiple of `triangle`).
+    rls       the estimator that has seen their rows.
     valued    columns that have a value somewhere.
     gaps      column → (partition, row) of a gap that was met, if gaps are refused.
     """
 
-    triangle: Array
-    bare: Array | None
-    rows: int = 0
+    rls: PrivateRLS
     dropped: int = 0
     valued: frozenset[str] = frozenset()
     gaps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -88,9 +93,8 @@ def reduce_partition(part: Any, partition: int, job: Job) -> Piece:  # noqa: ANN
     Refused, with column and row: as in `data.read_rows`. A column without any value here may have
     some elsewhere, so that is judged when all pieces are together (`judge`).
     """
-    sums, bare = _empty(job), None if job.uniform else _empty(job)
-    rows = _Rows(job, f"partition {partition}", job.generator(partition))
-    before = kept = 0
+    rows = _Rows(job, f"partition {partition}", job.source(partition))
+    before = 0
     valued: set[str] = set()
     gaps: dict[str, tuple[int, int]] = {}
     for columns in _blocks(part, rows.where, job):
@@ -103,46 +107,31 @@ def reduce_partition(part: Any, partition: int, job: Job) -> Piece:  # noqa: ANN
             _refuse_gaps(gaps, valued)
         if gaps:  # the table will be refused: only what decides the message still matters
             continue
-        kept += rows.add(columns, missing, first, sums, bare)
-    return Piece(
-        sums.triangle,
-        None if bare is None else bare.triangle,
-        kept,
-        before - kept,
-        frozenset(valued),
-        gaps,
-    )
+        rows.add(columns, missing, first)
+    return Piece(rows.rls, before - rows.rls.readings, frozenset(valued), gaps)
 
 
 def merge(pieces: Sequence[Piece], job: Job) -> Piece:
     """Several pieces as one, always in the same order: the same bits whoever does it."""
-    sums, bare = _empty(job), None if job.uniform else _empty(job)
+    rls = job.estimator()
     gaps: dict[str, tuple[int, int]] = {}
     for piece in pieces:
-        sums.add_triangle(piece.triangle)
-        if bare is not None and piece.bare is not None:
-            bare.add_triangle(piece.bare)
+        rls.join(piece.rls)
         gaps = {**piece.gaps, **gaps}
-    return Piece(
-        sums.triangle,
-        None if bare is None else bare.triangle,
-        sum(piece.rows for piece in pieces),
-        sum(piece.dropped for piece in pieces),
-        frozenset().union(*(piece.valued for piece in pieces)),
-        gaps,
-    )
+    dropped = sum(piece.dropped for piece in pieces)
+    return Piece(rls, dropped, frozenset().union(*(piece.valued for piece in pieces)), gaps)
 
 
 def judge(piece: Piece, job: Job) -> None:
     """Refuse what only the whole table shows: columns without a value, no rows."""
-    rows = piece.rows + piece.dropped
+    rows = piece.rls.readings + piece.dropped
     if not rows:
         raise InvalidInput("the frame has no rows, only column names.")
     _refuse_gaps(piece.gaps, piece.valued)
     for name in job.columns:
         if name not in piece.valued:
             raise InvalidInput(f"the frame, column {name!r}: every value is missing.")
-    if not piece.rows:
+    if not piece.rls.readings:
         raise InvalidInput(f"the frame: each of its {rows} rows has a missing value.")
 
 
@@ -161,11 +150,6 @@ def _blocks(part: Any, where: str, job: Job) -> Iterator[Columns]:  # noqa: ANN4
             whole |= converted
     for at in range(0, source.rows, BLOCK):
         yield {name: column[at : at + BLOCK] for name, column in whole.items()}
-
-
-def _empty(job: Job) -> RunningLeastSquares:
-    parameters = len(job.features.names)
-    return RunningLeastSquares(parameters, rounding(parameters))
 
 
 def _missing(columns: Columns, first: int, where: str) -> dict[str, Flags]:
@@ -198,45 +182,45 @@ def _refuse_gaps(gaps: Mapping[str, tuple[int, int]], valued: set[str] | frozens
 
 
 class _Rows:
-    """Blocks of columns as whitened rows.
+    """Blocks of columns as releases of a stream, and the estimator that uses them.
 
     H is filled into one buffer that stays in cache: Dask's workers hand memory back to the system
     at once, so that a new block every time would cost three times the arithmetic.
     """
 
-    def __init__(self, job: Job, where: str, rng: np.random.Generator | None) -> None:
-        self.job, self.where, self.rng = job, where, rng
+    def __init__(self, job: Job, where: str, source: Source | None) -> None:
+        self.job, self.where, self.source = job, where, source
+        self.rls = job.estimator()
+        self._mechanism = StreamMechanism(self.rls.level)
         self._buffer: Array = np.ones((BLOCK, len(job.features.names)))
+        self._scaled = np.empty_like(self._buffer) if isinstance(job.level, str) else None
 
-    def add(
-        self,
-        columns: Columns,
-        missing: Mapping[str, Flags],
-        first: int,
-        sums: RunningLeastSquares,
-        bare: RunningLeastSquares | None,
-    ) -> int:
-        """Add the rows without gaps, and tell how many; `first` is the number of the first row."""
+    def add(self, columns: Columns, missing: Mapping[str, Flags], first: int) -> None:
+        """Use the rows without gaps; `first` is the number of the first row."""
         line: AnyArray | range = range(first, first + len(next(iter(columns.values()))))
         if missing:
             whole = ~np.logical_or.reduce(list(missing.values()))
             columns = {name: column[whole] for name, column in columns.items()}
             line = np.asarray(line)[whole]
         if not len(line):
-            return 0
-        H = self._matrix(columns, line)
-        z = np.asarray(columns[self.job.target])
-        level = self._positive(self.job.level, columns, line)
-        variance = self._positive(self.job.variance, columns, line)
-        if self.rng is not None:
-            z = z + self.rng.standard_normal(len(z)) / np.sqrt(level)
-        weight = 1.0 / np.sqrt(variance + 1.0 / level)
-        # Not compiled: every worker would compile for seconds what it runs for milliseconds.
-        sums.add_triangle(tall_triangle(H, z, weight, weight, 0.0, compiled=False))
-        if bare is not None:
-            weight = 1.0 / np.sqrt(variance)
-            bare.add_triangle(tall_triangle(H, z, weight, weight, 0.0, compiled=False))
-        return len(line)
+            return
+        H, reading = self._matrix(columns, line), np.asarray(columns[self.job.target])
+        variance = self._positive(self.job.noise, columns, line)
+        if self._scaled is not None:
+            level = self._positive(self.job.level, columns, line)
+            root = np.sqrt(level)
+            H = np.multiply(H, root[:, None], out=self._scaled[: len(line)])
+            reading, variance = root * reading, level * variance
+        noise = Gaussian(cov=variance) if np.ndim(variance) else None
+        self.rls.update(self._released(reading), H, noise=noise)
+
+    def _released(self, reading: Array) -> StreamRelease:
+        """The release of these readings, which they are already where nothing is simulated."""
+        if self.source is not None:
+            return self._mechanism.simulate(reading, self.source)
+        level, start = self.rls.level, self.rls.steps
+        shown = reading * np.sqrt(level.pointwise(start, start + 1) or 0.0)
+        return StreamRelease(start, len(reading), shown, None, level.fingerprint, False)
 
     def _matrix(self, columns: Columns, line: AnyArray | range) -> Array:
         """`Features.matrix`, into the buffer where all features are numbers."""
@@ -251,11 +235,9 @@ class _Rows:
             H[:, place] = np.asarray(columns[name])
         return H
 
-    def _positive(
-        self, given: float | str, columns: Columns, line: AnyArray | range
-    ) -> Array | np.float64:
+    def _positive(self, given: float | str, columns: Columns, line: AnyArray | range) -> Array:
         if not isinstance(given, str):
-            return np.float64(given)
+            return np.asarray(given)
         values = np.asarray(columns[given])
         good = values > 0
         if not good.all():

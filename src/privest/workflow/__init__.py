@@ -1,21 +1,34 @@
 """What a data owner does: plan, release, estimate, report; one plan file for all of it."""
 
-from privest.workflow._estimating import Estimate, estimate_release
+from privest.workflow._estimating import Estimate, Fit, estimate_release
 from privest.workflow._plan_file import load_spec, save_spec
 from privest.workflow._planning import Plan, make_plan
-from privest.workflow._releasing import ReleaseHeader, simulate_release
+from privest.workflow._releasing import (
+    TableMechanism,
+    TableRelease,
+    read_release,
+    simulate_release,
+    trial_source,
+)
 from privest.workflow._spec import Noise, Privacy, Spec
+from privest.workflow._terms import Terms, stated_terms
 
 __all__ = [
     "Estimate",
+    "Fit",
     "Noise",
     "Plan",
     "Privacy",
-    "ReleaseHeader",
     "Spec",
+    "TableMechanism",
+    "TableRelease",
+    "Terms",
     "estimate_release",
     "load_spec",
     "make_plan",
+    "read_release",
     "save_spec",
     "simulate_release",
+    "stated_terms",
+    "trial_source",
 ]

@@ -2,149 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy
 
-from privest.arrays import Array
-from privest.data import Features, open_source, read_rows
+from privest.arrays import CONFIDENCE, Array, Index
 from privest.errors import InvalidInput
-from privest.linalg._running import RunningLeastSquares
-from privest.linalg.tolerances import rounding
-from privest.workflow._releasing import READING, ReleaseHeader, checksum, read_header
-from privest.workflow._terms import require_full
+from privest.estimator import PrivateRLS, Result
+from privest.release import StreamRelease
+from privest.workflow._releasing import TableRelease, read_release
+from privest.workflow._terms import require_shown
 
 TRAIL = 60  # row counts at which the estimate is kept, for the picture
+DOUBT = 5.0  # standard deviations of the misfit beyond which it is no chance
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """θ̂ from a release, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Fit(Result):
+    """θ̂ from a table, with cov θ̂ = (Σ_k h_kh_kᵀ/(σ_k² + 1/s_k))⁻¹, the bound of `thm:crbound`.
 
-    misfit   ‖z − Hθ̂‖²/((σ² + 1/s)(K − n)): about 1 if noise variance and model are right.
-    trail    (row counts, estimates, standard errors) along the release.
+    level, noise    s and σ²: numbers, or names of public columns with one a row.
+    rows, dropped   used, and left out for gaps.
+    misfit          Σ_k (z_k − h_kᵀθ̂)²/(σ_k² + 1/s_k)/(K − n): about 1 if noise and model are right.
+    reference_rows  rows of the public reference that σ² is from; None where it was given.
     """
 
-    header: ReleaseHeader
-    estimate: Array
-    covariance: Array
+    level: float | str
+    noise: float | str
+    rows: int
+    dropped: int
     misfit: float
-    trail: tuple[Array, Array, Array] = field(repr=False)
+    reference_rows: int | None = None
 
-    @property
-    def standard_error(self) -> Array:
-        """Of each coefficient, privacy included."""
-        return np.sqrt(np.diagonal(self.covariance))
-
-    @property
-    def without_privacy(self) -> Array:
-        """What the standard errors would be without privacy noise."""
-        share = self.header.noise_variance / (self.header.noise_variance + 1 / self.header.level)
-        return np.asarray(np.sqrt(share) * self.standard_error)
-
-    def interval(self, confidence: float = 0.95) -> Array:
-        """(n, 2): the interval of each coefficient."""
-        if not 0 < confidence < 1:
-            raise InvalidInput(f"confidence must lie in (0, 1); received {confidence:g}.")
-        half = scipy.special.ndtri((1 + confidence) / 2) * self.standard_error
-        return np.column_stack([self.estimate - half, self.estimate + half])
+    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt")
 
     @property
     def doubt(self) -> str | None:
         """A sentence where the misfit is not what it should be (five standard deviations).
 
-        For Gaussian noise RSS/((σ² + 1/s)(K − n)) has variance 2/(K − n). A variance from m
-        reference rows is itself uncertain, by 2σ⁴/(m − n): that moves the misfit by the share of
-        σ² in σ² + 1/s.
+        For Gaussian noise the misfit has variance 2/(K − n). A variance from m reference rows is
+        itself uncertain, by 2σ⁴/(m − n): that moves the misfit by the share of σ² in σ² + 1/s.
         """
-        freedom = self.header.rows - len(self.estimate)
+        freedom = self.rows - len(self.estimate)
         if freedom < 1:
             return None
         chance = 2 / freedom
-        if self.header.reference_rows is not None:
-            share = self.header.noise_variance * self.header.level
-            share /= 1 + share
-            chance += 2 * share**2 / max(self.header.reference_rows - len(self.estimate), 1)
-        if abs(self.misfit - 1) <= 5 * np.sqrt(chance):
+        if self.reference_rows is not None:
+            share = float(self.noise) / (float(self.noise) + 1 / float(self.level))
+            chance += 2 * share**2 / max(self.reference_rows - len(self.estimate), 1)
+        if abs(self.misfit - 1) <= DOUBT * np.sqrt(chance):
             return None
         word = "larger" if self.misfit > 1 else "smaller"
         return (
             f"The release scatters {self.misfit:.3g} times as much as the noise variance "
-            f"{self.header.noise_variance:g} and the level {self.header.level:g} say ({word} than "
-            "chance allows): the standard errors are not to be trusted. The noise variance is "
-            "wrong, or the model is."
+            f"{_stated(self.noise)} and the level {_stated(self.level)} say ({word} than chance "
+            "allows): the standard errors are not to be trusted. The noise variance is wrong, or "
+            "the model is."
         )
 
-    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
-        return {
-            "names": list(self.header.names),
-            "estimate": self.estimate.tolist(),
-            "standard_error": self.standard_error.tolist(),
-            "standard_error_without_privacy": self.without_privacy.tolist(),
-            "confidence": confidence,
-            "interval": self.interval(confidence).tolist(),
-            "covariance": self.covariance.tolist(),
-            "misfit": self.misfit,
-            "doubt": self.doubt,
-            "release": self.header.to_dict(),
-        }
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.names)} coefficients from {self.rows} rows)"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Estimate(Fit):
+    """θ̂ from a release file, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹.
+
+    release  the public facts of the release.
+    trail    (row counts, estimates, standard errors) along the release.
+    """
+
+    release: TableRelease
+    trail: tuple[Index, Array, Array] = field(repr=False)
+
+    def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON; without the trail."""
+        record = super().to_dict(confidence)
+        del record["trail"]
+        return record
+
+
+def _stated(given: float | str) -> str:
+    return f"of column {given!r}" if isinstance(given, str) else f"{given:g}"
+
+
+def fit_of(rls: PrivateRLS, names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a `Fit` that an estimator knows."""
+    found, freedom = rls.result(names), rls.readings - rls.parameters
+    known = ("estimate", "covariance", "sampling", "classical", "bound", "names", "simulated")
+    return {name: getattr(found, name) for name in known} | {
+        "rows": rls.readings,
+        "misfit": rls.misfit / freedom if freedom > 0 else 1.0,
+    }
 
 
 def estimate_release(path: str | Path) -> Estimate:
-    """Read a release in blocks and estimate.
+    """Read a release in blocks and estimate, by `PrivateRLS`: the rows are a stream at level s.
 
     Raises InvalidInput where the table is not the one that the header was made for.
     """
-    table = Path(path)
-    if table.name.endswith((".csv.json", ".parquet.json")):
-        raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
-    header = read_header(table)
-    if not table.is_file():
-        raise InvalidInput(f"there is no table {table}.")
-    if checksum(table) != header.sha256:
+    release = read_release(path)
+    # Not compiled: to compile takes longer than to read most tables.
+    rls = PrivateRLS(release.level, len(release.names), release.noise_variance, compiled=False)
+    marks = _marks(release.rows, rls.parameters)
+    kept = []
+    for part, H in _parted(release.stream(), marks):
+        rls.update(part, H)
+        if rls.identifiable and rls.steps in marks:
+            kept.append((rls.steps, rls.estimate, rls.standard_error))
+    if rls.steps != release.rows:
         raise InvalidInput(
-            f"{table} is not the table that its header was made for: it was changed or replaced."
+            f"{release.path} has {rls.steps} rows, its header says {release.rows}: the header was "
+            "changed."
         )
-    intercept = "intercept" in header.names
-    columns = tuple(name for name in header.names if name != "intercept")
-    design = Features(columns, {}, intercept)
-    sums = RunningLeastSquares(len(header.names), rounding(len(header.names)))
-    marks = _marks(header.rows, len(header.names))
-    spread = header.noise_variance + 1 / header.level
-    seen, kept = 0, []
-    for block in read_rows(open_source(table), design, READING):
-        assert block.y is not None
-        rows = np.column_stack([block.H, block.y])
-        inside = marks[(marks > seen) & (marks <= seen + len(rows))] - seen
-        for part in np.split(rows, inside):
-            if not len(part):  # a mark at the end of the block: it was kept just now
-                continue
-            sums.add(np.asfortranarray(part), np.abs(part[:, :-1]))
-            seen += len(part)
-            if sums.full and seen in marks:
-                errors = np.sqrt(spread * np.diagonal(sums.inverse()))
-                kept.append((seen, sums.solution(), errors))
-    if seen != header.rows:
-        raise InvalidInput(
-            f"{table} has {seen} rows, its header says {header.rows}: the header was changed."
-        )
-    require_full(sums, design, str(table), seen)
-    freedom = header.rows - len(header.names)
+    require_shown(rls, release.names, str(release.path))
     counts, estimates, errors = zip(*kept)
     return Estimate(
-        header=header,
-        estimate=sums.solution(),
-        covariance=spread * sums.inverse(),
-        misfit=sums.misfit / (spread * freedom) if freedom > 0 else 1.0,
+        **fit_of(rls, release.names),
+        level=release.level,
+        noise=release.noise_variance,
+        dropped=release.dropped,
+        reference_rows=release.reference_rows,
+        release=release,
         trail=(np.array(counts), np.array(estimates), np.array(errors)),
     )
 
 
-def _marks(rows: int, parameters: int) -> Array:
+def _parted(
+    blocks: Iterator[tuple[StreamRelease, Array]], marks: Index
+) -> Iterator[tuple[StreamRelease, Array]]:
+    """The same rows in blocks that end at the marks."""
+    for block, H in blocks:
+        ends = [*(marks[(marks > block.start) & (marks < block.start + block.steps)] - block.start)]
+        for first, last in zip([0, *ends], [*ends, block.steps]):
+            values = block.values[first:last]
+            start, steps = block.start + int(first), int(last - first)
+            yield (
+                StreamRelease(start, steps, values, None, block.fingerprint, block.simulated),
+                H[first:last],
+            )
+
+
+def _marks(rows: int, parameters: int) -> Index:
     """Row counts, evenly on a log scale, the last one included."""
     first = min(parameters + 1, rows)
-    return np.unique(np.geomspace(first, rows, TRAIL).round().astype(np.int64))
+    return np.unique(np.geomspace(first, rows, TRAIL).round().astype(np.intp))

@@ -1,20 +1,28 @@
 """What a release would cost, before anything is spent: the private readings are not even read.
 
-For S = sI, y = Hθ + w, cov w = σ²I, A = (HᵀH)⁻¹ (`thm:crbound`):
+For S = sI, y = Hθ + w, cov w = σ²I, `bounds.bound` gives (`thm:crbound`), A = (HᵀH)⁻¹:
 
     standard error of θ̂_j:  σ√A_jj without privacy,  √((σ² + 1/s)A_jj) with it .
+
+It depends on H through HᵀH alone: H is read in blocks, and a triangle R with RᵀR = HᵀH takes its
+place in the model.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privest.arrays import Array, as_positive
+from privest.bounds import Bound, bound, classical_bound
 from privest.data import open_source, read_rows
+from privest.model import LinearModel
+from privest.noise import GaussianLaw
+from privest.privacy import as_level
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
@@ -35,33 +43,47 @@ class Plan(Terms):
     """What is known before a release: its terms, and what the features add.
 
     rows, dropped   rows of H used, and left out because something was missing in the features.
-    unit            (n, n): A = (HᵀH)⁻¹.
+    model           the linear model, with R in place of H.
     """
 
     rows: int
     dropped: int
-    unit: Array
+    model: LinearModel
+
+    DERIVED: ClassVar[tuple[str, ...]] = (
+        *Terms.DERIVED,
+        "standard_error",
+        "classical_error",
+        "privacy_share",
+        "reading_error",
+        "informed_error",
+    )
 
     # --- accuracy ---------------------------------------------------------------------------------
 
-    @property
-    def without_privacy(self) -> Array:
-        """Standard errors σ√A_jj."""
-        return np.asarray(np.sqrt(self.variance * np.diagonal(self.unit)))
+    @cached_property
+    def bound(self) -> Bound:
+        """Of the plan's level."""
+        return bound(self.model, as_level(self.level))
 
     @property
-    def with_privacy(self) -> Array:
-        """Standard errors √((σ² + 1/s)A_jj)."""
-        return self.errors_at(self.level)
+    def classical_error(self) -> Array:
+        """Standard errors without privacy, σ√A_jj."""
+        return np.sqrt(np.diagonal(self.bound.classical))
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors at the plan's level, √((σ² + 1/s)A_jj)."""
+        return self.bound.standard_error
 
     @property
     def privacy_share(self) -> float:
         """The part of the variance that privacy costs, the same for all coefficients."""
-        return 1 / (1 + self.level * self.variance)
+        return 1 / (1 + self.level * self.noise_variance)
 
     def errors_at(self, level: float) -> Array:
         """Standard errors at another level."""
-        return np.asarray(np.sqrt((self.variance + 1 / level) * np.diagonal(self.unit)))
+        return bound(self.model, as_level(level)).standard_error
 
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
@@ -76,7 +98,7 @@ class Plan(Terms):
         for the error that these rows give must return their number.
         """
         wanted = as_positive(standard_error, "standard_error")
-        now = float(self.with_privacy[self.index(of)])
+        now = float(self.standard_error[self.index(of)])
         return math.ceil(self.rows * (now / wanted) ** 2 * (1 - 1e-12))
 
     def index(self, name: str) -> int:
@@ -93,28 +115,15 @@ class Plan(Terms):
     @property
     def informed_error(self) -> float:
         """1/√(s + 1/σ²): of one who knows θ and the features, and so each reading to ±σ."""
-        return 1 / math.sqrt(self.level + 1 / self.variance)
+        return 1 / math.sqrt(self.level + 1 / self.noise_variance)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         levels, errors = self.curve()
-        return {
-            "plan": self.spec.to_dict(),
-            "rows": self.rows,
-            "dropped": self.dropped,
-            "names": list(self.names),
-            "noise_variance": self.variance,
-            "reference_rows": self.reference_rows,
-            "box_cox_exponent": self.exponent,
-            "level": self.level,
-            "epsilon": self.epsilon,
-            "standard_error_without_privacy": self.without_privacy.tolist(),
-            "standard_error_with_privacy": self.with_privacy.tolist(),
-            "privacy_share_of_variance": self.privacy_share,
-            "adversary_error_on_one_reading": self.reading_error,
-            "informed_adversary_error_on_one_reading": self.informed_error,
-            "curve": {"level": levels.tolist(), "standard_error": errors.tolist()},
-        }
+        record = super().to_dict()
+        del record["model"]
+        curve = {"level": levels.tolist(), "standard_error": errors.tolist()}
+        return record | {"curve": curve}
 
 
 def make_plan(spec: Spec, data: object = None) -> Plan:
@@ -131,19 +140,19 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
     rows = dropped = 0
     counted_by = None if design.columns else spec.target
     for block in read_rows(source, design, counted_by, missing=spec.missing):
-        add_rows(sums, block.H, np.zeros(len(block.H)))
+        add_rows(sums, block.H)
         rows, dropped = rows + len(block.H), dropped + block.dropped
-    require_full(sums, design, source.name, rows)
+    require_full(sums, design.names, source.name, rows)
     variance, exponent, reference_rows = noise_of(spec, design)
-    unit = sums.inverse()
+    model = LinearModel(np.triu(sums.triangle[:-1, :-1]), noise=GaussianLaw(variance))
     return Plan(
         spec=spec,
         names=design.names,
         rows=rows,
         dropped=dropped,
-        unit=unit,
-        variance=variance,
-        level=level_of(spec, design.names, unit, variance),
+        model=model,
+        noise_variance=variance,
+        level=level_of(spec, design.names, classical_bound(model), variance),
         exponent=exponent,
         reference_rows=reference_rows,
     )

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar, Never
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.data import BoxCox, Features, Source, open_source, read_rows
 from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.privacy import PrivacyLevel
+from privest.records import Record
 from privest.workflow._spec import Spec
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Terms:
+class Terms(Record):
     """The terms of a release: all public, none from the data that are to be protected.
 
     names           of the coefficients.
-    variance        σ², given or from the reference set; `reference_rows` says from how many.
+    noise_variance  σ², given or from the reference set; `reference_rows` says from how many.
     level           s, as stated or as it follows from (ε, δ) or from the accuracy wanted.
     exponent        of the Box-Cox transform; None without one.
     """
 
     spec: Spec
     names: tuple[str, ...]
-    variance: float
+    noise_variance: float
     level: float
     exponent: float | None = None
     reference_rows: int | None = None
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
     @property
     def epsilon(self) -> float | None:
@@ -55,7 +60,7 @@ def stated_terms(spec: Spec) -> Terms | None:
     return Terms(
         spec=spec,
         names=design.names,
-        variance=variance,
+        noise_variance=variance,
         level=level_of(spec, design.names, None, variance),
         exponent=exponent,
         reference_rows=reference_rows,
@@ -73,42 +78,61 @@ def new_sums(design: Features) -> RunningLeastSquares:
     return RunningLeastSquares(len(design.names), rounding(len(design.names)))
 
 
-def add_rows(sums: RunningLeastSquares, H: Array, right: Array) -> None:
+def add_rows(sums: RunningLeastSquares, H: Array) -> None:
+    """Rows of H; there are no readings yet."""
     if len(H):
-        sums.add(np.asfortranarray(np.column_stack([H, right])), np.abs(H))
+        rows = np.column_stack([H, np.zeros(len(H))])
+        sums.add(np.asfortranarray(rows), np.abs(H))
 
 
-def require_full(sums: RunningLeastSquares, design: Features, where: str, rows: int) -> None:
-    """Raise NotIdentifiable, naming the columns, where the features do not determine θ."""
-    if sums.full:
-        return
-    hidden = sums.root().hidden
-    if rows < len(design.names):
+def require_full(sums: RunningLeastSquares, names: tuple[str, ...], where: str, rows: int) -> None:
+    """Raise NotIdentifiable, naming the columns, where the rows do not determine θ."""
+    if not sums.full:
+        _refuse(sums.root().hidden, sums.natural, names, where, rows)
+
+
+def require_shown(rls: PrivateRLS, names: tuple[str, ...], where: str) -> None:
+    """The same for the rows that an estimator has seen."""
+    if not rls.identifiable:
+        sizes = np.sqrt(np.diagonal(rls.information))
+        _refuse(rls.hidden_directions, sizes, names, where, rls.readings)
+
+
+def _refuse(hidden: Array, sizes: Array, names: tuple[str, ...], where: str, rows: int) -> Never:
+    """Say which columns (of these sizes) take part in the hidden directions, and what to do."""
+    if rows < len(names):
         raise NotIdentifiable(
-            f"{where}: {rows} rows do not determine {len(design.names)} coefficients. More rows "
-            "are needed, or fewer features.",
+            f"{where}: {rows} rows do not determine {len(names)} coefficients. More rows are "
+            "needed, or fewer features.",
             hidden,
         )
-    zero = [name for name, s in zip(design.names, sums.natural) if s == 0]
-    size = np.linalg.norm(hidden * np.maximum(sums.natural, 1e-300)[:, None], axis=1)
-    tied = [name for name, s in zip(design.names, size) if s > 1e-6 * size.max()]
+    zero = [name for name, size in zip(names, sizes) if size == 0]
     if zero and "=" in zero[0]:
         raise NotIdentifiable(
             f"{where}: no row has {', '.join(map(repr, zero))}: its coefficient cannot be told. "
             "Take the category off the list; that nobody has it is then public.",
             hidden,
         )
-    if zero:
-        reason = f"{', '.join(map(repr, zero))} {'is' if len(zero) == 1 else 'are'} 0 in every row"
-    elif "intercept" in tied and len(tied) == 2:
-        reason = f"{next(n for n in tied if n != 'intercept')!r} is constant"
-    else:
-        listed = ", ".join(repr(name) for name in tied)
-        reason = f"{listed} are tied: a combination of them is zero in every row"
     raise NotIdentifiable(
-        f"{where}: {reason}. The coefficients cannot be told apart: leave one of the columns out.",
+        f"{where}: {_reason(zero, _tied(hidden, sizes, names))}. The coefficients cannot be told "
+        "apart: leave one of the columns out.",
         hidden,
     )
+
+
+def _tied(hidden: Array, sizes: Array, names: tuple[str, ...]) -> list[str]:
+    """The columns that take part, in units in which no column's unit decides."""
+    part = np.linalg.norm(hidden * np.maximum(sizes, 1e-300)[:, None], axis=1)
+    return [name for name, size in zip(names, part) if size > 1e-6 * part.max()]
+
+
+def _reason(zero: list[str], tied: list[str]) -> str:
+    if zero:
+        return f"{', '.join(map(repr, zero))} {'is' if len(zero) == 1 else 'are'} 0 in every row"
+    if "intercept" in tied and len(tied) == 2:
+        return f"{next(name for name in tied if name != 'intercept')!r} is constant"
+    listed = ", ".join(repr(name) for name in tied)
+    return f"{listed} are tied: a combination of them is zero in every row"
 
 
 def noise_of(spec: Spec, design: Features) -> tuple[float, float | None, int | None]:
@@ -121,23 +145,15 @@ def noise_of(spec: Spec, design: Features) -> tuple[float, float | None, int | N
     blocks = list(read_rows(source, design, spec.target, missing=spec.missing))
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
-    if len(H) <= len(design.names):
-        raise InvalidInput(
-            f"{source.name}: a reference of {len(H)} rows says nothing about the noise of "
-            f"{len(design.names)} coefficients."
-        )
+    sums = new_sums(design)
+    add_rows(sums, H)
+    require_full(sums, design.names, source.name, len(H))
     exponent = noise.exponent
     if spec.transform == "box-cox" and exponent is None:
         require_positive(y, source.name, spec.target)
         exponent = BoxCox.fit(y).exponent
     y = transformed(spec, exponent, y, source.name)
-    sums = new_sums(design)
-    add_rows(sums, H, y)
-    require_full(sums, design, source.name, len(H))
-    variance = sums.misfit / (len(H) - len(design.names))
-    if not variance > 0:
-        raise InvalidInput(f"{source.name}: the reference fits exactly: it shows no noise.")
-    return variance, exponent, len(H)
+    return reference_variance(H, y, source.name), exponent, len(H)
 
 
 def transformed(spec: Spec, exponent: float | None, y: Array, where: str) -> Array:
@@ -157,8 +173,8 @@ def require_positive(y: Array, where: str, target: str) -> None:
         )
 
 
-def level_of(spec: Spec, names: tuple[str, ...], unit: Array | None, variance: float) -> float:
-    """s; for a wanted accuracy it needs `unit`, (HᵀH)⁻¹."""
+def level_of(spec: Spec, names: tuple[str, ...], classical: Array | None, variance: float) -> float:
+    """s; for a wanted accuracy it needs `classical`, Σ_CR = σ²(HᵀH)⁻¹."""
     privacy = spec.privacy
     if privacy.level is not None:
         return privacy.level
@@ -170,14 +186,15 @@ def level_of(spec: Spec, names: tuple[str, ...], unit: Array | None, variance: f
         return found.number
     assert privacy.standard_error is not None
     assert privacy.of is not None
-    assert unit is not None
+    assert classical is not None
     place = index_of(names, privacy.of)
-    own = float(unit[place, place])
-    room = privacy.standard_error**2 / own - variance
+    least = float(classical[place, place])
+    # Variances are Σ_CR times (σ² + 1/s)/σ², whatever the coefficient.
+    room = variance * (privacy.standard_error**2 / least - 1)
     if room <= 0:
         raise InvalidInput(
             f"privacy: {privacy.of!r} cannot have the standard error {privacy.standard_error:g}: "
-            f"without any privacy it is {math.sqrt(variance * own):.4g}. More rows are needed."
+            f"without any privacy it is {math.sqrt(least):.4g}. More rows are needed."
         )
     return 1 / room
 

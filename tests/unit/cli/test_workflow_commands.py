@@ -93,7 +93,7 @@ def test_what_the_plan_prints(privest, plan_file, data):
     assert done.code == 0
     plan = make_plan(spec(data))
     text = " ".join(done.out.split())
-    for error in (*plan.with_privacy, *plan.without_privacy):
+    for error in (*plan.standard_error, *plan.classical_error):
         assert f"{error:.4g}" in text
     assert f"{plan.rows_for(0.01, 'sex=male'):,} rows like these" in text
     assert "no unbiased adversary knows it better than ± 0.707 (" in text  # 1/√2, rounded down
@@ -187,7 +187,7 @@ def test_a_report_where_readings_are_missing(privest, tmp_path):
     assert done.code == 0, done.err
     estimated = estimate_release(tmp_path / "z.csv")
     curve = curve_of(make_plan(load_spec(tmp_path / "gaps.toml")), estimated)
-    ratio = curve.with_privacy / estimated.without_privacy
+    ratio = curve.with_privacy / estimated.classical_error
     np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(4), rtol=1e-12)
     assert ratio.min() > 1
 
@@ -233,8 +233,8 @@ def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path)
         (("plan", "none.toml"), "No such file"),
         (("release", "none.toml", "--output", "z.csv"), "No such file"),
         (("release", "DATA", "--output", "z.csv"), "a plan file ends with"),
-        (("estimate", "none.csv"), "no header"),
-        (("estimate", "DATA"), "no header"),
+        (("estimate", "none.csv"), "no such header"),
+        (("estimate", "DATA"), "no such header"),
         (("report", "none.toml", "none.csv", "--output", "r.pdf"), ".html"),
     ],
 )
@@ -280,8 +280,8 @@ def test_a_release_that_is_stopped(tmp_path, sent, left):
         "class Slow(np.random.Generator):\n"
         "    def standard_normal(self, n):\n"
         "        print('drawing', flush=True); time.sleep(60)\n"
-        "r.trial_generator = lambda plan, seed: Slow(np.random.PCG64(0))\n"
-        "import privest.cli._workflow as w; w.trial_generator = r.trial_generator\n"
+        "r.trial_source = lambda plan, seed: r.as_source(Slow(np.random.PCG64(0)))\n"
+        "import privest.cli._workflow as w; w.trial_source = r.trial_source\n"
         "from privest.cli import main; main()"
     )
     arguments = ["release", str(tmp_path / "plan.toml"), "--output", str(tmp_path / "z.csv")]

@@ -95,7 +95,7 @@ def test_interrupted_fit(client, way):
     frame["a"] = frame["z"] ** 2
     timer = interrupt_after(1.0)
     with pytest.raises(KeyboardInterrupt), dask.config.set(scheduler=client):
-        fit(frame, ["a"], level=1.0, noise_variance=1.0, client=client if way == "client" else None)
+        fit(frame, ["a"], level=1.0, noise=1.0, client=client if way == "client" else None)
     timer.join()
     assert soon_empty(client)
 
@@ -103,7 +103,7 @@ def test_interrupted_fit(client, way):
 def test_a_refused_fit_leaves_nothing(client):
     frame = dd.from_pandas(pd.DataFrame({"z": [np.nan, *range(99)], "a": 1.0}), npartitions=50)
     with pytest.raises(InvalidInput, match="partition 0, column 'z', row 1: a value is missing"):
-        fit(frame, ["a"], level=1.0, noise_variance=1.0, client=client)
+        fit(frame, ["a"], level=1.0, noise=1.0, client=client)
     assert soon_empty(client)
 
 

@@ -41,12 +41,12 @@ def pieces(*parts):
 
 
 def require_same(frame, whole):
-    found = fit(frame, ["a", "b"], level="s", noise_variance="v")
+    found = fit(frame, ["a", "b"], level="s", noise="v")
     estimate, covariance, bare = dense(whole)
     # 200 rows, condition number of the information below 1e3: rounding stays below 1e-12.
     np.testing.assert_allclose(found.estimate, estimate, rtol=0, atol=1e-11)
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(found.without_privacy, bare, rtol=1e-11)
+    np.testing.assert_allclose(found.classical_error, bare, rtol=1e-11)
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 200])
@@ -70,8 +70,8 @@ def test_gaps_of_types_that_have_their_own(kind):
     first, second = frame.iloc[:50], frame.iloc[50:].astype({"z": kind})
     second.iloc[3, second.columns.get_loc("z")] = pd.NA
     with pytest.raises(InvalidInput, match="partition 1, column 'z', row 4: a value is missing"):
-        fit(pieces(first, second), ["a", "b"], level="s", noise_variance="v")
-    found = fit(pieces(first, second), ["a", "b"], level="s", noise_variance="v", missing="drop")
+        fit(pieces(first, second), ["a", "b"], level="s", noise="v")
+    found = fit(pieces(first, second), ["a", "b"], level="s", noise="v", missing="drop")
     estimate = dense(frame.drop(index=53))[0]
     np.testing.assert_allclose(found.estimate, estimate, rtol=0, atol=1e-11)
     assert (found.rows, found.dropped) == (199, 1)
@@ -81,4 +81,4 @@ def test_a_text_is_no_list_of_features():
     """ "ab" was read as the columns a and b."""
     frame = dd.from_pandas(table(), npartitions=2)
     with pytest.raises(InvalidInput, match=r"list of column names: write \['ab'\]"):
-        fit(frame, "ab", level=1.0, noise_variance=1.0)
+        fit(frame, "ab", level=1.0, noise=1.0)

@@ -53,7 +53,10 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     found = estimated(tmp_path, table)
     arrays = [found.estimate, found.covariance, *found.trail]
     names = {field.name for field in dataclasses.fields(found)}
-    assert names == {"header", "estimate", "covariance", "misfit", "trail"}
+    assert names == {
+        "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
+        "level", "noise", "rows", "dropped", "misfit", "reference_rows", "release", "trail",
+    }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())
 
@@ -82,11 +85,10 @@ def test_a_reference_of_few_rows_raises_no_false_doubt(tmp_path):
     found = estimated(
         tmp_path, table, noise=Noise(reference=str(reference)), privacy=Privacy(100.0)
     )
-    assert found.header.reference_rows == 30
+    assert found.release.reference_rows == 30
     assert abs(found.misfit - 1) > 5 * np.sqrt(2 / 39_996)  # beyond what the release allows
     assert found.doubt is None
-    given = dataclasses.replace(found.header, reference_rows=None)
-    assert dataclasses.replace(found, header=given).doubt is not None
+    assert dataclasses.replace(found, reference_rows=None).doubt is not None
     far = dataclasses.replace(found, misfit=1 + 6 * np.sqrt(2 / 26))
     assert far.doubt is not None
 
@@ -113,7 +115,7 @@ def test_without_an_intercept(tmp_path):
     table = people()
     one = estimated(tmp_path, table)
     bare = estimated(tmp_path, table, intercept=False)
-    assert bare.header.names == ("age", "bmi", "sex=female", "sex=male")
+    assert bare.release.names == ("age", "bmi", "sex=female", "sex=male")
     # The same space in another basis, the same noise: female = intercept, male = sum.
     np.testing.assert_allclose(bare.estimate[:3], one.estimate[[1, 2, 0]], rtol=1e-9)
     assert bare.estimate[3] == pytest.approx(one.estimate[0] + one.estimate[3], rel=1e-9)

@@ -25,9 +25,9 @@ def test_csv_parquet_and_frames_give_the_same_plan(table, tmp_path):
     for data in (*files, *frames):
         found = make_plan(spec(), data)
         assert (found.names, found.rows) == (expected.names, expected.rows)
-        np.testing.assert_array_equal(found.unit, expected.unit)
+        np.testing.assert_array_equal(found.model.matrix, expected.model.matrix)
     from_spec = make_plan(spec(files[0]))
-    np.testing.assert_array_equal(from_spec.unit, expected.unit)
+    np.testing.assert_array_equal(from_spec.model.matrix, expected.model.matrix)
     assert json.loads(json.dumps(expected.to_dict()))["level"] == LEVEL
 
 
@@ -36,14 +36,17 @@ def test_the_plan_of_many_blocks_is_that_of_one(monkeypatch):
     table = people(70_000)
     plan = make_plan(spec(), table)
     H = matrix(table)
-    np.testing.assert_allclose(plan.unit, np.linalg.inv(H.T @ H), rtol=1e-8)
+    unit = plan.bound.classical / VARIANCE
+    np.testing.assert_allclose(unit, np.linalg.inv(H.T @ H), rtol=1e-8)
     assert len(list(open_source(table).blocks(["age"]))) > 1
 
 
 def test_the_readings_are_not_read(table):
     """Readings that no computation survives: a plan does not even notice."""
     spoiled = table | {"ldl": np.full(len(table["ldl"]), np.nan)}
-    np.testing.assert_array_equal(make_plan(spec(), spoiled).unit, make_plan(spec(), table).unit)
+    np.testing.assert_array_equal(
+        make_plan(spec(), spoiled).model.matrix, make_plan(spec(), table).model.matrix
+    )
     words = table | {"ldl": np.array(["private"] * len(table["ldl"]))}
     assert make_plan(spec(), words).rows == len(table["ldl"])
 
@@ -57,7 +60,7 @@ def test_missing_values_are_refused_or_dropped(table):
     plan = make_plan(spec(missing="drop"), gaps)
     keep = np.delete(np.arange(len(table["age"])), [3, 10, 11])
     kept = make_plan(spec(), {name: column[keep] for name, column in table.items()})
-    np.testing.assert_array_equal(plan.unit, kept.unit)
+    np.testing.assert_array_equal(plan.model.matrix, kept.model.matrix)
     assert (plan.rows, plan.dropped) == (len(keep), 3)
 
 
@@ -65,7 +68,9 @@ def test_a_mean_needs_no_feature(table):
     plan = make_plan(spec(features=(), categories={}), table)
     rows = len(table["ldl"])
     assert plan.names == ("intercept",)
-    assert plan.with_privacy[0] == pytest.approx(np.sqrt((VARIANCE + 1 / LEVEL) / rows), rel=1e-12)
+    assert plan.standard_error[0] == pytest.approx(
+        np.sqrt((VARIANCE + 1 / LEVEL) / rows), rel=1e-12
+    )
 
 
 def test_categories_as_words_codes_and_without_an_intercept(table):
@@ -73,12 +78,12 @@ def test_categories_as_words_codes_and_without_an_intercept(table):
     codes = table | {"sex": np.where(table["sex"] == "male", 2, 1)}
     by_code = make_plan(spec(categories={"sex": ("1", "2")}), codes)
     assert by_code.names[-1] == "sex=2"
-    np.testing.assert_array_equal(by_word.unit, by_code.unit)
+    np.testing.assert_array_equal(by_word.model.matrix, by_code.model.matrix)
     bare = make_plan(spec(intercept=False), table)
     assert bare.names == ("age", "bmi", "sex=female", "sex=male")
     # Another basis of the same space: female = intercept, male = intercept + difference.
     index = by_word.names.index
-    assert bare.with_privacy[2] == pytest.approx(by_word.with_privacy[index("intercept")])
+    assert bare.standard_error[2] == pytest.approx(by_word.standard_error[index("intercept")])
 
 
 def test_an_unknown_category_is_refused_without_showing_it(table):
@@ -140,10 +145,10 @@ def test_references_that_say_nothing(table, tmp_path):
         return make_plan(spec(noise=Noise(reference=str(path)), **changes), table)
 
     few = {name: column[:4] for name, column in table.items()}
-    with pytest.raises(InvalidInput, match="4 rows says nothing"):
+    with pytest.raises(InvalidInput, match="4 rows for 4 coefficients: it says nothing"):
         plan(few)
     exact = table | {"ldl": np.zeros(len(table["age"]))}
-    with pytest.raises(InvalidInput, match="fits exactly"):
+    with pytest.raises(InvalidInput, match="fitted exactly"):
         plan(exact)
     with pytest.raises(InvalidInput, match="0 or negative"):
         plan(table, transform="box-cox")

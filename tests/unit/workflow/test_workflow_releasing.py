@@ -11,10 +11,20 @@ import polars as pl
 import pytest
 
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.workflow import Privacy, ReleaseHeader, estimate_release, make_plan, simulate_release
+from privest.privacy import EndlessLevel
+from privest.workflow import (
+    Privacy,
+    TableMechanism,
+    TableRelease,
+    estimate_release,
+    make_plan,
+    read_release,
+    simulate_release,
+    stated_terms,
+    trial_source,
+)
 from privest.workflow import _releasing as module
-from privest.workflow._releasing import header_path, read_header, trial_generator
-from privest.workflow._terms import stated_terms
+from privest.workflow._releasing import header_path
 from workflow_tables import LEVEL, matrix, people, spec, write
 
 
@@ -41,7 +51,9 @@ def test_what_is_in_it(plan, table, tmp_path, ending):
     np.testing.assert_array_equal(frame.to_numpy()[:, :3], matrix(table)[:, 1:])
     noise = np.random.default_rng(3).standard_normal(len(frame))
     expected = table["ldl"] + noise / np.sqrt(LEVEL)
-    np.testing.assert_allclose(frame["z"], expected, rtol=1e-15)
+    np.testing.assert_allclose(frame["z"], expected, rtol=0, atol=1e-14)  # ulps of √s·y + e
+    np.testing.assert_array_equal(header.values, frame["z"])
+    assert header.fingerprint == EndlessLevel(LEVEL).fingerprint
     assert sorted(os.listdir(tmp_path)) == [path.name, f"{path.name}.json"]
     assert json.loads(header_path(path).read_text()) == header.to_dict()
     assert header.simulated
@@ -50,8 +62,8 @@ def test_what_is_in_it(plan, table, tmp_path, ending):
     assert header.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert set(header.to_dict()) == {
         "kind", "table", "rows", "dropped", "target", "transform", "exponent", "names", "level",
-        "noise_variance", "reference_rows", "epsilon", "delta", "move", "simulated", "warning",
-        "sha256",
+        "fingerprint", "noise_variance", "reference_rows", "epsilon", "delta", "move",
+        "simulated", "warning", "sha256",
     }  # fmt: skip
 
 
@@ -110,7 +122,7 @@ def test_rows_without_a_reading(plan, table, tmp_path):
     header = released(drop, tmp_path / "z.csv", gaps)
     assert (drop.dropped, header.rows, header.dropped) == (0, 196, 4)
     found = estimate_release(tmp_path / "z.csv")
-    assert (found.standard_error > drop.with_privacy).all()  # four rows fewer than planned
+    assert (found.standard_error > drop.standard_error).all()  # four rows fewer than planned
 
 
 # --- whole or not at all --------------------------------------------------------------------------
@@ -210,23 +222,33 @@ def test_outputs_that_cannot_be(plan, table, tmp_path, name):
     assert not os.listdir(tmp_path)
 
 
-def test_a_seed_does_not_repeat_noise_under_another_plan(plan, table):
+def test_a_seed_repeats_the_very_same_release_only(plan, table, tmp_path):
     """y + e/√s and y + e/√s' with the same e are two equations with two unknowns."""
 
-    def drawn(of, seed):
-        return tuple(trial_generator(of, seed).standard_normal(3))
+    def noise(of, data, seed=1):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.csv"
+        release = simulate_release(of, path, trial_source(of, seed), data)
+        y = np.asarray(data[of.spec.target])
+        y = np.log(y) if of.spec.transform == "log" else y
+        return tuple((np.sqrt(of.level) * (release.values - y)).round(6))
 
-    assert drawn(plan, 1) == drawn(make_plan(plan.spec, table), 1)
+    table = table | {"ldl": np.exp(table["ldl"])}
+    first = noise(plan, table)
+    same = make_plan(spec("march.csv", missing="drop", privacy=Privacy(LEVEL)), table)
+    assert noise(same, table) == first  # the same numbers leave
+    assert noise(stated_terms(plan.spec), table) == first
     others = [
-        make_plan(spec(privacy=Privacy(LEVEL * 2)), table),
-        make_plan(spec(target="hdl"), table | {"hdl": table["ldl"]}),
-        make_plan(spec("march.csv"), table),
-        make_plan(spec(features=("age", "sex")), table),
-        make_plan(spec(transform="log"), table),
-        make_plan(spec(missing="drop"), table),
+        (make_plan(spec(privacy=Privacy(LEVEL * 2)), table), table),
+        (
+            make_plan(spec(target="hdl"), table | {"hdl": table["ldl"]}),
+            table | {"hdl": table["ldl"]},
+        ),
+        (make_plan(spec(features=("age", "sex")), table), table),
+        (make_plan(spec(transform="log"), table), table),
+        (plan, table | {"ldl": table["ldl"] + 0.1 * (np.arange(200) == 7)}),  # another day
     ]
-    noises = [drawn(one, 1) for one in (plan, *others)]
-    noises += [drawn(plan, 2), drawn(plan, None), drawn(plan, None)]
+    noises = [first, *(noise(of, data) for of, data in others)]
+    noises += [noise(plan, table, 2), noise(plan, table, None), noise(plan, table, None)]
     assert len(set(noises)) == len(noises)
 
 
@@ -241,23 +263,26 @@ def test_the_generator_is_asked_for(plan, table, tmp_path):
 
 def test_headers_that_are_not(plan, table, tmp_path):
     header = released(plan, tmp_path / "z.csv", table)
-    assert read_header(tmp_path / "z.csv") == header
+    assert read_release(tmp_path / "z.csv") == header
     file, good = tmp_path / "z.csv.json", header.to_dict()
     bad = {
-        "not the header": ["[]", "3", json.dumps(good | {"kind": "x"})],
+        "not a privest release": ["[]", "3", json.dumps(good | {"kind": "x"})],
         "not JSON": ["{", "\xff"],
-        "incomplete": [
-            json.dumps({n: v for n, v in good.items() if n != "level"}),
-            json.dumps(good | {"more": 1}),
-            json.dumps(good | {"names": 3}),
+        "not there": [json.dumps({n: v for n, v in good.items() if n != "level"})],
+        "another version": [json.dumps(good | {"more": 1})],
+        "fingerprint": [
+            json.dumps(good | {"level": 2 * LEVEL}),
+            json.dumps(good | {"fingerprint": 1}),
         ],
+        "simulated": [json.dumps(good | {"simulated": 1})],
+        "sha256": [json.dumps(good | {"sha256": None})],
         "level must be": [json.dumps(good | {"level": v}) for v in (0, -1)],
         "level must hold": [json.dumps(good | {"level": v}) for v in ("1", None)],
         "noise_variance": [json.dumps(good | {"noise_variance": v}) for v in (0, "x")],
         "rows": [json.dumps(good | {"rows": v}) for v in (0, "200", 1.5)],
         "reference_rows": [json.dumps(good | {"reference_rows": "30"})],
         "epsilon": [json.dumps(good | {"epsilon": [1]})],
-        "names": [json.dumps(good | {"names": v}) for v in (["age", "intercept"], [1, 2])],
+        "names": [json.dumps(good | {"names": v}) for v in (3, ["age", "intercept"], [1, 2], [])],
     }
     for words, texts in bad.items():
         for text in texts:
@@ -291,7 +316,22 @@ def test_a_changed_row_count_is_noticed(plan, table, tmp_path):
 
 def test_header_round_trip(plan, table, tmp_path):
     header = released(plan, tmp_path / "z.csv", table)
-    assert ReleaseHeader.from_dict(json.loads(json.dumps(header.to_dict()))) == header
+    again = TableRelease.from_dict(json.loads(json.dumps(header.to_dict())))
+    assert again == header
+    with pytest.raises(InvalidInput, match="read_release finds it"):
+        _ = again.values
+
+
+def test_the_mechanism_of_a_table_can_be_audited():
+    """What an audit runs is what `simulate_release` runs, and claims I_z(y) = s·I."""
+    running = TableMechanism(LEVEL).as_mechanism(3)
+    y = np.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(running.information(y).matrix, LEVEL * np.eye(3), rtol=1e-15)
+    z = running.simulate(y, np.random.default_rng(4)) / np.sqrt(LEVEL)
+    table = TableMechanism(LEVEL)
+    rng = np.random.default_rng(4)
+    blocks = np.concatenate([table.simulate(y[:1], rng), table.simulate(y[1:], rng)])
+    np.testing.assert_allclose(z, blocks, rtol=1e-15)
 
 
 def test_bare_terms_release_the_same_in_one_pass(table, tmp_path):
@@ -314,16 +354,3 @@ def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
     with pytest.raises(NotIdentifiable, match="tied"):
         simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(3), tied)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_seed_gives_other_noise_for_other_readings(tmp_path):
-    """Same name, features and rows, another day: the same noise would show the differences."""
-    drawn = []
-    for day in (1, 2):
-        folder = tmp_path / str(day)
-        folder.mkdir()
-        table = people()
-        table["ldl"] = table["ldl"] + 0.1 * day
-        path = write(table, folder / "people.csv")
-        drawn.append(trial_generator(make_plan(spec(path)), 1).standard_normal(3).tolist())
-    assert drawn[0] != drawn[1]
