@@ -20,8 +20,9 @@ NAMES = {
         "pipeline", "privacy", "scale", "workflow",
     },
     "workflow": {
-        "Estimate", "Noise", "Plan", "Privacy", "ReleaseHeader", "Spec", "estimate_release",
-        "load_spec", "make_plan", "save_spec", "simulate_release",
+        "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
+        "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "save_spec",
+        "simulate_release", "stated_terms", "trial_source",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",
@@ -35,7 +36,7 @@ NAMES = {
     },
     "estimator": {
         "MLResult", "PrivateRLS", "Result", "StreamHistory", "maximum_likelihood",
-        "maximum_likelihood_of",
+        "maximum_likelihood_of", "reference_variance",
     },
     "release": {"Release", "StreamRelease"},
     "model": {"LinearModel", "NonlinearModel"},

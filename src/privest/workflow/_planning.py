@@ -18,11 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privest.arrays import Array, as_positive
-from privest.bounds import Bound, bound, classical_bound
+from privest.bounds import Bound, bound, bound_sweep, classical_bound
 from privest.data import open_source, read_rows
 from privest.model import LinearModel
-from privest.noise import GaussianLaw
-from privest.privacy import as_level
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
@@ -64,12 +62,12 @@ class Plan(Terms):
     @cached_property
     def bound(self) -> Bound:
         """Of the plan's level."""
-        return bound(self.model, as_level(self.level))
+        return bound(self.model, self.level)
 
     @property
     def classical_error(self) -> Array:
         """Standard errors without privacy, σ√A_jj."""
-        return np.sqrt(np.diagonal(self.bound.classical))
+        return self.bound.classical_error
 
     @property
     def standard_error(self) -> Array:
@@ -83,13 +81,13 @@ class Plan(Terms):
 
     def errors_at(self, level: float) -> Array:
         """Standard errors at another level."""
-        return bound(self.model, as_level(level)).standard_error
+        return bound(self.model, level).standard_error
 
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
         low, high, count = CURVE
         levels = self.level * np.geomspace(low, high, int(count))
-        return levels, np.array([self.errors_at(s) for s in levels])
+        return levels, bound_sweep(self.model, levels).standard_error
 
     def rows_for(self, standard_error: float, of: str) -> int:
         """How many rows like these the coefficient needs for this error at this level.
@@ -144,7 +142,7 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
         rows, dropped = rows + len(block.H), dropped + block.dropped
     require_full(sums, design.names, source.name, rows)
     variance, exponent, reference_rows = noise_of(spec, design)
-    model = LinearModel(np.triu(sums.triangle[:-1, :-1]), noise=GaussianLaw(variance))
+    model = LinearModel(np.triu(sums.triangle[:-1, :-1]), variance, names=design.names)
     return Plan(
         spec=spec,
         names=design.names,
