@@ -161,7 +161,7 @@ def checkpoint_rows():
     rls.update(release, rng.standard_normal((20, N)))
     with (
         tempfile.TemporaryDirectory() as folder,
-        pv.Checkpoint(f"{folder}/s", mechanism=mechanism, estimator=rls, rng=rng) as kept,
+        pv.Checkpoint(f"{folder}/s", mechanism=mechanism, estimator=rls, source=rng) as kept,
     ):
         data = b"x" * 8192
 

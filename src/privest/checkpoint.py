@@ -7,8 +7,8 @@ ever released with two different noises.
 
 The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
 to disk, and put in its place in one move. The mechanism's side is as sensitive as the readings (it
-holds the last ones where the level looks back, and always the state of the generator, from which
-the noise of earlier releases can be taken off again); the file is readable for its owner only.
+holds the last ones where the level looks back, and always the state of the source of noise, from
+which the noise of earlier releases can be taken off again); only its owner may read the file.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
 from privest.files import OWNER_ONLY, atomic_file
 from privest.mechanism import StreamMechanism
+from privest.mechanism.source import Source, as_source
 from privest.release import StreamRelease
 
 if sys.platform != "win32":
     import fcntl
 
 FORMAT = "privest stream checkpoint"
-VERSION = 1
+VERSION = 2  # 1: releases as lists of missing steps, before one family of releases
 
 
 class Checkpoint:
     """Keeps a mechanism, an estimator, or both, in the file `path`.
 
     Make the objects as at the first start, then `resume()`: False when there is no file yet;
-    else their states, the generator's too, are those of the last `save`, and the stream goes on
-    bit by bit as if nothing had happened. `pending` is the release that was saved last: send it
-    again if it may not have arrived. `notes` holds what the caller saved (JSON).
+    else their states, that of `source` too (what `simulate` is given: a numpy generator or a
+    `Source`), are those of the last `save`, and the stream goes on bit by bit as if nothing had
+    happened. `pending` is the release that was saved last: send it again if it may not have
+    arrived. `notes` holds what the caller saved (JSON).
 
     Raises CheckpointError if the file is damaged, of a newer version, belongs to another level,
     model or noise, is in use by another process, or would be overwritten without `resume`.
@@ -52,11 +54,11 @@ class Checkpoint:
     >>> import tempfile, privest as pv
     >>> path = tempfile.mkdtemp() + "/stream.ckpt"
     >>> mechanism, rng = pv.StreamMechanism(pv.EndlessLevel(1.0)), np.random.default_rng(0)
-    >>> with Checkpoint(path, mechanism=mechanism, rng=rng) as kept:
+    >>> with Checkpoint(path, mechanism=mechanism, source=rng) as kept:
     ...     if not kept.resume():
     ...         kept.save(pending=mechanism.simulate(0.5, rng))
     >>> again = pv.StreamMechanism(pv.EndlessLevel(1.0))
-    >>> with Checkpoint(path, mechanism=again, rng=rng) as kept:
+    >>> with Checkpoint(path, mechanism=again, source=rng) as kept:
     ...     kept.resume(), again.steps, kept.pending
     (True, 1, StreamRelease(step 0, 1 values, simulated))
     """
@@ -67,15 +69,17 @@ class Checkpoint:
         *,
         mechanism: StreamMechanism | None = None,
         estimator: PrivateRLS | None = None,
-        rng: np.random.Generator | None = None,
+        source: np.random.Generator | Source | None = None,
     ) -> None:
-        if mechanism is not None and rng is None:
+        if mechanism is not None and source is None:
             raise InvalidInput(
-                "a mechanism is kept together with its generator: pass rng. A generator that "
-                "started again would put the same noise on other readings."
+                "a mechanism is kept together with its source of noise: pass source, what its "
+                "simulate is given. One that started again could put the same noise on other "
+                "readings."
             )
         self.path = Path(path).resolve()  # one file and one lock, whatever links lead to it
-        self.mechanism, self.estimator, self.rng = mechanism, estimator, rng
+        self.mechanism, self.estimator = mechanism, estimator
+        self.source = None if source is None else as_source(source)
         self.pending: StreamRelease | None = None
         self.notes: dict[str, Any] = {}
         self._started = False
@@ -100,8 +104,8 @@ class Checkpoint:
                 self.mechanism.restore(_side(arrays, "mechanism."))
             if self.estimator is not None:
                 self.estimator.restore(_side(arrays, "estimator."))
-            if self.rng is not None:
-                self.rng.bit_generator.state = _with_arrays(header["rng"])
+            if self.source is not None:
+                self.source.restore(_with_arrays(header["source"]))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self.path} is damaged ({type(error).__name__}). What was made for this stream "
@@ -133,7 +137,7 @@ class Checkpoint:
             if side is not None:
                 arrays |= {name + key: array for key, array in side.state().items()}
         header = self._identity() | {
-            "rng": None if self.rng is None else _without_arrays(self.rng.bit_generator.state),
+            "source": None if self.source is None else _without_arrays(self.source.state()),
             "pending": None if pending is None else pending.to_dict(),
             "notes": dict(notes or {}),
         }
@@ -168,7 +172,7 @@ class Checkpoint:
             "version": VERSION,
             "mechanism": None if self.mechanism is None else self.mechanism.level.fingerprint,
             "estimator": None if estimator is None else estimator.fingerprint,
-            "generator": None if self.rng is None else type(self.rng.bit_generator).__name__,
+            "noise": None if self.source is None else self.source.kind,
         }
 
     def _require_same(self, header: Mapping[str, Any]) -> None:
@@ -176,7 +180,7 @@ class Checkpoint:
         reasons = {
             "mechanism": "another level, or without a mechanism",
             "estimator": "another level, number of parameters or noise, or without an estimator",
-            "generator": "another kind of random generator",
+            "noise": "another kind of random generator, or with a seed where there is none now",
         }
         for key, reason in reasons.items():
             if header.get(key) != mine[key]:
@@ -196,10 +200,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         raise CheckpointError(
             f"{path} is not a stream checkpoint, or it is damaged ({type(error).__name__})."
         ) from None
-    if header["version"] > VERSION:
+    if header["version"] != VERSION:
         raise CheckpointError(
-            f"{path} has version {header['version']}; this privest reads up to {VERSION}. "
-            "Use a newer privest."
+            f"{path} has version {header['version']}; this privest reads version {VERSION}. "
+            f"Use {'a newer' if header['version'] > VERSION else 'the older'} privest."
         )
     return header, arrays
 

@@ -11,6 +11,7 @@ import pytest
 
 import privest as pv
 from privest.errors import CheckpointError
+from privest.mechanism.source import seeded
 
 RNG = np.random.default_rng(0)
 SCRIPT = Path(__file__).parents[1] / "killed_stream.py"
@@ -60,7 +61,7 @@ def pair(level=None, n=2, cov=1.0):
 def saved(path, rng=None):
     mechanism, estimator = pair()
     rng = np.random.default_rng(0) if rng is None else rng
-    with pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, rng=rng) as kept:
+    with pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, source=rng) as kept:
         assert kept.resume() is False
         release = mechanism.simulate([0.1, 0.2, np.nan], rng)
         estimator.update(release, np.eye(3, 2))
@@ -71,7 +72,7 @@ def saved(path, rng=None):
 def resume(path, rng=None, **change):
     mechanism, estimator = pair(**change)
     rng = np.random.default_rng(5) if rng is None else rng
-    with pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, rng=rng) as kept:
+    with pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, source=rng) as kept:
         assert kept.resume()
         return mechanism, estimator, rng, kept
 
@@ -104,7 +105,7 @@ def test_no_pickle_inside(tmp_path):
         for name in archive.files:
             assert archive[name].dtype.kind in "uifb", name
         header = json.loads(archive["header"].tobytes())
-    assert header["version"] == 1
+    assert header["version"] == 2
 
 
 def test_another_stream_is_refused(tmp_path):
@@ -125,7 +126,7 @@ def test_a_saved_stream_is_not_overwritten_unseen(tmp_path):
     saved(path)
     mechanism, estimator = pair()
     with (
-        pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, rng=RNG) as kept,
+        pv.Checkpoint(path, mechanism=mechanism, estimator=estimator, source=RNG) as kept,
         pytest.raises(CheckpointError, match="second time"),
     ):
         kept.save()
@@ -134,11 +135,11 @@ def test_a_saved_stream_is_not_overwritten_unseen(tmp_path):
 def test_two_processes_cannot_share_it(tmp_path):
     mechanism, _ = pair()
     (tmp_path / "link").symlink_to(tmp_path / "s")
-    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism, rng=RNG) as kept:
+    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism, source=RNG) as kept:
         for path in ("s", "link"):  # a link is the same file
             with pytest.raises(CheckpointError, match="another process"):
-                pv.Checkpoint(tmp_path / path, mechanism=mechanism, rng=RNG)
-    again = pv.Checkpoint(tmp_path / "link", mechanism=mechanism, rng=RNG)  # free again
+                pv.Checkpoint(tmp_path / path, mechanism=mechanism, source=RNG)
+    again = pv.Checkpoint(tmp_path / "link", mechanism=mechanism, source=RNG)  # free again
     assert again.path == (tmp_path / "s").resolve()
     again.close()
     for closed in (kept, again):
@@ -150,7 +151,7 @@ def test_two_processes_cannot_share_it(tmp_path):
 
 def test_a_copy_of_the_process_cannot_save(tmp_path, monkeypatch):
     mechanism, _ = pair()
-    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism, rng=RNG) as kept:
+    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism, source=RNG) as kept:
         monkeypatch.setattr(os, "getpid", lambda: -1)
         with pytest.raises(CheckpointError, match="copy of the process"):
             kept.save()
@@ -167,10 +168,10 @@ def test_only_the_mechanism_s_level_differs(tmp_path):
     path = tmp_path / "s"
     for level, good in ((1.0, True), (2.0, False), (1.0, True)):
         mechanism = pv.StreamMechanism(pv.EndlessLevel(level))
-        with pv.Checkpoint(path, mechanism=mechanism, rng=np.random.default_rng(0)) as kept:
+        with pv.Checkpoint(path, mechanism=mechanism, source=np.random.default_rng(0)) as kept:
             if good:
                 kept.resume()
-                kept.save(pending=mechanism.simulate(0.1, kept.rng))
+                kept.save(pending=mechanism.simulate(0.1, kept.source))
                 continue
             with pytest.raises(CheckpointError, match="another level"):
                 kept.resume()
@@ -233,8 +234,28 @@ def test_a_damaged_file_is_an_error_and_stays(tmp_path, damage):
 
 def test_a_newer_version_is_named(tmp_path, monkeypatch):
     path = tmp_path / "s"
-    monkeypatch.setattr("privest.checkpoint.VERSION", 2)
+    monkeypatch.setattr("privest.checkpoint.VERSION", 3)
     saved(path)
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="version 2; this privest reads up to 1"):
+    with pytest.raises(CheckpointError, match="version 3; this privest reads version 2"):
         resume(path)
+
+
+def test_an_older_version_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "s"
+    monkeypatch.setattr("privest.checkpoint.VERSION", 1)
+    saved(path)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=r"version 1; .* the older privest"):
+        resume(path)
+
+
+def test_a_seed_goes_on_whatever_seed_is_given(tmp_path):
+    """The key of the first seed is in the file: a restart with another one changes nothing."""
+    path = tmp_path / "s"
+    mechanism, _, _ = saved(path, seeded(1, "column"))
+    again, _, other, _ = resume(path, seeded(2, "column"))
+    one, two = mechanism.simulate([0.4], seeded(1, "column")), again.simulate([0.4], other)
+    assert np.array_equal(one.values, two.values)
+    with pytest.raises(CheckpointError, match="with a seed where there is none now"):
+        resume(path, seeded(None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json as json_module
 import os
 import sys
@@ -24,6 +23,7 @@ from privest.cli._files import read_table
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
+from privest.mechanism.source import Source, seeded
 from privest.network import mpi
 from privest.noise import Gaussian
 from privest.privacy import PrivacyLevel
@@ -119,9 +119,8 @@ def consensus_command(
         if comm.rank == 0:
             _note_idle(data, comm.size)
         path = data.replace("{agent}", str(comm.rank))
-        what = (path, target, design.names, missing.value, level)
-        rng = _generator(seed, comm.rank, *what)
-        own = _contribution(path, design, target, noise_variance, level, rng, missing.value)
+        noise = seeded(seed, "consensus", comm.rank, target)
+        own = _contribution(path, design, target, noise_variance, level, noise, missing.value)
         found = mpi.consensus(
             own,
             links,
@@ -192,25 +191,13 @@ def _note_idle(data: str, agents: int) -> None:
         )
 
 
-def _generator(seed: int | None, agent: int, *what: object) -> np.random.Generator:
-    """A simulation generator of this agent; a seed repeats the noise of the same release only.
-
-    `what` makes a release: table, target, features, rows, level. The same noise on two of them
-    would give readings away: y + e/√s and y + e/√s' are two equations with two unknowns.
-    """
-    if seed is None:
-        return np.random.default_rng()
-    digest = hashlib.sha256(repr((agent, what)).encode()).hexdigest()
-    return np.random.default_rng([seed, int(digest, 16)])
-
-
 def _contribution(
     path: str,
     design: Features,
     target: str,
     variance: float,
     level: float,
-    rng: np.random.Generator,
+    noise: Source,
     missing: Literal["refuse", "drop"],
 ) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
@@ -221,7 +208,7 @@ def _contribution(
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
     sensor = network.Sensor(H, Gaussian(cov=variance), PrivacyLevel(level))
-    return sensor.contribution(sensor.simulate(y, rng))
+    return sensor.contribution(sensor.simulate(y, noise))
 
 
 def _record(

@@ -21,12 +21,12 @@ from rich.text import Text
 from privest.arrays import Array
 from privest.cli._files import read_value
 from privest.cli._rows import read_readings
-from privest.cli._streaming import generator
 from privest.data._text_table import open_lines
 from privest.dynamics import Filtered, Smoothed, StateSpace, bound, filter_releases, smooth
 from privest.errors import InvalidInput, NumericalFailure
 from privest.files import atomic_write
 from privest.mechanism import StreamMechanism
+from privest.mechanism.source import seeded
 from privest.privacy import EndlessLevel, PrivacyLevel
 from privest.release import StreamRelease
 
@@ -133,7 +133,8 @@ def filter_command(
             release = _read_release(lines)
         else:
             y = read_readings(lines, system.readings, readings)
-            release = StreamMechanism(wanted).simulate(y, generator(seed, wanted))
+            noise = seeded(seed, "filter", readings, wanted.fingerprint)
+            release = StreamMechanism(wanted).simulate(y, noise)
     if emit is Emit.releases:
         _write(json_module.dumps(release.to_dict()) + "\n", output, overwrite)
         return

@@ -31,6 +31,7 @@ from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
 from privest.mechanism import StreamMechanism
+from privest.mechanism.source import seeded
 from privest.noise import Gaussian
 from privest.privacy import EndlessLevel
 from privest.release import StreamRelease
@@ -101,16 +102,6 @@ def _require_different_files(plan: StreamPlan) -> None:
             raise InvalidInput(f"{other} and {name} are the same file: {path}.")
 
 
-def generator(seed: int | None, level: EndlessLevel) -> np.random.Generator:
-    """A simulation generator; one seed gives other noise at every level.
-
-    The same noise at two levels would give the readings away.
-    """
-    if seed is None:
-        return np.random.default_rng()
-    return np.random.default_rng([seed, int(level.fingerprint, 16)])
-
-
 class _Job:
     """The two sides that are wanted here, the place in the input, and the output."""
 
@@ -122,7 +113,7 @@ class _Job:
         if plan.variance is not None:
             noise = Gaussian(cov=plan.variance)
             self.estimator = PrivateRLS(plan.level, len(self.names), noise)
-        self.rng = generator(plan.seed, plan.level)
+        self.noise = seeded(plan.seed, "stream", plan.target, plan.level.fingerprint)
         self.used, self.missing, self.repeated = 0, 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
@@ -134,7 +125,7 @@ class _Job:
                     plan.checkpoint,
                     mechanism=self.mechanism,
                     estimator=self.estimator,
-                    rng=None if self.mechanism is None else self.rng,
+                    source=None if self.mechanism is None else self.noise,
                 )
             )
         self.resumed = self._resume()
@@ -263,7 +254,7 @@ class _Job:
 
     def _release(self, values: Array) -> StreamRelease:
         if self.mechanism is not None:
-            return self.mechanism.simulate(values, self.rng)
+            return self.mechanism.simulate(values, self.noise)
         assert self.estimator is not None
         absent = np.isnan(values)
         missing = absent if absent.any() else None

@@ -15,6 +15,7 @@ import pytest
 
 import privest as pv
 from privest.cli import _streaming as streaming
+from privest.mechanism.source import seeded
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
 ENV = {
@@ -83,7 +84,7 @@ def test_estimates_are_those_of_the_library(meter, data, lags):
         ",".join(map(str, lags)),
     )
     level = pv.EndlessLevel(4.0, lags)
-    rng = streaming.generator(3, level)
+    rng = seeded(3, "stream", "load", level.fingerprint)
     mechanism, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, 3, pv.noise.Gaussian(cov=0.25))
     found = rows(done.stdout)
     assert len(found) == 60

@@ -12,6 +12,7 @@ from mpi_launch import launched, needs_mpi
 from privest import network
 from privest.cli import _consensus as command
 from privest.errors import InvalidInput
+from privest.mechanism.source import seeded
 
 pytestmark = needs_mpi
 COMMAND = Path(__file__).parents[2] / "mpi_command.py"
@@ -38,8 +39,7 @@ def simulated(folder):
     for agent in range(AGENTS):
         frame = pd.read_csv(folder / f"meter-{agent}.csv")
         H = np.column_stack([np.ones(len(frame)), frame["warm"]])
-        names = ("intercept", "warm")
-        rng = command._generator(5, agent, f"meter-{agent}.csv", "load", names, "refuse", LEVEL)
+        rng = seeded(5, "consensus", agent, "load")
         sensor = network.Sensor(H, pv.noise.Gaussian(cov=VARIANCE), pv.PrivacyLevel(LEVEL))
         sensors.append(sensor)
         releases.append(sensor.simulate(frame["load"].to_numpy(), rng))
@@ -103,12 +103,3 @@ def test_graphs():
     assert len(command._links("ring", 5).graph.edges) == 5
     assert len(command._links("star", 5).graph.edges) == 4
     assert len(command._links("grid:2x3", 6).graph.edges) == 7
-
-
-def test_seeds():
-    draws = [
-        command._generator(*what).standard_normal()
-        for what in ((1, 0, 1.0, "y"), (1, 0, 1.0, "y"), (1, 1, 1.0, "y"), (1, 0, 2.0, "y"))
-    ]
-    assert draws[0] == draws[1]
-    assert len(set(draws)) == 3

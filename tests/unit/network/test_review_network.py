@@ -182,22 +182,6 @@ def test_what_rounding_moves_is_in_the_certificate_of_a_rank(agents, method):
         assert exact_errors(parts, theta[:, 0]).max() > alone.max()
 
 
-def test_seeds_of_the_command_repeat_one_release_only():
-    one = ("day1/m-0.csv", "load", ("intercept", "a"), "refuse", 4.0)
-    others = [
-        ("day2/m-0.csv", *one[1:]),
-        (one[0], "heat", *one[2:]),
-        (*one[:2], ("intercept", "b"), *one[3:]),
-        (*one[:3], "drop", 4.0),
-        (*one[:4], 2.0),
-    ]
-    first = command._generator(1, 0, *one).standard_normal()
-    assert command._generator(1, 0, *one).standard_normal() == first
-    draws = [command._generator(1, 0, *other).standard_normal() for other in others]
-    draws += [command._generator(1, 1, *one).standard_normal()]
-    assert len({first, *draws}) == 7
-
-
 def test_two_agents_make_the_smallest_ring():
     assert command._links("ring", 2).graph.edges.tolist() == [[0, 1]]
 
