@@ -39,7 +39,7 @@ def normal_fit(G, V, z):
 
 
 class ZeroNoise(Source):
-    def _noise(self, shown, at):
+    def _noise(self, shown, at, sizes):
         return np.zeros(shown.shape)
 
 

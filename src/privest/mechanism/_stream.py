@@ -57,7 +57,7 @@ class StreamMechanism:
         values, missing, sizes = self._readings(y)
         start, stop = self.steps, self.steps + len(sizes)
         shown, past = self._shown(values, start, stop)
-        shown = source.add_noise(shown, at=start)
+        shown = source.add_noise(shown, at=start, sizes=sizes)
         if missing is not None:
             shown[np.repeat(missing, sizes)] = np.nan
         self._past, self.steps = past, stop

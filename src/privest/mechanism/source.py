@@ -11,9 +11,10 @@ they were made, and everything released through them says `simulated`.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,17 +36,19 @@ class Source(ABC):
 
     simulated: bool
 
-    def add_noise(self, shown: Array, *, at: int = 0) -> Array:
-        """shown + e, e ~ N(0, I), a new array; `at` is the place of the first entry in a stream.
+    def add_noise(self, shown: Array, *, at: int = 0, sizes: Sequence[int] | None = None) -> Array:
+        """shown + e, e ~ N(0, I), a new array.
 
+        All of it is one release, or, given `sizes`, as many steps of a stream one after another,
+        the first of them step `at`, each a release of its own.
         Raises InvalidInput where the noise would be lost in rounding: there the sum is the reading.
         """
         require_room(shown)
-        return shown + self._noise(shown, at)
+        return shown + self._noise(shown, at, sizes)
 
     @abstractmethod
-    def _noise(self, shown: Array, at: int) -> Array:
-        """e of the shape of `shown`, for what is shown at this place."""
+    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        """e of the shape of `shown`."""
 
     @property
     def kind(self) -> str:
@@ -68,7 +71,7 @@ class Generated(Source):
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = as_generator(rng)
 
-    def _noise(self, shown: Array, at: int) -> Array:
+    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
         return self.rng.standard_normal(shown.shape)
 
     @property
@@ -85,12 +88,13 @@ class Generated(Source):
 class Seeded(Source):
     """Simulated noise that is a function of a seed and of what is released, and of nothing else.
 
-        e = generator(SHA-256(seed, facts, place, the exact numbers shown))
+        e = √(−2 ln u) cos 2πv ,   u, v = SHAKE-256(seed, facts, place, the exact numbers shown)
 
     The same noise on two different releases gives the readings away: y + e/√s and y + e/√s' are two
     equations with two unknowns, and y' + e − (y + e) is the difference of two data sets. Here any
     other reading, level (it scales what is shown), place or fact means other noise; the same
-    release again is the same numbers, and shows nothing new. Nothing is remembered between calls.
+    release again is the same numbers, and shows nothing new. The steps of a stream are bound one
+    by one: in whatever blocks they come, the noise is the same. Nothing is remembered.
     """
 
     simulated = True
@@ -100,11 +104,23 @@ class Seeded(Source):
             raise InvalidInput("a seed is a whole number ≥ 0.")
         self._key = hashlib.sha256(json.dumps([int(seed), *facts]).encode()).digest()
 
-    def _noise(self, shown: Array, at: int) -> Array:
-        digest = hashlib.sha256(self._key)
-        digest.update(json.dumps([at, shown.shape]).encode())
-        digest.update(np.add(shown, 0.0, dtype="<f8", order="C").data)  # −0 is 0
-        return np.random.default_rng(int.from_bytes(digest.digest())).standard_normal(shown.shape)
+    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        exact = np.add(shown, 0.0, dtype="<f8", order="C").tobytes()  # −0 is 0
+        if sizes is None:
+            drawn = self._bits(f"{at} {shown.shape}", exact)
+        else:
+            ends = list(itertools.accumulate(sizes, initial=0))
+            drawn = b"".join(
+                self._bits(f"{at + k} {(size,)}", exact[8 * ends[k] : 8 * ends[k + 1]])
+                for k, size in enumerate(sizes)
+            )
+        u, v = (np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T + 0.5) * 2.0**-64
+        noise: Array = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
+        return noise.reshape(shown.shape)
+
+    def _bits(self, place: str, numbers: bytes) -> bytes:
+        """Two words of 64 bits for every number shown."""
+        return hashlib.shake_256(self._key + place.encode() + numbers).digest(2 * len(numbers))
 
     def state(self) -> dict[str, Any]:
         return {"key": self._key.hex()}

@@ -24,6 +24,7 @@ ENV = {
     "PATH": "",
     "PYTHONIOENCODING": "utf-8",
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
 }
 
 

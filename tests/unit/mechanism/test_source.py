@@ -1,7 +1,10 @@
 """The door for noise: bound seeds, states that go on, and no noise lost in rounding."""
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy
 
 import privest as pv
 from privest.errors import InvalidInput
@@ -61,12 +64,42 @@ def test_a_stream_at_another_level_or_place_has_other_noise():
     assert len(set(steps)) == 4  # equal readings, one after another
 
 
+@pytest.mark.parametrize(
+    "level",
+    [
+        pv.EndlessLevel(1.0),
+        pv.EndlessLevel(2.0 * np.eye(2)),
+        pv.EndlessLevel(1.0, [0.5]),
+        pv.StreamLevel([np.eye(2), np.eye(3), np.eye(2)]),
+    ],
+    ids=repr,
+)
+def test_a_stream_has_the_same_noise_in_any_blocks(level):
+    """One run in blocks and one step by step would else release every reading twice."""
+    sizes = level.sizes_between(0, 3)
+    y = np.random.default_rng(0).standard_normal(sum(sizes))
+    whole = pv.StreamMechanism(level).simulate(y, seeded(3)).values
+    stream, ends = pv.StreamMechanism(level), np.cumsum([0, *sizes])
+    single = [stream.simulate(y[a:b], seeded(3)).values for a, b in itertools.pairwise(ends)]
+    assert np.array_equal(whole, np.concatenate(single))
+    other = y.copy()
+    other[-1] += 0.5  # the future changes nothing
+    assert np.array_equal(
+        pv.StreamMechanism(level).simulate(other, seeded(3)).values[: -sizes[-1]],
+        whole[: -sizes[-1]],
+    )
+
+
 def test_bound_noise_is_standard_normal():
     """Mean and variance of 40,000 draws within 5 standard errors; neighbours uncorrelated."""
     e = noise(np.zeros(40_000))
     assert abs(e.mean()) < 5 / 200
     assert abs(e.var() - 1) < 5 * np.sqrt(2) / 200
     assert abs((e[1:] * e[:-1]).mean()) < 5 / 200
+    assert abs((e**4).mean() - 3) < 5 * np.sqrt(96) / 200
+    stream = pv.StreamMechanism(1.0).simulate(np.zeros(40_000), seeded(4)).values
+    assert scipy.stats.kstest(stream, "norm").pvalue > 1e-6
+    assert scipy.stats.kstest(e, "norm").pvalue > 1e-6
 
 
 def test_without_a_seed_every_source_is_fresh():
