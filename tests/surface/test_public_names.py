@@ -41,7 +41,8 @@ NAMES = {
     "release": {"Release", "StreamRelease"},
     "model": {"LinearModel", "NonlinearModel"},
     "linalg": {
-        "Blocks", "Diagonal", "InformationRoot", "Order", "PSD", "Scalar", "Whitening",
+        "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
+        "Rows", "InformationRoot", "Order", "PSD", "Scalar", "Whitening",
         "least_squares", "level_root", "loewner", "pointwise_weight", "private_root", "psd",
         "psd_blocks", "root_of_rows", "weighted_grams", "weighted_roots", "whitening",
     },

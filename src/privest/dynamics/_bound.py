@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._information import information_blocks
-from privest.dynamics._observed import asked, observed, shown_blocks, unprotected
+from privest.dynamics._observed import asked, observed, unprotected
 from privest.dynamics._sweep import Marginals, forward, marginals
 from privest.dynamics._system import StateSpace
 from privest.privacy import SequentialLevel
@@ -117,7 +117,7 @@ def released_blocks(level: SequentialLevel, steps: int, missing: Flags, m: int) 
         parts = rows.reshape(steps * m, steps, m)
         total = np.einsum("aki,akj->kij", parts, parts)
     else:
-        blocks = np.where(missing[:, None, None], 0.0, shown_blocks(level, 0, steps))
+        blocks = np.where(missing[:, None, None], 0.0, level.blocks(0, steps))
         total = np.zeros((steps, m, m))
         for lag in range(min(level.reach, steps - 1) + 1):
             own = blocks[lag, lag:]

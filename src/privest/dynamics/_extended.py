@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._observed import shown_blocks, unit_noise
+from privest.dynamics._observed import unit_noise
 from privest.dynamics._releases import given_values
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
@@ -161,7 +161,7 @@ def filter_extended(
     values, missing = given_values(release, wanted)
     K, n, m = release.steps, system.states, system.readings
     frame = system._frame
-    shown = shown_blocks(wanted, 0, K)[0]
+    shown = wanted.blocks(0, K)[0]
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
     A: Array = np.eye(n)
     means, covariances, innovations = np.empty((K, n)), np.empty((K, n, n)), np.full((K, m), np.nan)

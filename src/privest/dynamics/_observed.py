@@ -116,23 +116,10 @@ def unprotected(system: StateSpace, steps: int, missing: Flags) -> Observed:
     )  # fmt: skip
 
 
-def shown_blocks(level: SequentialLevel, start: int, stop: int) -> Array:
-    """A by lag, (reach + 1, steps, m, m), of a level that is not dense; quick for diagonal ones."""
-    own = None if level.reach else level.pointwise(start, stop)
-    if own is None:
-        return level.blocks(start, stop)
-    assert level.block is not None
-    m = level.block
-    result = np.zeros((1, stop - start, m, m))
-    roots = np.broadcast_to(np.sqrt(own), (stop - start) * m).reshape(-1, m)
-    result[0][:, np.arange(m), np.arange(m)] = roots
-    return result
-
-
 def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
     if isinstance(level, EndlessLevel):
         return True
-    blocks = shown_blocks(level, start, start + steps)
+    blocks = level.blocks(start, start + steps)
     when = start + np.arange(steps)
     lags = np.arange(len(blocks))[:, None] <= when  # others reach before step 0
     return bool((blocks == blocks[:, -1:])[lags].all())
@@ -142,7 +129,7 @@ def _independent(
     system: StateSpace, level: SequentialLevel, missing: Flags, same: bool, start: int, steps: int
 ) -> Observed:
     length = 1 if same else steps
-    shown = shown_blocks(level, start, start + length)[0]  # L_kᵀ
+    shown = level.blocks(start, start + length)[0]  # L_kᵀ
     own = slice(start, start + length)
     rows = shown @ (system.C[own] if system.C.ndim == 3 else system.C)
     root = system.R_root[own] if system.R.ndim == 3 else system.R_root
@@ -222,10 +209,10 @@ def _augmented(
     transition[:, n + m + kept, n + kept] = 1.0
     if same:
         shown = np.broadcast_to(
-            shown_blocks(level, start + steps - 1, start + steps)[:lags], (lags, J, m, m)
+            level.blocks(start + steps - 1, start + steps)[:lags], (lags, J, m, m)
         )
     else:
-        shown = shown_blocks(level, start, start + steps)[:lags, own]
+        shown = level.blocks(start, start + steps)[:lags, own]
     rows = np.zeros((J, m, N))
     rows[:, :, n:] = shown.transpose(1, 2, 0, 3).reshape(J, m, lags * m)
     rows[absent] = 0.0
@@ -256,6 +243,6 @@ def offsets(
         reading = (C @ shift[:, :n, None])[:, :, 0] + own
         shift[:, n : n + m] = np.where(absent, 0.0, reading)
     elif own.any():
-        shown = shown_blocks(level, start, start + steps)[0] @ own[:, :, None]
+        shown = level.blocks(start, start + steps)[0] @ own[:, :, None]
         added = np.where(absent, 0.0, shown[:, :, 0])
     return shift, added, leaving[-1]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index, as_array
-from privest.dynamics._observed import shown_blocks
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source
 from privest.privacy import SequentialLevel, as_stream_level
@@ -114,7 +113,7 @@ def _shown(level: SequentialLevel, values: Array) -> Array:
     if level.form == "dense":
         rows = level.dense_rows(0, steps)
         return np.asarray((values.reshape(count, -1) @ rows.T).reshape(values.shape))
-    blocks, shown = shown_blocks(level, 0, steps), np.zeros(values.shape)
+    blocks, shown = level.blocks(0, steps), np.zeros(values.shape)
     for lag in range(min(level.reach + 1, steps)):
         shown[:, lag:] += np.einsum("kij,skj->ski", blocks[lag, lag:], values[:, : steps - lag])
     return shown

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
 from privest.dynamics._information import reading_information
-from privest.dynamics._observed import asked, shown_blocks
+from privest.dynamics._observed import asked
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import NumericalFailure
 from privest.linalg._sequential import LOST
@@ -199,7 +199,7 @@ def rows_shown(level: SequentialLevel, missing: Flags, m: int) -> Array:
     if level.form == "dense":
         rows = np.array(level.dense_rows(0, steps))
     else:
-        blocks, parts = shown_blocks(level, 0, steps), np.zeros((steps, m, steps, m))
+        blocks, parts = level.blocks(0, steps), np.zeros((steps, m, steps, m))
         for lag in range(min(level.reach, steps - 1) + 1):
             own = np.arange(lag, steps)
             parts[own, :, own - lag, :] = blocks[lag, lag:]

@@ -9,6 +9,7 @@ from privest.linalg._root import (
     weighted_grams,
     weighted_roots,
 )
+from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
 from privest.linalg._validation import psd, psd_blocks
 from privest.linalg._whitening import (
     Whitening,
@@ -20,10 +21,14 @@ from privest.linalg._whitening import (
 
 __all__ = [
     "PSD",
+    "BandedRows",
     "Blocks",
+    "DenseRows",
     "Diagonal",
+    "IndependentRows",
     "InformationRoot",
     "Order",
+    "Rows",
     "Scalar",
     "Whitening",
     "least_squares",

@@ -2,9 +2,8 @@
 
 from privest.privacy import gdp, metric
 from privest.privacy._adjacency import Along, Move, OneBlock, OneReading
-from privest.privacy._endless import EndlessLevel, as_stream_level
+from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._level import PrivacyLevel, as_level
-from privest.privacy._level_file import load_level
 from privest.privacy._stream import SequentialLevel, StreamLevel
 
 __all__ = [

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array, as_positive
 from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks
+from privest.privacy import gdp
 
 
 class Move(ABC):
@@ -109,6 +110,36 @@ class Along(Move):
                 f"the level has {level.size} rows."
             )
         return float(np.linalg.norm(level.factor_rows(self.direction[:, None])))
+
+
+class Convertible(ABC):
+    """A level in the language of differential privacy, for its Gaussian release (theory.md 5).
+
+    `move`: a number c (one reading moves by at most c), `OneBlock(c)`, or `Along(v)`.
+    The constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are facts
+    about the Gaussian release that attains it.
+    """
+
+    @abstractmethod
+    def to_mu(self, *, move: float | Move) -> float:
+        """μ: the release is exactly μ-GDP for this move."""
+
+    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
+        """The smallest ε for which the Gaussian release is (ε, δ)-differentially private.
+
+        >>> from privest.privacy import PrivacyLevel
+        >>> round(PrivacyLevel(1.0).to_epsilon(delta=1e-5, move=1.0), 4)
+        4.3772
+        """
+        return gdp.epsilon_of(self.to_mu(move=move), delta)
+
+    def to_delta(self, *, epsilon: float, move: float | Move) -> float:
+        """The smallest δ for which the Gaussian release is (ε, δ)-differentially private."""
+        return gdp.delta_of(self.to_mu(move=move), epsilon)
+
+    def to_rho(self, *, move: float | Move) -> float:
+        """ρ of zero-concentrated differential privacy (zCDP): μ²/2."""
+        return gdp.rho_of(self.to_mu(move=move))
 
 
 def as_move(move: float | Move) -> Move:

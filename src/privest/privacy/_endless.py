@@ -1,7 +1,8 @@
-"""A level for streams without an end: every step alike."""
+"""A level for streams without an end, and any level of a stream: given, or read from a file."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
@@ -9,12 +10,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import AnyArray, Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
-from privest.linalg import PSD, Blocks, Diagonal, psd
-from privest.linalg._sequential import BandedRows, IndependentRows
+from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
 from privest.privacy._level import PrivacyLevel, fingerprint_of, require_level
-from privest.privacy._stream import SequentialLevel, StreamLevel
+from privest.privacy._stream import FORMAT, SequentialLevel, StreamLevel, lag_blocks
 
 
 class EndlessLevel(SequentialLevel):
@@ -36,8 +36,7 @@ class EndlessLevel(SequentialLevel):
         level = psd(np.atleast_2d(own)[None], "the level S", error=NotAPrivacyLevel)
         if not isinstance(lags, Sequence | np.ndarray):
             raise InvalidInput("lags must be a sequence of weights, such as [0.5, 0.25].")
-        weights = [as_array(weight, f"lag {j}") for j, weight in enumerate(lags, start=1)]
-        self._constant = _blocks_by_lag(level, weights)
+        self._constant = lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
 
     @classmethod
     def from_epsilon(
@@ -55,31 +54,20 @@ class EndlessLevel(SequentialLevel):
         assert whole is not None
         return cls(whole / (1.0 + sum(float(w) ** 2 for w in lags)), list(lags))
 
-    @classmethod
-    def _of(cls, constant: Array) -> EndlessLevel:
-        """From A at lags 0..b, (b + 1, m, m)."""
-        level = cls.__new__(cls)
-        level._constant = constant
-        return level
-
     @property
     def steps(self) -> None:
-        """None: no end."""
-        return
+        return None
 
     @property
     def block(self) -> int:
-        """m."""
         return int(self._constant.shape[-1])
 
     @property
     def form(self) -> str:
-        """One of "independent" and "banded"."""
         return "banded" if self.reach else "independent"
 
     @property
     def reach(self) -> int:
-        """How many steps back a release looks."""
         return len(self._constant) - 1
 
     def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
@@ -107,9 +95,6 @@ class EndlessLevel(SequentialLevel):
                 part[lag, : lag - start] = 0.0  # would reach before the first step
         return part
 
-    def dense_rows(self, start: int, stop: int) -> Array:
-        raise AssertionError("an endless level is never dense")
-
     def first(self, steps: int) -> StreamLevel:
         """The level of the first `steps` steps, for bounds in batch."""
         sizes = (self.block,) * steps
@@ -131,26 +116,37 @@ class EndlessLevel(SequentialLevel):
     def fingerprint(self) -> str:
         return fingerprint_of("endless", self._constant)
 
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"endless": self._constant}
+
     def __repr__(self) -> str:
         size = "scalar readings" if self.block == 1 else f"readings of {self.block}"
         return f"EndlessLevel({size}, {self.form}, reach {self.reach})"
 
 
-def _blocks_by_lag(own: PSD, lags: Sequence[Array]) -> Array:
-    """A at lags 0..b: ℓᵀ and ℓᵀW_j, (b + 1, m, m)."""
-    m = own.size
-    blocks = np.zeros((len(lags) + 1, m, m))
-    if own.pointwise is not None:
-        blocks[0] = np.diag(np.sqrt(own.diagonal()))
-    else:
-        assert isinstance(own, Blocks)
-        blocks[0] = own.lowers()[0].T
-    for j, weight in enumerate(lags, start=1):
-        matrix = weight * np.eye(m) if weight.ndim == 0 else weight
-        if matrix.shape != (m, m):
-            raise InvalidInput(f"lag {j} must be a number or {m}×{m}.")
-        blocks[j] = blocks[0] @ matrix
-    return blocks
+def load_level(path: str | os.PathLike[str]) -> SequentialLevel:
+    """The level that `save` wrote: an `EndlessLevel` or a `StreamLevel`, the same to the last bit.
+
+    >>> import tempfile
+    >>> path, level = tempfile.mkdtemp() + "/level", EndlessLevel([[2.0, 1.0], [1.0, 2.0]])
+    >>> level.save(path)
+    >>> load_level(path).fingerprint == level.fingerprint
+    True
+    """
+    from zipfile import BadZipFile
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        if str(arrays.pop("format")) != FORMAT:
+            raise KeyError("format")
+        if "endless" not in arrays:
+            return StreamLevel.from_arrays(arrays)
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError) as error:
+        raise InvalidInput(f"{path} is not a stream level ({type(error).__name__}).") from None
+    level = EndlessLevel.__new__(EndlessLevel)
+    level._constant = arrays["endless"]
+    return level
 
 
 def as_stream_level(

@@ -10,16 +10,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, as_array, as_number, as_positive
+from privest.arrays import EPS, Array, Index, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
 from privest.privacy import gdp
-from privest.privacy._adjacency import Move, as_move
+from privest.privacy._adjacency import Convertible, Move, as_move
 
 NAME = "the privacy level"
 
 
-class PrivacyLevel:
+class PrivacyLevel(Convertible):
     """S ≥ 0 in I_z(y) ≤ S: no unbiased adversary learns y better than S⁻¹.
 
     `PrivacyLevel(1.0)` is 1.0·I for any number of readings, a vector is a diagonal, a matrix is
@@ -108,22 +108,25 @@ class PrivacyLevel:
 
     def restrict(self, readings: ArrayLike) -> PrivacyLevel:
         """The level of some of the readings: increasing indices, or a boolean mask."""
-        try:
-            given = np.asarray(readings)
-        except ValueError:
-            given = np.zeros(0)
-        if given.dtype.kind == "u":
-            given = given.astype(np.intp)
+        index = self._indices(readings)
         limit = math.inf if self.size is None else self.size
-        fits = given.dtype != bool or self.size in (None, given.size)
-        index = np.flatnonzero(given) if given.dtype == bool else given
-        valid = fits and given.ndim == 1 and index.size > 0 and index.dtype.kind in "iu"
-        if not valid or (np.diff(index) <= 0).any() or index[0] < 0 or index[-1] >= limit:
+        if not len(index) or (np.diff(index) <= 0).any() or index[0] < 0 or index[-1] >= limit:
             raise InvalidInput(
                 "readings must be increasing indices of the level, or a boolean mask of its size, "
                 "and at least one of them."
             )
         return self if self._matrix is None else self.from_matrix(self._matrix.restrict(index))
+
+    def _indices(self, readings: ArrayLike) -> Index:
+        """As whole numbers; none where they are something else."""
+        try:
+            given = np.asarray(readings)
+        except ValueError:  # rows of different lengths
+            given = np.zeros(0)
+        if given.dtype == bool and given.ndim == 1 and self.size in (None, given.size):
+            given = np.flatnonzero(given)
+        whole = given.ndim == 1 and given.dtype.kind in "iu"
+        return given.astype(np.intp) if whole else np.zeros(0, dtype=np.intp)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -184,33 +187,12 @@ class PrivacyLevel:
     # --- differential privacy of a Gaussian release at this level (docs/theory.md 5) --------------
 
     def to_mu(self, *, move: float | Move) -> float:
-        """μ of the Gaussian release z = Sy + d, d ~ N(0, S): exactly μ-GDP for this move.
-
-        `move`: a number c (one reading moves by at most c), `OneBlock(c)`, or `Along(v)`.
-        The constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are
-        facts about the Gaussian release that attains it.
-        """
+        """μ of the Gaussian release z = Sy + d, d ~ N(0, S): exactly μ-GDP for this move."""
         difference = as_move(move)
         if self._number is not None:
             return math.sqrt(self._number) * difference.length
         assert self._matrix is not None
         return difference.mu(self._matrix)
-
-    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
-        """The smallest ε for which the Gaussian release is (ε, δ)-differentially private.
-
-        >>> round(PrivacyLevel(1.0).to_epsilon(delta=1e-5, move=1.0), 4)
-        4.3772
-        """
-        return gdp.epsilon_of(self.to_mu(move=move), delta)
-
-    def to_delta(self, *, epsilon: float, move: float | Move) -> float:
-        """The smallest δ for which the Gaussian release is (ε, δ)-differentially private."""
-        return gdp.delta_of(self.to_mu(move=move), epsilon)
-
-    def to_rho(self, *, move: float | Move) -> float:
-        """ρ of zero-concentrated differential privacy (zCDP): μ²/2."""
-        return gdp.rho_of(self.to_mu(move=move))
 
     @classmethod
     def from_mu(

@@ -10,28 +10,37 @@ from __future__ import annotations
 
 import math
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import AnyArray, Array, as_array
 from privest.errors import InvalidInput, NotAPrivacyLevel
-from privest.linalg import PSD, Blocks, Diagonal, psd, psd_blocks
-from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
+from privest.linalg import (
+    PSD,
+    BandedRows,
+    Blocks,
+    DenseRows,
+    Diagonal,
+    IndependentRows,
+    Rows,
+    psd,
+    psd_blocks,
+)
 from privest.linalg.tolerances import rounding
-from privest.privacy import gdp
-from privest.privacy._adjacency import Move, OneBlock, OneReading, as_move
+from privest.privacy._adjacency import Convertible, Move, OneBlock, OneReading, as_move
 from privest.privacy._level import fingerprint_of
 
 NAME = "the stream level"
+FORMAT = "privest stream level 1"
 RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S_k
 
 
-class SequentialLevel(ABC):
+class SequentialLevel(Convertible):
     """What both sides of a stream ask of a level, a few steps at a time."""
 
     @property
@@ -66,9 +75,9 @@ class SequentialLevel(ABC):
     def blocks(self, start: int, stop: int) -> Array:
         """A by lag, (reach + 1, stop − start, m, m); for forms other than dense."""
 
-    @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:
         """The rows A_k of these steps, up to their last reading; for the dense form."""
+        raise AssertionError(f"{self!r} is not dense")
 
     @property
     @abstractmethod
@@ -82,15 +91,18 @@ class SequentialLevel(ABC):
         A later step with U ≠ 0 spends budget of earlier readings: S_k alone under-reports.
         """
 
+    @abstractmethod
+    def arrays(self) -> dict[str, AnyArray]:
+        """What the level is made of, by name: nothing in it is secret."""
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the level to a file, to the last bit, for the other side: `load_level` reads it.
 
         A factor of a matrix level may differ between machines in its last bits, or by a rotation;
         the two sides of a stream need the same one. Levels of numbers need no file.
         """
-        from privest.privacy._level_file import save_level
-
-        save_level(self, path)
+        with open(path, "wb") as file:
+            np.savez(file, allow_pickle=False, format=np.array(FORMAT), **self.arrays())
 
     def to_mu(self, *, move: float | Move) -> float:
         """μ of the whole stream for "one reading moves by at most c" or `OneBlock(c)`: one step."""
@@ -98,10 +110,6 @@ class SequentialLevel(ABC):
         if not isinstance(difference, OneReading | OneBlock):
             raise InvalidInput("a stream converts moves of one reading or of one step (OneBlock).")
         return difference.mu(self.final_blocks())
-
-    def to_epsilon(self, *, delta: float, move: float | Move) -> float:
-        """The smallest ε for which the whole Gaussian stream is (ε, δ)-differentially private."""
-        return gdp.epsilon_of(self.to_mu(move=move), delta)
 
 
 class StreamLevel(SequentialLevel):
@@ -149,18 +157,11 @@ class StreamLevel(SequentialLevel):
         `weights` are numbers, or m×m matrices for vector readings. Range holds by construction.
         """
         own, sizes = _own_levels(S)
-        m = sizes[0]
         if len(set(sizes)) > 1:
             raise InvalidInput("lag weights need readings of one size.")
-        lower = _lowers(own, sizes)
-        blocks = np.zeros((len(weights) + 1, len(sizes), m, m))
-        blocks[0] = lower.transpose(0, 2, 1)
-        for j, weight in enumerate(weights, start=1):
-            matrix = as_array(weight, f"weight {j}", ndim=(0, 2))
-            matrix = matrix * np.eye(m) if matrix.ndim == 0 else matrix
-            if matrix.shape != (m, m):
-                raise InvalidInput(f"weight {j} must be a number or {m}×{m}.")
-            blocks[j, j:] = blocks[0, j:] @ matrix
+        blocks = lag_blocks(own, sizes, weights)
+        for j in range(1, len(blocks)):
+            blocks[j, :j] = 0.0  # would reach before the first step
         return cls._of(BandedRows(blocks), sizes)
 
     @classmethod
@@ -200,7 +201,6 @@ class StreamLevel(SequentialLevel):
 
     @cached_property
     def steps(self) -> int:
-        """K."""
         return len(self.sizes)
 
     @property
@@ -210,13 +210,11 @@ class StreamLevel(SequentialLevel):
 
     @property
     def form(self) -> str:
-        """One of "independent", "banded" and "dense"."""
         names = {IndependentRows: "independent", BandedRows: "banded", DenseRows: "dense"}
         return names[type(self.rows)]
 
     @property
     def reach(self) -> int:
-        """How many steps back a release looks."""
         if isinstance(self.rows, BandedRows):
             return self.rows.reach
         return self.steps - 1 if isinstance(self.rows, DenseRows) else 0
@@ -233,10 +231,6 @@ class StreamLevel(SequentialLevel):
         return f"StreamLevel({self.steps} steps, {self.readings} readings, {self.form}{back})"
 
     def final_blocks(self) -> PSD:
-        """The diagonal blocks [S̄_K]_kk of the FINAL cumulative level, one a step.
-
-        A later step with U ≠ 0 spends budget of earlier readings: S_k alone under-reports.
-        """
         if isinstance(self.rows, IndependentRows):
             return self.rows.level
         if max(self.sizes) == 1:
@@ -256,7 +250,6 @@ class StreamLevel(SequentialLevel):
 
     @cached_property
     def block(self) -> int | None:
-        """The size m of every reading, None where it changes."""
         return self.sizes[0] if len(set(self.sizes)) == 1 else None
 
     def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
@@ -289,7 +282,7 @@ class StreamLevel(SequentialLevel):
     def blocks(self, start: int, stop: int) -> Array:
         if isinstance(self.rows, BandedRows):
             return self.rows.blocks[:, start:stop]
-        return np.stack(list(self._own_transposed[start:stop]))[None]
+        return np.asarray(self._own_transposed[start:stop])[None]
 
     def dense_rows(self, start: int, stop: int) -> Array:
         assert isinstance(self.rows, DenseRows)
@@ -298,16 +291,40 @@ class StreamLevel(SequentialLevel):
 
     @cached_property
     def fingerprint(self) -> str:
-        sizes = np.array(self.sizes, dtype=float)
-        if isinstance(self.rows, IndependentRows):
-            level = self.rows.level
-            if level.pointwise is not None:
-                return fingerprint_of("independent", sizes, level.diagonal())
-            # ℓ, not S: what is released depends on the factor, which machines may choose apart.
-            return fingerprint_of("blocks", sizes, *self._own_transposed)
+        kind, *arrays = self._parts()
+        return fingerprint_of(kind, np.array(self.sizes, dtype=float), *arrays)
+
+    def _parts(self) -> tuple[Any, ...]:
+        """The form and its numbers: ℓ, not S, for what is released depends on the factor."""
         if isinstance(self.rows, BandedRows):
-            return fingerprint_of("banded", sizes, self.rows.blocks)
-        return fingerprint_of("dense", sizes, self.rows.dense())
+            return "banded", self.rows.blocks
+        if isinstance(self.rows, DenseRows):
+            return "dense", self.rows.matrix
+        if self._diagonal is not None:
+            return "independent", self._diagonal
+        return "blocks", *self._own_transposed
+
+    def arrays(self) -> dict[str, AnyArray]:
+        kind, *parts = self._parts()
+        sizes = np.array(self.sizes)
+        if kind == "blocks":
+            return {"sizes": sizes, "lowers": np.concatenate([part.T.ravel() for part in parts])}
+        return {"sizes": sizes, "diagonal" if kind == "independent" else kind: parts[0]}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> StreamLevel:
+        """The level of which `arrays` was told."""
+        sizes = tuple(int(m) for m in arrays["sizes"])
+        if "banded" in arrays:
+            return cls._of(BandedRows(arrays["banded"]), sizes)
+        if "dense" in arrays:
+            return cls._of(DenseRows(arrays["dense"], max(sizes)), sizes)
+        if "diagonal" in arrays:
+            return cls._of(IndependentRows(Diagonal(arrays["diagonal"])), sizes)
+        parts = np.split(arrays["lowers"], np.cumsum([m * m for m in sizes])[:-1])
+        lowers = [part.reshape(m, m) for part, m in zip(parts, sizes)]
+        own = Blocks([lower @ lower.T for lower in lowers], lowers)
+        return cls._of(IndependentRows(own), sizes)
 
 
 def _own_levels(given: ArrayLike | Sequence[ArrayLike]) -> tuple[PSD, tuple[int, ...]]:
@@ -332,32 +349,45 @@ def _lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
     return result
 
 
+def lag_blocks(own: PSD, sizes: tuple[int, ...], weights: Sequence[ArrayLike]) -> Array:
+    """A by lag, ℓ_kᵀ and ℓ_kᵀW_j: (b + 1, K, m, m) for readings of one size."""
+    m = sizes[0]
+    blocks = np.zeros((len(weights) + 1, len(sizes), m, m))
+    blocks[0] = _lowers(own, sizes).transpose(0, 2, 1)
+    for j, weight in enumerate(weights, start=1):
+        matrix = as_array(weight, f"the weight of lag {j}")
+        matrix = matrix * np.eye(m) if matrix.ndim == 0 else matrix
+        if matrix.shape != (m, m):
+            raise InvalidInput(f"the weight of lag {j} must be a number or {m}×{m}.")
+        blocks[j] = blocks[0] @ matrix
+    return blocks
+
+
 def _past(U: object, sizes: tuple[int, ...]) -> list[Array]:
     """U_k as arrays (M_{k−1}, m_k)."""
     steps = len(sizes)
-    starts = np.cumsum([0, *sizes[:-1]])
-    if isinstance(U, np.ndarray) and U.ndim == 2 and U.shape == (steps, steps):
+    if isinstance(U, np.ndarray) and U.shape == (steps, steps):
         matrix = as_array(U, "U")
         if np.triu(matrix).any():
             raise InvalidInput("U as a matrix must be strictly lower-triangular: U_k in row k.")
         return [matrix[k, :k, None] for k in range(steps)]
     if not isinstance(U, Sequence) or len(U) != steps:
         raise InvalidInput(f"U must have one entry for each of the {steps} steps.")
-    past = []
-    for k, (part, m, before) in enumerate(zip(U, sizes, starts)):
-        if part is None:
-            past.append(np.zeros((before, m)))
-            continue
-        array = as_array(part, f"U of step {k}", ndim=(1, 2))
-        array = array[:, None] if array.ndim == 1 and m == 1 else array
-        if array.size == 0 and before == 0:
-            array = np.zeros((0, m))
-        if array.shape != (before, m):
-            raise InvalidInput(
-                f"U of step {k} must have shape {(int(before), m)}; received {array.shape}."
-            )
-        past.append(array)
-    return past
+    starts = np.cumsum([0, *sizes[:-1]])
+    return [_past_of(k, U[k], int(starts[k]), sizes[k]) for k in range(steps)]
+
+
+def _past_of(k: int, given: ArrayLike | None, before: int, m: int) -> Array:
+    """U_k (before, m); None for zeros."""
+    if given is None:
+        return np.zeros((before, m))
+    array = as_array(given, f"U of step {k}", ndim=(1, 2))
+    array = array[:, None] if array.ndim == 1 and m == 1 else array
+    if array.size == 0 and before == 0:
+        return np.zeros((0, m))
+    if array.shape != (before, m):
+        raise InvalidInput(f"U of step {k} must have shape {(before, m)}; received {array.shape}.")
+    return array
 
 
 def _reach(past: list[Array], sizes: tuple[int, ...]) -> int:
