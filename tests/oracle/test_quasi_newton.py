@@ -5,8 +5,7 @@ import pytest
 import scipy
 
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator.likelihood import GaussianLikelihood
-from privest.estimator.likelihood._binary import BinaryLikelihood
+from privest.estimator.likelihood import BinaryLikelihood, GaussianLikelihood
 from privest.noise import Cauchy, GaussianLaw, Laplace
 from privest.paper import QuasiNewton
 

@@ -8,7 +8,7 @@ like n/k is expected, the factor 10 is chosen, not derived.
 import numpy as np
 import pytest
 
-from privest.estimator.likelihood._binary import BinaryLikelihood
+from privest.estimator.likelihood import BinaryLikelihood
 from privest.noise import GaussianLaw, Laplace
 from privest.paper import QuasiNewton
 

@@ -96,11 +96,11 @@ NAMES = {
         "metric",
     },
     "noise": {
-        "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Estimate", "Gaussian",
-        "GaussianLaw", "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",
-        "MultivariateGaussian", "Noise", "ScalarLaw", "Staircase", "StudentT", "Uniform",
-        "as_joint", "expected_squared_curvature_by_quadrature", "fisher_information_by_quadrature",
-        "from_logpdf",
+        "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",
+        "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",
+        "MultivariateGaussian", "Noise", "Quadrature", "ScalarLaw", "Staircase", "StudentT",
+        "Uniform", "as_joint", "expected_squared_curvature_by_quadrature",
+        "fisher_information_by_quadrature", "from_logpdf",
     },
 }  # fmt: skip
 
@@ -113,8 +113,8 @@ ROOMS = {
 MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",
     "estimator.likelihood", "estimator.result", "linalg.batched", "linalg.tolerances",
-    "mechanism.source", "network.agent", "network.mpi", "paper.fig1", "paper.fig2", "paper.fig3",
-    "paper.fig4", "paper.reference", "privacy.gdp", "privacy.metric",
+    "mechanism.source", "network.agent", "network.mpi", "noise.quadrature", "paper.fig1",
+    "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference", "privacy.gdp", "privacy.metric",
 }  # fmt: skip
 
 

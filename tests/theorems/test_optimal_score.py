@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.noise._variational import least_score
+from privest.noise._numerics.weighted import least_score
 from privest.pipeline import LikelihoodScore, LinearScore, optimal_score
 from privest.pipeline._optimal_score import LaplaceScore, NumericalScore
 

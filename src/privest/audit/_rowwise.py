@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import EPS, Array, Index
+from privest.arrays import EPS, Array, Flags, Index
+from privest.noise.quadrature import Carried, lobatto, on_panels, refine
 
 # A panel is done when it and its halves agree to this part of the row. The halves are what is
 # kept: better by some digits where the integrand is smooth.
@@ -38,66 +38,70 @@ def row_moments(
     A peak must be seen by a node of the first panels: put edges where it may be.
     Cost: 16 values of w a panel of each round; a kink takes some 20 rounds of one panel.
     """
-    n = len(edges)
-    row = np.repeat(np.arange(n), edges.shape[1] - 1)
+    row = np.repeat(np.arange(len(edges)), edges.shape[1] - 1)
     low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
-    row, low, high = row[high > low], low[high > low], high[high > low]
-    top = np.full(n, -np.inf)
-    done = np.zeros((3, n))  # ∫ w, ∫ (u − c) w, ∫ |u − c| w of panels that are done
-    part: Array | None = None  # the same for the panels at hand, in units of the old top
-    for k in range(ROUNDS):
+    wide = high > low
+    found = _Rows(log_weight, centre, len(edges), agree)
+    # Nothing coarser to compare the first panels with yet.
+    carried = row[wide], np.full((3, np.count_nonzero(wide)), np.nan)
+    refine(low[wide], high[wide], found.examine, carried=carried, rounds=ROUNDS)
+    return Moments(found.top, found.done[0], found.done[1])
+
+
+class _Rows:
+    """∫ w, ∫ (u − c) w, ∫ |u − c| w of the panels that are done, in units of each row's top."""
+
+    def __init__(self, log_weight: LogWeight, centre: Array, n: int, agree: float) -> None:
+        self.log_weight, self.centre, self.agree = log_weight, centre, agree
+        self.top, self.done = np.full(n, -np.inf), np.zeros((3, n))
+
+    def examine(
+        self, low: Array, high: Array, carried: Carried, last: bool
+    ) -> tuple[Flags, Carried, Carried]:
+        """Add the panels that agree with their halves. Carried: the row, the integrals so far."""
+        row, part = carried
         middle = (low + high) / 2
-        halves = [_panel(log_weight, row, a, b, centre) for a, b in ((low, middle), (middle, high))]
-        new = top.copy()
-        for _, largest in halves:
-            np.maximum.at(new, row, largest)
-        fall = np.exp(np.where(np.isneginf(top), 0.0, top - np.where(np.isneginf(new), 0.0, new)))
-        done *= fall
-        top = new
-        with np.errstate(invalid="ignore"):
-            fine = [p * np.exp(np.where(np.isneginf(m), -np.inf, m - top[row])) for p, m in halves]
+        halves = [self._panel(row, a, b) for a, b in ((low, middle), (middle, high))]
+        fall = self._raise(row, [largest for _, largest in halves])
+        fine = [self._in_units(row, *half) for half in halves]
         both = fine[0] + fine[1]
-        total = done + [np.bincount(row, weights=x, minlength=n) for x in both]
-        if part is None:  # no coarse rule yet for the first panels
-            whole, largest = _panel(log_weight, row, low, high, centre)
-            with np.errstate(invalid="ignore"):
-                part = whole * np.exp(np.where(np.isneginf(largest), -np.inf, largest - top[row]))
+        total = self.done + self._by_row(row, both)
+        if np.isnan(part).all():
+            part = self._in_units(row, *self._panel(row, low, high))
         else:
             part = part * fall[row]
         off = np.abs(both - part)
-        fits = (off[0] <= agree * total[0][row]) & (off[1] <= agree * total[2][row])
+        fits = (off[0] <= self.agree * total[0][row]) & (off[1] <= self.agree * total[2][row])
         fits |= high - low <= 16 * EPS * np.maximum(np.abs(low), np.abs(high))
-        fits |= k == ROUNDS - 1 or np.count_nonzero(~fits) > MOST
-        done += [np.bincount(row[fits], weights=x[fits], minlength=n) for x in both]
-        more = ~fits
-        if not more.any():
-            break
-        row = np.concatenate([row[more], row[more]])
-        part = np.concatenate([fine[0][:, more], fine[1][:, more]], axis=1)
-        low, high = (
-            np.concatenate([low[more], middle[more]]),
-            np.concatenate([middle[more], high[more]]),
-        )
-    return Moments(top, done[0], done[1])
+        fits |= last or np.count_nonzero(~fits) > MOST
+        self.done += self._by_row(row[fits], both[:, fits])
+        return ~fits, (row, fine[0]), (row, fine[1])
 
+    def _raise(self, row: Index, largest: list[Array]) -> Array:
+        """Take up larger values of w; the factor by which what was summed then falls."""
+        new = self.top.copy()
+        for values in largest:
+            np.maximum.at(new, row, values)
+        none = np.isneginf(self.top)
+        fall = np.exp(np.where(none, 0.0, self.top - np.where(np.isneginf(new), 0.0, new)))
+        self.done *= fall
+        self.top = new
+        return np.asarray(fall)
 
-def _panel(
-    log_weight: LogWeight, row: Index, low: Array, high: Array, centre: Array
-) -> tuple[Array, Array]:
-    """The three integrals over each panel (3, p) in units of its own largest w, and ln of that."""
-    x, weight = _lobatto()
-    half = (high - low)[:, None] / 2
-    u = (low + high)[:, None] / 2 + half * x
-    value = log_weight(row, u)
-    largest = value.max(axis=1)
-    w = np.exp(value - np.where(np.isneginf(largest), 0.0, largest)[:, None]) * half
-    away = u - centre[row][:, None]
-    return np.stack([w @ weight, (w * away) @ weight, (w * np.abs(away)) @ weight]), largest
+    def _in_units(self, row: Index, part: Array, largest: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            gone = np.where(np.isneginf(largest), -np.inf, largest - self.top[row])
+        return np.asarray(part * np.exp(gone))
 
+    def _by_row(self, row: Index, parts: Array) -> Array:
+        return np.array([np.bincount(row, weights=x, minlength=len(self.top)) for x in parts])
 
-@cache
-def _lobatto() -> tuple[Array, Array]:
-    """Nodes with both ends among them, and weights: a jump close to an end is seen, too."""
-    legendre = np.polynomial.Legendre.basis(NODES - 1)
-    x = np.concatenate([[-1.0], np.real(legendre.deriv().roots()), [1.0]])
-    return x, 2 / (NODES * (NODES - 1) * legendre(x) ** 2)
+    def _panel(self, row: Index, low: Array, high: Array) -> tuple[Array, Array]:
+        """The three integrals over each panel (3, p) in units of its largest w, and ln of that."""
+        nodes, weight = lobatto(NODES)
+        u, half = on_panels(low, high, nodes)
+        value = self.log_weight(row, u)
+        largest = value.max(axis=1)
+        w = np.exp(value - np.where(np.isneginf(largest), 0.0, largest)[:, None]) * half
+        away = u - self.centre[row][:, None]
+        return np.stack([w @ weight, (w * away) @ weight, (w * np.abs(away)) @ weight]), largest

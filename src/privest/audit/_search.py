@@ -20,8 +20,8 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism import Additive, Channel
 from privest.mechanism._numeric_score import log_density
 from privest.mechanism._numerics import information_by_numbers, rough_information
-from privest.noise import Estimate
-from privest.noise._numerics.jumps import find_jumps
+from privest.noise import Quadrature
+from privest.noise._numerics.differences import find_jumps
 
 # Two closed forms that agree with the numbers to this part are the same.
 AGREE = 1e-6
@@ -123,15 +123,15 @@ class _Numbers:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.seen: dict[float, Estimate] = {}
+        self.seen: dict[float, Quadrature] = {}
 
-    def __call__(self, u: float) -> Estimate:
+    def __call__(self, u: float) -> Quadrature:
         key = float(u)
         if key not in self.seen:
             self.seen[key] = information_by_numbers(self.channel, key)
         return self.seen[key]
 
-    def largest(self) -> tuple[float, Estimate]:
+    def largest(self) -> tuple[float, Quadrature]:
         return max(self.seen.items(), key=lambda item: item[1].value)
 
 
@@ -147,7 +147,7 @@ def has_formula(channel: Channel) -> bool:
     return type(channel).information is not Channel.information
 
 
-def _same(own: float, found: Estimate, size: float) -> bool:
+def _same(own: float, found: Quadrature, size: float) -> bool:
     """Do formula and numbers agree, to AGREE and to 1e-9 of a typical size?
 
     Next to a pole, a rounding error away from it, a formula is huge where the numbers say infinite.

@@ -22,9 +22,9 @@ from privest.estimator.likelihood import (
     Backend,
     GaussianLikelihood,
     Likelihood,
+    Shifted,
     likelihood_of,
 )
-from privest.estimator.likelihood._shifted import Shifted
 from privest.linalg import PSD, Blocks
 from privest.linalg._whitening import BlockWhitening, PointwiseWhitening, whitening
 from privest.mechanism._additive import Additive

@@ -13,7 +13,7 @@ from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotCalibratable
 from privest.mechanism._channel import Channel, Worst
 from privest.mechanism._pure_dp import epsilon_of_shift
-from privest.noise import Estimate, ScalarLaw
+from privest.noise import Quadrature, ScalarLaw
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Additive(Channel):
     def information(self, u: ArrayLike) -> Array:
         return np.full(np.shape(u), self.law.fisher_information)
 
-    def information_estimate(self, u: float) -> Estimate:
+    def information_estimate(self, u: float) -> Quadrature:
         return self.law.fisher_information_estimate
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotCalibratable
-from privest.noise import Estimate
+from privest.noise import Quadrature
 
 
 class Worst(NamedTuple):
@@ -80,10 +80,10 @@ class Channel(ABC):
         values = [self.information_estimate(float(v)).value for v in given.ravel()]
         return np.array(values).reshape(given.shape)
 
-    def information_estimate(self, u: float) -> Estimate:
+    def information_estimate(self, u: float) -> Quadrature:
         """I_z(u) at one u, with a bound on its error (0 for a closed form)."""
         if type(self).information is not Channel.information:
-            return Estimate(float(self.information(u)), 0.0)
+            return Quadrature(float(self.information(u)), 0.0)
         from privest.mechanism._numerics import information_by_numbers
 
         return information_by_numbers(self, u)

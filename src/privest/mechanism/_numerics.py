@@ -33,8 +33,8 @@ from privest.mechanism._numeric_score import (
     score_by_differences,
 )
 from privest.noise._numerics.density import NumericalDensity
-from privest.noise._numerics.jumps import find_jumps
-from privest.noise._numerics.panels import Estimate
+from privest.noise._numerics.differences import find_jumps
+from privest.noise.quadrature import Quadrature
 
 __all__ = ["density_at", "information_by_numbers", "rough_information", "score_by_differences"]
 
@@ -50,7 +50,7 @@ CLOSE = 2.0**-26
 Score = Callable[[Array], tuple[Array, Array]]
 
 
-def information_by_numbers(channel: Channel, u: float) -> Estimate:
+def information_by_numbers(channel: Channel, u: float) -> Quadrature:
     """I(u) from `log_density` (and `score` if the channel has its own), with an error bound.
 
     Infinite where p(z|u) jumps in u, or an outcome's probability vanishes slower than
@@ -114,20 +114,20 @@ class _Scoreless(Channel):
 # --- continuous ---------------------------------------------------------------------------------
 
 
-def _integrated(channel: Channel, u: float) -> Estimate:
+def _integrated(channel: Channel, u: float) -> Quadrature:
     try:
         density = density_at(channel, u)
         _ = density.log_mass
     except InvalidInput:
         if _diverges(channel, u):  # z is a constant at u: y/g at y = 0
-            return Estimate(math.inf, 0.0)
+            return Quadrature(math.inf, 0.0)
         raise
     probes = density.quantile(PROBES)
     unit = float(np.median(_reach(channel, probes, u)))
     if _nothing(unit, u) or any(
         _moves(channel, point, u, unit, density.width) for point in density.jumps
     ):
-        return Estimate(math.inf, 0.0)
+        return Quadrature(math.inf, 0.0)
     kink, most = _kinks(channel, probes, u, unit, at_least=2)
     sides = (-1, 1) if kink else (0,)
     found = [density.expectation(_squared(_score(channel, u, most, side))) for side in sides]
@@ -194,7 +194,7 @@ def _moves(channel: Channel, point: float, u: float, unit: float, width: float) 
 # --- discrete -----------------------------------------------------------------------------------
 
 
-def _summed(channel: Channel, u: float) -> Estimate:
+def _summed(channel: Channel, u: float) -> Quadrature:
     listed = _outcomes(channel, u)
     mass = log_density(channel, listed, u)
     total = float(np.exp(mass).sum())
@@ -205,7 +205,7 @@ def _summed(channel: Channel, u: float) -> Estimate:
         )
     unit = float(_reach(channel, listed[mass > mass.max() - 3], u).min())
     if _nothing(unit, u):
-        return Estimate(math.inf, 0.0)
+        return Quadrature(math.inf, 0.0)
     around = [_outcomes(channel, u + side * LADDER[0] * unit) for side in (-1, 1)]
     z = np.unique(np.concatenate([listed, *around]))
     near = max(CLOSE * unit, 1e3 * EPS * abs(u))
@@ -229,26 +229,26 @@ def _summed(channel: Channel, u: float) -> Estimate:
     return max(found, key=lambda estimate: estimate.value)
 
 
-def _plus(one: Estimate, other: Estimate) -> Estimate:
+def _plus(one: Quadrature, other: Quadrature) -> Quadrature:
     value = one.value + other.value
-    return Estimate(value, one.error + other.error if math.isfinite(value) else 0.0)
+    return Quadrature(value, one.error + other.error if math.isfinite(value) else 0.0)
 
 
 def _outcomes(channel: Channel, u: float) -> Array:
     return np.asarray(channel.outcomes(u), dtype=np.float64)
 
 
-def _sum(z: Array, mass: Array, score: Score) -> Estimate:
+def _sum(z: Array, mass: Array, score: Score) -> Quadrature:
     value, error = _squared(score)(z)
     p = np.exp(mass)
     total = float(p @ value)
-    return Estimate(total, float(p @ error) + 16 * EPS * total)
+    return Quadrature(total, float(p @ error) + 16 * EPS * total)
 
 
-def _limit(channel: Channel, z: Array, u: float, unit: float) -> Estimate:
+def _limit(channel: Channel, z: Array, u: float, unit: float) -> Quadrature:
     """lim Σ p'²/p over vanishing outcomes as u is approached from one side."""
     if z.size == 0:
-        return Estimate(0.0, 0.0)
+        return Quadrature(0.0, 0.0)
     rungs = []
     for distance in LADDER:
         at = u + unit * distance
@@ -257,9 +257,9 @@ def _limit(channel: Channel, z: Array, u: float, unit: float) -> Estimate:
         rungs.append(_sum(z[seen], mass[seen], _score(channel, at, abs(unit) * distance / 4)))
     far, middle, near, last = (rung.value for rung in rungs)
     if math.isinf(last) or (near > GROWS * middle > GROWS**2 * far):
-        return Estimate(math.inf, 0.0)
+        return Quadrature(math.inf, 0.0)
     error = abs(last - near) + 2 * rungs[-1].error + rungs[-2].error
-    return Estimate(max(2 * last - near, 0.0), error)
+    return Quadrature(max(2 * last - near, 0.0), error)
 
 
 # --- both -----------------------------------------------------------------------------------------

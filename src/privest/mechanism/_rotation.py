@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from privest.arrays import Array, as_array, as_positive
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
 from privest.mechanism._sphere import DIMENSIONS, log_average, mean_cosine
 from privest.mechanism._vector import Information, Mechanism
+from privest.noise.quadrature import gauss
 from privest.privacy import PrivacyLevel
 
 NODES = 160
@@ -213,7 +213,7 @@ def _radial_rule(rho: float, dimension: int, nodes: int) -> float:
     # E r² = ρ² + m and var r ≤ 1: the mean lies within 1 of the root.
     centre = math.hypot(rho, math.sqrt(dimension))
     low, high = max(0.0, centre - 14.0), centre + 13.0
-    x, weight = _legendre(nodes)
+    x, weight = gauss(nodes)
     r = low + (high - low) * (x + 1.0) / 2.0
     kappa = r * rho
     constant = (1 - dimension / 2) * math.log(2.0) - math.lgamma(dimension / 2)
@@ -221,11 +221,6 @@ def _radial_rule(rho: float, dimension: int, nodes: int) -> float:
     density = np.exp(log_p + log_average(kappa, dimension))
     slope = r * mean_cosine(kappa, dimension) - rho
     return float(weight @ (density * slope**2)) * (high - low) / 2.0
-
-
-@cache
-def _legendre(nodes: int) -> tuple[Array, Array]:
-    return np.polynomial.legendre.leggauss(nodes)
 
 
 def _rotated(u: Array, rng: np.random.Generator, trials: int | None) -> Array:

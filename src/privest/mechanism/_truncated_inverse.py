@@ -24,7 +24,7 @@ from privest.mechanism._inverse import (
     ratio_landmarks,
     ratio_score,
 )
-from privest.noise import Estimate, GaussianLaw, Laplace
+from privest.noise import GaussianLaw, Laplace, Quadrature
 
 LN2 = math.log(2.0)
 
@@ -117,10 +117,10 @@ class TruncatedInverse(Channel):
             result[inside] = mixture_information(self.noise, t) / self.threshold**2
         return result
 
-    def information_estimate(self, u: float) -> Estimate:
+    def information_estimate(self, u: float) -> Quadrature:
         value = float(self.information(u))
         numerical = abs(u) < self.threshold and isinstance(self.noise, GaussianLaw)
-        return Estimate(value, 1e-12 * value if numerical else 0.0)
+        return Quadrature(value, 1e-12 * value if numerical else 0.0)
 
     @property
     def worst(self) -> Worst:

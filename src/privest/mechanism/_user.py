@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.mechanism._channel import Channel, Worst
-from privest.noise import Estimate, from_logpdf
+from privest.noise import Quadrature, from_logpdf
 
 Span = tuple[float, float] | Callable[[float], tuple[float, float]]
 Points = Sequence[float] | Callable[[float], Sequence[float]]
@@ -122,7 +122,7 @@ class UserChannel(Channel):
         values = np.sort(as_array(_at(self._outcomes, u), "outcomes", ndim=1))
         return np.asarray(values[np.exp(self.log_density(values, u)) > LIKELY])
 
-    def information_estimate(self, u: float) -> Estimate:
+    def information_estimate(self, u: float) -> Quadrature:
         self.log_density(np.zeros(0), u)  # without a density: the error that says so
         return super().information_estimate(u)
 

@@ -2,6 +2,10 @@
 
 from privest.noise._affine import Affine
 from privest.noise._bump import Bump
+from privest.noise._by_numbers import (
+    expected_squared_curvature_by_quadrature,
+    fisher_information_by_quadrature,
+)
 from privest.noise._cauchy import Cauchy
 from privest.noise._cos_squared import CosSquared
 from privest.noise._custom import CustomLaw, from_logpdf
@@ -18,14 +22,10 @@ from privest.noise._laplace import Laplace
 from privest.noise._law import ScalarLaw
 from privest.noise._logistic import Logistic
 from privest.noise._mixture import GaussianMixture
-from privest.noise._numerics.panels import Estimate
-from privest.noise._quadrature import (
-    expected_squared_curvature_by_quadrature,
-    fisher_information_by_quadrature,
-)
 from privest.noise._staircase import Staircase
 from privest.noise._student_t import StudentT
 from privest.noise._uniform import Uniform
+from privest.noise.quadrature import Quadrature
 
 __all__ = [
     "Affine",
@@ -33,7 +33,6 @@ __all__ = [
     "Cauchy",
     "CosSquared",
     "CustomLaw",
-    "Estimate",
     "Gaussian",
     "GaussianLaw",
     "GaussianMixture",
@@ -43,6 +42,7 @@ __all__ = [
     "Logistic",
     "MultivariateGaussian",
     "Noise",
+    "Quadrature",
     "ScalarLaw",
     "Staircase",
     "StudentT",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array, as_number
 from privest.errors import InvalidInput
 from privest.noise._law import ScalarLaw, Size
-from privest.noise._numerics.panels import Estimate
+from privest.noise.quadrature import Quadrature
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class Affine(ScalarLaw):
         return self.law.fisher_information / self.scale**2
 
     @property
-    def fisher_information_estimate(self) -> Estimate:
+    def fisher_information_estimate(self) -> Quadrature:
         """I₀/scale² with the inner law's error."""
         inner = self.law.fisher_information_estimate
-        return Estimate(inner.value / self.scale**2, inner.error / self.scale**2)
+        return Quadrature(inner.value / self.scale**2, inner.error / self.scale**2)
 
     @property
     def expected_squared_curvature(self) -> float:

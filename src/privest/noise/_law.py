@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.noise._numerics.density import NumericalDensity
-from privest.noise._numerics.panels import Estimate
+from privest.noise.quadrature import Quadrature
 
 Size = int | tuple[int, ...]
 
@@ -78,7 +78,7 @@ class ScalarLaw(abc.ABC):
             raise InvalidInput("quantiles are asked for at probabilities 0 < u < 1.")
         return self._numbers.quantile(given)
 
-    def expect(self, function: Callable[[Array], Array]) -> Estimate:
+    def expect(self, function: Callable[[Array], Array]) -> Quadrature:
         """E g(X) for a g that takes arrays, by quadrature; ±inf where it diverges, NaN for ∞ − ∞.
 
         Panels end at the law's special points and are halved where g needs it; a g that jumps
@@ -134,10 +134,10 @@ class ScalarLaw(abc.ABC):
         return self._numbers.fisher_information.value
 
     @property
-    def fisher_information_estimate(self) -> Estimate:
+    def fisher_information_estimate(self) -> Quadrature:
         """I with an absolute error: that of the quadrature, or 0 for a closed form."""
         if self._overrides("fisher_information"):
-            return Estimate(self.fisher_information, 0.0)
+            return Quadrature(self.fisher_information, 0.0)
         return self._numbers.fisher_information
 
     @property

@@ -12,8 +12,7 @@ import scipy
 from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput
 from privest.noise import GaussianLaw, Laplace, ScalarLaw
-from privest.noise._numerics.weighted import Minimiser, as_polynomials
-from privest.noise._variational import least_score
+from privest.noise._numerics.weighted import Minimiser, as_polynomials, least_score
 from privest.pipeline._score import LinearScore, Moments, Score, Terms
 
 

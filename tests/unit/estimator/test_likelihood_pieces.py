@@ -16,7 +16,7 @@ from privest.estimator.likelihood import (
     LaplaceQuantiserLikelihood,
     TwinUniformLikelihood,
 )
-from privest.estimator.likelihood._partial import span, tail
+from privest.estimator.likelihood._pieces import span, tail
 
 
 def moments_exactly(alpha, beta, start):

@@ -8,9 +8,8 @@ from scipy import special
 
 from privest.noise._numerics.cdf_table import CdfTable
 from privest.noise._numerics.density import NumericalDensity
-from privest.noise._numerics.differences import first_derivative, second_derivative
-from privest.noise._numerics.jumps import find_jumps
-from privest.noise._numerics.panels import Cells, Chain, gauss, integrate
+from privest.noise._numerics.differences import find_jumps, first_derivative, second_derivative
+from privest.noise.quadrature import Cells, Chain, gauss, integrate
 
 
 def exact(g):

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, as_number
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._laplace import gaussian_laplace
-from privest.estimator.likelihood._smear import Smear
-from privest.estimator.likelihood._table import Table
+from privest.estimator.likelihood._additive import gaussian_laplace
+from privest.estimator.likelihood._smear import Smear, Table
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
 from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
 
@@ -24,7 +23,7 @@ class BinaryLikelihood(Likelihood):
     """ℓ(1, η) = ln G(C − η), ℓ(0, η) = ln(1 − G(C − η)); G the distribution function of w + d.
 
     Gaussian d: G = Φ. Laplace d: G = Φ(x/σ) + b²f'(x), f = N(0, σ²) * Laplace(b), because
-    f − b²f'' is the Gaussian density. Other laws, Cauchy among them: a table of ln G (`table.py`;
+    f − b²f'' is the Gaussian density. Other laws, Cauchy among them: a table of ln G (`Table`;
     one σ for all readings). A single bit bounds η on one side only: where a direction of θ is not
     bounded on both sides the likelihood rises for ever, and no estimate exists (`converged` is
     false).

@@ -10,27 +10,34 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import as_array
 from privest.errors import InvalidInput
+from privest.estimator.likelihood._additive import (
+    ConvolvedLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    VoigtLikelihood,
+)
 from privest.estimator.likelihood._binary import BinaryLikelihood
-from privest.estimator.likelihood._convolved import ConvolvedLikelihood
+from privest.estimator.likelihood._combined import Rowwise, for_each_variance
 from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
-from privest.estimator.likelihood._gaussian import GaussianLikelihood
-from privest.estimator.likelihood._inverse_gaussian import InverseGaussianLikelihood
-from privest.estimator.likelihood._inverse_laplace import InverseLaplaceLikelihood
-from privest.estimator.likelihood._laplace import LaplaceLikelihood
+from privest.estimator.likelihood._inverse import (
+    InverseGaussianLikelihood,
+    InverseLaplaceLikelihood,
+)
 from privest.estimator.likelihood._quadrature import QuadratureLikelihood
-from privest.estimator.likelihood._rowwise import Rowwise, for_each_variance
 from privest.estimator.likelihood._terms import Likelihood
 from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
-from privest.estimator.likelihood._voigt import VoigtLikelihood
-from privest.mechanism._additive import Additive
-from privest.mechanism._binary import BinaryQuantiser
-from privest.mechanism._channel import Channel
-from privest.mechanism._inverse import Inverse
-from privest.mechanism._laplace_quantiser import LaplaceQuantiser
-from privest.mechanism._quantiser import ProbabilisticQuantiser, TriangularQuantiser
-from privest.mechanism._truncated_inverse import TruncatedInverse
-from privest.mechanism._twin_uniform import TwinUniform
-from privest.mechanism._vector import Componentwise
+from privest.mechanism import (
+    Additive,
+    BinaryQuantiser,
+    Channel,
+    Componentwise,
+    Inverse,
+    LaplaceQuantiser,
+    ProbabilisticQuantiser,
+    TriangularQuantiser,
+    TruncatedInverse,
+    TwinUniform,
+)
 from privest.noise import Cauchy, GaussianLaw, Laplace, ScalarLaw
 
 

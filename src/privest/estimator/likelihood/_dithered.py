@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags, as_positive
 from privest.estimator.likelihood._pieces import Piece, between, joined, piece
-from privest.estimator.likelihood._smear import Smear
-from privest.estimator.likelihood._table import Table
+from privest.estimator.likelihood._smear import Smear, Table
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
-from privest.mechanism._laplace_quantiser import LaplaceQuantiser
+from privest.mechanism import LaplaceQuantiser
 
 Dither = Literal["uniform", "triangular"]
 
@@ -28,7 +27,7 @@ class DitheredLikelihood(Likelihood):
         uniform      B = 1 − |x|                            |x| ≤ 1       (linear)
         triangular   B = ¾ − x², ½(3/2 − |x|)²              |x| ≤ ½, 3/2  (quadratic)
 
-    Polynomials on two or three intervals (`pieces.py`). Log-concave: one maximum. Off the grid
+    Polynomials on two or three intervals (`_pieces`). Log-concave: one maximum. Off the grid
     ℓ = −∞. Numerics: ℓ to 1e-13 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², for every step and at
     any distance. Cost: four or six erfcx, or a Gauss rule of 16 where the step is below σ.
 
@@ -98,7 +97,7 @@ class LaplaceQuantiserLikelihood(Likelihood):
     """ℓ(jΔ, η) = ln ∫ p(jΔ|y) N(y; η, σ²) dy for rounding after Laplace(b) noise.
 
     Its kernel falls like e^{−|z − y|/b} and has kinks of curvature at ±Δ/2: from a table made once
-    (`table.py`; `error` is that of ℓ). One σ for all readings. Log-concave: one maximum.
+    (`Table`; `error` is that of ℓ). One σ for all readings. Log-concave: one maximum.
 
     >>> likelihood = LaplaceQuantiserLikelihood(0.04, step=1.0, scale=1.0)
     >>> likelihood.error < 1e-12

@@ -8,19 +8,20 @@ where z < 0),
            = [(ε + y) f(ε/ζ − 1) + (ε − y) f(−ε/ζ − 1)]/2z²             |y| < ε,
 
 continuous in y. Inside it is linear in y; outside |y| times f, which is the exponential of a
-parabola (Gaussian) or of |y/ζ − 1| (Laplace): the intervals of `pieces.py`.
+parabola (Gaussian) or of |y/ζ − 1| (Laplace): the intervals of `_pieces`.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_number
+from privest.arrays import Array, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._pieces import Piece, Spot, between, joined, piece
+from privest.estimator.likelihood._pieces import Piece, Spot, above, below, between, joined, piece
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
 
 LEAST = 1e-140  # |z| below it counts as this: its square is still a number
@@ -100,3 +101,89 @@ class InverseLikelihood(Likelihood):
     def hump(self, z: Array, eta: Array) -> Index:
         """One on each side of 0."""
         return np.asarray(eta > 0, dtype=np.intp)
+
+
+class InverseGaussianLikelihood(InverseLikelihood):
+    """ℓ(z, η) for z = u/g, g ~ N(1, τ²), truncated at ε ≥ 0 (0: not at all).
+
+    For |y| ≥ ε the product of two Gaussians in y is one Gaussian,
+
+        N(y; z, τ²z²) N(y; η, σ²) = N(z; η, v) N(y; μ, s²),
+        v = σ² + τ²z²,   μ = (σ²z + τ²z²η)/v,   s² = σ²τ²z²/v.
+
+    Numerics: ℓ to 1e-12 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², at any distance.
+    Cost: four erfcx.
+
+    >>> likelihood = InverseGaussianLikelihood(0.04, sd=1.5, truncation=2.0)
+    >>> terms = likelihood(np.array([[3.0]]), np.array([[0.5]]))
+    >>> round(float(terms.value[0, 0]), 6), round(float(terms.slope[0, 0]), 6)
+    (-3.036693, 0.134293)
+    """
+
+    def __init__(self, variance: ArrayLike, *, sd: float, truncation: float = 0.0) -> None:
+        super().__init__(variance, truncation)
+        self.sd = as_positive(sd, "sd")
+        self.log_constant = -math.log(self.sd * math.sqrt(2.0 * math.pi))
+
+    def log_noise(self, d: Array, backend: Backend) -> Array:
+        return -0.5 * (d / self.sd) ** 2
+
+    def spots(
+        self, size: Array, eta: Array, variance: Array, backend: Backend
+    ) -> list[tuple[Spot, float]]:
+        xp = backend.xp
+        own = (self.sd * size) ** 2
+        total = variance + own
+        mu = (variance * size + own * eta) / total
+        s = xp.sqrt(variance * own / total)
+        edge = self.truncation + xp.zeros_like(mu)
+        return [(above(edge, mu, s, backend), 1.0), (below(-edge, mu, s, backend), -1.0)]
+
+    def centre(self, z: Array) -> Array:
+        """The maximum of p(z|·): z(1 + √(1 + 4τ²))/2, or the edge of the truncation."""
+        best = np.abs(z) * (1 + math.sqrt(1 + 4 * self.sd**2)) / 2
+        return np.where(z < 0, -1.0, 1.0) * np.maximum(best, self.truncation)
+
+
+class InverseLaplaceLikelihood(InverseLikelihood):
+    """ℓ(z, η) for z = u/g, g = 1 + Laplace(b), truncated at ε ≥ 0 (0: not at all).
+
+    For |y| ≥ ε, with a kink at y = ζ and the tilts ±1/ζb,
+
+        p(z|y) = |y|/2bz² · e^{(y/ζ − 1)/b}  (y ≤ ζ) ,   |y|/2bz² · e^{−(y/ζ − 1)/b}  (y ≥ ζ).
+
+    Numerics: ℓ to 1e-12 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², at any distance.
+    Cost: six erfcx.
+
+    >>> likelihood = InverseLaplaceLikelihood(1e-8, scale=0.5)
+    >>> terms = likelihood(np.array([[2.0]]), np.array([[3.0]]))  # 3/4·e^{−1}, 1/3 − 1
+    >>> round(float(np.exp(terms.value[0, 0] + 1)), 6), round(float(terms.slope[0, 0]), 6)
+    (0.75, -0.666667)
+    """
+
+    def __init__(self, variance: ArrayLike, *, scale: float, truncation: float = 0.0) -> None:
+        super().__init__(variance, truncation)
+        self.scale = as_positive(scale, "scale")
+        self.log_constant = -math.log(2.0 * self.scale)
+
+    def log_noise(self, d: Array, backend: Backend) -> Array:
+        size: Array = backend.xp.abs(d)
+        return -size / self.scale
+
+    def spots(
+        self, size: Array, eta: Array, variance: Array, backend: Backend
+    ) -> list[tuple[Spot, float]]:
+        xp = backend.xp
+        sd, move = xp.sqrt(variance), variance / (size * self.scale)
+        edge = self.truncation + xp.zeros_like(eta)
+        kink = xp.maximum(size, self.truncation)
+        return [
+            (below(-edge, eta + move, sd, backend), -1.0),
+            (between(edge, kink, eta + move, sd, backend), 1.0),
+            (above(kink, eta - move, sd, backend), 1.0),
+        ]
+
+    def centre(self, z: Array) -> Array:
+        """The maximum of p(z|·): z, or bz if b > 1, or the edge of the truncation."""
+        best = np.abs(z) * max(1.0, self.scale)
+        return np.where(z < 0, -1.0, 1.0) * np.maximum(best, self.truncation)

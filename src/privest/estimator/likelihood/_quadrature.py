@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
-from privest.mechanism._channel import Channel
+from privest.mechanism import Channel
+from privest.noise.quadrature import gauss, on_panels
 
 # Where to look for the largest integrand, in σ from η.
 FURTHER = 2.0 ** np.arange(3.75, 6.25, 0.25)
@@ -33,9 +34,9 @@ class QuadratureLikelihood(Likelihood):
 
     Slow (100 times a closed form): the last resort. Arrays are NumPy's.
 
-    >>> from privest.mechanism._additive import Additive
+    >>> from privest.mechanism import Additive
     >>> from privest.noise import Laplace
-    >>> from privest.estimator.likelihood._laplace import LaplaceLikelihood
+    >>> from privest.estimator.likelihood import LaplaceLikelihood
     >>> z, eta = np.array([[0.3, 5.0]]), np.zeros((1, 2))
     >>> numerical = QuadratureLikelihood(Additive(Laplace(1.0)), 0.04)(z, eta).value
     >>> bool(np.abs(numerical - LaplaceLikelihood(0.04, scale=1.0)(z, eta).value).max() < 1e-3)
@@ -83,9 +84,9 @@ class QuadratureLikelihood(Likelihood):
         edges = top + EDGES
         if breaks.size:
             edges = np.sort(np.concatenate([edges, breaks], axis=1), axis=1)
-        nodes, weights = np.polynomial.legendre.leggauss(points)
-        half = np.diff(edges, axis=1)[..., None] / 2
-        x = (edges[:, :-1, None] + half + half * nodes).reshape(len(z), -1)
+        nodes, weights = gauss(points)
+        x, half = on_panels(edges[:, :-1], edges[:, 1:], nodes)
+        x = x.reshape(len(z), -1)
         with np.errstate(divide="ignore", under="ignore"):
             size = self._size(z, eta, sd, x) + np.log(half * weights).reshape(len(z), -1)
             high = np.maximum(size.max(axis=1, keepdims=True), -1e300)

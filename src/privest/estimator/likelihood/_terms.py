@@ -60,7 +60,7 @@ class Likelihood(ABC):
     """ℓ(z, η) of one kind of release; z and η are arrays (trials, m), σ² a number or (m,).
 
     `several_maxima`: Σℓ(z_i, (Hθ)_i) may have several local maxima in θ. It is then climbed from
-    `fits` exact fits of n readings, unless the caller says otherwise (`starts.py`).
+    `fits` exact fits of n readings, unless the caller says otherwise (`estimator._starts`).
     """
 
     several_maxima: ClassVar[bool] = False

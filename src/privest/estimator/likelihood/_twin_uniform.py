@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._partial import gauss
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.noise.quadrature import gauss
 
 # Beyond e^-DEPTH of the largest integrand nothing counts; that is REACH σ from the mean, or less.
 DEPTH, REACH = 40.0, 9.0

@@ -1,9 +1,9 @@
 """Numbers for a law of which only the log-density is known: one idea a file.
 
 landscape    where the law lives: its peaks, the edges of its mass, its widths
-panels       adaptive quadrature on panels that shrink towards special points and grow to infinity
-differences  derivatives by extrapolated central differences, with an error
-jumps        where a function jumps, by bisecting many cells at once
+differences  derivatives by extrapolated central differences, with an error; where a function jumps
 cdf_table    the distribution function and its inverse
-density      all of it together: mass, moments, Fisher information
+mass         integral, distribution function, moments, by `noise.quadrature`
+density      all of it together: derivatives, jumps, kinks, Fisher information
+weighted     the score that weighs E ψ² against E ψ'² best
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.noise._numerics.panels import FINE, Cells, gauss
+from privest.noise.quadrature import FINE, Cells, gauss
 
 CHUNK = 50_000
 

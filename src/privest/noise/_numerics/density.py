@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privest.arrays import EPS, Array
-from privest.noise._numerics.differences import first_derivative, second_derivative
-from privest.noise._numerics.jumps import find_jumps
+from privest.noise._numerics.differences import find_jumps, first_derivative, second_derivative
 from privest.noise._numerics.mass import Function, Mass
-from privest.noise._numerics.panels import Estimate
+from privest.noise.quadrature import Quadrature
 
 CELLS_PER_PANEL = 16
 
@@ -205,17 +204,17 @@ class NumericalDensity(Mass):
         return np.asarray(np.minimum(apart.min(axis=1, initial=np.inf), 0.1 * self.width))
 
     @cached_property
-    def fisher_information(self) -> Estimate:
+    def fisher_information(self) -> Quadrature:
         """E l'²; inf where the density jumps or the integral diverges."""
         if self.jumps:
-            return Estimate(math.inf, 0.0)
+            return Quadrature(math.inf, 0.0)
         return self.expectation(lambda x: _squared(*self.score(x)))
 
     @cached_property
-    def expected_squared_curvature(self) -> Estimate:
+    def expected_squared_curvature(self) -> Quadrature:
         """E l''²; inf where the density or the score jumps or the integral diverges."""
         if self.jumps or self.kinks:
-            return Estimate(math.inf, 0.0)
+            return Quadrature(math.inf, 0.0)
         return self.expectation(lambda x: _squared(*self.curvature(x)))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput
-from privest.noise._numerics.panels import Chain
+from privest.noise.quadrature import Chain
 
 # The scan: around every anchor, from 2^-50 to 2^60 scales, 16 points an octave.
 OCTAVES_IN, OCTAVES_OUT, PER_OCTAVE = 50, 60, 16

@@ -12,14 +12,15 @@ from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, NumericalFailure
 from privest.noise._numerics import landscape
 from privest.noise._numerics.cdf_table import CdfTable
-from privest.noise._numerics.panels import (
+from privest.noise.quadrature import (
     FINE,
     Cells,
     Chain,
-    Estimate,
     Integral,
+    Quadrature,
     gauss,
     integrate,
+    on_panels,
 )
 
 # A density whose mass differs from 1 by more than this (and the quadrature error) is refused.
@@ -203,8 +204,7 @@ class Mass:
         self._require_mass()
         cells = self._mass.cells
         points, weights = gauss(FINE)
-        half = (cells.right - cells.left)[:, None] / 2
-        x = cells.left[:, None] + half * (1 + points)
+        x, half = on_panels(cells.left, cells.right, points)
         w = half * weights * cells.values
         return x.ravel(), (w / w.sum()).ravel()
 
@@ -219,7 +219,7 @@ class Mass:
         narrow = self._landscape.width
         return min(half, narrow) if narrow > 1e-9 * half else half
 
-    def expectation(self, function: Callable[[Array], tuple[Array, Array]]) -> Estimate:
+    def expectation(self, function: Callable[[Array], tuple[Array, Array]]) -> Quadrature:
         """E g for g with values and errors; ±inf where the integral diverges, NaN for ∞ − ∞."""
         self._require_mass()
         mass = self._mass.estimate
@@ -242,21 +242,21 @@ class Mass:
         top = integrate(integrand, self._chains).estimate
         value = top.value / mass.value
         if not math.isfinite(value):
-            return Estimate(value, 0.0)
-        return Estimate(value, (top.error + abs(value) * mass.error) / mass.value)
+            return Quadrature(value, 0.0)
+        return Quadrature(value, (top.error + abs(value) * mass.error) / mass.value)
 
     @cached_property
-    def mean(self) -> Estimate:
+    def mean(self) -> Quadrature:
         """E x; ±inf or NaN where it does not exist."""
         centre = float(self._table.quantile(np.array(0.5)))
         moved = self.expectation(lambda x: (x - centre, np.zeros(x.shape)))
-        return Estimate(centre + moved.value, moved.error + EPS * abs(centre))
+        return Quadrature(centre + moved.value, moved.error + EPS * abs(centre))
 
     @cached_property
-    def variance(self) -> Estimate:
+    def variance(self) -> Quadrature:
         """E (x − mean)²; inf where it diverges, NaN where there is no mean."""
         mean = self.mean
         if not math.isfinite(mean.value):
-            return Estimate(math.nan, 0.0)
+            return Quadrature(math.nan, 0.0)
         found = self.expectation(lambda x: ((x - mean.value) ** 2, np.zeros(x.shape)))
-        return Estimate(found.value, found.error + mean.error**2)
+        return Quadrature(found.value, found.error + mean.error**2)

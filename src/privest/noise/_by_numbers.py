@@ -10,7 +10,7 @@ from privest.errors import InvalidInput
 from privest.noise._custom import CustomLaw, from_logpdf
 from privest.noise._law import ScalarLaw
 from privest.noise._numerics.density import NumericalDensity
-from privest.noise._numerics.panels import Estimate
+from privest.noise.quadrature import Quadrature
 
 Density = ScalarLaw | Callable[[Array], Array]
 
@@ -21,7 +21,7 @@ def fisher_information_by_quadrature(
     support: tuple[float, float] = (-math.inf, math.inf),
     landmarks: tuple[float, ...] = (),
     normalise: bool = False,
-) -> Estimate:
+) -> Quadrature:
     """I = ∫ f l'², with an absolute error; ∞ where the density jumps or the integral diverges.
 
     `law` is a law (its own density, score and support are used, none of its closed forms) or a
@@ -56,7 +56,7 @@ def expected_squared_curvature_by_quadrature(
     support: tuple[float, float] = (-math.inf, math.inf),
     landmarks: tuple[float, ...] = (),
     normalise: bool = False,
-) -> Estimate:
+) -> Quadrature:
     """E l''² = ∫ f l''², with an absolute error; ∞ where the density or the score jumps.
 
     Arguments and numerics as for `fisher_information_by_quadrature`; the score is searched for

@@ -1,4 +1,4 @@
-"""Readings that are released in different ways: one likelihood for each group of them."""
+"""Likelihoods made of others: readings released in different ways, readings with an offset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Term
 class Rowwise(Likelihood):
     """ℓ_i(z_i, η_i) with a likelihood for each of the m readings; equal ones are taken together.
 
-    >>> from privest.estimator.likelihood._gaussian import GaussianLikelihood
+    >>> from privest.estimator.likelihood import GaussianLikelihood
     >>> a, b = GaussianLikelihood(1.0, noise=1.0), GaussianLikelihood(1.0, noise=3.0)
     >>> Rowwise([a, b, a])(np.ones((1, 3)), np.zeros((1, 3))).slope
     array([[0.5 , 0.25, 0.5 ]])
@@ -71,3 +71,37 @@ def for_each_variance(make: Callable[[float], Likelihood], variance: ArrayLike) 
     if len(made) == 1:
         return made[float(values[0])]
     return Rowwise([made[float(v)] for v in given])
+
+
+class Shifted(Likelihood):
+    """ℓ(z, η + b) for another likelihood ℓ and an offset b, a number or one for each reading.
+
+    >>> from privest.estimator.likelihood import GaussianLikelihood
+    >>> plain = GaussianLikelihood(1.0, noise=1.0)
+    >>> Shifted(plain, np.array([0.0, 1.0]))(np.ones((1, 2)), np.zeros((1, 2))).slope
+    array([[0.5, 0. ]])
+    """
+
+    def __init__(self, likelihood: Likelihood, offset: Array) -> None:
+        super().__init__(likelihood.variance)
+        self.likelihood, self.offset = likelihood, offset
+        self.several_maxima = likelihood.several_maxima  # type: ignore[misc] # that of the other
+        self.fits = likelihood.fits  # type: ignore[misc]
+
+    def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
+        return self.likelihood(z, eta + backend.xp.asarray(self.offset), backend)
+
+    def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
+        return self.likelihood.value(z, eta + backend.xp.asarray(self.offset), backend)
+
+    def possible(self, z: Array) -> Flags:
+        return self.likelihood.possible(z)
+
+    def rough(self, z: Array, eta: Array) -> Array:
+        return self.likelihood.rough(z, eta + self.offset)
+
+    def hump(self, z: Array, eta: Array) -> Index | None:
+        return self.likelihood.hump(z, eta + self.offset)
+
+    def centre(self, z: Array) -> Array:
+        return self.likelihood.centre(z) - self.offset
