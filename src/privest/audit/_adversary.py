@@ -14,7 +14,7 @@ from privest.audit._attackers import most_likely, posterior_mean
 from privest.audit._averaged import averaged_information
 from privest.audit._floors import unbiased_floors
 from privest.audit._gaussian import attack_linear, checked_precision
-from privest.audit._information import Audited, as_audited, has_density
+from privest.audit._information import Audited, Stated, as_audited, has_density, stated_level
 from privest.audit._move_size import Sampler, checked_sampler
 from privest.audit._simulation_attacker import LEARNT, learnt
 from privest.audit._vectors import attack_rotation, attack_vector
@@ -28,7 +28,6 @@ from privest.mechanism import (
     Rotation,
 )
 from privest.noise import GaussianLaw
-from privest.privacy import PrivacyLevel, as_level
 
 
 def adversary(
@@ -36,8 +35,9 @@ def adversary(
     y: ArrayLike,
     *,
     rng: np.random.Generator,
-    level: PrivacyLevel | ArrayLike | None = None,
+    level: Stated | None = None,
     prior: tuple[float, float] | None = None,
+    steps: int | None = None,
     trials: int = 2000,
 ) -> list[Attack]:
     """Release y `trials` times and attack every release.
@@ -46,8 +46,10 @@ def adversary(
 
     Independent channels (`Componentwise`, or one `Channel`): z_i tells about u_i = (Ay + b)_i
       alone, so each *input* u_i is attacked by itself, with the most likely u_i and E[u_i|z_i].
-    `GaussianMechanism`, `AffineMechanism` with Gaussian noise: each *reading* y_i, by the best
-      unbiased estimate and the posterior mean, both in closed form; S may be dense or singular.
+    `GaussianMechanism`, `AffineMechanism` with Gaussian noise, what users really run
+      (`StreamMechanism`, `Sensor`, a table's mechanism; `steps` as in `certify`): each *reading*
+      y_i, by the best unbiased estimate and the posterior mean, both in closed form; S may be dense
+      or singular. An attacker that beats the floor of the release's own density is noted.
       A reading that is not shown has no unbiased attacker, and its floor is inf.
     Other mechanisms with a density: each reading, by its likelihood and by importance sampling; a
       rotation also its *length*.
@@ -73,13 +75,13 @@ def adversary(
     """
     given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
     task = Task(given, None, _prior(prior), as_count(trials, "trials", least=2), rng)
-    audited = as_audited(mechanism, "attack")
+    audited = as_audited(mechanism, "attack", steps)
     size = audited.readings if isinstance(audited, Mechanism) else given.size
     if given.size != size:
         raise InvalidInput(f"the mechanism is for {size} readings; received shape {given.shape}.")
     if level is not None:
         rows = audited.matrix if isinstance(audited, Componentwise) else None
-        S = as_level(level).dense(size)
+        S = stated_level(level, steps).dense(size)
         task = replace(task, floors=unbiased_floors(np.eye(size) if rows is None else rows, S))
     if isinstance(audited, Componentwise):
         return _channels(audited, task)

@@ -6,6 +6,7 @@ Find (`_by_density`, `_by_simulation`: what each way of looking sees), judge, ex
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,11 +15,20 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_confidence, as_count
 from privest.audit._by_density import CLOSED_FORM, Finding, by_curvature, by_search
-from privest.audit._by_simulation import Look, by_samples, by_scores
-from privest.audit._information import Audited, as_audited, as_sampler, has_density, required
-from privest.audit._sampled import UNCHANGED
-from privest.mechanism import Componentwise, GaussianMechanism, Mechanism
-from privest.privacy import PrivacyLevel, as_level
+from privest.audit._by_simulation import by_running, by_samples, by_scores
+from privest.audit._information import (
+    Audited,
+    Stated,
+    as_audited,
+    as_sampler,
+    has_density,
+    required,
+    stated_level,
+)
+from privest.audit._running import usual_places
+from privest.audit._sampled import UNCHANGED, Look
+from privest.linalg import PSD
+from privest.mechanism import Componentwise, GaussianMechanism, Mechanism, RunningMechanism
 from privest.records import Record
 
 Verdict = Literal["holds", "violated", "undecided"]
@@ -71,9 +81,10 @@ class Certificate(Record):
 
 def certify(
     mechanism: Audited,
-    level: PrivacyLevel | ArrayLike,
+    level: Stated,
     *,
     search: ArrayLike | None = None,
+    steps: int | None = None,
     samples: int = 200_000,
     rng: np.random.Generator | None = None,
     confidence: float = 0.999,
@@ -81,10 +92,10 @@ def certify(
     """Search for the y that shows most, and compare with the level and with what is claimed.
 
     `search`: reading vectors (k, m) to look at besides those of the search (for channels), or
-    the only ones to look at (for samplers, default y = 0; other mechanisms: default a few
-    random directions at several distances). A search looks at sizes that appear among the
-    public parameters, at landmarks that stay where they are as the input moves, at kinks and at
-    vanishing outcomes; a peak that is narrow and has none of these is missed unless you name it.
+    the only ones to look at (for samplers, default y = 0; what users run: 0 and two fixed vectors;
+    other mechanisms: a few random directions at several distances). A search looks at sizes that
+    appear among the public parameters, at landmarks that stay where they are as the input moves, at
+    kinks and at vanishing outcomes; a narrow peak with none of these is missed unless you name it.
 
     Independent channels (`Componentwise`, or one `Channel`): one input at a time, by numbers.
       "holds" needs both: the mechanism's own supremum within the level, and a search that found
@@ -94,6 +105,11 @@ def certify(
     Other mechanisms: simulated scores at each y; half of the `samples` choose the direction that
       shows most, the others measure it. "violated" needs an excess beyond the interval at
       `confidence` for all y together; "holds" rests on the mechanism's own supremum.
+    What users really run (`StreamMechanism`, `Sensor`, a table's mechanism; `steps` of a stream or
+      rows of a table, and the level of a stream may be its own): the code itself is run. "holds"
+      needs a claim within the level and noise that bears it out (mean, covariance and distribution
+      at a tenth of `samples` runs for each y, and no exact output that moves with y). Noise
+      that contradicts the claim is "violated" where its variance proves it, else "undecided".
     A plain sampler `f(y, rng, n)`: "violated" if a lower bound from the samples exceeds the level,
       at `confidence` for all y looked at together, or if an exact output moves with y (infinite);
       else "undecided". Samples cannot prove that something never happens.
@@ -109,26 +125,29 @@ def certify(
     inf
     """
     samples, confidence = as_count(samples, "samples", least=4), as_confidence(confidence)
-    level, audited = as_level(level), as_audited(mechanism, "certify")
+    audited, stated = as_audited(mechanism, "certify", steps), stated_level(level, steps)
     places = None if search is None else np.atleast_2d(as_array(search, "search", ndim=(1, 2)))
-    found = None
+
+    def look(usual: Callable[[], Array]) -> Look:
+        where = usual() if places is None else places
+        return Look(where, samples, required(rng), confidence)
+
     if isinstance(audited, Mechanism) and has_density(audited):
-        found = _by_density(audited, level, places)
-        if found is None:
-            where = _around(audited.readings, required(rng)) if places is None else places
-            look = Look(where, samples, required(rng), confidence)
-            found = by_scores(audited, level.for_size(audited.readings), look)
+        S = stated.for_size(audited.readings)
+        found = _by_density(audited, S, places)
+        if isinstance(audited, RunningMechanism):
+            found = by_running(audited, S, look(lambda: usual_places(audited)))
+        elif found is None:
+            found = by_scores(audited, S, look(lambda: _around(S.size, required(rng))))
     else:
-        size = audited.readings if isinstance(audited, Mechanism) else level.size or 1
-        where = np.zeros((1, size)) if places is None else places
-        look = Look(where, samples, required(rng), confidence)
-        found = by_samples(as_sampler(audited), level.for_size(where.shape[1]), look)
+        size = audited.readings if isinstance(audited, Mechanism) else stated.size or 1
+        seen = look(lambda: np.zeros((1, size)))
+        found = by_samples(as_sampler(audited), stated.for_size(seen.places.shape[1]), seen)
     return _certificate(found, _judged(found))
 
 
-def _by_density(mechanism: Mechanism, level: PrivacyLevel, places: Array | None) -> Finding | None:
+def _by_density(mechanism: Mechanism, S: PSD, places: Array | None) -> Finding | None:
     """What needs no random numbers; None where that is not enough."""
-    S = level.for_size(mechanism.readings)
     if isinstance(mechanism, Componentwise):
         return by_search(mechanism, S, None if places is None else mechanism.inputs(places))
     if isinstance(mechanism, GaussianMechanism):

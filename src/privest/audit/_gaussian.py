@@ -12,6 +12,12 @@ from privest.mechanism import GaussianMechanism, Mechanism
 AGREE = 1e-6
 STEPS = (0.3, 1.0, 3.0)
 RANDOM = 8
+# An attacker whose error is so many standard errors below the floor: by chance once in 10⁶.
+SURE = 5.0
+EXPOSED = (
+    "This attacker does better than the release's own density allows: there is less noise in it "
+    "than it claims."
+)
 
 
 def checked_precision(mechanism: GaussianMechanism, places: Array) -> tuple[Array, float] | None:
@@ -74,10 +80,16 @@ def attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
             float(floors[i]),
             believers[i],
             attacker="best unbiased",
-            notes=(NOT_SHOWN,) if best[i] is None else (),
+            notes=_notes(best[i], float(floors[i])),
         )
         for i in range(len(S))
     ]
+
+
+def _notes(best: Errors | None, floor: float) -> tuple[str, ...]:
+    if best is None:
+        return (NOT_SHOWN,)
+    return (EXPOSED,) if best.mse + SURE * best.mse_error < floor else ()
 
 
 def _believers(mechanism: Mechanism, S: Array, task: Task, z: Array) -> list[Believer]:

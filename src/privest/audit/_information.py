@@ -12,15 +12,25 @@ from numpy.typing import ArrayLike
 from privest.arrays import CONFIDENCE, Array, Flags, as_array, as_confidence, as_count
 from privest.audit._gaussian import checked_precision
 from privest.audit._move_size import Sampler
-from privest.audit._sampled import information_from_samples
+from privest.audit._running import described, examined
+from privest.audit._sampled import Look, information_from_samples
 from privest.errors import InvalidInput
-from privest.mechanism import Channel, Componentwise, GaussianMechanism, Mechanism
+from privest.mechanism import (
+    Channel,
+    Componentwise,
+    GaussianMechanism,
+    Mechanism,
+    Runnable,
+    RunningMechanism,
+)
 from privest.mechanism._numerics import information_by_numbers
+from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_level
 from privest.records import Record
 
 Method = Literal["density", "samples"]
 KNOWN = "curvature of a quadratic log-density"
-Audited = Mechanism | Channel | Sampler
+Audited = Mechanism | Channel | Sampler | Runnable
+Stated = PrivacyLevel | StreamLevel | EndlessLevel | ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +79,7 @@ def fisher_information(
     samples: int = 200_000,
     rng: np.random.Generator | None = None,
     confidence: float = CONFIDENCE,
+    steps: int | None = None,
 ) -> FisherInformation:
     """I_z(y) = E[s sᵀ], s = ∂ ln p(z|y)/∂y, of any mechanism at one reading vector y.
 
@@ -76,10 +87,11 @@ def fisher_information(
 
     From the density (`method="density"`, the default where there is one):
       independent channels (`Componentwise`, or a `Channel` by itself): quadrature or summation for
-      each, with an error bound; jumps in y, vanishing outcomes and one-sided limits are
-      seen;
+      each, with an error bound; jumps in y, vanishing outcomes and one-sided limits are seen;
       `GaussianMechanism`: its S, after a check that the log-density is quadratic in y with just
       this curvature; no random numbers are needed;
+      what users really run (`steps` as in `certify`): what it claims, if its noise at y bears
+      that out; else from samples;
       any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval.
       That mean does not see a density that jumps; the samples method does.
     From samples (`method="samples"`; the only one for a plain sampler `f(y, rng, n)` → (n, q)):
@@ -95,23 +107,12 @@ def fisher_information(
     """
     samples, confidence = as_count(samples, "samples", least=2), as_confidence(confidence)
     given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
-    audited = as_audited(mechanism, "audit")
+    audited = as_audited(mechanism, "audit", steps)
     if method == "density" and not isinstance(audited, Mechanism):
         raise InvalidInput("a plain sampler has no density: use method='samples'.")
     if method == "samples" or not isinstance(audited, Mechanism) or not has_density(audited):
-        found = information_from_samples(
-            as_sampler(audited), given, samples=samples, rng=required(rng), confidence=confidence
-        )
-        return FisherInformation(
-            found.matrix,
-            found.error,
-            "samples",
-            confidence,
-            found.lower,
-            found.reach,
-            found.unchanged,
-            found.notes,
-        )
+        look = Look(given[None], samples, required(rng), confidence)
+        return _by_samples(as_sampler(audited), look)
     if isinstance(audited, Componentwise):
         return _by_channels(audited, given)
     if isinstance(audited, GaussianMechanism):
@@ -119,19 +120,38 @@ def fisher_information(
         if checked is not None:
             S, off = checked
             return FisherInformation(S, np.full(S.shape, off * np.abs(S).max()), KNOWN)
-    return _by_scores(audited, given, samples, required(rng), confidence)
+    look = Look(given[None], samples, required(rng), confidence)
+    if isinstance(audited, RunningMechanism):
+        return _by_runs(audited, look)
+    return _by_scores(audited, look)
 
 
-def as_audited(given: Audited, verb: str) -> Mechanism | Sampler:
-    """A mechanism, or a plain sampler; one channel is a mechanism for one reading."""
+def as_audited(given: Audited, verb: str, steps: int | None = None) -> Mechanism | Sampler:
+    """A mechanism, or a plain sampler; one channel is a mechanism for one reading.
+
+    `steps`: how much of what a user runs is audited, where that is not fixed.
+    """
     if isinstance(given, Channel):
         return Componentwise(given, readings=1)
+    if isinstance(given, Runnable):
+        return given.as_mechanism() if steps is None else given.as_mechanism(steps)
     if not isinstance(given, Mechanism) and not callable(given):
         raise InvalidInput(
             f"{verb} a Mechanism, a Channel or a sampler f(y, rng, n); received "
             f"{type(given).__name__}."
         )
     return given
+
+
+def stated_level(given: Stated, steps: int | None) -> PrivacyLevel:
+    """A level in any form; that of a stream is S̄ of its first steps."""
+    if isinstance(given, EndlessLevel):
+        if steps is None:
+            raise InvalidInput("the level has no last step: say how many to audit, steps=20.")
+        given = given.first(steps)
+    if isinstance(given, StreamLevel):
+        return PrivacyLevel(given.cumulative(steps))
+    return as_level(given)
 
 
 def has_density(mechanism: Mechanism | Channel) -> bool:
@@ -173,12 +193,41 @@ def _by_channels(mechanism: Componentwise, y: Array) -> FisherInformation:
     return FisherInformation(matrix, error, kind)
 
 
-def _by_scores(
-    mechanism: Mechanism, y: Array, samples: int, rng: np.random.Generator, confidence: float
-) -> FisherInformation:
-    score = mechanism.score(mechanism.simulate(y, rng, trials=samples), y)
+def _by_scores(mechanism: Mechanism, look: Look) -> FisherInformation:
+    (y,), samples = look.places, look.samples
+    score = mechanism.score(mechanism.simulate(y, look.rng, trials=samples), y)
     matrix = score.T @ score / samples
     fourth = (score**2).T @ score**2 / samples
     deviation = np.sqrt(np.maximum(fourth - matrix**2, 0.0) / samples)
-    wide = scipy.stats.norm.ppf((1 + confidence) / 2)
-    return FisherInformation(matrix, wide * deviation, "mean over simulated scores", confidence)
+    wide = scipy.stats.norm.ppf((1 + look.confidence) / 2)
+    method = "mean over simulated scores"
+    return FisherInformation(matrix, wide * deviation, method, look.confidence)
+
+
+def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
+    place = examined(mechanism, look.places[0], look)
+    notes = (described([place], look),)
+    if not place.good:
+        return _by_samples(as_sampler(mechanism), look, notes)
+    S, method = mechanism.worst_information(), "as claimed, borne out by runs of the code"
+    return FisherInformation(S, np.zeros_like(S), method, look.confidence, notes=notes)
+
+
+def _by_samples(sampler: Sampler, look: Look, notes: tuple[str, ...] = ()) -> FisherInformation:
+    found = information_from_samples(
+        sampler,
+        look.places[0],
+        samples=look.samples,
+        rng=look.rng,
+        confidence=look.confidence,
+    )
+    return FisherInformation(
+        found.matrix,
+        found.error,
+        "samples",
+        found.confidence,
+        found.lower,
+        found.reach,
+        found.unchanged,
+        notes + found.notes,
+    )

@@ -50,6 +50,21 @@ UNCHANGED = (
 
 
 @dataclass(frozen=True, eq=False)
+class Look:
+    """Where to look (k, m), with how many draws a place, and how sure to be of all together."""
+
+    places: Array
+    samples: int
+    rng: np.random.Generator
+    confidence: float
+
+    @property
+    def each(self) -> float:
+        """The confidence at one place (Bonferroni)."""
+        return 1 - (1 - self.confidence) / len(self.places)
+
+
+@dataclass(frozen=True, eq=False)
 class Sampled:
     """What samples around y tell.
 

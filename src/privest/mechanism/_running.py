@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from privest.privacy import PrivacyLevel, as_level
 Draw = Callable[[Array, np.random.Generator | Source], ArrayLike]
 
 
+@runtime_checkable
 class Runnable(Protocol):
     """Whatever releases readings and can be audited: `StreamMechanism`, `Sensor`, a table release.
 
@@ -26,8 +27,8 @@ class Runnable(Protocol):
     density, score and information are those of the level that it claims.
     """
 
-    def as_mechanism(self, *args: Any, **options: Any) -> Mechanism:  # noqa: ANN401 - as it needs
-        """A mechanism on all its readings at once."""
+    def as_mechanism(self, *steps: int) -> Mechanism:
+        """A mechanism on all readings at once: so many steps or rows, where there is a choice."""
         ...
 
 

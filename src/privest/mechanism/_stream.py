@@ -133,15 +133,19 @@ class StreamMechanism:
             raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
         return count
 
-    def as_mechanism(self, steps: int) -> RunningMechanism:
+    def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
         """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.
 
-        It claims A of all steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k. Reads nothing of this stream.
+        All steps of the level by default. It claims A of these steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k.
+        Reads nothing of this stream.
         """
-        level = self.level
+        level, fresh = self.level, type(self)
+        steps = level.steps if steps is None else steps
+        if steps is None:
+            raise InvalidInput("the level has no last step: say how many steps to audit, steps=20.")
 
         def draw(y: Array, rng: np.random.Generator | Source) -> Array:
-            return StreamMechanism(level).simulate(y, rng).values
+            return fresh(level).simulate(y, rng).values
 
         size = sum(level.sizes_between(0, steps))
         shown = [StreamMechanism(level)._shown(unit, 0, steps)[0] for unit in np.eye(size)]
