@@ -160,14 +160,15 @@ class TableMechanism:
         """z of the next rows, with simulated noise."""
         return self._stream.simulate(y, rng).values / self._root
 
-    def as_mechanism(self, readings: int) -> RunningMechanism:
+    def as_mechanism(self, readings: int = 1) -> RunningMechanism:
         """A table of so many rows as one mechanism, for an audit, in units of the noise: √s·z.
 
         Every draw is a table of its own, in one block.
         """
+        fresh = type(self)
 
         def draw(y: Array, rng: np.random.Generator | Source) -> Array:
-            return self._root * TableMechanism(self.level).simulate(y, rng)
+            return self._root * fresh(self.level).simulate(y, rng)
 
         return RunningMechanism.at_level(self.level, readings, draw, repr(self))
 

@@ -1,0 +1,206 @@
+"""Audits of what users really run: streams, sensors, tables; and of code with too little noise."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.audit import adversary, certify, fisher_information
+from privest.errors import InvalidInput
+from privest.mechanism import RunningMechanism
+from privest.network import Sensor
+from privest.workflow import TableMechanism
+
+DENSE = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, -0.5], [0.0, -0.5, 1.0]])
+SINGULAR = [[4.0, 2.0], [2.0, 1.0]]
+LAGS = pv.EndlessLevel(1.0, lags=[0.5, -0.2])
+CUMULATIVE = pv.StreamLevel([1.0, 2.0, 0.5], 0.1 * np.tril(np.ones((3, 3)), -1))
+SAMPLES = 20_000  # 2000 runs a place
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+def sensor(level):
+    m = pv.PrivacyLevel(level).size
+    return Sensor(np.ones((m, 1)), pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(level))
+
+
+RUNNING = {
+    "stream with lags": (pv.StreamMechanism(LAGS), LAGS, 5),
+    "stream that ends": (pv.StreamMechanism(CUMULATIVE), CUMULATIVE, None),
+    "stream of vectors": (
+        pv.StreamMechanism(pv.EndlessLevel(DENSE)),
+        pv.PrivacyLevel(np.kron(np.eye(2), DENSE)),
+        2,
+    ),
+    "sensor": (sensor(DENSE), DENSE, None),
+    "sensor, singular": (sensor(SINGULAR), SINGULAR, None),
+    "table": (TableMechanism(4.0), 4.0, 3),
+}
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_what_users_run_holds_and_is_tight(name):
+    running, level, steps = RUNNING[name]
+    found = certify(running, level, steps=steps, samples=SAMPLES, rng=rng())
+    assert found.verdict == "holds", str(found)
+    assert found.margin == pytest.approx(1, abs=1e-9)
+    assert "2000 runs at each of 3 reading vectors" in str(found)
+    assert "level 0.001 together" in str(found)
+
+
+def test_a_claim_beyond_the_level_is_violated():
+    found = certify(RUNNING["sensor"][0], 0.8 * DENSE, samples=SAMPLES, rng=rng())
+    assert found.verdict == "violated"
+    assert found.margin == pytest.approx(1.25)
+    assert found.worst_y is None
+
+
+def test_a_level_without_an_end_needs_steps():
+    with pytest.raises(InvalidInput, match="steps=20"):
+        certify(pv.StreamMechanism(LAGS), 1.0, rng=rng())
+    with pytest.raises(InvalidInput, match="steps=20"):
+        certify(TableMechanism(4.0), LAGS, rng=rng())
+
+
+# --- broken code ----------------------------------------------------------------------------------
+
+
+class QuietStream(pv.StreamMechanism):
+    """Half the noise."""
+
+    def simulate(self, y, rng):
+        return super().simulate(y, Half(rng))
+
+
+class Half(pv.mechanism.source.Generated):
+    def _noise(self, shown, at):
+        return super()._noise(shown, at) / 2
+
+
+class QuietTable(TableMechanism):
+    def simulate(self, y, rng):
+        return super().simulate(y, Half(rng))
+
+
+class QuietSensor(Sensor):
+    def simulate(self, y, rng):
+        return super().simulate(y, Half(rng))
+
+
+QUIET = {
+    "stream": (QuietStream(LAGS), LAGS, 4),
+    "table": (QuietTable(4.0), 4.0, 2),
+    "sensor": (
+        QuietSensor(np.ones((3, 1)), pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(DENSE)),
+        DENSE,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_half_the_noise_is_exposed(name):
+    running, level, steps = QUIET[name]
+    found = certify(running, level, steps=steps, samples=SAMPLES, rng=rng())
+    assert found.verdict == "violated", str(found)
+    assert found.claimed == pytest.approx(1)  # by its own word all is well
+    # Half the noise is four times the information; `error` is an interval at 0.999.
+    assert abs(found.margin - 4) < 2 * found.error
+    assert "covariance" in str(found)
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_attackers_beat_what_the_level_allows(name):
+    running, level, steps = QUIET[name]
+    y = [0.3, -0.2, 0.8, 0.1][: {"stream": 4, "table": 2, "sensor": 3}[name]]
+    for attack in adversary(running, y, rng=rng(), level=level, steps=steps):
+        # A quarter of the floor, as far as 2000 trials tell (5 standard errors).
+        assert abs(attack.likelihood.mse - attack.level_floor / 4) < 5 * attack.likelihood.mse_error
+        assert "less noise" in str(attack)
+
+
+def test_attackers_on_sound_code_keep_to_the_floor():
+    running, level, steps = RUNNING["stream with lags"]
+    for attack in adversary(running, np.ones(5), rng=rng(), level=level, steps=steps):
+        assert abs(attack.likelihood.mse - attack.level_floor) < 5 * attack.likelihood.mse_error
+        assert attack.notes == ()
+
+
+def leaks(draw):
+    return RunningMechanism.at_level(1.0, 2, draw, "leak")
+
+
+def test_code_that_sometimes_shows_y():
+    def draw(y, rng):
+        return y + (0.0 if rng.random() < 0.05 else 1.0) * rng.standard_normal(2)
+
+    found = certify(leaks(draw), 1.0, samples=SAMPLES, rng=rng())
+    assert found.verdict == "violated"
+    assert found.margin == np.inf
+    assert "exact output" in str(found)
+
+
+def test_code_without_noise():
+    found = certify(leaks(lambda y, rng: y), 1.0, samples=SAMPLES, rng=rng())
+    assert found.verdict == "violated"
+    assert found.margin == np.inf
+
+
+@pytest.mark.parametrize(
+    ("draw", "what"),
+    [
+        (lambda y, rng: 1.1 * y + 0.2 + rng.standard_normal(2), "mean"),
+        (lambda y, rng: y + rng.standard_normal(1), "covariance"),
+        (lambda y, rng: y + rng.uniform(-1, 1, 2) * np.sqrt(3), "distribution"),
+        (lambda y, rng: y + 1.3 * rng.standard_normal(2), "covariance"),
+    ],
+)
+def test_noise_that_contradicts_the_claim_never_holds(draw, what):
+    found = certify(leaks(draw), 1.0, samples=SAMPLES, rng=rng())
+    assert found.verdict != "holds"
+    assert what in str(found)
+
+
+def test_more_noise_than_claimed_is_no_violation():
+    def draw(y, rng):
+        return y + 1.3 * rng.standard_normal(2)
+
+    assert certify(leaks(draw), 1.0, samples=SAMPLES, rng=rng()).verdict == "undecided"
+
+
+def test_sound_code_is_rarely_accused():
+    """At confidence 0.9 at most a tenth of sound runs fail: 40 of them, binomial tail 1e-6."""
+    sound = TableMechanism(4.0)
+    verdicts = [
+        certify(sound, 4.0, steps=2, samples=2000, rng=rng(k), confidence=0.9).verdict
+        for k in range(40)
+    ]
+    assert verdicts.count("holds") >= 25
+
+
+def test_information_of_running_code():
+    running, level, steps = RUNNING["stream with lags"]
+    found = fisher_information(running, np.zeros(5), steps=steps, samples=SAMPLES, rng=rng())
+    np.testing.assert_allclose(found.matrix, level.first(5).cumulative(), atol=1e-12)
+    assert "borne out" in found.method
+
+
+def test_information_of_broken_code_is_from_samples():
+    found = fisher_information(QUIET["table"][0], [0.3], steps=1, samples=4000, rng=rng())
+    assert found.method == "samples"
+    assert found.lower[0] > 4
+    assert "contradict" in str(found)
+    assert abs(found.matrix[0, 0] - 16) < found.error[0, 0]
+
+
+def test_results_are_plain_values():
+    running, level, steps = RUNNING["table"]
+    found = certify(running, level, steps=steps, samples=2000, rng=rng()).to_dict()
+    assert found["verdict"] == "holds"
+    assert isinstance(found["reasons"], list)
+    (attack,) = adversary(running, [0.3], rng=rng(), level=level, steps=1, prior=(0.0, 1.0))
+    assert attack.to_dict()["likelihood"]["mse"] == attack.likelihood.mse
+    shown = fisher_information(running, [0.3], steps=1, samples=2000, rng=rng()).to_dict()
+    assert shown["matrix"] == [[pytest.approx(4.0)]]
