@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import privest as pv
 from privest.errors import InvalidInput
 from privest.mechanism import Additive, BinaryQuantiser
 from privest.noise import GaussianLaw, Laplace
@@ -70,7 +71,7 @@ def test_bits_reach_their_theory_when_streams_are_long():
     people = 500 + 2 * 1000
     features = rng.standard_normal((people, 2))
     response = features @ [0.3, -0.2] + rng.standard_normal(people)
-    table = blood.Table(response, features, "y", ("a", "b"), "synthetic", logarithm=True)
+    table = pv.data.Table(response, features, "y", ("a", "b"), "synthetic", logarithm=True)
     plan = blood.Plan(reference=500, blocks=2, length=1000, repetitions=200)
     streams, _ = next(rounds(table, plan, StreamLevel.constant(1.0, 1000), 200, 0, False))
     pairs, split = fig3.Pairs(streams, 1.0, fig3.RADIUS, fig3.SPREAD), streams.split

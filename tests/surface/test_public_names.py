@@ -29,10 +29,9 @@ NAMES = {
         "load_nhanes", "reference",
     },
     "report": {
-        "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of", "distances",
-        "ellipse_points", "new_figure", "require_files", "rounded", "save", "save_agents",
-        "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_rounds",
-        "save_states",
+        "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
+        "ellipse_points", "new_figure", "require_files", "rounded", "save",
+        "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_states", "tidy",
     },
     "estimator": {
         "MLResult", "PrivateRLS", "Result", "StreamHistory", "maximum_likelihood",

@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from privest.arrays import Array
-from privest.report import BAND
+from privest.report import BAND, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+__all__ = [
+    "BOUND",
+    "columns",
+    "curves",
+    "draw_floor",
+    "draw_mean",
+    "new_figure",
+    "open_frame",
+    "save",
+    "steps_and_ratios",
+]
 
 P = TypeVar("P")
 BOUND: dict[str, Any] = {"color": "black", "lw": 2.0, "ls": "--"}

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.records import Record
+from privest.records import Record as Record
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,7 @@ class Running(TypedDict, total=False):
 
 
 def monte_carlo(
-    tasks: Sequence[Task],
-    *,
-    trials: int,
-    seed: int,
-    chunk: int = 2000,
-    **running: Unpack[Running],
+    tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = 2000, **running: Unpack[Running]
 ) -> dict[str, Summary]:
     """Run every task for `trials` trials; summaries by key, in the order of the tasks.
 
@@ -196,6 +192,11 @@ def generator(key: str, at: int, seed: int) -> np.random.Generator:
     digest = hashlib.sha256(key.encode()).digest()
     words = np.frombuffer(digest[:16], dtype="<u4").tolist()
     return np.random.default_rng(np.random.SeedSequence([seed, at, *words]))
+
+
+def beyond(probability: float) -> float:
+    """How many standard deviations a normal number exceeds with this probability."""
+    return float(-scipy.special.ndtri(probability))
 
 
 def _summary(values: Array) -> Summary:

@@ -5,17 +5,14 @@ H is drawn uniformly from [−1, 1]^{10×5}; the paper does not print its draw, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+import privest as pv
 from privest.arrays import Array
-from privest.bounds import Bound, bound
-from privest.model import LinearModel
-from privest.noise import Gaussian
-from privest.privacy import PrivacyLevel
+from privest.bounds import BoundSweep
 from privest.report import ellipse_points, new_figure, save
 
 if TYPE_CHECKING:
@@ -27,11 +24,11 @@ NOISE_DEVIATION = 0.2
 SEED = 2025
 
 
-def first_model() -> LinearModel:
+def first_model() -> pv.LinearModel:
     """y = Hθ + w, w ~ N(0, 0.2² I)."""
     rng = np.random.default_rng(SEED)
     matrix = rng.uniform(-1.0, 1.0, size=(READINGS, len(THETA)))
-    return LinearModel(matrix, noise=Gaussian(cov=NOISE_DEVIATION**2))
+    return pv.LinearModel(matrix, noise=NOISE_DEVIATION**2)
 
 
 def paper_levels() -> Array:
@@ -39,87 +36,50 @@ def paper_levels() -> Array:
     return np.arange(1, 101) / 10
 
 
-@dataclass(frozen=True, eq=False)
-class LevelCurve:
-    """The bound against the privacy level s, S = sI."""
-
-    levels: Array
-    bounds: list[Bound]
-
-    def at(self, s: float) -> int:
-        """Where the level nearest to s is."""
-        return int(np.abs(self.levels - s).argmin())
-
-    @property
-    def traces(self) -> Array:
-        """tr Σ_PPCR at each level."""
-        return np.array([np.trace(b.ppcrlb) for b in self.bounds])
-
-    @property
-    def costs(self) -> Array:
-        """tr (Σ_PPCR − Σ_CR) at each level."""
-        return np.array([np.trace(b.privacy_cost) for b in self.bounds])
-
-    @property
-    def classical(self) -> float:
-        """tr Σ_CR."""
-        return float(np.trace(self.bounds[0].classical))
-
-
-def level_curve(model: LinearModel, levels: Array) -> LevelCurve:
-    """The bound at every level."""
-    return LevelCurve(levels, [bound(model, PrivacyLevel(float(s))) for s in levels])
-
-
-def save_ellipses(curve: LevelCurve, shown: Array, path: Path, *, pair: tuple[int, int]) -> None:
-    """Write the figure: ellipses of two parameters at the levels `shown`, and the whole curve."""
+def save_ellipses(curve: BoundSweep, chosen: BoundSweep, path: Path, pair: tuple[int, int]) -> None:
+    """Write the figure: ellipses of two parameters at the chosen levels, and the whole curve."""
     figure = new_figure(12.5, 5.4)
     from matplotlib import colormaps
 
     left, right = figure.subplots(1, 2)
-    colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(shown)))
-    _draw_ellipses(left, curve, shown, colours, pair)
-    _draw_curve(right, curve, shown, colours)
+    colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(chosen)))
+    _draw_ellipses(left, chosen, colours, pair)
+    _draw_curve(right, curve)
+    for s, trace, colour in zip(chosen.levels, chosen.trace, colours):
+        right.plot(s, trace, "o", color=colour, ms=7)
     save(figure, path)
 
 
-def _draw_ellipses(
-    axes: Axes, curve: LevelCurve, shown: Array, colours: Array, pair: tuple[int, int]
-) -> None:
+def _draw_ellipses(axes: Axes, chosen: BoundSweep, colours: Array, pair: tuple[int, int]) -> None:
     index = np.ix_(pair, pair)
-    for s, colour in zip(shown, colours):
-        at = curve.at(s)
-        x, y = ellipse_points(curve.bounds[at].ppcrlb[index]).T
+    for s, covariance, colour in zip(chosen.levels, chosen.ppcrlb, colours):
+        x, y = ellipse_points(covariance[index]).T
         axes.plot(x, y, color=colour, lw=1.8, label=f"s = {s:g}")
         axes.fill(x, y, color=colour, alpha=0.05)
-    x, y = ellipse_points(curve.bounds[0].classical[index]).T
+    x, y = ellipse_points(chosen.classical[index]).T
     axes.fill(x, y, color="black", alpha=0.85, label="no privacy")
     axes.set_aspect("equal", adjustable="datalim")
     axes.axhline(0, color="0.85", lw=0.8, zorder=0)
     axes.axvline(0, color="0.85", lw=0.8, zorder=0)
     axes.set_xlabel(f"error of θ[{pair[0]}]")
     axes.set_ylabel(f"error of θ[{pair[1]}]")
-    total = len(curve.bounds[0].classical)
+    total = len(chosen.classical)
     axes.set_title(f"Smallest possible 95 % error ellipse (2 of {total} parameters)")
     axes.legend(title="level S = sI", loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
-def _draw_curve(axes: Axes, curve: LevelCurve, shown: Array, colours: Array) -> None:
-    axes.loglog(curve.levels, curve.traces, color="black", lw=2, label="private bound  tr Σ_PPCR")
+def _draw_curve(axes: Axes, curve: BoundSweep) -> None:
+    floor = np.trace(curve.classical)
+    axes.loglog(curve.levels, curve.trace, color="black", lw=2, label="private bound  tr Σ_PPCR")
     axes.loglog(
         curve.levels,
-        curve.costs,
+        curve.trace - floor,
         color="tab:red",
         lw=1.4,
         ls="--",
         label="of which privacy  tr (Σ_PPCR − Σ_CR)",
     )
-    axes.axhline(
-        curve.classical, color="0.4", lw=1.2, ls=":", label="no privacy  tr Σ_CR", zorder=0
-    )
-    for s, colour in zip(shown, colours):
-        at = curve.at(s)
-        axes.plot(s, curve.traces[at], "o", color=colour, ms=7)
+    axes.axhline(floor, color="0.4", lw=1.2, ls=":", label="no privacy  tr Σ_CR", zorder=0)
     axes.set_xlabel("privacy level s   (strict  ←   →  lax)")
     axes.set_ylabel("least mean-square error, sum over θ")
     axes.set_title("What the privacy level costs")

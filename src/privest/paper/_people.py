@@ -22,14 +22,10 @@ from typing import Literal
 
 import numpy as np
 
+import privest as pv
 from privest.arrays import Array, Index
-from privest.data import BoxCox, Table, load_diabetes
 from privest.errors import InvalidInput
-from privest.linalg import least_squares
-from privest.model import LinearModel
-from privest.noise import Gaussian
 from privest.paper._nhanes import load_nhanes
-from privest.privacy import StreamLevel
 
 Units = Literal["standard", "raw", "plain"]
 
@@ -65,11 +61,11 @@ PLANS: dict[str, Plan] = {
 }
 
 
-def load(source: str, folder: str | os.PathLike[str] | None = None) -> Table:
+def load(source: str, folder: str | os.PathLike[str] | None = None) -> pv.data.Table:
     """The table of an experiment; `folder` is for NHANES (without one: downloaded)."""
     if source not in PLANS:
         raise InvalidInput(f"the data are one of {', '.join(PLANS)}; received {source!r}.")
-    return load_nhanes(folder) if source == "nhanes" else load_diabetes()
+    return load_nhanes(folder) if source == "nhanes" else pv.data.load_diabetes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +98,12 @@ class Split:
         """Steps a stream."""
         return int(self.rows.shape[1])
 
-    def model(self, block: int) -> LinearModel:
+    def model(self, block: int) -> pv.LinearModel:
         """The model of one stream."""
-        return LinearModel(self.rows[block], noise=Gaussian(cov=self.variance))
+        return pv.LinearModel(self.rows[block], noise=self.variance)
 
 
-def split(table: Table, plan: Plan, rng: np.random.Generator) -> Split:
+def split(table: pv.data.Table, plan: Plan, rng: np.random.Generator) -> Split:
     """A random split of the table; nothing public is computed from the blocks."""
     needed = plan.reference + plan.blocks * plan.length
     if len(table) < needed:
@@ -117,7 +113,7 @@ def split(table: Table, plan: Plan, rng: np.random.Generator) -> Split:
         )
     order = rng.permutation(len(table))
     reference, others = order[: plan.reference], order[plan.reference : needed]
-    transform = None if table.logarithm else BoxCox.fit(table.response[reference])
+    transform = None if table.logarithm else pv.data.BoxCox.fit(table.response[reference])
     response = table.response if transform is None else transform(table.response)
     if plan.response == "standard":
         response = _standard(response, reference)
@@ -125,7 +121,7 @@ def split(table: Table, plan: Plan, rng: np.random.Generator) -> Split:
     if plan.features == "standard":
         features = _standard(features, reference)
     rows = np.column_stack([np.ones(len(table)), features])
-    theta, root = least_squares(rows[reference], response[reference])
+    theta, root = pv.linalg.least_squares(rows[reference], response[reference])
     residual = response[reference] - rows[reference] @ theta
     variance = float(residual @ residual) / (plan.reference - len(theta))
     shape = (plan.blocks, plan.length)
@@ -150,8 +146,8 @@ def _standard(values: Array, reference: Index) -> Array:
 
 def drawn_level(
     length: int, rng: np.random.Generator, *, low: float = 0.2, high: float = 2.0, past: float = 0.1
-) -> StreamLevel:
+) -> pv.StreamLevel:
     """S_k uniform in [low, high], U_k = past·√S_k ξ_k, ξ_k standard normal (`eq:barS`)."""
     s = rng.uniform(low, high, length)
     ties = np.tril(rng.standard_normal((length, length)), -1)
-    return StreamLevel(s, past * np.sqrt(s)[:, None] * ties)
+    return pv.StreamLevel(s, past * np.sqrt(s)[:, None] * ties)

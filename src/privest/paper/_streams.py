@@ -18,15 +18,11 @@ from typing import TypeVar
 
 import numpy as np
 
+import privest as pv
 from privest.arrays import Array
-from privest.bounds import stream_bound
-from privest.data import Table
-from privest.errors import InvalidInput
-from privest.model import LinearModel
 from privest.paper._band import ratio_error
 from privest.paper._engine import generator
 from privest.paper._people import Plan, Split, split
-from privest.privacy import StreamLevel
 
 P = TypeVar("P")
 
@@ -52,12 +48,12 @@ class LinearPaths:
         return np.asarray(np.einsum("knj,rj->rkn", self.weights, releases, optimize=True))
 
 
-def linear_paths(model: LinearModel, level: StreamLevel) -> LinearPaths:
+def linear_paths(model: pv.LinearModel, level: pv.StreamLevel) -> LinearPaths:
     """The weights of `algo:PP_RLS`:  W_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ [C⁻¹]_j ,  C Cᵀ = A Σ Aᵀ + I.
 
     Assumes Gaussian noise and one reading a step. Cost: K³ and the memory of K·n·K numbers.
     """
-    limits = stream_bound(model, level)
+    limits = pv.bounds.stream_bound(model, level)
     first, size = limits.require_first(), level.readings
     whitener = level.rows.whiten(model.covariance, np.eye(size))
     sums = np.cumsum(limits.rows[:, :, None] * whitener[:, None, :], axis=0)[first:]
@@ -83,7 +79,7 @@ class Streams:
     paths: list[LinearPaths]
 
     @classmethod
-    def of(cls, own: Split, level: StreamLevel) -> Streams:
+    def of(cls, own: Split, level: pv.StreamLevel) -> Streams:
         """The blocks of a split at a level."""
         return cls(own, [linear_paths(own.model(b), level) for b in range(own.blocks)])
 
@@ -125,11 +121,16 @@ class Streams:
 
 
 def rounds(
-    table: Table, plan: Plan, level: StreamLevel, repetitions: int, seed: int, resplit: bool
+    table: pv.data.Table,
+    plan: Plan,
+    level: pv.StreamLevel,
+    repetitions: int,
+    seed: int,
+    resplit: bool,
 ) -> Iterator[tuple[Streams, int]]:
     """The splits of a seed, and how many repetitions each serves."""
     if repetitions < 2:
-        raise InvalidInput(f"at least 2 repetitions are needed; received {repetitions}.")
+        raise pv.errors.InvalidInput(f"at least 2 repetitions are needed; received {repetitions}.")
     count = repetitions if resplit else 1
     for r in range(count):
         own = split(table, plan, generator("split", r, seed))

@@ -18,24 +18,24 @@ from pathlib import Path
 from typing import Unpack
 
 import numpy as np
-import scipy
 
+import privest as pv
 from privest.arrays import Array
-from privest.bounds import bound
-from privest.estimator import maximum_likelihood
 from privest.estimator.likelihood import likelihood_of
-from privest.linalg import least_squares, whitening
-from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism
-from privest.model import LinearModel
-from privest.paper._drawing import columns, curves, draw_floor, draw_mean, open_frame
-from privest.paper._engine import Claim, Running, Task, monte_carlo
+from privest.paper._drawing import (
+    columns,
+    curves,
+    draw_floor,
+    draw_mean,
+    new_figure,
+    open_frame,
+    save,
+)
+from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
 from privest.paper._first import NOISE_DEVIATION, THETA, first_model
-from privest.privacy import PrivacyLevel
-from privest.records import Record
-from privest.report import new_figure, save
 
 Estimator = Callable[[Array], Array]
-Pair = Callable[[LinearModel, float], tuple[Mechanism, Estimator]]
+Pair = Callable[[pv.LinearModel, float], tuple[pv.mechanism.Mechanism, Estimator]]
 TRIALS = 2000
 SEED = 1
 LABEL = "fig:ppcr"
@@ -43,20 +43,20 @@ LABEL = "fig:ppcr"
 FALSE_ALARM = 1e-3
 
 
-def _entry(name: str) -> ChannelEntry:
-    entry = CATALOGUE[name]
-    assert isinstance(entry, ChannelEntry)
+def _entry(name: str) -> pv.mechanism.ChannelEntry:
+    entry = pv.mechanism.CATALOGUE[name]
+    assert isinstance(entry, pv.mechanism.ChannelEntry)
     return entry
 
 
-def _gaussian(model: LinearModel, s: float) -> tuple[Mechanism, Estimator]:
+def _gaussian(model: pv.LinearModel, s: float) -> tuple[pv.mechanism.Mechanism, Estimator]:
     """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
-    mechanism = CATALOGUE["gaussian"].calibrated(s, model.readings)
-    kernel = whitening(PrivacyLevel(s).for_size(model.readings), model.covariance)
+    mechanism = pv.mechanism.CATALOGUE["gaussian"].calibrated(s, model.readings)
+    kernel = pv.linalg.whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
     rows = kernel.rows(model.matrix)
 
     def estimate(z: Array) -> Array:
-        return np.asarray(least_squares(rows, kernel.whiten(z.T))[0].T)
+        return np.asarray(pv.linalg.least_squares(rows, kernel.whiten(z.T))[0].T)
 
     return mechanism, estimate
 
@@ -64,12 +64,12 @@ def _gaussian(model: LinearModel, s: float) -> tuple[Mechanism, Estimator]:
 def _likelihood(name: str) -> Pair:
     """Noise on the readings, then maximum likelihood."""
 
-    def pair(model: LinearModel, s: float) -> tuple[Mechanism, Estimator]:
+    def pair(model: pv.LinearModel, s: float) -> tuple[pv.mechanism.Mechanism, Estimator]:
         mechanism = _entry(name).calibrated(s, model.readings)
         likelihood = likelihood_of(mechanism, NOISE_DEVIATION**2)
 
         def estimate(z: Array) -> Array:
-            return np.asarray(maximum_likelihood(model.matrix, z, likelihood).estimate)
+            return np.asarray(pv.estimator.maximum_likelihood(model.matrix, z, likelihood).estimate)
 
         return mechanism, estimate
 
@@ -79,7 +79,7 @@ def _likelihood(name: str) -> Pair:
 def _output(name: str) -> Pair:
     """Noise on the least-squares estimate, which is then the estimate."""
 
-    def pair(model: LinearModel, s: float) -> tuple[Mechanism, Estimator]:
+    def pair(model: pv.LinearModel, s: float) -> tuple[pv.mechanism.Mechanism, Estimator]:
         mechanism = _entry(name).on_estimate(s, model.matrix)
         values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
         back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
@@ -163,7 +163,7 @@ def figure_one(
     ]
     found = monte_carlo(tasks, trials=trials, seed=seed, **running)
     model = first_model()
-    floor = {s: float(np.trace(bound(model, PrivacyLevel(s)).ppcrlb)) for _, s in cells}
+    floor = {s: float(np.trace(pv.bound(model, s).ppcrlb)) for _, s in cells}
     points = []
     for task, (name, s) in zip(tasks, cells):
         summary = found[task.key]
@@ -222,10 +222,10 @@ def attains(points: Sequence[Point], false_alarm: float) -> Verdict:
     others = [p for p in points if p.mechanism != "gaussian"]
     deviations = []
     for p in own:
-        covariance = bound(model, PrivacyLevel(p.s)).ppcrlb
+        covariance = pv.bound(model, p.s).ppcrlb
         spread = float(np.sqrt(2.0 * np.sum(covariance**2) / p.trials))
         deviations.append(abs(p.mse - p.bound) / spread)
-    threshold = float(-scipy.special.ndtri(false_alarm / (2.0 * len(own))))
+    threshold = beyond(false_alarm / (2.0 * len(own)))
     below = [p for p in others if p.mse < p.bound - threshold * p.standard_error]
     return Verdict(
         largest=max(deviations),

@@ -23,12 +23,10 @@ from privest.arrays import Array
 from privest.data import Table
 from privest.errors import InvalidInput
 from privest.paper._band import Moments, average_moments, mean_square_moments
-from privest.paper._drawing import columns, curves, draw_floor, steps_and_ratios
-from privest.paper._engine import Claim, generator
+from privest.paper._drawing import columns, curves, draw_floor, new_figure, save, steps_and_ratios
+from privest.paper._engine import Claim, Record, generator
 from privest.paper._people import Plan, drawn_level
 from privest.paper._streams import Streams, by_step, rounds, sampling_error
-from privest.records import Record
-from privest.report import new_figure, save
 
 LABEL = "fig:pprls-non-syms"
 SEED = 1

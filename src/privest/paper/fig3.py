@@ -29,21 +29,23 @@ from pathlib import Path
 
 import numpy as np
 
+import privest as pv
 from privest.arrays import Array, as_positive
-from privest.data import Table
-from privest.errors import InvalidInput
 from privest.estimator.likelihood import BinaryLikelihood
-from privest.mechanism import Additive, BinaryQuantiser
-from privest.noise import GaussianLaw, Laplace
-from privest.paper._drawing import columns, curves, draw_floor, draw_mean, steps_and_ratios
-from privest.paper._engine import Claim, generator
+from privest.paper._drawing import (
+    columns,
+    curves,
+    draw_floor,
+    draw_mean,
+    new_figure,
+    save,
+    steps_and_ratios,
+)
+from privest.paper._engine import Claim, Record, generator
 from privest.paper._people import Plan
 from privest.paper._quantised import QuasiNewton
 from privest.paper._streams import Streams, by_step, rounds, sampling_error
 from privest.paper.fig2 import SEED, START
-from privest.privacy import StreamLevel
-from privest.records import Record
-from privest.report import new_figure, save
 
 LABEL = "fig:pprls-syms"
 OURS = "gaussian"
@@ -81,7 +83,7 @@ class Point(Record):
 
 
 def figure_three(
-    table: Table,
+    table: pv.data.Table,
     plan: Plan,
     *,
     repetitions: int | None = None,
@@ -101,7 +103,7 @@ def figure_three(
     found = {name: _Collected() for name in SERIES}
     first = 0
     floors: list[Array] = []
-    stream_level = StreamLevel.constant(level, plan.length)
+    stream_level = pv.StreamLevel.constant(level, plan.length)
     for r, (streams, each) in enumerate(rounds(table, plan, stream_level, count, seed, resplit)):
         pairs = Pairs(streams, level, radius, spread)
         readings = (
@@ -143,7 +145,9 @@ class Pairs:
             return np.asarray(squares.reshape(readings.shape))
         if name == "laplace":
             # Equal noise at every step: unweighted least squares, the weights of z̃ = √s z.
-            shown = Additive.calibrated(self.s, law=Laplace()).sample(readings, rng)
+            shown = pv.mechanism.Additive.calibrated(self.s, law=pv.noise.Laplace()).sample(
+                readings, rng
+            )
             return self.streams.squared_errors(readings, math.sqrt(self.s) * (shown - readings))
         return self.streams.squared_errors(readings, rng.standard_normal(readings.shape))
 
@@ -164,10 +168,12 @@ class Pairs:
         return found
 
     @cached_property
-    def quantiser(self) -> BinaryQuantiser:
+    def quantiser(self) -> pv.mechanism.BinaryQuantiser:
         """The bit at level s, its threshold in the middle of the reference."""
-        law = GaussianLaw(variance=1.0)
-        return BinaryQuantiser.calibrated(self.s, law=law, threshold=self.streams.split.centre)
+        law = pv.noise.GaussianLaw(variance=1.0)
+        return pv.mechanism.BinaryQuantiser.calibrated(
+            self.s, law=law, threshold=self.streams.split.centre
+        )
 
     @cached_property
     def quasi_newton(self) -> QuasiNewton:
@@ -215,7 +221,7 @@ def claim_three(points: Sequence[Point], *, start: int = START) -> Claim:
     own = {p.k: p for p in points if p.series == OURS and p.k >= start}
     rivals = [p for p in points if p.series != OURS and p.k >= start]
     if not own or not rivals:
-        raise InvalidInput(f"there are no points of all pairs with k ≥ {start}.")
+        raise pv.errors.InvalidInput(f"there are no points of all pairs with k ≥ {start}.")
     numbers: dict[str, float | int | str] = {"steps": len(own)}
     for name in RIVALS:
         ratio = [p.mse / own[p.k].mse for p in rivals if p.series == name]

@@ -22,23 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
-import scipy
 
+import privest as pv
 from privest.arrays import Array
-from privest.errors import InvalidInput
-from privest.model import LinearModel
-from privest.noise import Cauchy, GaussianMixture, Laplace, Logistic, ScalarLaw, StudentT
-from privest.paper._drawing import BOUND, columns, curves, draw_mean, open_frame
-from privest.paper._engine import Claim, Running, Task, monte_carlo
-from privest.pipeline import (
-    LeastSquaresRelease,
-    MaximumLikelihoodRelease,
-    OptimalScoreRelease,
-    ScoreRelease,
-    optimal_score,
-)
-from privest.records import Record
-from privest.report import new_figure, save
+from privest.paper._drawing import BOUND, columns, curves, draw_mean, new_figure, open_frame, save
+from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,13 +36,13 @@ THETA = 0.53
 TRIALS = 5000
 SEED = 4
 FALSE_ALARM = 1e-3
-LAWS: dict[str, ScalarLaw] = {
-    "laplace": Laplace(scale=0.5**0.5),
-    "cauchy": Cauchy(scale=1.0),
-    "student-t": StudentT(df=3.0, scale=1.0),
-    "logistic": Logistic(scale=1.0),
+LAWS: dict[str, pv.noise.ScalarLaw] = {
+    "laplace": pv.noise.Laplace(scale=0.5**0.5),
+    "cauchy": pv.noise.Cauchy(scale=1.0),
+    "student-t": pv.noise.StudentT(df=3.0, scale=1.0),
+    "logistic": pv.noise.Logistic(scale=1.0),
     # 80 % narrow and below, 20 % wide and above: mean 0, long tail to the right.
-    "skewed": GaussianMixture(weights=(0.8, 0.2), means=(-0.5, 2.0), sds=(0.6, 1.5)),
+    "skewed": pv.noise.GaussianMixture(weights=(0.8, 0.2), means=(-0.5, 2.0), sds=(0.6, 1.5)),
 }
 LABELS = {
     "optimal": "optimal score, Gaussian noise",
@@ -70,10 +58,10 @@ def counts(points: int = 13, largest: float = 1e4) -> list[int]:
     return sorted({round(k) for k in np.geomspace(10, largest, points)})
 
 
-def law_named(noise: str) -> ScalarLaw:
+def law_named(noise: str) -> pv.noise.ScalarLaw:
     """The noise law of one version of the experiment."""
     if noise not in LAWS:
-        raise InvalidInput(f"--noise is one of {', '.join(LAWS)}; received {noise!r}.")
+        raise pv.errors.InvalidInput(f"--noise is one of {', '.join(LAWS)}; received {noise!r}.")
     return LAWS[noise]
 
 
@@ -83,23 +71,25 @@ def methods(noise: str) -> list[str]:
     return [name for name in LABELS if averages or not name.startswith("averaging")]
 
 
-def _likelihood(model: LinearModel, budget: float) -> ScoreRelease:
+def _likelihood(model: pv.LinearModel, budget: float) -> pv.pipeline.ScoreRelease:
     smooth = np.isfinite(model.noise.laws[0].expected_squared_curvature)  # type: ignore[attr-defined]
-    return MaximumLikelihoodRelease(model, budget, bandwidth=None if smooth else "best")
+    return pv.pipeline.MaximumLikelihoodRelease(model, budget, bandwidth=None if smooth else "best")
 
 
-PIPELINES: dict[str, Callable[[LinearModel, float], ScoreRelease]] = {
-    "optimal": OptimalScoreRelease,
+PIPELINES: dict[str, Callable[[pv.LinearModel, float], pv.pipeline.ScoreRelease]] = {
+    "optimal": pv.pipeline.OptimalScoreRelease,
     "likelihood": _likelihood,
-    "averaging-gaussian": LeastSquaresRelease,
-    "averaging-laplace": lambda model, s: LeastSquaresRelease(model, s, noise=Laplace(1.0)),
+    "averaging-gaussian": pv.pipeline.LeastSquaresRelease,
+    "averaging-laplace": lambda model, s: pv.pipeline.LeastSquaresRelease(
+        model, s, noise=pv.noise.Laplace(1.0)
+    ),
 }
 
 
 @lru_cache(maxsize=256)
-def pipeline(method: str, noise: str, count: int) -> ScoreRelease:
+def pipeline(method: str, noise: str, count: int) -> pv.pipeline.ScoreRelease:
     """One method for K = `count` readings and the budget s = K."""
-    model = LinearModel(np.ones((count, 1)), noise=law_named(noise))
+    model = pv.LinearModel(np.ones((count, 1)), noise=law_named(noise))
     return PIPELINES[method](model, float(count))
 
 
@@ -181,7 +171,7 @@ def figure_four(
                 median=summary.median,
                 predicted=own.loss,
                 bound=own.private_bound,
-                floor=optimal_score(law, 1 / k).cost(1 / k) / k,
+                floor=pv.pipeline.optimal_score(law, 1 / k).cost(1 / k) / k,
                 trials=summary.trials,
                 bandwidth=getattr(own, "bandwidth", None),
                 realised_mean=1.0 if realised is None else realised.mean,
@@ -206,7 +196,7 @@ def claims(points: Sequence[Point], false_alarm: float = FALSE_ALARM) -> list[Cl
     """What the paper says of the figure, and what holds at every K, judged on these points."""
     own = {p.count: p for p in points if p.method == "optimal"}
     last = own[max(own)]
-    limit = float(-scipy.special.ndtri(false_alarm / max(1, len(points))))
+    limit = beyond(false_alarm / max(1, len(points)))
     below = [p for p in points if p.mse < p.floor - limit * p.standard_error]
     found = [
         _claim(

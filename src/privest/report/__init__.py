@@ -4,12 +4,10 @@ save_report                a plan and its estimate as one page for people.
 save_plan_figure           the trade-off of a plan alone: errors against levels.
 save_convergence           estimates of a stream, as it goes on (`Trail` collects them).
 save_states, save_plane    states of a dynamic model along time; a track in the plane.
-save_agents, save_rounds   a network on its way to the efficient estimate.
 """
 
-from privest.report._canvas import BAND, ellipse_points, new_figure, require_files, save
+from privest.report._canvas import BAND, ellipse_points, new_figure, require_files, save, tidy
 from privest.report._digits import at_least, at_most, rounded
-from privest.report._networks import distances, save_agents, save_rounds
 from privest.report._streams import (
     Line,
     Panel,
@@ -30,17 +28,15 @@ __all__ = [
     "at_least",
     "at_most",
     "curve_of",
-    "distances",
     "ellipse_points",
     "new_figure",
     "require_files",
     "rounded",
     "save",
-    "save_agents",
     "save_convergence",
     "save_plan_figure",
     "save_plane",
     "save_report",
-    "save_rounds",
     "save_states",
+    "tidy",
 ]

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 import privest as pv
-from privest.paper._first import THETA, first_model, level_curve, paper_levels, save_ellipses
+from privest.paper._first import THETA, first_model, paper_levels, save_ellipses
 from privest.report._canvas import RADIUS, ellipse_points
 
 RUN = "from privest.cli import main; main()"
@@ -42,10 +42,9 @@ def test_the_set_up_is_that_of_the_paper():
 
 
 def test_the_curve_falls_to_the_classical_bound():
-    curve = level_curve(first_model(), np.array([0.1, 1.0, 10.0, 1e8]))
-    assert (np.diff(curve.traces) < 0).all()
-    assert np.isclose(curve.traces[-1], curve.classical, rtol=1e-5)
-    assert np.allclose(curve.traces - curve.classical, curve.costs)
+    curve = pv.bounds.bound_sweep(first_model(), [0.1, 1.0, 10.0, 1e8])
+    assert (np.diff(curve.trace) < 0).all()
+    assert np.isclose(curve.trace[-1], np.trace(curve.classical), rtol=1e-5)
 
 
 def test_the_ellipse_is_the_level_set():
@@ -77,8 +76,8 @@ def test_the_figure_draws_the_private_ellipses(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "privest.paper._first.ellipse_points", lambda c: drawn.append(c) or original(c)
     )
-    curve = level_curve(first_model(), np.array([0.1, 1.0]))
-    save_ellipses(curve, np.array([0.1, 1.0]), tmp_path / "a.png", pair=(0, 1))
-    for covariance, b in zip(drawn, curve.bounds):
-        assert np.array_equal(covariance, b.ppcrlb[:2, :2])
-    assert np.array_equal(drawn[-1], curve.bounds[0].classical[:2, :2])
+    curve = pv.bounds.bound_sweep(first_model(), [0.1, 1.0])
+    save_ellipses(curve, curve, tmp_path / "a.png", pair=(0, 1))
+    for covariance, bound in zip(drawn, curve.ppcrlb):
+        assert np.array_equal(covariance, bound[:2, :2])
+    assert np.array_equal(drawn[-1], curve.classical[:2, :2])

@@ -4,18 +4,23 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from network_sample import distance
 from privest.network import Fused
-from privest.report import distances
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "air_quality.py"
 
 
-def test_the_example(tmp_path, capsys):
+@pytest.fixture(scope="module")
+def module():
     spec = importlib.util.spec_from_file_location("air_quality", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_example(module, tmp_path, capsys):
     results, central = module.main(tmp_path / "deep", graphs=4)
     for name in ("agents.png", "rounds.png"):
         assert (tmp_path / "deep" / name).stat().st_size > 10_000
@@ -26,12 +31,12 @@ def test_the_example(tmp_path, capsys):
     assert f"chebyshev: {results['chebyshev'].rounds} rounds" in text
 
 
-def test_distances_in_the_figure_are_standard_errors():
+def test_distances_in_the_figure_are_standard_errors(module):
     rng = np.random.default_rng(0)
     half = rng.standard_normal((3, 3))
     central = Fused(estimate=rng.standard_normal(3), covariance=half @ half.T, sensors=5)
     trace = rng.standard_normal((4, 6, 3))
     trace[0, 2] = np.nan
-    found = distances(trace, central)
+    found = module.distances(trace, central)
     assert np.isnan(found[0, 2])
     assert np.allclose(found, distance(trace, central), rtol=1e-10, equal_nan=True)

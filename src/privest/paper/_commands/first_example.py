@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import privest as pv
 from privest.errors import MissingDependency
-from privest.paper._first import first_model, level_curve, paper_levels, save_ellipses
-from privest.privacy import PrivacyLevel
+from privest.paper._first import first_model, paper_levels, save_ellipses
 
 SHOWN = np.array([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
 DELTA = 1e-6
@@ -20,7 +20,8 @@ DELTA = 1e-6
 def show(console: Console, folder: Path) -> None:
     """Print the table and write the picture."""
     model = first_model()
-    curve = level_curve(model, paper_levels())
+    found = pv.bounds.bound_sweep(model, SHOWN)
+    floor = np.trace(found.classical)
     console.print(
         "[bold]Ten private readings y = Hθ + w of five parameters[/] (H 10×5, w ~ N(0, 0.2² I))."
         " Whatever is released may carry Fisher information at most S = s·I about the readings. "
@@ -38,19 +39,18 @@ def show(console: Console, folder: Path) -> None:
         "times\nopen",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
-    for s in SHOWN:
-        at = curve.at(s)
-        epsilon = PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=1.0)
+    for s, least in zip(found.levels, found.trace):
+        epsilon = pv.PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=1.0)
         table.add_row(
             f"{s:.1f}",
             f"{1 / np.sqrt(s):.2f}",
             f"{epsilon:.2f}",
-            f"{curve.traces[at]:.3f}",
-            f"{curve.costs[at]:.3f}",
-            f"{curve.traces[at] / curve.classical:.1f}",
+            f"{least:.3f}",
+            f"{least - floor:.3f}",
+            f"{least / floor:.1f}",
         )
     table.add_section()
-    table.add_row("open", "0", "∞", f"{curve.classical:.3f}", "0", "1.0")
+    table.add_row("open", "0", "∞", f"{floor:.3f}", "0", "1.0")
     console.print(table)
     console.print(
         "adversary: standard deviation of the best unbiased guess of one reading; ε: of the "
@@ -60,7 +60,7 @@ def show(console: Console, folder: Path) -> None:
     )
     picture = folder / "demo.png"
     try:
-        save_ellipses(curve, SHOWN, picture, pair=(0, 1))
+        save_ellipses(pv.bounds.bound_sweep(model, paper_levels()), found, picture, (0, 1))
     except MissingDependency as missing:
         console.print(Text(f"\nNo picture: {missing}"))
         return

@@ -71,8 +71,7 @@ Repetitions = Annotated[
     ),
 ]
 Resplit = Annotated[
-    bool,
-    typer.Option("--resplit", help="A new random split of the people in every repetition."),
+    bool, typer.Option("--resplit", help="A new random split of the people in every repetition.")
 ]
 Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK_REPETITIONS} repetitions.")]
 
@@ -127,7 +126,7 @@ def third_figure(
         float,
         typer.Option(
             help="What the one-bit rival knows at its start: standard deviation of each "
-            "coefficient, in units of one private reading. Small values are a prior.",
+            "coefficient, in units of one private reading. Small values are a prior."
         ),
     ] = fig3.SPREAD,
     points_to: options.Json = None,
