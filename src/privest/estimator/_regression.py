@@ -16,6 +16,7 @@ from privest.estimator._rls import PrivateRLS
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rank_tolerance
 from privest.mechanism import StreamMechanism
+from privest.mechanism.source import seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, StreamLevel
 
@@ -25,7 +26,6 @@ try:
         assert_all_finite,
         check_consistent_length,
         check_is_fitted,
-        check_random_state,
         check_X_y,
         column_or_1d,
         validate_data,
@@ -185,7 +185,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._floor = PrivateRLS(level, parameters, GaussianLaw(1 / law.fisher_information))
         self._open = RunningLeastSquares(parameters, rank_tolerance(parameters))  # HᵀH
         self._information = law.fisher_information
-        self._rng = _generator(self.random_state, level)
+        self._rng = seeded(self.random_state, "regression", level.fingerprint)
         self._mechanism, self._rls = StreamMechanism(level), rls
         self.noise_variance_, self.noise_source_ = float(law.variance), "simulation"
 
@@ -193,7 +193,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """The readings end here: only their release goes on."""
         rls = self._rls
         if not hasattr(self, "_rng"):
-            self._rng = np.random.default_rng()  # the seed again would repeat the noise
+            self._rng = seeded(None)  # the seed again would repeat the noise
         mechanism = self._continued()
         release = mechanism.simulate(readings, self._rng)
         if rls.level.steps != mechanism.steps:
@@ -434,14 +434,3 @@ def _readings(y: object) -> Array:
 
 def _equal_numbers(one: object, other: object) -> bool:
     return bool(np.isscalar(one) and np.isscalar(other) and one == other)
-
-
-def _generator(random_state: object, level: SequentialLevel) -> np.random.Generator:
-    """One seed gives other noise at every level: the same would give the readings away."""
-    if random_state is None:
-        return np.random.default_rng()
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, int | np.integer):
-        return np.random.default_rng([int(random_state), int(level.fingerprint, 16)])
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))

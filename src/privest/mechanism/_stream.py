@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -71,14 +72,21 @@ class StreamMechanism:
         own = level.pointwise(start, stop)
         if own is not None:
             return np.sqrt(own) * values, self._past
+        sizes = level.sizes_between(start, stop)
+        ends = list(itertools.accumulate(sizes, initial=0))
         if level.form == "dense":
+            rows, before = level.dense_rows(start, stop), len(self._past)
             past = np.concatenate([self._past, values])
-            return level.dense_rows(start, stop) @ past, past
+            # Step by step, each product of its own size: the same bits in whatever blocks.
+            parts = [
+                rows[a:b, : before + b] @ past[: before + b] for a, b in itertools.pairwise(ends)
+            ]
+            return np.concatenate(parts), past
         if level.block is None:  # U = 0, sizes change
-            parts, at = [], 0
-            for k, size in enumerate(level.sizes_between(start, stop), start=start):
-                parts.append(level.blocks(k, k + 1)[0, 0] @ values[at : at + size])
-                at += size
+            parts = [
+                level.blocks(k, k + 1)[0, 0] @ values[a:b]
+                for k, (a, b) in enumerate(itertools.pairwise(ends), start=start)
+            ]
             return np.concatenate(parts), self._past
         rows = level.blocks(start, stop)
         every = np.concatenate([self._past, values]).reshape(-1, level.block, 1)

@@ -129,13 +129,19 @@ class Seeded(Source):
         self._key = bytes.fromhex(state["key"])
 
 
-def seeded(seed: int | None, *facts: object) -> Source:
+def seeded(
+    seed: int | np.random.Generator | np.random.RandomState | None, *facts: object
+) -> Source:
     """A simulated source for a trial: fresh for None, else bound to the release (`Seeded`).
 
     `facts` (texts and numbers) tell apart releases that would show the same numbers: the name of a
-    column, the number of an agent.
+    column, the number of an agent. A generator of numpy is used as it is.
     """
-    return Generated(np.random.default_rng()) if seed is None else Seeded(seed, *facts)
+    if isinstance(seed, np.random.RandomState):
+        return Generated(np.random.Generator(seed._bit_generator))
+    if seed is None or isinstance(seed, np.random.Generator):
+        return Generated(np.random.default_rng() if seed is None else seed)
+    return Seeded(seed, *facts)
 
 
 def as_source(given: Source | np.random.Generator) -> Source:

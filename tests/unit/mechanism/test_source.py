@@ -71,12 +71,13 @@ def test_a_stream_at_another_level_or_place_has_other_noise():
         pv.EndlessLevel(2.0 * np.eye(2)),
         pv.EndlessLevel(1.0, [0.5]),
         pv.StreamLevel([np.eye(2), np.eye(3), np.eye(2)]),
+        pv.StreamLevel(np.ones(90), 0.01 * np.tril(np.ones((90, 90)), -1)),
     ],
     ids=repr,
 )
 def test_a_stream_has_the_same_noise_in_any_blocks(level):
     """One run in blocks and one step by step would else release every reading twice."""
-    sizes = level.sizes_between(0, 3)
+    sizes = level.sizes_between(0, level.steps or 3)
     y = np.random.default_rng(0).standard_normal(sum(sizes))
     whole = pv.StreamMechanism(level).simulate(y, seeded(3)).values
     stream, ends = pv.StreamMechanism(level), np.cumsum([0, *sizes])
