@@ -25,7 +25,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
         return value.tolist()
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, bool | int | str | None):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None

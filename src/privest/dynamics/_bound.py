@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._information import information_blocks
-from privest.dynamics._observed import asked, observed, unprotected
+from privest.dynamics._observed import Level, asked, observed, unprotected
 from privest.dynamics._sweep import Marginals, forward, marginals
 from privest.dynamics._system import StateSpace
 from privest.privacy import SequentialLevel
@@ -35,7 +34,7 @@ class DynamicBound(Marginals):
     level: SequentialLevel
     missing: Flags
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)
+    DERIVED = ("standard_error",)
 
     @cached_property
     def classical(self) -> Marginals:
@@ -72,7 +71,7 @@ class DynamicBound(Marginals):
 
 def bound(
     system: StateSpace,
-    level: SequentialLevel | ArrayLike,
+    level: Level,
     steps: int | None = None,
     *,
     missing: ArrayLike | None = None,

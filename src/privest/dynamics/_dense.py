@@ -14,28 +14,25 @@ a sum of squares. It needs readings that are never known beforehand (J_Y finite)
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags
-from privest.dynamics._information import innovations_of
-from privest.dynamics._means import filtered_means, smoothed_means
-from privest.dynamics._observed import unprotected
+from privest.dynamics._information import responses
+from privest.dynamics._means import smoothed_means
 from privest.dynamics._sweep import Marginals, marginals
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import (
     Estimates,
     Trajectory,
+    factored,
     prior_means,
     rows_shown,
     trajectory,
 )
 from privest.errors import LevelBelowPrior, NumericalFailure
-from privest.linalg._sequential import LOST
-from privest.linalg.batched import cholesky
 from privest.privacy import SequentialLevel
 
 PREFERRED = 1e4  # prior variance / what is left, from which on the way by the readings is taken
@@ -96,11 +93,7 @@ def _by_readings(
 ) -> Pass:  # fmt: skip
     n, m = system.states, system.readings
     size = steps * m
-    seen = unprotected(system, steps, np.zeros(steps, dtype=bool))
-    sweep = innovations_of(seen)
-    unit = np.eye(size).reshape(steps, m, size)
-    centred = replace(seen, start=np.zeros(n))
-    maps = filtered_means(centred, sweep, unit, np.zeros((steps, n)), np.zeros((steps, m)))
+    sweep, maps = responses(system, steps)
     W = maps.innovations.reshape(size, size)
     rows = rows_shown(level, missing, m)
     last, covariances = smoothed_means(sweep, maps), marginals(sweep, n)
@@ -126,15 +119,13 @@ def _by_readings(
         moved[start:stop] = -np.linalg.solve(own[:, start:stop], own[:, :start] @ moved[:start])
         shown = rows[start:stop, :stop]
         heard = _against(upper[:stop, :stop], shown)
-        lower = cholesky((heard.T @ heard + np.eye(m))[None])
-        if lower is None:
-            raise NumericalFailure(LOST)
+        lower = factored(heard.T @ heard)
         surprise = fresh[:, start:stop].T - shown @ moved[:stop]
-        white = scipy.linalg.solve_triangular(lower[0], surprise, lower=True)
-        pull = heard @ scipy.linalg.solve_triangular(lower[0], white, lower=True, trans="T")
+        white = scipy.linalg.solve_triangular(lower, surprise, lower=True)
+        pull = heard @ scipy.linalg.solve_triangular(lower, white, lower=True, trans="T")
         moved[:stop] += scipy.linalg.solve_triangular(upper[:stop, :stop], pull)
         innovations[:, k] = white.T
-        logs += float(np.log(np.diagonal(lower[0])).sum())
+        logs += float(np.log(np.diagonal(lower)).sum())
         upper[:stop, :stop] = _absorbed(upper[:stop, :stop], shown)
         covariances.filtered[k] += _square(upper[:stop, :stop], maps.filtered[k, :, :stop])
         means[1, :, k] = (maps.filtered[k, :, :stop] @ moved[:stop]).T

@@ -18,7 +18,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -53,7 +52,7 @@ class BestDirections(Record):
     isotropic: Array
     gap: float
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("gain",)
+    DERIVED = ("gain",)
 
     @property
     def gain(self) -> float:

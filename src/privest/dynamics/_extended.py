@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._observed import unit_noise
+from privest.dynamics._observed import Level, level_of, unit_noise
 from privest.dynamics._releases import given_values
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 from privest.model._derivative import numerical_jacobian
-from privest.privacy import SequentialLevel, as_stream_level
 from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
@@ -124,9 +123,7 @@ class LocalBound(DynamicBound):
     path: Array
 
 
-def local_bound(
-    system: ExtendedStateSpace, level: SequentialLevel | ArrayLike, states: ArrayLike
-) -> LocalBound:
+def local_bound(system: ExtendedStateSpace, level: Level, states: ArrayLike) -> LocalBound:
     """The bound of the system linearised along a trajectory (K, n) that is public or simulated.
 
     Along the true states of private data it would itself be private: use a nominal trajectory.
@@ -149,13 +146,13 @@ class ExtendedFiltered(Estimated, Record):
 
 
 def filter_extended(
-    system: ExtendedStateSpace, level: SequentialLevel | ArrayLike, release: StreamRelease
+    system: ExtendedStateSpace, level: Level, release: StreamRelease
 ) -> ExtendedFiltered:
     """The extended Kalman filter on releases z̃_k = L_kᵀy_k + e_k (levels that do not look back).
 
     Linearises h at x̂_{k|k−1} and f at x̂_{k|k}. Not optimal; its covariance is an approximation.
     """
-    wanted = as_stream_level(level, readings=system.readings)
+    wanted = level_of(level, system._frame)
     if wanted.reach:
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
     values, missing = given_values(release, wanted)

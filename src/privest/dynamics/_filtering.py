@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._means import Means, by_series, by_step, filtered_means, smoothed_means
-from privest.dynamics._observed import Observed, observed, offsets
-from privest.dynamics._recursions import spread
+from privest.dynamics._observed import Level, Observed, level_of, observed, offsets
 from privest.dynamics._releases import SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput
-from privest.privacy import SequentialLevel, as_stream_level
+from privest.privacy import SequentialLevel
 from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
@@ -89,7 +88,7 @@ class _Recursive:
 
 def filter_releases(
     system: StateSpace,
-    level: SequentialLevel | ArrayLike,
+    level: Level,
     release: StreamRelease | SeriesRelease,
     *,
     inputs: ArrayLike | None = None,
@@ -112,7 +111,7 @@ def filter_releases(
     >>> filter_releases(walk, level, release).covariance.ravel().round(6).tolist()  # 1/(1 + k/2)
     [0.666667, 0.5]
     """
-    wanted = as_stream_level(level, readings=system.readings)
+    wanted = level_of(level, system)
     values, missing = given_values(release, wanted, series=True)
     steps = system.require_steps(values.shape[-2])
     if missing.ndim > 1:
@@ -137,19 +136,18 @@ def run_filter(
     if missing.any():
         shown[missing] = 0.0
     means = filtered_means(seen, sweep, shown, shift, offset)
-    table, entry = sweep.table, sweep.entry
-    logs = np.log(np.diagonal(table.scale, axis1=1, axis2=2)).sum(axis=1)
+    logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
     total = np.einsum("krs,krs->s", means.innovations, means.innovations)
     count = int((~missing).sum()) * values.shape[-1]
-    fit = -0.5 * (total + count * math.log(2 * math.pi)) - logs[entry].sum()
+    fit = -0.5 * (total + count * math.log(2 * math.pi)) - logs[sweep.entry].sum()
     innovations = means.innovations
     if missing.any():
         innovations = np.where(missing[:, None, None], np.nan, innovations)
     return Filtered(
         estimate=by_series(means.filtered[:, :n], one),
-        covariance=spread(table.filtered[:, :n, :n], entry),
+        covariance=sweep.filtered(n),
         predicted_estimate=by_series(means.predicted[:, :n], one),
-        predicted_covariance=spread(table.predicted[:, :n, :n], entry),
+        predicted_covariance=sweep.predicted(n),
         innovations=by_series(innovations, one),
         log_likelihood=np.asarray(fit[0] if one else fit),
         system=system,

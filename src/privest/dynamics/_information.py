@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.dynamics._means import filtered_means
+from privest.dynamics._means import Means, filtered_means
 from privest.dynamics._observed import Observed, unprotected
 from privest.dynamics._recursions import backwards, spread
 from privest.dynamics._sweep import Sweep, forward
@@ -30,8 +30,9 @@ TIES = (
 )
 
 
-def innovations_of(seen: Observed) -> Sweep:
+def _innovations(system: StateSpace, steps: int) -> tuple[Observed, Sweep]:
     """The filter of the readings themselves, or LevelBelowPrior where one is known beforehand."""
+    seen = unprotected(system, steps, np.zeros(steps, dtype=bool))
     try:
         sweep = forward(seen)
     except NumericalFailure:
@@ -42,7 +43,16 @@ def innovations_of(seen: Observed) -> Sweep:
     left = np.abs(scale.diagonal(axis1=1, axis2=2))
     if (left <= rounding(scale.shape[-1]) * np.linalg.norm(scale, axis=2)).any():
         raise LevelBelowPrior(TIES)
-    return sweep
+    return seen, sweep
+
+
+def responses(system: StateSpace, steps: int) -> tuple[Sweep, Means]:
+    """How estimates and innovations depend on each reading: those of unit readings, mean zero."""
+    n, m = system.states, system.readings
+    seen, sweep = _innovations(system, steps)
+    unit = np.eye(steps * m).reshape(steps, m, steps * m)
+    centred = replace(seen, start=np.zeros(n))
+    return sweep, filtered_means(centred, sweep, unit, np.zeros((steps, n)), np.zeros((steps, m)))
 
 
 def reading_information(system: StateSpace, steps: int) -> Array:
@@ -54,13 +64,8 @@ def reading_information(system: StateSpace, steps: int) -> Array:
     >>> reading_information(white, 2).round(12).tolist()
     [[0.25, 0.0], [0.0, 0.5]]
     """
-    count, m = system.require_steps(steps), system.readings
-    seen = unprotected(system, count, np.zeros(count, dtype=bool))
-    unit = np.eye(count * m).reshape(count, m, count * m)
-    nothing = np.zeros((count, system.states)), np.zeros((count, m))
-    centred = replace(seen, start=np.zeros(system.states))
-    whitened = filtered_means(centred, innovations_of(seen), unit, *nothing).innovations
-    W = whitened.reshape(count * m, count * m)
+    size = system.require_steps(steps) * system.readings
+    W = responses(system, int(steps))[1].innovations.reshape(size, size)
     return np.asarray(W.T @ W)
 
 
@@ -71,9 +76,7 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
     squares of ∂ζ_j/∂x̂_k (backwards: N_{k−1} = EᵀE + A_clᵀ N_k A_cl, E = c⁻¹GA),
     [J_Y]_kk = c⁻ᵀ (I + κᵀN_kκ) c⁻¹.
     """
-    count = system.require_steps(steps)
-    seen = unprotected(system, count, np.zeros(count, dtype=bool))
-    sweep = innovations_of(seen)
+    seen, sweep = _innovations(system, system.require_steps(steps))
     whiten = np.linalg.inv(sweep.table.scale)
     A, G = seen.transition[sweep.kind], seen.rows[sweep.kind]
     heard = whiten @ G @ A

@@ -21,7 +21,9 @@ from privest.arrays import Array, Flags, Index
 from privest.dynamics._parallel import Tables
 from privest.dynamics._system import StateSpace, stack
 from privest.errors import InvalidInput
-from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
+from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
+
+Level = SequentialLevel | PrivacyLevel | ArrayLike  # what every door for a level takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +59,17 @@ class Observed:
         return self.transition[j], self.drive[j], self.rows[j], self.noise[j]
 
 
+def level_of(level: Level, system: StateSpace) -> SequentialLevel:
+    """The level of a stream of the system's readings, in whatever form it was given."""
+    return as_stream_level(level, readings=system.readings)
+
+
 def asked(
-    system: StateSpace, level: SequentialLevel | ArrayLike, steps: int | None,
+    system: StateSpace, level: Level, steps: int | None,
     missing: ArrayLike | None,
 ) -> tuple[SequentialLevel, int, Flags]:  # fmt: skip
     """The level for this system, K, and (K,) True where a step shows nothing."""
-    wanted = as_stream_level(level, readings=system.readings)
+    wanted = level_of(level, system)
     count = _level_steps(wanted, system, steps)
     if missing is None:
         return wanted, count, np.zeros(count, dtype=bool)

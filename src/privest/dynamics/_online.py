@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array
 from privest.dynamics._filtering import Filtered, Predicted, predict_from, run_filter
-from privest.dynamics._observed import observed, offsets
+from privest.dynamics._observed import Level, level_of, observed, offsets
 from privest.dynamics._releases import given_values
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
-from privest.privacy import SequentialLevel, as_stream_level
 from privest.records import Estimated
 from privest.release import StreamRelease
 
@@ -36,8 +35,8 @@ class PrivateKalman(Estimated):
     [[0.6]]
     """
 
-    def __init__(self, system: StateSpace, level: SequentialLevel | ArrayLike) -> None:
-        self.system, self.level = system, as_stream_level(level, readings=system.readings)
+    def __init__(self, system: StateSpace, level: Level) -> None:
+        self.system, self.level = system, level_of(level, system)
         if self.level.form == "dense":
             raise InvalidInput(
                 "A dense level looks back to the first step: use filter_releases on the whole "

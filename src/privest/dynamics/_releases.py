@@ -70,7 +70,9 @@ def _rows(given: Sequence[object]) -> bool:
 
 
 def release_series(
-    level: SequentialLevel | ArrayLike, y: ArrayLike, rng: np.random.Generator | Source
+    level: SequentialLevel | PrivacyLevel | ArrayLike,
+    y: ArrayLike,
+    rng: np.random.Generator | Source,
 ) -> SeriesRelease:
     """Release readings (series, K, m), or (series, K) for scalar ones, with simulated noise.
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.dynamics._observed import Observed, observed
+from privest.dynamics._observed import Level, Observed, level_of, observed
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import batched as stacked
-from privest.privacy import EndlessLevel, SequentialLevel, as_stream_level
+from privest.privacy import EndlessLevel
 from privest.records import Record
 
 PROBLEM = "There is no steady state: "
@@ -41,7 +39,7 @@ class SteadyState(Record):
     smoothed: Array
     closed_loop: Array
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("memory",)
+    DERIVED = ("memory",)
 
     @property
     def memory(self) -> float:
@@ -50,7 +48,7 @@ class SteadyState(Record):
         return -1.0 / np.log(radius) if radius > 0 else 0.0
 
 
-def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> SteadyState:
+def steady_state(system: StateSpace, level: Level) -> SteadyState:
     """Where the filtered, predicted and smoothed bounds settle.
 
         P = A (P − PGᵀ(GPGᵀ + V)⁻¹GP) Aᵀ + Q ,   G = LᵀC ,   V = LᵀRL + I
@@ -67,7 +65,7 @@ def steady_state(system: StateSpace, level: SequentialLevel | ArrayLike) -> Stea
     """
     if system.steps is not None:
         raise InvalidInput("A system with a time axis has no steady state.")
-    wanted = as_stream_level(level, readings=system.readings)
+    wanted = level_of(level, system)
     if not isinstance(wanted, EndlessLevel):
         raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
     far = wanted.reach + 2  # the first steps of a level that looks back show less

@@ -69,6 +69,14 @@ class Sweep:
     kind: Index
     entry: Index
 
+    def predicted(self, n: int) -> Array:
+        """P_{k|k−1} of the first n states, (K, n, n)."""
+        return spread(self.table.predicted[:, :n, :n], self.entry)
+
+    def filtered(self, n: int) -> Array:
+        """P_{k|k} of the first n states, (K, n, n)."""
+        return spread(self.table.filtered[:, :n, :n], self.entry)
+
 
 def step(root: Array, transition: Array, drive: Array, rows: Array, noise: Array) -> Step:
     """One step from the factor B of P_{k−1|k−1}."""
@@ -137,7 +145,7 @@ def forward(seen: Observed) -> Sweep:
     found: list[tuple[Array, Array]] = []
     kinds: list[int] = []
     entry = np.empty(steps, dtype=np.intp)
-    root, k, next_check, attempt = seen.root, 0, 0, MANY
+    root, k, next_check = seen.root, 0, 0
     rest: tuple[Array, Array] | None = None
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below, all steps together
         while k < steps and rest is None:
@@ -157,9 +165,7 @@ def forward(seen: Observed) -> Sweep:
                     k = run
                 elif change <= REACHED:
                     next_check = int(PATIENCE * age) + 1
-            if len(found) == attempt:
-                attempt *= 2
-                rest = _in_pieces(seen, len(found), k, root)
+            rest = _in_pieces(seen, len(found), k, root)
         lowers, thetas = (np.stack(parts) for parts in zip(*found))
         if rest is not None:
             entry[k:] = len(found) + np.arange(steps - k)
@@ -172,8 +178,12 @@ def forward(seen: Observed) -> Sweep:
 
 
 def _in_pieces(seen: Observed, found: int, k: int, root: Array) -> tuple[Array, Array] | None:
-    """The steps from k on side by side, where that is quicker and keeps the digits."""
-    if not worthwhile(found, k, seen.steps - k):
+    """The steps from k on side by side, where that is quicker and keeps the digits.
+
+    Tried after MANY distinct steps, and whenever there are twice as many as at the last attempt.
+    """
+    times, left = divmod(found, MANY)
+    if left or times & (times - 1) or not worthwhile(found, k, seen.steps - k):
         return None
     return forward_pieces(seen.tables, seen.kind[k:], root)
 
@@ -238,8 +248,4 @@ class Marginals(Record):
 
 def marginals(sweep: Sweep, n: int) -> Marginals:
     """Of the first n states."""
-    return Marginals(
-        spread(sweep.table.predicted[:, :n, :n], sweep.entry),
-        spread(sweep.table.filtered[:, :n, :n], sweep.entry),
-        backward(sweep, n),
-    )
+    return Marginals(sweep.predicted(n), sweep.filtered(n), backward(sweep, n))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
 from privest.dynamics._information import reading_information
-from privest.dynamics._observed import asked
+from privest.dynamics._observed import Level, asked
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import NumericalFailure
 from privest.linalg._sequential import LOST
@@ -55,7 +55,7 @@ class Trajectory(Record):
     _lower: Array
     _whitened: Array
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("predicted", "filtered", "bppcrlb")
+    DERIVED = ("predicted", "filtered", "bppcrlb")
 
     @property
     def _own(self) -> Array:
@@ -94,13 +94,8 @@ class Trajectory(Record):
         """Σ_BPPCR of the trajectory (N, N) = T (I + MᵀW⁻¹M)⁻¹ Tᵀ, by QR: no difference."""
         q = self.spread.shape[1]
         half = self.rows @ _diagonal(self.system.R_root, self.steps)
-        inner = half @ half.T
-        inner[np.diag_indices_from(inner)] += 1.0
-        lower = cholesky(inner[None])
-        if lower is None:
-            raise NumericalFailure(LOST)
         shown = self.rows @ _diagonal(stack(self.system.C), self.steps) @ self.spread
-        whitened = solve_lower(lower, shown[None])[0]
+        whitened = solve_lower(factored(half @ half.T)[None], shown[None])[0]
         upper = np.linalg.qr(np.concatenate([whitened, np.eye(q)]), mode="r")
         root = scipy.linalg.solve_triangular(upper, self.spread.T, trans="T").T
         return np.asarray(root @ root.T)
@@ -166,18 +161,23 @@ def trajectory(
     spread = _spread(system, steps)
     shown = rows @ _diagonal(stack(system.C), steps) @ spread
     half = np.concatenate([shown, rows @ _diagonal(system.R_root, steps)], axis=1)
-    variance = half @ half.T
-    variance[np.diag_indices_from(variance)] += 1.0
-    lower = cholesky(variance[None])
+    lower = factored(half @ half.T)
+    whitened = solve_lower(lower[None], shown[None])[0]
+    return Trajectory(system, steps, missing, rows, spread, lower, whitened)
+
+
+def factored(square: Array) -> Array:
+    """C with C Cᵀ = square + I. Overwrites `square`."""
+    square[np.diag_indices_from(square)] += 1.0
+    lower = cholesky(square[None])
     if lower is None:
         raise NumericalFailure(LOST)
-    whitened = solve_lower(lower, shown[None])[0]
-    return Trajectory(system, steps, missing, rows, spread, lower[0], whitened)
+    return np.asarray(lower[0])
 
 
 def trajectory_bound(
     system: StateSpace,
-    level: SequentialLevel | ArrayLike,
+    level: Level,
     steps: int | None = None,
     *,
     missing: ArrayLike | None = None,
