@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index, as_array
+from privest.dynamics._observed import Level
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source
 from privest.privacy import SequentialLevel, as_stream_level
@@ -69,11 +70,7 @@ def _rows(given: Sequence[object]) -> bool:
     return all(isinstance(row, list | tuple) for row in given)
 
 
-def release_series(
-    level: SequentialLevel | PrivacyLevel | ArrayLike,
-    y: ArrayLike,
-    rng: np.random.Generator | Source,
-) -> SeriesRelease:
+def release_series(level: Level, y: ArrayLike, rng: np.random.Generator | Source) -> SeriesRelease:
     """Release readings (series, K, m), or (series, K) for scalar ones, with simulated noise.
 
     Each series is a stream of its own at the given level, as with one StreamMechanism each. NaN:
