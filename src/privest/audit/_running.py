@@ -79,7 +79,9 @@ def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
 def described(every: list[Examined], look: Look) -> str:
     """One sentence on what was examined, and how it came out."""
     count = runs(look)
-    where = f"{count} runs at each of {len(every)} reading vectors"
+    where = (
+        f"{count} runs at each of {len(every)} reading vectors" if every[1:] else f"{count} runs"
+    )
     failed = [test for test in TESTS if any(test in place.wrong for place in every)]
     if failed:
         return (
