@@ -187,7 +187,7 @@ def test_a_report_where_readings_are_missing(privest, tmp_path):
     assert done.code == 0, done.err
     estimated = estimate_release(tmp_path / "z.csv")
     curve = curve_of(make_plan(load_spec(tmp_path / "gaps.toml")), estimated)
-    ratio = curve.with_privacy / estimated.classical_error
+    ratio = curve.standard_error / estimated.classical_error
     np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(4), rtol=1e-12)
     assert ratio.min() > 1
 
