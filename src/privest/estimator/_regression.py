@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from copy import copy
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import scipy
 
-from privest.arrays import EPS, Array, as_number, as_positive
-from privest.errors import InvalidInput, MissingDependency, NotAPrivacyLevel, NotIdentifiable
+from privest.arrays import CONFIDENCE, Array, as_positive
+from privest.errors import InvalidInput, MissingDependency, NotIdentifiable
+from privest.estimator._reference import reference_variance
 from privest.estimator._rls import PrivateRLS
-from privest.linalg._running import RunningLeastSquares
-from privest.linalg.tolerances import rank_tolerance
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
-from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, StreamLevel
+from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -37,15 +36,8 @@ except ModuleNotFoundError as missing:
         'PrivateLinearRegression needs scikit-learn: pip install "privest[learn]"'
     ) from missing
 
-RESULTS = ("coef_", "intercept_", "covariance_", "bound_", "classical_", "efficiency_")
+RESULTS = ("coef_", "intercept_", "result_", "covariance_", "bound_", "classical_", "efficiency_")
 CENTRED = 1e-8  # largest mean of the noise, in standard deviations: the error of a quadrature
-
-
-class ConfidenceInterval(NamedTuple):
-    """Lower and upper ends: `intercept` (2,) and `coef` (n_features, 2)."""
-
-    intercept: Array
-    coef: Array
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc] # untyped
@@ -58,22 +50,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     Parameters
         level           what may be learnt about each y: a number (Fisher level S: no unbiased guess
-                        of a reading is better than ± 1/√S), an `EndlessLevel` or a `StreamLevel` of
-                        scalar readings, or a `PrivacyLevel` that is a number or (`fit` only) a
-                        vector with one level a sample. None: `fit` refuses.
-        noise_variance  the variance σ² of y given X, or its law: a centred law of `privest.noise`.
-        reference       (X_ref, y_ref), a PUBLIC data set. Used if noise_variance is None: σ² is the
+                        of a reading is better than ± 1/√S), a vector with one level a sample, an
+                        `EndlessLevel` or a `StreamLevel` of scalar readings, or a `PrivacyLevel`
+                        that is a number or (`fit` only) a vector. None: `fit` refuses.
+        noise           the variance σ² of y given X, or its law: a centred law of `privest.noise`.
+        reference       (X_ref, y_ref), a PUBLIC data set. Used if noise is None: σ² is the
                         residual variance RSS/(m − rank H) of ordinary least squares there. Give it
                         in the units that `fit` sees; a pipeline does not transform it, which does
                         no harm to scaled or, with an intercept, shifted columns.
                         σ² is never estimated from the private data: that would leak.
         fit_intercept   whether θ has an intercept; without one intercept_ = 0.
-        random_state    seed of the simulated noise (None: fresh). Whoever knows it can take
-                        the noise off again, and two fits with the same seed have the same noise:
-                        for experiments only.
+        random_state    seed of the simulated noise (None: fresh). Whoever knows it can take the
+                        noise off again: for experiments only. A whole number gives noise that is a
+                        function of it and of the readings of one call: the same fit again is the
+                        same, and the same readings in other pieces have other noise.
 
     Fitted
         coef_, intercept_                      θ̂: unbiased.
+        result_                                all of what follows as one `estimator.Result`, with
+                                               names, intervals and a summary.
         covariance_                            of (intercept, coef), intercept first; of coef alone
                                                if fit_intercept=False.
         bound_                                 the floor Σ_PPCR for every mechanism within the level
@@ -105,12 +100,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     Source: `algo:PP_RLS`, `thm:opt`.
 
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
-    >>> model = PrivateLinearRegression(level=1.0, noise_variance=1.0, random_state=0).fit(X, y)
+    >>> model = PrivateLinearRegression(level=1.0, noise=1.0, random_state=0).fit(X, y)
     >>> model.covariance_.round(12).tolist()  # (1/1 + 1)·(HᵀH)⁻¹
     [[1.4, -0.6], [-0.6, 0.4]]
     >>> model.efficiency_, model.classical_.round(12).tolist()
     (1.0, [[0.7, -0.3], [-0.3, 0.2]])
-    >>> open_ = PrivateLinearRegression(level=1e16, noise_variance=1.0).fit(X, y)  # no privacy
+    >>> open_ = PrivateLinearRegression(level=1e16, noise=1.0).fit(X, y)  # no privacy
     >>> round(open_.intercept_, 4), open_.coef_.round(4).tolist()
     (1.03, [1.98])
     """
@@ -118,13 +113,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def __init__(
         self,
         level: float | PrivacyLevel | SequentialLevel | None = None,
-        noise_variance: float | ScalarLaw | None = None,
+        noise: float | ScalarLaw | None = None,
         reference: tuple[Any, Any] | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:
         self.level = level
-        self.noise_variance = noise_variance
+        self.noise = noise
         self.reference = reference
         self.fit_intercept = fit_intercept
         self.random_state = random_state
@@ -177,25 +172,26 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._began_with = {
             k: v for k, v in self.get_params(deep=False).items() if k != "random_state"
         }
-        level, law = _stream_level(self.level, samples), self._noise_law()
+        # Copied: what it remembers must not change a parameter of the estimator.
+        given: Any = copy(self.level)  # None is refused there
+        level = as_stream_level(given, samples, readings=1)
+        law = self._noise_law()
         parameters = self.n_features_in_ + bool(self.fit_intercept)
-        rls = PrivateRLS(level, parameters, law)
+        rls = PrivateRLS(level, parameters, law, classical=True)
         self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
         if not isinstance(law, GaussianLaw):
             self._floor = PrivateRLS(level, parameters, GaussianLaw(1 / law.fisher_information))
-        self._open = RunningLeastSquares(parameters, rank_tolerance(parameters))  # HᵀH
-        self._information = law.fisher_information
-        self._rng = seeded(self.random_state, "regression", level.fingerprint)
+        self._source = seeded(self.random_state, "regression")
         self._mechanism, self._rls = StreamMechanism(level), rls
         self.noise_variance_, self.noise_source_ = float(law.variance), "simulation"
 
     def _learn(self, rows: Array, readings: Array) -> None:
         """The readings end here: only their release goes on."""
         rls = self._rls
-        if not hasattr(self, "_rng"):
-            self._rng = seeded(None)  # the seed again would repeat the noise
+        if not hasattr(self, "_source"):  # loaded from a pickle
+            self._source = seeded(None)
         mechanism = self._continued()
-        release = mechanism.simulate(readings, self._rng)
+        release = mechanism.simulate(readings, self._source)
         if rls.level.steps != mechanism.steps:
             self._mechanism = mechanism
         else:
@@ -203,16 +199,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         rls.update(release, rows)
         if self._floor is not rls:
             self._floor.update(release, rows)
-        self._open.add(np.column_stack([rows, release.values]), rows)
         self.n_samples_seen_ = rls.steps
         if not rls.identifiable:
             return
-        theta = rls.estimate
+        found = replace(rls.result(self._names()), bound=self._floor.covariance)
+        self.result_, theta = found, found.estimate
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
         self.coef_ = theta[1:] if self.fit_intercept else theta
-        self.covariance_, self.bound_ = rls.covariance, self._floor.covariance
-        self.classical_ = self._open.root().inverse(graded=True) / self._information
-        self.efficiency_ = float(np.trace(self.bound_) / np.trace(self.covariance_))
+        self.covariance_, self.bound_ = found.covariance, found.bound
+        self.classical_, self.efficiency_ = found.classical, found.efficiency
 
     def _continued(self) -> StreamMechanism:
         """The mechanism at the next step, made anew where it needs no earlier reading."""
@@ -248,28 +243,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         spread = np.einsum("ij,jk,ik->i", rows, self.covariance_, rows, optimize=True)
         return mean, np.sqrt(spread + self.noise_variance_)
 
-    def confidence_interval(self, coverage: float = 0.95) -> ConfidenceInterval:
-        """Intervals θ̂ ± q·√diag covariance_, q the normal quantile: each covers with `coverage`.
+    def interval(self, confidence: float = CONFIDENCE) -> Array:
+        """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_.
 
-        `.coef` is (n_features, 2), `.intercept` (2,); [0, 0] without an intercept. Exact for
-        Gaussian noise of known variance (no t distribution); with a reference set σ² is itself an
-        estimate and the coverage is about right, the better the larger that set.
+        q is the normal quantile: each covers with `confidence`. Exact for Gaussian noise of known
+        variance (no t distribution); with a reference set σ² is itself an estimate and the coverage
+        is about right, the better the larger that set.
 
-        >>> model = PrivateLinearRegression(level=1e16, noise_variance=4.0, fit_intercept=False)
-        >>> model.fit([[1.0]] * 4, [2.0, 4.0, 3.0, 3.0]).confidence_interval().coef.round(2)
+        >>> model = PrivateLinearRegression(level=1e16, noise=4.0, fit_intercept=False)
+        >>> model.fit([[1.0]] * 4, [2.0, 4.0, 3.0, 3.0]).interval().round(2)
         array([[1.04, 4.96]])
         """
         self._require_fitted()
-        share = as_number(coverage, "coverage")
-        if not 0 < share < 1:
-            raise InvalidInput(f"coverage must lie between 0 and 1; received {share:g}.")
-        half = scipy.special.ndtri((1 + share) / 2) * np.sqrt(np.diagonal(self.covariance_))
-        sides = np.stack([-half, half], axis=1)
-        features = self.n_features_in_
-        first = sides[0] if len(sides) > features else np.zeros(2)
-        return ConfidenceInterval(
-            self.intercept_ + first, self.coef_[:, None] + sides[len(sides) - features :]
-        )
+        return self.result_.interval(confidence)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "coef_" in vars(self)
@@ -277,7 +263,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def __getstate__(self) -> dict[str, Any]:
         """Without readings, and without the state that would give the noise away."""
         state: dict[str, Any] = super().__getstate__()
-        kept = {name: v for name, v in state.items() if name not in ("_mechanism", "_rng")}
+        kept = {name: v for name, v in state.items() if name not in ("_mechanism", "_source")}
         if isinstance(kept["random_state"], np.random.Generator | np.random.RandomState):
             kept["random_state"] = None  # its state would give the noise away
         return kept
@@ -293,28 +279,28 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _noise_law(self) -> ScalarLaw:
         """The law of y given X, from what is public."""
-        given = self.noise_variance
+        given = self.noise
         if given is None and self.reference is None:
             raise InvalidInput(
-                "noise_variance and reference are both None. Give the variance of y given X, a law "
-                "of privest.noise, or reference=(X_ref, y_ref), a public data set to estimate it "
+                "noise and reference are both None. Give the variance of y given X, a law of "
+                "privest.noise, or reference=(X_ref, y_ref), a public data set to estimate it "
                 "from. It is never estimated from the private data: that would leak."
             )
         if self.reference is not None:
             if given is not None:
-                raise InvalidInput("Give noise_variance or reference, not both.")
+                raise InvalidInput("Give noise or reference, not both.")
             return GaussianLaw(self._reference_variance())
         if not isinstance(given, ScalarLaw):
-            return GaussianLaw(as_positive(given, "noise_variance"))  # type: ignore[arg-type]
+            return GaussianLaw(as_positive(given, "noise"))  # type: ignore[arg-type]
         as_joint(given).covariance(1), as_joint(given).inverse_information(1)  # both exist
         if not abs(given.mean) <= CENTRED * math.sqrt(given.variance):
             raise InvalidInput(
-                f"noise_variance={given!r} has mean {given.mean:g}; y − E y has mean 0: shift it."
+                f"noise={given!r} has mean {given.mean:g}; y − E y has mean 0: shift it."
             )
         return given
 
     def _reference_variance(self) -> float:
-        """RSS/(m − rank H) of ordinary least squares on the reference set."""
+        """Of ordinary least squares on the reference set."""
         try:
             given, response = self.reference  # type: ignore[misc]
         except (TypeError, ValueError):
@@ -324,18 +310,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidInput(
                 f"reference has {given.shape[1]} features; X has {self.n_features_in_}."
             )
-        rows = _design(given, self.fit_intercept)
-        theta, _, rank, _ = np.linalg.lstsq(rows, response)
-        left = len(rows) - int(rank)
-        if left < 1:
-            raise InvalidInput(
-                f"reference has {len(rows)} samples for {rank} coefficients: no residuals to "
-                "estimate a variance from. Give more samples."
-            )
-        residual = response - rows @ theta
-        if np.linalg.norm(residual) <= EPS * len(rows) * np.linalg.norm(response):
-            raise InvalidInput("reference is fitted exactly: it shows no noise. Give the variance.")
-        return float(residual @ residual) / left
+        return reference_variance(_design(given, self.fit_intercept), response)
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -355,14 +330,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise self._hidden()
         check_is_fitted(self)
 
+    def _names(self) -> list[str]:
+        """Of the parameters, the intercept first."""
+        made_up = map("x{}".format, range(self.n_features_in_))
+        names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
+        return ["intercept", *names] if self._rls.parameters > len(names) else names
+
     def _hidden(self) -> NotIdentifiable:
         """What the releases do not show, by the names of the features."""
-        rls, features = self._rls, self.n_features_in_
-        names = [
-            str(n) for n in getattr(self, "feature_names_in_", map("x{}".format, range(features)))
-        ]
-        if rls.parameters > features:
-            names.insert(0, "the intercept")
+        rls, names = self._rls, self._names()
+        if rls.parameters > self.n_features_in_:
+            names[0] = "the intercept"
         hidden = rls.hidden_directions
         size = np.sqrt(np.diagonal(rls.information))  # in units where no feature's unit decides
         size = np.where(size > 0, size, size.max() or 1.0)
@@ -376,38 +354,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             "few, or their level is 0: drop features or add samples.",
             hidden,
         )
-
-
-def _stream_level(
-    level: float | PrivacyLevel | SequentialLevel | None, samples: int | None
-) -> SequentialLevel:
-    """The level of a stream of scalar readings. `samples`: of the whole data set, if known."""
-    if level is None:
-        raise NotAPrivacyLevel(
-            "level is None: nothing may be learnt about y. Say how much may be: level=1.0 lets "
-            "nobody guess a reading without bias better than ± 1 (± 1/√level), and "
-            "privest.PrivacyLevel.from_epsilon states it as differential privacy."
-        )
-    if isinstance(level, SequentialLevel):
-        level = copy(level)  # what it remembers must not change a parameter of the estimator
-        if level.block != 1:
-            raise NotAPrivacyLevel(f"y is one number a sample; this level is not: {level!r}.")
-        return level
-    if not isinstance(level, PrivacyLevel):
-        return EndlessLevel(as_number(level, "level", error=NotAPrivacyLevel))
-    if level.number is not None:
-        return EndlessLevel(level.number)
-    if samples is None:
-        raise NotAPrivacyLevel(
-            f"{level!r} is for one whole data set: use fit, or partial_fit with a StreamLevel."
-        )
-    matrix = level.for_size(samples)
-    if matrix.pointwise is None:
-        raise NotAPrivacyLevel(
-            f"{level!r} ties samples together. Use a vector, or its sequential form "
-            "StreamLevel.from_cumulative(matrix)."
-        )
-    return StreamLevel(matrix.diagonal())
 
 
 def _design(given: Array, intercept: bool) -> Array:
