@@ -219,7 +219,9 @@ def test_intervals_and_deviations_by_hand():
 def test_pieces_give_what_the_whole_gives(kind):
     X, y = data()
     level, _ = levels(len(y))[kind]
-    whole, pieces = (regression(level, random_state=np.random.default_rng(3)) for _ in range(2))
+    # A seed is bound to the last bit of what is shown, which a dense level may round differently.
+    seed = np.random.default_rng if kind == "dense" else int
+    whole, pieces = (regression(level, random_state=seed(3)) for _ in range(2))
     whole.fit(X, y)
     for part in (slice(0, 1), slice(1, 2), slice(2, 20), slice(20, 40)):
         pieces.partial_fit(X[part], y[part])
@@ -576,8 +578,7 @@ def test_no_reading_is_kept(kind):
 def test_going_on_without_the_readings(kind, way):
     X, y = data()
     level, _ = levels(len(y))[kind]
-    rng = np.random.default_rng(3)
-    model = regression(level, random_state=rng).partial_fit(X[:30], y[:30])
+    model = regression(level).partial_fit(X[:30], y[:30])
     again = {
         "pickle": lambda: pickle.loads(pickle.dumps(model)),
         "deepcopy": lambda: copy.deepcopy(model),
@@ -591,7 +592,7 @@ def test_going_on_without_the_readings(kind, way):
         assert np.array_equal(again.coef_, before)
         assert again.n_samples_seen_ == 30
         return
-    whole = regression(level, random_state=np.random.default_rng(3)).fit(X, y)
+    whole = regression(level).fit(X, y)
     again.partial_fit(X[30:], y[30:])
     assert np.allclose(again.covariance_, whole.covariance_, rtol=1e-12)
     assert np.allclose(again.coef_, whole.coef_, rtol=1e-9) == (way == "forget")

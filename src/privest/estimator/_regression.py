@@ -62,8 +62,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         fit_intercept   whether θ has an intercept; without one intercept_ = 0.
         random_state    seed of the simulated noise (None: fresh). Whoever knows it can take the
                         noise off again: for experiments only. A whole number gives noise that is a
-                        function of it and of the readings of one call: the same fit again is the
-                        same, and the same readings in other pieces have other noise.
+                        function of it and of each reading and its place: no two different releases
+                        share it.
 
     Fitted
         coef_, intercept_                      θ̂: unbiased.

@@ -43,9 +43,9 @@ def fit(
         target          the column of the release z, made by the data holder before.
         missing         "refuse" gaps, or "drop" such rows and count them, as `data.read_rows`.
         simulate        a seed: `target` holds y, and z = y + e/√s is made on the workers. An
-                        experiment, not a protected release. The noise is a function of the seed,
-                        the names, and a partition's number, readings and levels: rows that are cut
-                        into other partitions have other noise, another noise variance has not.
+                        experiment, not a protected release. The noise of a row is a function of
+                        the seed, the names, the row's reading, level and place in its partition,
+                        and that partition's number.
         client          a dask.distributed Client; None: the scheduler that Dask would use.
     Guarantees: the estimate of `workflow.estimate_release` up to rounding; the same bits for the
     same partitions and BLAS, whatever the number of workers. Rows stay on the workers: a partition

@@ -63,9 +63,10 @@ class Job:
         return PrivateRLS(level, len(self.features.names), noise, classical=varied, compiled=False)
 
     def source(self, partition: int) -> Source | None:
-        """The noise of a partition: of the seed, its number, its readings and their levels.
+        """The noise of a partition: of the seed, its number, and each row's place and reading.
 
-        Rows that were cut into other partitions, or blocks of one, have other noise.
+        Where a row stands in the whole frame a worker does not know: rows that were cut into other
+        partitions have other noise.
         """
         if self.seed is None:
             return None

@@ -184,9 +184,8 @@ def header_path(table: Path) -> Path:
 def trial_source(terms: Terms, seed: int | None) -> Source:
     """The noise of a trial release: fresh for None; a seed repeats the very same release only.
 
-    Bound to the readings and their level by the source itself, to target and coefficients here: no
-    two different releases share their noise. The rows of a block (`data.read_rows`) are bound
-    together, so that the same readings from a file that is cut into other blocks have other noise.
+    Bound row by row to the reading, its place and its level by the source itself, to target and
+    coefficients here: two different releases never share their noise.
     """
     return seeded(seed, "table", terms.spec.target, terms.spec.transform, list(terms.names))
 
