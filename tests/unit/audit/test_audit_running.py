@@ -75,8 +75,8 @@ class QuietStream(pv.StreamMechanism):
 
 
 class Half(pv.mechanism.source.Generated):
-    def _noise(self, shown, at):
-        return super()._noise(shown, at) / 2
+    def _noise(self, *place):
+        return super()._noise(*place) / 2
 
 
 class QuietTable(TableMechanism):
