@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from privest.arrays import Array
-from privest.report import BAND, new_figure, save
+from privest.report import BAND
+from privest.report import new_figure as new_figure
+from privest.report import save as save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "BOUND",
-    "columns",
-    "curves",
-    "draw_floor",
-    "draw_mean",
-    "new_figure",
-    "open_frame",
-    "save",
-    "steps_and_ratios",
-]
 
 P = TypeVar("P")
 BOUND: dict[str, Any] = {"color": "black", "lw": 2.0, "ls": "--"}
@@ -44,24 +34,22 @@ def columns(points: Sequence[object], *names: str) -> list[Array]:
     return [np.array([float(getattr(p, name)) for p in points]) for name in names]
 
 
-def draw_mean(
-    axes: Axes, x: Array, mean: Array, error: Array, *, unit: float | Array = 1.0, colour: str,
+def mean(
+    axes: Axes, x: Array, middle: Array, error: Array, *, unit: float | Array = 1.0, colour: str,
     shade: float = 0.2, **line: Any,  # noqa: ANN401 - what matplotlib takes
 ) -> None:  # fmt: skip
     """Measured means with their 95 % band, in some unit; for a log scale: it has no place for 0."""
     half = BAND * error
-    low = np.maximum(mean - half, 0.5 * mean)
-    axes.fill_between(x, low / unit, (mean + half) / unit, color=colour, alpha=shade, lw=0)
-    axes.plot(x, mean / unit, color=colour, **line)
+    low = np.maximum(middle - half, 0.5 * middle)
+    axes.fill_between(x, low / unit, (middle + half) / unit, color=colour, alpha=shade, lw=0)
+    axes.plot(x, middle / unit, color=colour, **line)
 
 
-def draw_floor(
-    axes: Axes, points: Sequence[object], along: str, label: str, zorder: float = 2
-) -> None:
+def floor(axes: Axes, points: Sequence[object], along: str, label: str, zorder: float = 2) -> None:
     """The private bound of the points, each place once."""
     places, bounds = columns(points, along, "bound")
-    floor = sorted(set(zip(places.tolist(), bounds.tolist())))
-    axes.plot(*zip(*floor), **BOUND, label=label, zorder=zorder)
+    once = sorted(set(zip(places.tolist(), bounds.tolist())))
+    axes.plot(*zip(*once), **BOUND, label=label, zorder=zorder)
 
 
 def steps_and_ratios(above: Axes, below: Axes) -> None:

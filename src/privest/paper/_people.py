@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
@@ -26,8 +25,6 @@ import privest as pv
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput
 from privest.paper._nhanes import load_nhanes
-
-Units = Literal["standard", "raw", "plain"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,8 @@ class Plan:
     blocks: int
     length: int
     repetitions: int = 20
-    features: Units = "standard"
-    response: Units = "standard"
+    features: str = "standard"
+    response: str = "standard"
 
     def __post_init__(self) -> None:
         if self.features not in ("standard", "raw"):

@@ -22,15 +22,7 @@ import numpy as np
 import privest as pv
 from privest.arrays import Array
 from privest.estimator.likelihood import likelihood_of
-from privest.paper._drawing import (
-    columns,
-    curves,
-    draw_floor,
-    draw_mean,
-    new_figure,
-    open_frame,
-    save,
-)
+from privest.paper import _drawing as draw
 from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
 from privest.paper._first import NOISE_DEVIATION, THETA, first_model
 
@@ -269,16 +261,16 @@ STYLES = dict(zip(METHODS, zip(COLOURS, MARKS)))
 
 def save_figure(points: Sequence[Point], path: Path) -> None:
     """Write the figure: mean-square error with 95 % bands on a log scale, and the bound."""
-    figure = new_figure(9.2, 6.0)
+    figure = draw.new_figure(9.2, 6.0)
     axes = figure.subplots()
-    for name, own in curves(points, METHODS, by="mechanism", along="s"):
+    for name, own in draw.curves(points, METHODS, by="mechanism", along="s"):
         colour, mark = STYLES[name]
-        s, mean, error = columns(own, "s", "mse", "standard_error")
-        draw_mean(
+        s, mean, error = draw.columns(own, "s", "mse", "standard_error")
+        draw.mean(
             axes, s, mean, error, colour=colour, lw=1.2, marker=mark, ms=4.5,
             markevery=max(1, len(s) // 12), label=METHODS[name].label,
         )  # fmt: skip
-    draw_floor(axes, points, "s", "private bound: no expected error below", zorder=5)
+    draw.floor(axes, points, "s", "private bound: no expected error below", zorder=5)
     axes.set_yscale("log")
     axes.set_xlabel("privacy level s (Fisher information about each reading, S = sI)")
     axes.set_ylabel("mean-square error of θ̂, summed")
@@ -286,6 +278,6 @@ def save_figure(points: Sequence[Point], path: Path) -> None:
     axes.set_title(
         f"Seven mechanisms at the same privacy level, {trials:,} trials a point", loc="left"
     )
-    open_frame(axes)
+    draw.open_frame(axes)
     axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper right")
-    save(figure, path)
+    draw.save(figure, path)

@@ -22,8 +22,8 @@ import numpy as np
 from privest.arrays import Array
 from privest.data import Table
 from privest.errors import InvalidInput
+from privest.paper import _drawing as draw
 from privest.paper._band import Moments, average_moments, mean_square_moments
-from privest.paper._drawing import columns, curves, draw_floor, new_figure, save, steps_and_ratios
 from privest.paper._engine import Claim, Record, generator
 from privest.paper._people import Plan, drawn_level
 from privest.paper._streams import Streams, by_step, rounds, sampling_error
@@ -110,10 +110,8 @@ class _Collected:
             "deviation": chance.deviation,
             "skewness": chance.skewness,
         }
-        blocks = floors.shape[1]
-        return by_step(
-            Point, self.first, found, series=name, repetitions=repetitions, blocks=blocks
-        )
+        same = {"repetitions": repetitions, "blocks": floors.shape[1]}
+        return by_step(Point, self.first, found, series=name, **same)
 
 
 def _on_data(found: _Collected, streams: Streams, count: int, rng: np.random.Generator) -> None:
@@ -151,7 +149,7 @@ def claim_two(
     own = [p for p in points if p.series == series and p.k >= start]
     if not own:
         raise InvalidInput(f"there is no point of series {series!r} with k ≥ {start}.")
-    mse, bound = columns(own, "mse", "bound")
+    mse, bound = draw.columns(own, "mse", "bound")
     chance = chance_of(own)
     low, high = chance.band(false_alarm / len(own))
     outside = (mse < low) | (mse > high)
@@ -183,7 +181,7 @@ def claims(points: Sequence[Point]) -> list[Claim]:
 
 def chance_of(points: Sequence[Point]) -> Moments:
     """What the errors of these points may do by chance."""
-    return Moments(*columns(points, "expected", "deviation", "skewness"))
+    return Moments(*draw.columns(points, "expected", "deviation", "skewness"))
 
 
 OUTSIDE = 0.05
@@ -200,11 +198,11 @@ def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
 
     A band is where the mean lies in 95 of 100 cases, at one k, if the bound is attained.
     """
-    figure = new_figure(8.6, 7.4)
+    figure = draw.new_figure(8.6, 7.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    for name, own in curves(points, STYLES, by="series", along="k"):
+    for name, own in draw.curves(points, STYLES, by="series", along="k"):
         colour, mark = STYLES[name]
-        k, mse, bound, expected = columns(own, "k", "mse", "bound", "expected")
+        k, mse, bound, expected = draw.columns(own, "k", "mse", "bound", "expected")
         low, high = chance_of(own).band(OUTSIDE)
         below.fill_between(k, low / bound, high / bound, color=colour, alpha=0.18, lw=0)
         for axes, values in ((above, mse), (below, mse / bound)):
@@ -215,8 +213,8 @@ def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
         if name == "data":
             reference = "bound + error of the reference estimate"
             below.plot(k, expected / bound, color=colour, lw=1.2, ls=":", label=reference)
-    draw_floor(above, points, "k", "private bound tr Σ_PPCR")
-    steps_and_ratios(above, below)
+    draw.floor(above, points, "k", "private bound tr Σ_PPCR")
+    draw.steps_and_ratios(above, below)
     one = points[0]
     above.set_title(
         f"Private recursive least squares against its bound\n{source}: {one.blocks} streams, "
@@ -225,4 +223,4 @@ def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
     )
     below.set_title("shaded: 95 % of chance if the bound is attained", loc="left", fontsize=9)
     below.legend(frameon=False, fontsize=9, loc="upper right")
-    save(figure, path)
+    draw.save(figure, path)

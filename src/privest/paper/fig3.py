@@ -32,15 +32,7 @@ import numpy as np
 import privest as pv
 from privest.arrays import Array, as_positive
 from privest.estimator.likelihood import BinaryLikelihood
-from privest.paper._drawing import (
-    columns,
-    curves,
-    draw_floor,
-    draw_mean,
-    new_figure,
-    save,
-    steps_and_ratios,
-)
+from privest.paper import _drawing as draw
 from privest.paper._engine import Claim, Record, generator
 from privest.paper._people import Plan
 from privest.paper._quantised import QuasiNewton
@@ -248,20 +240,22 @@ STYLES = {"gaussian": ("#1b9e77", "o"), "laplace": ("#d95f02", "s"), "binary": (
 
 def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
     """Write the figure: three pairs on a log scale with 95 % bands, and their ratios."""
-    figure = new_figure(8.6, 7.4)
+    figure = draw.new_figure(8.6, 7.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    for name, own in curves(points, SERIES, by="series", along="k"):
+    for name, own in draw.curves(points, SERIES, by="series", along="k"):
         colour, mark = STYLES[name]
-        k, mse, error, bound, theory = columns(own, "k", "mse", "standard_error", "bound", "theory")
+        k, mse, error, bound, theory = draw.columns(
+            own, "k", "mse", "standard_error", "bound", "theory"
+        )
         for axes, unit in ((above, np.ones_like(bound)), (below, bound)):
-            draw_mean(
+            draw.mean(
                 axes, k, mse, error, unit=unit, colour=colour, shade=0.18, lw=1.3, marker=mark,
                 ms=4.5, markevery=max(1, len(k) // 16), label=SERIES[name],
             )  # fmt: skip
         if name != OURS:
             below.plot(k, theory / bound, color=colour, lw=1.2, ls=":")
-    draw_floor(above, points, "k", "private bound, for unbiased estimates")
-    steps_and_ratios(above, below)
+    draw.floor(above, points, "k", "private bound, for unbiased estimates")
+    draw.steps_and_ratios(above, below)
     one = points[0]
     above.set_title(
         f"Three mechanisms at the same privacy level\n{source}: {one.blocks} streams, "
@@ -273,4 +267,4 @@ def save_figure(points: Sequence[Point], path: Path, source: str) -> None:
     below.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     below.set_yticks([], minor=True)
     below.set_title("dotted: theory of each (one bit: for many readings)", loc="left", fontsize=9)
-    save(figure, path)
+    draw.save(figure, path)

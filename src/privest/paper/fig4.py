@@ -25,7 +25,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.paper._drawing import BOUND, columns, curves, draw_mean, new_figure, open_frame, save
+from privest.paper import _drawing as draw
 from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
 
 if TYPE_CHECKING:
@@ -250,15 +250,15 @@ FLOOR = {"color": "#555555", "lw": 1.2, "ls": "-."}
 
 def save_figure(points: Sequence[Point], path: Path) -> None:
     """Write the figure: errors and bound on log scales; below, all divided by the bound."""
-    figure = new_figure(9.0, 7.6)
+    figure = draw.new_figure(9.0, 7.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.5, 1.0))
-    for name, own in curves(points, STYLE, by="method", along="count"):
+    for name, own in draw.curves(points, STYLE, by="method", along="count"):
         _draw(above, below, name, own)
-    ((_, optimal),) = curves(points, ["optimal"], by="method", along="count")
-    count, bound, floor = columns(optimal, "count", "bound", "floor")
-    above.plot(count, bound, **BOUND, label="private bound: no expected error below")
+    ((_, optimal),) = draw.curves(points, ["optimal"], by="method", along="count")
+    count, bound, floor = draw.columns(optimal, "count", "bound", "floor")
+    above.plot(count, bound, **draw.BOUND, label="private bound: no expected error below")
     above.plot(count, floor, **FLOOR, label="floor of estimates with added noise")
-    below.axhline(1.0, **BOUND)
+    below.axhline(1.0, **draw.BOUND)
     below.plot(count, floor / bound, **FLOOR)
     above.set_xscale("log")
     above.set_yscale("log")
@@ -272,15 +272,15 @@ def save_figure(points: Sequence[Point], path: Path) -> None:
     above.set_title(
         f"A private mean under {NAMES[points[0].noise]}, {trials:,} trials a point", loc="left"
     )
-    open_frame(above, below)
+    draw.open_frame(above, below)
     above.legend(frameon=False, fontsize=9)
-    save(figure, path)
+    draw.save(figure, path)
 
 
 def _draw(above: Axes, below: Axes, name: str, own: Sequence[Point]) -> None:
     """One method: measured, and below what is predicted for large K."""
     colour, mark = STYLE[name]
-    count, mse, error, bound, predicted = columns(
+    count, mse, error, bound, predicted = draw.columns(
         own, "count", "mse", "standard_error", "bound", "predicted"
     )
     label = LABELS[name]
@@ -289,7 +289,7 @@ def _draw(above: Axes, below: Axes, name: str, own: Sequence[Point]) -> None:
     # Two methods may agree to the width of a line: the paper's is hollow, around ours.
     dot = {"mfc": "none", "ms": 9} if name == "likelihood" else {"ms": 5}
     for axes, unit in ((above, np.ones_like(bound)), (below, bound)):
-        draw_mean(
+        draw.mean(
             axes, count, mse, error, unit=unit, colour=colour, lw=1.3, marker=mark, label=label,
             **dot,
         )  # fmt: skip

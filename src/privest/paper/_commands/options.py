@@ -63,9 +63,13 @@ def progress_bar(
 ) -> Iterator[Callable[[int, int], None]]:
     """A bar on the error channel; after Ctrl-C a line that says where the finished work is."""
     report = Console(stderr=True, highlight=False)
+    words = TextColumn("{task.description}")
+    shown = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    hidden = not report.is_terminal
     try:
-        with _bar(report, what) as progress:
-            yield progress
+        with Progress(*shown, console=report, transient=True, disable=hidden) as bars:
+            bar = bars.add_task(what, total=None)
+            yield lambda done, total: bars.update(bar, completed=done, total=total)
     except KeyboardInterrupt:
         remedy = (
             "nothing was kept (--resume FILE keeps finished work)."
@@ -74,16 +78,6 @@ def progress_bar(
         )
         report.print(Text(f"Stopped; {remedy}"), soft_wrap=True)
         raise typer.Exit(130) from None
-
-
-@contextmanager
-def _bar(report: Console, what: str) -> Iterator[Callable[[int, int], None]]:
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=report, transient=True, disable=not report.is_terminal,
-    ) as bars:  # fmt: skip
-        bar = bars.add_task(what, total=None)
-        yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
 def grid(title: str, head: str, columns: Sequence[str]) -> Table:

@@ -22,26 +22,9 @@ from privest.report import require_files
 QUICK_REPETITIONS = 5
 
 
-class Source(StrEnum):
-    """Whose blood values."""
-
-    nhanes = "nhanes"
-    diabetes = "diabetes"
-
-
-class FeatureUnit(StrEnum):
-    """Units of the features."""
-
-    standard = "standard"
-    raw = "raw"
-
-
-class ResponseUnit(StrEnum):
-    """Units of the response."""
-
-    standard = "standard"
-    plain = "plain"
-
+Source = StrEnum("Source", ["nhanes", "diabetes"])
+FeatureUnit = StrEnum("FeatureUnit", ["standard", "raw"])
+ResponseUnit = StrEnum("ResponseUnit", ["standard", "plain"])
 
 Data = Annotated[
     Source,

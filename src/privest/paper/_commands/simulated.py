@@ -24,14 +24,7 @@ QUICK_COUNTS = [10, 100, 1000]
 QUICK_TRIALS = {"fig1": 200, "fig4": 300}
 
 
-class Noise(StrEnum):
-    """The laws of the measurement noise."""
-
-    laplace = "laplace"
-    cauchy = "cauchy"
-    student_t = "student-t"
-    logistic = "logistic"
-    skewed = "skewed"
+Noise = StrEnum("Noise", ["laplace", "cauchy", "student-t", "logistic", "skewed"])
 
 
 def first_figure(
