@@ -25,7 +25,7 @@ import numpy as np
 import privest as pv
 from privest import network
 from privest.arrays import Array, Index
-from privest.network._averaging import Method
+from privest.network._spectrum import Method
 from privest.report import new_figure, save, tidy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from privest.linalg import PSD
 from privest.mechanism._additive import Additive
 from privest.mechanism._vector import Componentwise, Information, Mechanism
 from privest.noise import ScalarLaw
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, as_level
 
 # 1/condition of B below which B⁻¹z would lose more than half of the digits.
 SINGULAR = 1e-8
@@ -63,7 +63,7 @@ class AffineMechanism(Mechanism):
     @classmethod
     def calibrated(
         cls,
-        level: PrivacyLevel | float,
+        level: PrivacyLevel | ArrayLike,
         law: ScalarLaw,
         matrix: ArrayLike,
         spread: ArrayLike | None = None,
@@ -82,15 +82,9 @@ class AffineMechanism(Mechanism):
                 "A is zero: the release shows nothing of the readings, so no width of the noise "
                 "meets the level exactly. Give A a row that is not zero."
             )
-        S = (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).for_size(
-            unit.readings
-        )
-        return cls(
-            law.with_fisher_information(1.0 / _exposure(unit.inner.matrix, S)),
-            matrix,
-            spread,
-            offset,
-        )
+        S = as_level(level).for_size(unit.readings)
+        wide = law.with_fisher_information(1.0 / _exposure(unit.inner.matrix, S))
+        return cls(wide, matrix, spread, offset)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
         return self.inner.simulate(y, rng, trials) @ self.spread.T

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
+from privest.mechanism._additive import as_move, epsilon_of_shift
 from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._pure_dp import as_move, epsilon_of_shift
 from privest.noise import Affine, Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
 
 POINTS = 2001

@@ -34,10 +34,10 @@ class GaussianMechanism(Mechanism):
     [[4.0, 2.0], [2.0, 1.0]]
     """
 
-    def __init__(self, level: PrivacyLevel, readings: int) -> None:
-        self.level = level
+    def __init__(self, level: PrivacyLevel | ArrayLike, readings: int) -> None:
+        self.level = as_level(level)
         self.readings = int(readings)
-        self._S = level.for_size(self.readings)
+        self._S = self.level.for_size(self.readings)
         if self._S.rank == 0:
             raise InvalidInput("at level 0 nothing may be released: there is no mechanism.")
         self._kept = self._S.informative()
@@ -46,7 +46,7 @@ class GaussianMechanism(Mechanism):
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, readings: int) -> Self:
         """The mechanism with I_z(y) = S."""
-        return cls(as_level(level), readings)
+        return cls(level, readings)
 
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
+from privest.mechanism._additive import as_move
 from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._pure_dp import as_move
 from privest.mechanism._quantiser import offset
 
 

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.linalg import PSD, root_of_rows
+from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, as_level
+from privest.records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Information:
+class Information(Record):
     """I_z(y) (m, m), and a bound on the error of its entries (0: a closed form)."""
 
     matrix: Array
@@ -97,27 +98,15 @@ class Componentwise(Mechanism):
         *,
         readings: int | None = None,
     ) -> None:
-        if matrix is None and readings is None:
-            if isinstance(channels, Channel):
-                raise InvalidInput("give the number of readings, or the matrix A.")
-            readings = len(channels)
         self.matrix = None if matrix is None else as_array(matrix, "A", ndim=2)
-        self.outputs, self.readings = (
-            (int(readings or 0),) * 2 if self.matrix is None else self.matrix.shape
-        )
-        if self.outputs < 1 or self.readings < 1:
-            raise InvalidInput(
-                f"a mechanism needs at least one reading and one output; received {self.readings} "
-                f"and {self.outputs}."
-            )
-        if self.matrix is not None and readings not in (None, self.readings):
-            raise InvalidInput(f"A has {self.readings} columns; readings={readings} was given.")
+        self.outputs, self.readings = self._sizes(channels, readings)
         self.offset = as_array(offset, "b", ndim=(0, 1))
         if self.offset.ndim and len(self.offset) != self.outputs:
             raise InvalidInput(
                 f"b must have {self.outputs} entries, as many as outputs; received "
                 f"{len(self.offset)}."
             )
+        self.common = channels if isinstance(channels, Channel) else None
         self.channels = (
             (channels,) * self.outputs if isinstance(channels, Channel) else tuple(channels)
         )
@@ -125,7 +114,27 @@ class Componentwise(Mechanism):
             raise InvalidInput(
                 f"there are {len(self.channels)} channels for {self.outputs} outputs."
             )
-        self.common = channels if isinstance(channels, Channel) else None
+
+    def _sizes(
+        self, channels: Channel | Sequence[Channel], readings: int | None
+    ) -> tuple[int, int]:
+        """How many outputs and readings there are: by A, else as many as were given."""
+        if self.matrix is not None:
+            sizes = self.matrix.shape
+            if readings not in (None, sizes[1]):
+                raise InvalidInput(f"A has {sizes[1]} columns; readings={readings} was given.")
+        elif readings is not None:
+            sizes = (int(readings),) * 2
+        elif isinstance(channels, Channel):
+            raise InvalidInput("give the number of readings, or the matrix A.")
+        else:
+            sizes = (len(channels),) * 2
+        if min(sizes) < 1:
+            raise InvalidInput(
+                f"a mechanism needs at least one reading and one output; received {sizes[1]} "
+                f"and {sizes[0]}."
+            )
+        return sizes[0], sizes[1]
 
     @property
     def discrete(self) -> bool:
@@ -216,14 +225,16 @@ class Componentwise(Mechanism):
 
 
 def data_perturbation(
-    level: PrivacyLevel | float, readings: int, calibrated: Callable[[float], Channel]
+    level: PrivacyLevel | ArrayLike, readings: int, calibrated: Callable[[float], Channel]
 ) -> Componentwise:
     """Channels on the readings themselves, with the least noise within the level.
 
     `calibrated(s)` makes the channel at level s. A number or a diagonal S: one channel a reading
     at its own level. Any other S = L Lᵀ: unit channels on Lᵀy, I ≤ L Lᵀ.
     """
-    S = _matrix(level, readings)
+    if readings < 1:
+        raise InvalidInput(f"a mechanism needs at least one reading; received {readings}.")
+    S = as_level(level).for_size(readings)
     if S.pointwise is None:
         return Componentwise(calibrated(1.0), S.factor_rows(np.eye(readings)))
     values = S.diagonal()
@@ -237,7 +248,7 @@ def data_perturbation(
 
 
 def output_perturbation(
-    level: PrivacyLevel | float, matrix: ArrayLike, calibrated: Callable[[float], Channel]
+    level: PrivacyLevel | ArrayLike, matrix: ArrayLike, calibrated: Callable[[float], Channel]
 ) -> Componentwise:
     """Channels on the least-squares estimate: z = (HᵀH)^½ θ̂ + ..., within I_z(y) ≤ s·I.
 
@@ -253,14 +264,8 @@ def output_perturbation(
             "perturb.",
             root.hidden,
         )
-    number = level.number if isinstance(level, PrivacyLevel) else float(level)
+    number = as_level(level).number
     if number is None:
         raise InvalidInput("output perturbation needs a level that is one number, s·I.")
     left, _, right = np.linalg.svd(H, full_matrices=False)
     return Componentwise(calibrated(number), right.T @ left.T)
-
-
-def _matrix(level: PrivacyLevel | float, readings: int) -> PSD:
-    if readings < 1:
-        raise InvalidInput(f"a mechanism needs at least one reading; received {readings}.")
-    return (level if isinstance(level, PrivacyLevel) else PrivacyLevel(level)).for_size(readings)

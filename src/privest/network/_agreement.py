@@ -13,13 +13,12 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator.result import Result
 from privest.linalg import batched
 from privest.network import _averaging as averaging
-from privest.network._averaging import Method
 from privest.network._certificate import certified, estimates, spread
 from privest.network._graph import Graph
 from privest.network._links import Links, as_links
 from privest.network._network_mean import NetworkMean, split
 from privest.network._sensor import Contribution, Contributions
-from privest.network._spectrum import Spectrum
+from privest.network._spectrum import Method, Spectrum
 from privest.network._weights import Weights
 from privest.network.agent import packed
 from privest.records import Record
@@ -145,7 +144,7 @@ def consensus(
     mean = NetworkMean(values, shape)
     mean.require_reachable(asked)
     known = averaging.known_spectrum(net, way, spectrum)
-    predicted = None if known is None else mean.predicted(asked, way, known)
+    predicted = mean.predicted(asked, way, known)
     limit = averaging.most_rounds(max_rounds, predicted, spectrum)
     values, net, order = averaging.cache_friendly(values, net)
     passing, seen = averaging.states(values, net, way, known), list[Array]()

@@ -13,11 +13,10 @@ from privest.bounds import consensus_bound
 from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism.source import Source, as_source
 from privest.network import _averaging as averaging
-from privest.network._averaging import Method
 from privest.network._certificate import centre, spread
 from privest.network._graph import Graph
 from privest.network._links import Links, as_links
-from privest.network._spectrum import Spectrum
+from privest.network._spectrum import Method, Spectrum
 from privest.network._weights import Weights
 from privest.privacy import PrivacyLevel, as_level
 from privest.release import Release, read_count, read_text
@@ -111,7 +110,7 @@ def private_average(
     predicted = None
     if known is not None:  # the spread is at most 2‖x_k − x̄‖
         factor = min(asked * unit / float(reach.max()), 0.5) if reach.any() else 0.5
-        predicted = known.plain_rounds(factor) if way == "plain" else known.chebyshev_rounds(factor)
+        predicted = known.rounds(way, factor)
     limit = averaging.most_rounds(max_rounds, predicted, spectrum)
     for k, now in averaging.looks(averaging.states(start, net, way, known), limit):
         wide = spread(now)

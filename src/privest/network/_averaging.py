@@ -6,7 +6,6 @@ The same steps as `agent.plain_step` and `agent.chebyshev_step`; row i of X (N, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 import numpy as np
 import scipy
@@ -14,10 +13,9 @@ import scipy
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput, NumericalFailure
 from privest.network._links import Fixed, Links
-from privest.network._spectrum import DENSE, Spectrum, spectrum_of
+from privest.network._spectrum import DENSE, Method, Spectrum, spectrum_of
 from privest.network.agent import next_factor
 
-Method = Literal["plain", "chebyshev"]
 LARGE = 10_000  # agents from which a cache-friendly numbering pays
 PATIENCE = 20  # the certificate is looked at every k/PATIENCE rounds: at most 5 % too many
 MOST_ROUNDS = 1_000_000

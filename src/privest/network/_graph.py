@@ -37,30 +37,12 @@ class Graph:
         *,
         names: Sequence[Hashable] | None = None,
     ) -> None:
-        pairs = np.asarray(edges)
-        if pairs.size == 0:
-            pairs = np.zeros((0, 2), dtype=np.intp)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-            raise InvalidInput(
-                "edges must be pairs of agent numbers, shape (edges, 2); received shape "
-                f"{pairs.shape} of type {pairs.dtype}."
-            )
-        pairs = pairs.astype(np.intp)
+        pairs = _pairs(edges)
         count = int(pairs.max()) + 1 if agents is None and len(pairs) else agents
         if not isinstance(count, int | np.integer) or count < 1:
             raise InvalidInput(f"agents must be a whole number ≥ 1; received {agents!r}.")
         self.agents = int(count)
-        if len(pairs) and (pairs.min() < 0 or pairs.max() >= count):
-            raise InvalidInput(
-                f"the agents are numbered 0 … {count - 1}; an edge names agent "
-                f"{int(pairs.min() if pairs.min() < 0 else pairs.max())}."
-            )
-        same = pairs[:, 0] == pairs[:, 1]
-        if same.any():
-            raise InvalidInput(
-                f"agent {int(pairs[same][0, 0])} has an edge to itself: leave it out, an agent "
-                "always keeps a share of its own value."
-            )
+        _require_agents_of(pairs, self.agents)
         self.edges: Index = np.unique(np.sort(pairs, axis=1), axis=0)
         if names is not None and len(names) != self.agents:
             raise InvalidInput(f"{len(names)} names were given for {self.agents} agents.")
@@ -161,6 +143,33 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.agents} agents, {len(self.edges)} edges)"
+
+
+def _pairs(edges: ArrayLike) -> Index:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        return np.zeros((0, 2), dtype=np.intp)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InvalidInput(
+            "edges must be pairs of agent numbers, shape (edges, 2); received shape "
+            f"{pairs.shape} of type {pairs.dtype}."
+        )
+    return pairs.astype(np.intp)
+
+
+def _require_agents_of(pairs: Index, count: int) -> None:
+    """Every edge links two different agents that there are."""
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= count):
+        raise InvalidInput(
+            f"the agents are numbered 0 … {count - 1}; an edge names agent "
+            f"{int(pairs.min() if pairs.min() < 0 else pairs.max())}."
+        )
+    same = pairs[:, 0] == pairs[:, 1]
+    if same.any():
+        raise InvalidInput(
+            f"agent {int(pairs[same][0, 0])} has an edge to itself: leave it out, an agent "
+            "always keeps a share of its own value."
+        )
 
 
 def as_graph(graph: Graph | object) -> Graph:

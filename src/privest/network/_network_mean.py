@@ -9,8 +9,8 @@ from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg import batched
 from privest.linalg.tolerances import rank_tolerance
 from privest.network import _certificate as certificate
-from privest.network._averaging import Method, radius
-from privest.network._spectrum import Spectrum
+from privest.network._averaging import radius
+from privest.network._spectrum import Method, Spectrum
 from privest.network.agent import unpacked
 
 
@@ -21,11 +21,8 @@ def split(values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """
     n = shape[-1]
     flat = values.shape[-1] - n * (n + 1) // 2
-    return values[..., :flat], unpacked(_behind_zeros(values[..., flat:], n))[1]
-
-
-def _behind_zeros(triangle: Array, n: int) -> Array:
-    return np.concatenate([np.zeros((*triangle.shape[:-1], n)), triangle], axis=-1)
+    behind_zeros = np.concatenate([np.zeros((*values.shape[:-1], n)), values[..., flat:]], axis=-1)
+    return values[..., :flat], unpacked(behind_zeros)[1]
 
 
 class NetworkMean:
@@ -73,20 +70,20 @@ class NetworkMean:
                 "rounds, and in standard errors with the root of the number of agents.)"
             )
 
-    def predicted(self, tolerance: float, method: Method, spectrum: Spectrum) -> int:
+    def predicted(self, tolerance: float, method: Method, spectrum: Spectrum | None) -> int | None:
         """Rounds after which the bound ‖X_k − X̄‖ ≤ c_k‖X_0 − X̄‖ alone meets the certificate.
 
         The spread of a coordinate is at most 2‖X_k − X̄‖; for spreads 2c‖X_0 − X̄‖ the certificate
-        is c a/(1 − c b), so that c = t/(a + t b) meets a tolerance t.
+        is c a/(1 − c b), so that c = t/(a + t b) meets a tolerance t. None without a spectrum.
         """
+        if spectrum is None:
+            return None
         wide = self.parts(self.radius)
         a, b = certificate.slopes(self.x, self.r, *wide, self.agents)
         factor = tolerance / (a + tolerance * b) if a > 0 else 1.0
         if factor >= 1.0:
             return 0
-        if method == "plain":
-            return spectrum.plain_rounds(factor)
-        return spectrum.chebyshev_rounds(factor)
+        return spectrum.rounds(method, factor)
 
 
 def _hidden(r: Array, agents: int) -> NotIdentifiable:

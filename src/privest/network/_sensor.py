@@ -18,6 +18,7 @@ from privest.mechanism.source import Source, as_source
 from privest.model import LinearModel
 from privest.noise import JointNoise, ScalarLaw
 from privest.privacy import PrivacyLevel, as_level
+from privest.records import Record
 from privest.release import Release
 
 # Readings up to which a sensor whose covariance or level is not diagonal works with m×m matrices.
@@ -36,8 +37,8 @@ class SensorRelease(Release):
     simulated: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Contribution:
+@dataclass(frozen=True, eq=False)
+class Contribution(Record):
     """What a sensor puts into the network (`algo:average`), a function of its release alone.
 
     x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i .
@@ -199,8 +200,8 @@ class Sensor:
         return f"Sensor({self.readings} readings, {self.parameters} parameters, {self.level!r})"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Contributions:
+@dataclass(frozen=True, eq=False)
+class Contributions(Record):
     """(x_i, r_i) of all agents: x (N, n) or (N, trials, n), r (N, n, n)."""
 
     x: Array

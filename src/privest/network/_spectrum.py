@@ -11,6 +11,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NumericalFailure
+from privest.records import Record
 
 if TYPE_CHECKING:
     from privest.network._graph import Sparse
@@ -20,8 +21,11 @@ NARROW = 1e9  # N·bandwidth² up to which a factorisation of I − W is cheap
 MARGIN = 0.01  # below the Lanczos value of λ_N, whose error is 1e-3
 
 
+Method = Literal["plain", "chebyshev"]
+
+
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(Record):
     """λ_N ≤ … ≤ λ_2 < λ_1 = 1 of W: `lowest` = λ_N, `second` = λ_2.
 
         plain        ‖x_k − x̄‖ ≤ ρ^k ‖x_0 − x̄‖ ,               ρ = max(|λ_2|, |λ_N|) = 1 − gap
@@ -82,6 +86,10 @@ class Spectrum:
         """1/T_k(1/q)."""
         turns = rounds * self.rate if rounds else 0.0
         return 2.0 * math.exp(-turns) / (1.0 + math.exp(-2.0 * turns))
+
+    def rounds(self, method: Method, factor: float) -> int:
+        """The rounds after which the method's bound has fallen by `factor`."""
+        return self.plain_rounds(factor) if method == "plain" else self.chebyshev_rounds(factor)
 
     def plain_rounds(self, factor: float) -> int:
         """The least k with ρ^k ≤ factor."""

@@ -28,11 +28,11 @@ from privest.estimator.result import Result
 from privest.linalg import batched
 from privest.network import _certificate as certificate
 from privest.network import agent
-from privest.network._averaging import Method
 from privest.network._graph import Graph
 from privest.network._neighbourhood import AgentSilent, Neighbourhood
+from privest.network._network_mean import split
 from privest.network._sensor import Contribution
-from privest.network._spectrum import Spectrum, spectrum_of
+from privest.network._spectrum import Method, Spectrum, spectrum_of
 from privest.network._weights import Weights, metropolis
 
 __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
@@ -121,17 +121,14 @@ def consensus(
         max_rounds,
         called,
     )
-    known = spectrum
-    if known is None:
-        known = spectrum_of(weights.matrix)
+    known = spectrum_of(weights.matrix) if spectrum is None else spectrum
     neighbours, shares = weights.of(comm.rank)
     net = Neighbourhood(comm, [int(j) for j in neighbours], wait, weights.graph)
     net.greet(repr((weights.graph.edges.tolist(), facts)).encode())
     reach = max(weights.graph.reach, 1)
     limit = max_rounds
     if limit is None:
-        least = known.plain_rounds if method == "plain" else known.chebyshev_rounds
-        limit = least(GAIN) + 4 * reach
+        limit = known.rounds(method, GAIN) + 4 * reach
 
     used = shares if method == "plain" else shares * known.stretch
 
@@ -224,11 +221,10 @@ def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[
             f"give this agent's Contribution; received {type(contribution).__name__}."
         )
     x, r = as_array(contribution.x, "x"), as_array(contribution.r, "r")
-    n = x.shape[-1]
 
     def parts(vector: Array) -> tuple[Array, Array]:
-        padded = np.concatenate([np.zeros(n), vector[x.size :]])
-        return vector[: x.size].reshape(x.shape), agent.unpacked(padded)[1]
+        flat, half = split(vector, x.shape)
+        return flat.reshape(x.shape), half
 
     return agent.packed(x.ravel(), r), parts
 
