@@ -12,6 +12,7 @@ from privest.dynamics._extended import (
 from privest.dynamics._filtering import (
     Filtered,
     Predicted,
+    PrivateKalman,
     Smoothed,
     filter_releases,
     predict,
@@ -23,7 +24,6 @@ from privest.dynamics._information import (
     reading_information,
     total_level,
 )
-from privest.dynamics._online import PrivateKalman
 from privest.dynamics._releases import SeriesRelease, joined, release_series
 from privest.dynamics._steady import SteadyState, steady_state
 from privest.dynamics._sweep import Marginals

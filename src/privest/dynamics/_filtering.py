@@ -1,17 +1,25 @@
-"""The private Kalman filter: states from releases alone, at the bound."""
+"""The private Kalman filter, in one pass or as a stream comes: states from releases alone."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
-from privest.dynamics._means import Means, by_series, by_step, filtered_means, smoothed_means
-from privest.dynamics._observed import Level, Observed, level_of, observed, offsets
+from privest.dynamics._means import (
+    Means,
+    by_series,
+    by_step,
+    filtered_means,
+    log_density,
+    smoothed_means,
+)
+from privest.dynamics._observed import Level, level_of, observed, offsets
 from privest.dynamics._releases import SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
@@ -43,13 +51,6 @@ class Filtered(Estimated, Record):
     system: StateSpace
     start: int
     _back: _Recursive | Smoothed
-
-    def last_state(self) -> tuple[Array, Array]:
-        """Mean and factor of all that later steps need (readings looked back to, too)."""
-        back = self._back
-        if isinstance(back, Smoothed):
-            raise InvalidInput("A dense level has no state that a later step could start from.")
-        return back.means.filtered[-1, :, 0], back.sweep.table.factor[back.sweep.entry[-1]]
 
     def __repr__(self) -> str:
         *series, steps, n = self.estimate.shape
@@ -120,59 +121,52 @@ def filter_releases(
             "itself (SeriesRelease.by_pattern)."
         )
     if wanted.form == "dense":
-        return _dense(system, wanted, values, missing, inputs)
-    seen = observed(system, wanted, steps, missing)
-    shift, offset, _ = offsets(system, wanted, seen, inputs)
-    return run_filter(system, seen, values, shift, offset)
+        covariances, found = dense_pass(system, wanted, steps, missing, values, inputs)
+        assert found is not None
+        back = Smoothed(found.smoothed, covariances.smoothed)
+        return Filtered(
+            found.filtered, covariances.filtered, found.predicted, covariances.predicted,
+            found.innovations, found.log_likelihood, system, 0, back,
+        )  # fmt: skip
+    return _run(system, wanted, values, missing, inputs)[0]
 
 
-def run_filter(
-    system: StateSpace, seen: Observed, values: Array, shift: Array, offset: Array, start: int = 0
-) -> Filtered:
-    """The filter on what is seen, z̃ (…, K, r), from step `start` on."""
-    missing, n, one = seen.absent, seen.states, values.ndim == 2
+class _Now(NamedTuple):
+    """What the next step needs: mean and factor of the state, what its known input adds."""
+
+    steps: int
+    mean: Array
+    root: Array
+    leaving: Array
+
+
+def _run(
+    system: StateSpace, level: SequentialLevel, values: Array, missing: Flags,
+    inputs: ArrayLike | None, now: _Now | None = None,
+) -> tuple[Filtered, _Now]:  # fmt: skip
+    """The filter on z̃ (…, K, m) of the next steps, from the first step or from `now`."""
+    start, before = (0, None) if now is None else (now.steps, now.leaving)
+    count, n, one = values.shape[-2], system.states, values.ndim == 2
+    seen = observed(system, level, count, missing, start=start)
+    shift, offset, leaving = offsets(system, level, seen, inputs, start=start, before=before)
+    if now is not None:
+        seen = replace(seen, start=now.mean, root=now.root)
     sweep = forward(seen)
     shown = by_step(values)
     if missing.any():
         shown[missing] = 0.0
     means = filtered_means(seen, sweep, shown, shift, offset)
-    logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
-    total = np.einsum("krs,krs->s", means.innovations, means.innovations)
-    count = int((~missing).sum()) * values.shape[-1]
-    fit = -0.5 * (total + count * math.log(2 * math.pi)) - logs[sweep.entry].sum()
-    innovations = means.innovations
+    innovations, fit = means.innovations, log_density(sweep, means.innovations, missing)
     if missing.any():
         innovations = np.where(missing[:, None, None], np.nan, innovations)
-    return Filtered(
-        estimate=by_series(means.filtered[:, :n], one),
-        covariance=sweep.filtered(n),
-        predicted_estimate=by_series(means.predicted[:, :n], one),
-        predicted_covariance=sweep.predicted(n),
-        innovations=by_series(innovations, one),
-        log_likelihood=np.asarray(fit[0] if one else fit),
-        system=system,
-        start=start,
-        _back=_Recursive(sweep, means, one),
-    )
-
-
-def _dense(
-    system: StateSpace, level: SequentialLevel, values: Array, missing: Flags,
-    inputs: ArrayLike | None,
-) -> Filtered:  # fmt: skip
-    covariances, found = dense_pass(system, level, values.shape[-2], missing, values, inputs)
-    assert found is not None
-    return Filtered(
-        estimate=found.filtered,
-        covariance=covariances.filtered,
-        predicted_estimate=found.predicted,
-        predicted_covariance=covariances.predicted,
-        innovations=found.innovations,
-        log_likelihood=found.log_likelihood,
-        system=system,
-        start=0,
-        _back=Smoothed(found.smoothed, covariances.smoothed),
-    )
+    result = Filtered(
+        by_series(means.filtered[:, :n], one), sweep.filtered(n),
+        by_series(means.predicted[:, :n], one), sweep.predicted(n),
+        by_series(innovations, one), np.asarray(fit[0] if one else fit), system, start,
+        _Recursive(sweep, means, one),
+    )  # fmt: skip
+    root = sweep.table.factor[sweep.entry[-1]]
+    return result, _Now(start + count, means.filtered[-1, :, 0], root, leaving)
 
 
 def smooth(filtered: Filtered) -> Smoothed:
@@ -193,10 +187,10 @@ def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) 
     """
     last = filtered.start + filtered.estimate.shape[-2] - 1
     now, P = filtered.estimate[..., -1, :], filtered.covariance[-1]
-    return predict_from(filtered.system, now, P, last, ahead, inputs)
+    return _predict(filtered.system, now, P, last, ahead, inputs)
 
 
-def predict_from(
+def _predict(
     system: StateSpace, mean: Array, P: Array, last: int, ahead: int, inputs: ArrayLike | None
 ) -> Predicted:
     """The states after step `last`, whose estimate is known."""
@@ -217,3 +211,80 @@ def predict_from(
         P = (P + P.T) / 2
         means[..., h, :], covariances[h] = mean, P
     return Predicted(means, covariances)
+
+
+class PrivateKalman(Estimated):
+    """The estimator's side of a stream: takes releases in order, keeps the state's estimate.
+
+    It sees no reading. Memory and time a step do not grow: a level that looks back b steps adds
+    (b + 1)m states. Dense levels need the whole trajectory (`filter_releases`).
+
+    >>> import privest as pv
+    >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
+    >>> mechanism, kalman = pv.StreamMechanism(pv.EndlessLevel(2.0)), PrivateKalman(walk, 2.0)
+    >>> rng = np.random.default_rng(0)  # one for the whole stream: noise must not repeat
+    >>> for reading in (0.3, 0.7):
+    ...     release = mechanism.simulate(reading, rng)
+    ...     _ = kalman.update(release)
+    >>> kalman.covariance.round(12).tolist()
+    [[0.6]]
+    """
+
+    def __init__(self, system: StateSpace, level: Level) -> None:
+        self.system, self.level = system, level_of(level, system)
+        if self.level.form == "dense":
+            raise InvalidInput(
+                "A dense level looks back to the first step: use filter_releases on the whole "
+                "stream."
+            )
+        one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
+        self._now = _Now(0, one.start, one.root, np.zeros(system.states))
+        self.log_likelihood = 0.0
+
+    @property
+    def steps(self) -> int:
+        """How many steps were used so far."""
+        return self._now.steps
+
+    def update(self, release: StreamRelease, *, inputs: ArrayLike | None = None) -> Filtered:
+        """Use the next releases; returns the estimates of their steps.
+
+        `smooth` of what is returned goes back to the first step of these releases, no further.
+        """
+        values, missing = given_values(release, self.level, self.steps)
+        self.system.require_steps(self.steps + len(values))
+        result, self._now = _run(self.system, self.level, values, missing, inputs, self._now)
+        self.log_likelihood += float(result.log_likelihood)
+        return result
+
+    @property
+    def estimate(self) -> Array:
+        """x̂_{k|k} (n,) after the last release; mean0 before the first."""
+        return self._now.mean[: self.system.states].copy()
+
+    @property
+    def covariance(self) -> Array:
+        """P_{k|k} (n, n)."""
+        own = self._now.root[: self.system.states]
+        return np.asarray(own @ own.T)
+
+    def predict(self, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
+        """The next states. See `dynamics.predict`."""
+        if self.steps == 0:
+            raise InvalidInput("There is nothing to predict from: update with a release first.")
+        last = self.steps - 1
+        return _predict(self.system, self.estimate, self.covariance, last, ahead, inputs)
+
+    def state(self) -> dict[str, Array]:
+        """What the next steps need, as plain arrays; it holds no reading."""
+        now = {name: np.asarray(part) for name, part in self._now._asdict().items()}
+        return now | {"log_likelihood": np.array(self.log_likelihood)}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state again."""
+        mean, root, leaving = (state[name].copy() for name in ("mean", "root", "leaving"))
+        self._now = _Now(int(state["steps"]), mean, root, leaving)
+        self.log_likelihood = float(state["log_likelihood"])
+
+    def __repr__(self) -> str:
+        return f"PrivateKalman({self.system!r}, at step {self.steps})"

@@ -8,11 +8,12 @@ Arrays are (K, size, series) here; `by_step` and `by_series` turn them.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, Flags
 from privest.dynamics._observed import Observed
 from privest.dynamics._recursions import recurrence, times
 from privest.dynamics._sweep import Sweep
@@ -62,6 +63,14 @@ def filtered_means(
         predicted += moved
     surprise = fresh - times(G, entry, predicted)
     return Means(filtered, predicted, times(whiten, entry, surprise))
+
+
+def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:
+    """The log density of the releases of every series, from ζ (K, r, series)."""
+    logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
+    total = np.einsum("krs,krs->s", innovations, innovations)
+    count = int((~missing).sum()) * innovations.shape[1]
+    return np.asarray(-0.5 * (total + count * math.log(2 * math.pi)) - logs[sweep.entry].sum())
 
 
 def smoothed_means(sweep: Sweep, means: Means) -> Array:
