@@ -8,18 +8,31 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from privest import network
-from privest.cli._files import read_table
+from privest.cli._console import new_table, print_json, tell_simulated
+from privest.cli._options import (
+    FEATURES,
+    MODEL,
+    NOISE_VARIANCE,
+    OUTPUT,
+    PRIVACY,
+    TARGET,
+    Json,
+    Seed,
+    grouped,
+    listed,
+    read_table,
+)
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
@@ -28,6 +41,7 @@ from privest.network import mpi
 from privest.noise import Gaussian
 from privest.privacy import PrivacyLevel
 
+NETWORK = "Network"  # a panel of --help
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
 
 
@@ -45,6 +59,59 @@ class Method(StrEnum):
     plain = "plain"
 
 
+@dataclass(frozen=True)
+class Model:
+    """What every agent makes of its own table."""
+
+    target: Annotated[str, TARGET]
+    noise_variance: Annotated[float, NOISE_VARIANCE]
+    features: Annotated[str, FEATURES] = ""
+    intercept: Annotated[
+        bool, typer.Option(help="Add a constant to the features.", rich_help_panel=MODEL)
+    ] = True
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="Rows that miss a value: refuse the table, or leave them out.",
+            rich_help_panel=MODEL,
+        ),
+    ] = Missing.refuse
+
+    def design(self) -> Features:
+        return Features(tuple(listed(self.features)), {}, self.intercept)
+
+
+@dataclass(frozen=True)
+class Talk:
+    """How the agents find the estimate of all."""
+
+    graph: Annotated[
+        str,
+        typer.Option(
+            help="Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
+            metavar="SHAPE|FILE",
+            rich_help_panel=NETWORK,
+        ),
+    ] = "ring"
+    method: Annotated[Method, typer.Option(help="How to average.", rich_help_panel=NETWORK)] = (
+        Method.chebyshev
+    )
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            help="Distance from the best estimate, in its standard errors.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = 1e-6
+    timeout: Annotated[
+        float,
+        typer.Option(
+            help="Seconds after which a silent agent counts as lost.", rich_help_panel=NETWORK
+        ),
+    ] = 30.0
+
+
+@grouped
 def consensus_command(
     data: Annotated[
         str,
@@ -54,44 +121,26 @@ def consensus_command(
             metavar="FILE",
         ),
     ],
-    target: Annotated[str, typer.Option(help="Column of the private readings.", metavar="NAME")],
     level: Annotated[
-        float, typer.Option(help="Privacy level s: Fisher information about one reading.")
-    ],
-    noise_variance: Annotated[
-        float, typer.Option(help="Variance of the readings given the features.", metavar="σ²")
-    ],
-    features: Annotated[
-        str, typer.Option(help="Public columns, separated by commas.", metavar="NAME,NAME,...")
-    ] = "",
-    intercept: Annotated[bool, typer.Option(help="Add a constant to the features.")] = True,
-    missing: Annotated[
-        Missing, typer.Option(help="Rows that miss a value: refuse the table, or leave them out.")
-    ] = Missing.refuse,
-    graph: Annotated[
-        str,
+        float,
         typer.Option(
-            help="Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
-            metavar="SHAPE|FILE",
+            help="Privacy level s: Fisher information about one reading.",
+            metavar="S",
+            rich_help_panel=PRIVACY,
         ),
-    ] = "ring",
-    method: Annotated[Method, typer.Option(help="How to average.")] = Method.chebyshev,
-    tolerance: Annotated[
-        float, typer.Option(help="Distance from the best estimate, in its standard errors.")
-    ] = 1e-6,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds after which a silent agent counts as lost.")
-    ] = 30.0,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the simulated noise, to repeat a run.", min=0)
-    ] = None,
+    ],
+    model: Model,
+    talk: Talk,
+    seed: Seed = None,
     output: Annotated[
         str | None,
         typer.Option(
-            help="JSON file of every agent's result, with {agent} for its number.", metavar="FILE"
+            help="JSON file of every agent's result, with {agent} for its number.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Agent 0 prints JSON.", metavar="")] = False,
+    json: Json = False,
 ) -> None:
     """Agents that hold their own readings reach the estimate of all of them together.
 
@@ -114,29 +163,26 @@ def consensus_command(
             raise InvalidInput(
                 "the names of tables and outputs need {agent}: every agent has a file of its own."
             )
-        links = _links(graph, comm.size)
-        design = Features(tuple(name for name in features.split(",") if name), {}, intercept)
+        links = _links(talk.graph, comm.size)
         if comm.rank == 0:
             _note_idle(data, comm.size)
+        names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
-        noise = seeded(seed, "consensus", comm.rank, target)
-        own = _contribution(path, design, target, noise_variance, level, noise, missing.value)
+        noise = seeded(seed, "consensus", comm.rank, model.target)
         found = mpi.consensus(
-            own,
+            _contribution(path, model, level, noise),
             links,
-            method=method.value,
-            tolerance=tolerance,
-            timeout=timeout,
-            names=(target, *design.names),  # the same θ everywhere, of the same readings
+            method=talk.method.value,
+            tolerance=talk.tolerance,
+            timeout=talk.timeout,
+            names=(model.target, *names),  # the same θ everywhere, of the same readings
         )
-        record = _record(found, design.names, level, noise_variance)
+        record = _record(found, names, level, model.noise_variance)
         if output is not None:
             text = json_module.dumps(record, ensure_ascii=False, indent=1)
             atomic_write(output.replace("{agent}", str(comm.rank)), text + "\n")
-        if comm.rank == 0 and json:
-            typer.echo(json_module.dumps(record, ensure_ascii=False))
-        elif comm.rank == 0:
-            _show(record)
+        if comm.rank == 0:
+            (print_json if json else _show)(record)
 
     _guarded(work, comm)
 
@@ -191,23 +237,17 @@ def _note_idle(data: str, agents: int) -> None:
         )
 
 
-def _contribution(
-    path: str,
-    design: Features,
-    target: str,
-    variance: float,
-    level: float,
-    noise: Source,
-    missing: Literal["refuse", "drop"],
-) -> network.Contribution:
+def _contribution(path: str, model: Model, level: float, noise: Source) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
-    blocks = list(read_rows(open_source(path), design, target, missing=missing))
+    blocks = list(
+        read_rows(open_source(path), model.design(), model.target, missing=model.missing.value)
+    )
     dropped = sum(block.dropped for block in blocks)
     if dropped:
         print(f"privest: {path}: {dropped} rows with a gap are left out.", file=sys.stderr)
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
-    sensor = network.Sensor(H, Gaussian(cov=variance), PrivacyLevel(level))
+    sensor = network.Sensor(H, Gaussian(cov=model.noise_variance), PrivacyLevel(level))
     return sensor.contribution(sensor.simulate(y, noise))
 
 
@@ -232,10 +272,8 @@ def _record(
 
 def _show(record: dict[str, Any]) -> None:
     console = Console()
-    table = Table(title=f"Estimate of {record['agents']} agents together", title_justify="left")
-    table.add_column("parameter", overflow="fold")
-    for heading in ("estimate", "standard error"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    title = f"Estimate of {record['agents']} agents together"
+    table = new_table(title, "parameter", "estimate", "standard error")
     for name, value, error in zip(record["names"], record["estimate"], record["standard_error"]):
         table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}")
     console.print(table)
@@ -244,6 +282,4 @@ def _show(record: dict[str, Any]) -> None:
         "neighbours until all knew it); every agent is within "
         f"{record['certified_error']:.1g} standard errors of the best estimate."
     )
-    console.print(
-        "The noise was simulated: for experiments, this is no protected release.", style="yellow"
-    )
+    tell_simulated(console)

@@ -4,49 +4,50 @@ from __future__ import annotations
 
 import csv
 import io
-import json as json_module
-import sys
+import json
 import tomllib
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from privest.arrays import Array
-from privest.cli._files import read_value
+from privest.cli._console import new_table, print_spent, tell_simulated, to_stderr
+from privest.cli._options import (
+    MODEL,
+    OUTPUT,
+    Output,
+    Privacy,
+    Seed,
+    Sides,
+    about,
+    grouped,
+)
 from privest.cli._rows import read_readings
 from privest.data._text_table import open_lines
-from privest.dynamics import Filtered, Smoothed, StateSpace, bound, filter_releases, smooth
+from privest.dynamics import (
+    DynamicBound,
+    Filtered,
+    Smoothed,
+    StateSpace,
+    bound,
+    filter_releases,
+    smooth,
+)
 from privest.errors import InvalidInput, NumericalFailure
-from privest.files import atomic_write
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import seeded
-from privest.privacy import EndlessLevel, PrivacyLevel
+from privest.privacy import EndlessLevel
 from privest.release import StreamRelease
+from privest.report import Line, Panel, save_states
 
 PARTS = ("A", "C", "Q", "R", "mean0", "cov0")
 
 
-class Emit(StrEnum):
-    """What goes out."""
-
-    estimates = "estimates"
-    releases = "releases"
-
-
-class Given(StrEnum):
-    """What comes in."""
-
-    readings = "readings"
-    releases = "releases"
-
-
+@grouped
 def filter_command(
     source: Annotated[
         str,
@@ -62,52 +63,27 @@ def filter_command(
         typer.Option(
             help="TOML file with A, C, Q, R, cov0 (and mean0, states = [names]); public.",
             metavar="TOML",
+            rich_help_panel=MODEL,
         ),
     ],
-    level: Annotated[
-        str | None,
-        typer.Option(
-            help="Fisher information about the readings of one step that its release adds: a "
-            "number (s·I), or a CSV file with a vector (diagonal) or a matrix.",
-            metavar="NUMBER|FILE",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Instead of --level: ε, with --delta and --move.", metavar="ε"),
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="δ.", metavar="δ")] = None,
-    move: Annotated[
-        float | None,
-        typer.Option(help="What ε speaks of: one reading moves by at most this.", metavar="C"),
-    ] = None,
+    privacy: Privacy,
+    sides: Sides,
+    output: Output,
     readings: Annotated[
         str | None,
-        typer.Option(help="Columns of the readings. All if not given.", metavar="NAME,NAME,..."),
-    ] = None,
-    smoothed: Annotated[
-        bool, typer.Option("--smooth", help="Estimate every state from all releases.")
-    ] = False,
-    emit: Annotated[Emit, typer.Option(help="What to write.")] = Emit.estimates,
-    given: Annotated[Given, typer.Option("--from", help="What FILE holds.")] = Given.readings,
-    output: Annotated[
-        Path | None, typer.Option(help="File to write. Standard output if not given.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an --output that exists.")
-    ] = False,
-    seed: Annotated[
-        int | None,
         typer.Option(
-            help="Seed of the simulated noise, to repeat a run. Whoever knows it can take the "
-            "noise off again.",
-            metavar="N",
-            min=0,
+            help="Columns of the readings. All if not given.",
+            metavar="NAME,NAME,…",
+            rich_help_panel=MODEL,
         ),
     ] = None,
-    png: Annotated[
-        Path | None, typer.Option(help="Draw the states and their intervals.", metavar="PNG")
-    ] = None,
+    seed: Seed = None,
+    smoothed: Annotated[
+        bool,
+        typer.Option(
+            "--smooth", help="Estimate every state from all releases.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
 ) -> None:
     """Release readings of a dynamic model, and estimate its states from the releases alone.
 
@@ -122,95 +98,77 @@ def filter_command(
 
     privest filter z.json --from releases --model car.toml --level 0.01 --smooth
     """
-    if emit is Emit.releases and (given is Given.releases or png is not None or smoothed):
+    if sides.to_releases and (sides.from_releases or output.png is not None or smoothed):
         raise InvalidInput("--emit releases goes with readings, without --smooth and --png.")
-    if given is Given.releases and (readings is not None or seed is not None):
+    if sides.from_releases and (readings is not None or seed is not None):
         raise InvalidInput("--readings and --seed go with readings, not with --from releases.")
     system, names = read_model(model)
-    wanted = _level(level, epsilon, delta, move, system.readings)
+    level = _level(privacy, system.readings)
     with open_lines(source) as lines:
-        if given is Given.releases:
+        if sides.from_releases:
             release = _read_release(lines)
         else:
             y = read_readings(lines, system.readings, readings)
-            noise = seeded(seed, "filter", readings, wanted.fingerprint)
-            release = StreamMechanism(wanted).simulate(y, noise)
-    if emit is Emit.releases:
-        _write(json_module.dumps(release.to_dict()) + "\n", output, overwrite)
+            noise = seeded(seed, "filter", readings, level.fingerprint)
+            release = StreamMechanism(level).simulate(y, noise)
+    if sides.to_releases:
+        output.write(json.dumps(release.to_dict()) + "\n")
         return
-    found = filter_releases(system, wanted, release)
+    found = filter_releases(system, level, release)
     result: Filtered | Smoothed = smooth(found) if smoothed else found
-    _write(_rows(result, names), output, overwrite)
-    _summary(Console(stderr=True, highlight=False), system, wanted, release, names, smoothed)
-    if png is not None:
-        _draw(result, names, png, smoothed)
+    output.write(_rows(result, names))
+    report = to_stderr()
+    _summary(report, bound(system, level, release.steps, missing=release.missing), names, smoothed)
+    spent = privacy.spent(level)
+    if spent is not None:
+        print_spent(report, spent)
+    if release.simulated:
+        tell_simulated(report)
+    if output.png is not None:
+        _draw(result, names, output.png, smoothed)
 
 
 def read_model(path: Path) -> tuple[StateSpace, list[str]]:
     """The system of a TOML file, and the names of its states."""
-    about = f"--model {path}: "
-    try:
-        record = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"{about}cannot be read ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{about}not a TOML file ({error}).") from None
-    absent = [name for name in ("A", "C", "Q", "R", "cov0") if name not in record]
-    unknown = sorted(set(record) - {*PARTS, "states"})
-    if absent or unknown:
-        what = f"lacks {', '.join(absent)}" if absent else f"has unknown {', '.join(unknown)}"
-        raise InvalidInput(f"{about}it {what}; it holds {', '.join(PARTS)} and states.")
-    try:
+    with about(f"--model {path}"):
+        record = _record(path)
         system = StateSpace(**{name: record[name] for name in PARTS if name in record})
-    except InvalidInput as error:
-        raise type(error)(f"{about}{error}") from None
-    if system.steps is not None:
-        raise InvalidInput(f"{about}matrices with a time axis are for the library only.")
-    names = record.get("states", [f"x{j}" for j in range(system.states)])
-    good = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not good or len(set(names)) != system.states or len(names) != system.states:
-        raise InvalidInput(f"{about}states must be {system.states} different names.")
+        if system.steps is not None:
+            raise InvalidInput("matrices with a time axis are for the library only.")
+        names = record.get("states", [f"x{j}" for j in range(system.states)])
+        good = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not good or len(set(names)) != system.states or len(names) != system.states:
+            raise InvalidInput(f"states must be {system.states} different names.")
     return system, names
 
 
-def _level(
-    level: str | None, epsilon: float | None, delta: float | None, move: float | None, m: int
-) -> EndlessLevel:
-    if level is not None and epsilon is None and delta is None and move is None:
-        try:
-            value = np.asarray(read_value(level))
-            return EndlessLevel(value * np.eye(m) if value.ndim == 0 else _matrix(value))
-        except InvalidInput as error:
-            raise type(error)(f"--level {level}: {error}") from None
-    if level is None and epsilon is not None and delta is not None and move is not None:
-        number = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
-        assert number is not None
-        return EndlessLevel(number * np.eye(m))
-    raise InvalidInput("Give the privacy as --level, or as --epsilon with --delta and --move.")
+def _record(path: Path) -> dict[str, Any]:
+    """What the file holds: all parts that are needed, nothing unknown."""
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"cannot be read ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"not a TOML file ({error}).") from None
+    absent = [name for name in PARTS if name not in record and name != "mean0"]
+    unknown = sorted(set(record) - {*PARTS, "states"})
+    if absent or unknown:
+        what = f"lacks {', '.join(absent)}" if absent else f"has unknown {', '.join(unknown)}"
+        raise InvalidInput(f"it {what}; it holds {', '.join(PARTS)} and states.")
+    return record
 
 
-def _matrix(value: Array) -> Array:
-    return np.diag(value) if value.ndim == 1 else value
+def _level(privacy: Privacy, readings: int) -> EndlessLevel:
+    """The same level at every step."""
+    return EndlessLevel(privacy.read().dense(readings))
 
 
 def _read_release(lines: Iterable[str]) -> StreamRelease:
     try:
-        record: Any = json_module.loads("".join(lines))
+        record: Any = json.loads("".join(lines))
     except ValueError:  # not JSON, not UTF-8
         raise InvalidInput("this is not a release: `--emit releases` writes one.") from None
     return StreamRelease.from_dict(record)
-
-
-def _write(text: str, output: Path | None, overwrite: bool) -> None:
-    if output is None:
-        sys.stdout.write(text)
-        return
-    if output.exists() and not overwrite and output.is_file() and output.stat().st_size:
-        raise InvalidInput(f"{output} exists: say --overwrite to replace it.")
-    if output.exists() and not output.is_file():  # /dev/null, a pipe
-        output.write_text(text, encoding="utf-8")
-        return
-    atomic_write(output, text)
 
 
 def _rows(result: Filtered | Smoothed, names: list[str]) -> str:
@@ -223,33 +181,27 @@ def _rows(result: Filtered | Smoothed, names: list[str]) -> str:
     return buffer.getvalue()
 
 
-def _summary(
-    console: Console, system: StateSpace, level: EndlessLevel, release: StreamRelease,
-    names: list[str], smoothed: bool,
-) -> None:  # fmt: skip
-    limit = bound(system, level, release.steps, missing=release.missing)
-    which = "smoothed" if smoothed else "filtered"
-    k = release.steps // 2 if smoothed else -1
-    when = "the middle" if smoothed else "the last step"
-    table = Table(title=f"{release.steps} steps; standard errors of {when}", title_justify="left")
-    for heading in ("state", "from releases", "without privacy"):
-        table.add_column(heading, justify="left" if heading == "state" else "right")
+def _summary(report: Console, limit: DynamicBound, names: list[str], smoothed: bool) -> None:
+    """The least standard errors at this level, and without privacy."""
+    steps = len(limit.filtered)
+    which, k, when = (
+        ("smoothed", steps // 2, "the middle") if smoothed else ("filtered", -1, "the last step")
+    )
+    table = new_table(
+        f"{steps} steps; standard errors of {when}",
+        *("state", "from releases", "without privacy"),
+    )
     own = np.sqrt(np.diagonal(getattr(limit, which)[k]))
     try:
-        open_limit = getattr(limit.classical, which)[k]
-        free = [f"{error:.4g}" for error in np.sqrt(np.diagonal(open_limit))]
+        free = [f"{e:.4g}" for e in np.sqrt(np.diagonal(getattr(limit.classical, which)[k]))]
     except NumericalFailure:  # readings without noise that tell nothing new: said, not fatal
         free = ["–"] * len(own)
     for name, private, open_error in zip(names, own, free):
         table.add_row(Text(name), f"{private:.4g}", open_error)
-    console.print(table)
-    if release.simulated:
-        console.print("The noise was simulated: for experiments, no protection.")
+    report.print(table)
 
 
 def _draw(result: Filtered | Smoothed, names: list[str], path: Path, smoothed: bool) -> None:
-    from privest.report import Line, Panel, save_states
-
     kind = "smoothed" if smoothed else "filtered"
     panels = [
         Panel(name, [Line(kind, result.estimate[:, j], result.standard_error[:, j])])

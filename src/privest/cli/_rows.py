@@ -16,7 +16,7 @@ from privest.data._cells import is_number, number
 from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 
-RESERVED = {"step", "level", "z", "intercept"}
+RESERVED = {"step", "fingerprint", "z", "intercept"}
 
 
 class Row(NamedTuple):

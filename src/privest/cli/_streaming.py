@@ -6,11 +6,9 @@ was saved but perhaps not printed is printed again after a restart, with the sam
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import itertools
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,12 +19,14 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from privest.arrays import Array
 from privest.checkpoint import Checkpoint
+from privest.cli._console import print_spent, tell_file, tell_simulated
+from privest.cli._options import Output, Sides, Spent
 from privest.cli._rows import Row, Rows
+from privest.cli._stream_lines import as_lines, estimated_record, print_estimate, released_records
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
@@ -35,7 +35,7 @@ from privest.mechanism.source import seeded
 from privest.noise import Gaussian
 from privest.privacy import EndlessLevel
 from privest.release import StreamRelease
-from privest.report import BAND, Trail, save_convergence
+from privest.report import Trail, save_convergence
 
 INTERCEPT = "intercept"
 
@@ -50,18 +50,15 @@ class StreamPlan:
     level: EndlessLevel
     variance: float | None
     intercept: bool
-    from_releases: bool
-    emit_releases: bool
+    sides: Sides
     json_in: bool
     json_out: bool
-    output: Path | None
+    output: Output
     block: int
     checkpoint: Path | None
     replay: bool | None  # after a restart: the input begins again, or goes on
     seed: int | None
-    picture: Path | None
-    overwrite: bool = False
-    spent: tuple[float, float, float] | None = None  # ε, δ, move
+    spent: Spent | None = None
 
 
 def run(plan: StreamPlan, report: Console) -> None:
@@ -71,9 +68,9 @@ def run(plan: StreamPlan, report: Console) -> None:
         rows = Rows(
             stack.enter_context(open_lines(plan.source)),
             json_lines=plan.json_in,
-            value="z" if plan.from_releases else plan.target,
+            value="z" if plan.sides.from_releases else plan.target,
             features=plan.features,
-            others=("step", "level") if plan.from_releases else (),
+            others=("step", "fingerprint") if plan.sides.from_releases else (),
         )
         if rows.empty and plan.features is None:
             report.print("The input has no rows: nothing to do.")
@@ -92,7 +89,8 @@ def run(plan: StreamPlan, report: Console) -> None:
 def _require_different_files(plan: StreamPlan) -> None:
     """Input, output, checkpoint and picture are four files: none may write over another."""
     named = {"the input": None if plan.source == "-" else Path(plan.source)}
-    named |= {"--output": plan.output, "--checkpoint": plan.checkpoint, "--png": plan.picture}
+    named |= {"--output": plan.output.output, "--checkpoint": plan.checkpoint}
+    named |= {"--png": plan.output.png}
     seen: dict[Path, str] = {}
     for name, path in named.items():
         if path is None or str(path) == os.devnull:
@@ -108,7 +106,7 @@ class _Job:
     def __init__(self, plan: StreamPlan, features: Sequence[str], stack: ExitStack) -> None:
         self.plan, self.features = plan, list(features)
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
-        self.mechanism = None if plan.from_releases else StreamMechanism(plan.level)
+        self.mechanism = None if plan.sides.from_releases else StreamMechanism(plan.level)
         self.estimator = None
         if plan.variance is not None:
             noise = Gaussian(cov=plan.variance)
@@ -117,7 +115,7 @@ class _Job:
         self.used, self.missing, self.repeated = 0, 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
-        self.output = _Output(plan.output, stack)
+        self.output = _Output(plan.output.output, stack)
         self.kept: Checkpoint | None = None
         if plan.checkpoint is not None:
             self.kept = stack.enter_context(
@@ -131,24 +129,12 @@ class _Job:
         self.resumed = self._resume()
 
     def _resume(self) -> bool:
-        if self.kept is not None and self.plan.replay is None and not self.plan.from_releases:
-            raise InvalidInput(
-                "standard input with a checkpoint: say whether after a restart it begins again "
-                "(--replay: rows already used are skipped) or goes on with new readings "
-                "(--continue). A reading must not be released twice."
-            )
+        if self.kept is not None:
+            self._require_replay_known()
         if self.kept is None or not self.kept.resume():
-            path = self.plan.output
-            if (
-                path is not None
-                and not self.plan.overwrite
-                and path.is_file()
-                and path.stat().st_size
-            ):
-                raise InvalidInput(
-                    f"{path} exists: it may hold releases of these readings. Continue it with its "
-                    "--checkpoint, or say --overwrite."
-                )
+            self.plan.output.require_free(
+                "it may hold releases of these readings. Continue it with its --checkpoint, or "
+            )
             self.output.begin(0)
             return False
         notes = self.kept.notes
@@ -163,12 +149,20 @@ class _Job:
         self.output.write(notes["lines"])
         return True
 
+    def _require_replay_known(self) -> None:
+        if self.plan.replay is None and not self.plan.sides.from_releases:
+            raise InvalidInput(
+                "standard input with a checkpoint: say whether after a restart it begins again "
+                "(--replay: rows already used are skipped) or goes on with new readings "
+                "(--continue). A reading must not be released twice."
+            )
+
     def _same(self) -> dict[str, Any]:
         """What must not change between the runs of one stream."""
-        output = self.plan.output
+        output = self.plan.output.output
         return {
             "choice of columns": self.names,
-            "--emit": self.plan.emit_releases,
+            "--emit": self.plan.sides.to_releases,
             "--output": None if output is None else str(output.resolve()),
             "--output-format": self.plan.json_out,
         }
@@ -178,9 +172,10 @@ class _Job:
     def work(self, rows: Rows, report: Console) -> None:
         """All blocks of the input."""
         source = iter(rows)
-        if self.resumed and not self.plan.from_releases and self.plan.replay:
+        from_releases = self.plan.sides.from_releases
+        if self.resumed and not from_releases and self.plan.replay:
             self._skip(source)
-        fresh = self._not_yet_used(source) if self.plan.from_releases else source
+        fresh = self._not_yet_used(source) if from_releases else source
         with report.status("reading ...") if report.is_terminal else ExitStack() as status:
             while block := list(itertools.islice(fresh, self.plan.block)):
                 self._block(block)
@@ -204,7 +199,7 @@ class _Job:
         taken = self.estimator.steps
         for row in source:
             step = _whole(row.given["step"])
-            if row.given["level"] not in (None, self.plan.level.fingerprint):
+            if row.given["fingerprint"] not in (None, self.plan.level.fingerprint):
                 raise InvalidInput(
                     "these releases were made with another level: state the same privacy (--level "
                     "or --epsilon with --delta and --move) and --lags."
@@ -228,7 +223,11 @@ class _Job:
             self.estimator.update(release, H)
         self.used += len(block)
         self.missing += 0 if release.missing is None else int(release.missing.sum())
-        lines = self._released(release, features) if self.plan.emit_releases else self._estimated()
+        lines = self._lines(
+            released_records(release, features, self.features)
+            if self.estimator is None
+            else [estimated_record(self.estimator, self.names, nested=self.plan.json_out)]
+        )
         if self.kept is not None:
             for row in block:
                 self.digest = _chained(self.digest, row)
@@ -242,15 +241,14 @@ class _Job:
             self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
             self.kept.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
-        if self.plan.picture is not None and self.estimator is not None:
+        if self.plan.output.png is not None:
             self._remember()
 
     def _remember(self) -> None:
-        assert self.estimator is not None
-        if self.estimator.identifiable:
-            self.trail.add(
-                self.estimator.steps - 1, self.estimator.estimate, self.estimator.standard_error
-            )
+        """For the figure."""
+        known = self.estimator
+        if known is not None and known.identifiable:
+            self.trail.add(known.steps - 1, known.estimate, known.standard_error)
 
     def _release(self, values: Array) -> StreamRelease:
         if self.mechanism is not None:
@@ -261,99 +259,29 @@ class _Job:
         level = self.plan.level.fingerprint
         return StreamRelease(self.estimator.steps, len(values), values, missing, level, True)
 
-    # --- lines ----------------------------------------------------------------------------------
-
-    def _released(self, release: StreamRelease, features: Array) -> str:
-        records = []
-        for k, (z, h) in enumerate(zip(release.values.tolist(), features.tolist())):
-            shown = None if release.missing is not None and release.missing[k] else z
-            records.append(
-                {"step": release.start + k, "level": release.fingerprint, "z": shown}
-                | dict(zip(self.features, h))
-            )
-        return self._lines(records)
-
-    def _estimated(self) -> str:
-        assert self.estimator is not None
-        record: dict[str, Any] = {"step": self.estimator.steps - 1}
-        estimate: list[Any] = [None] * len(self.names)
-        error = estimate
-        known = self.estimator.identifiable
-        if known:
-            estimate = self.estimator.estimate.tolist()
-            error = self.estimator.standard_error.tolist()
-        if not self.plan.json_out:
-            errors = dict(zip((f"{name}_error" for name in self.names), error))
-            return self._lines([record | dict(zip(self.names, estimate)) | errors])
-        record["identifiable"] = known
-        if known:
-            record["estimate"] = dict(zip(self.names, estimate))
-            record["standard_error"] = dict(zip(self.names, error))
-        else:
-            record["hidden"] = self._hidden()
-        return self._lines([record])
-
-    def _hidden(self) -> list[str]:
-        """The parameters that have a part in what is not identifiable yet."""
-        assert self.estimator is not None
-        part = np.abs(self.estimator.hidden_directions).max(axis=1)
-        return [name for name, share in zip(self.names, part) if share > 1e-6]
-
     def _lines(self, records: list[dict[str, Any]]) -> str:
-        if self.plan.json_out:
-            return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not self.output.begun:
-            writer.writerow(records[0])
-        writer.writerows(["" if v is None else v for v in r.values()] for r in records)
-        return text.getvalue()
-
-    # --- summary ----------------------------------------------------------------------------------
+        return as_lines(records, json_lines=self.plan.json_out, heading=not self.output.begun)
 
     def summarise(self, report: Console, stopped: bool) -> None:
         """What was done, and the last estimate, for people."""
-        parts = [f"{self.used:,} rows"]
-        if self.missing:
-            parts.append(f"{self.missing:,} of them without a reading")
-        if self.repeated:
-            parts.append(f"{self.repeated:,} repeated releases left out")
-        if self.resumed:
-            parts.append("resumed")
-        if stopped:
-            parts.append("stopped" if self.kept is None else "stopped; the same command goes on")
-        report.print(Text("; ".join(parts) + "."))
+        goes_on = "" if self.kept is None else "; the same command goes on"
+        parts = {
+            f"{self.used:,} rows": True,
+            f"{self.missing:,} of them without a reading": self.missing,
+            f"{self.repeated:,} repeated releases left out": self.repeated,
+            "resumed": self.resumed,
+            f"stopped{goes_on}": stopped,
+        }
+        report.print(Text("; ".join(part for part, there in parts.items() if there) + "."))
         if self.plan.spent is not None:
-            epsilon, delta, move = self.plan.spent
-            report.print(
-                Text(
-                    f"All releases together, if a reading moves by {move:g}: ε = {epsilon:.4g} at "
-                    f"δ = {delta:g} (for exact Gaussian noise)."
-                )
-            )
+            print_spent(report, self.plan.spent)
         if self.mechanism is not None:
-            report.print(
-                Text("The noise was simulated: for experiments, this is no protected release."),
-                style="yellow",
-            )
-        if self.estimator is None:
-            return
-        if not self.estimator.identifiable:
-            report.print(Text(f"Not yet identifiable: {', '.join(self._hidden())}."))
-            return
-        table = Table(title="Estimate from the releases", title_justify="left")
-        table.add_column("parameter", overflow="fold")
-        for heading in ("estimate", "standard error", "95 % interval"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for name, value, error in zip(
-            self.names, self.estimator.estimate, self.estimator.standard_error
-        ):
-            low, high = value - BAND * error, value + BAND * error
-            table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
-        report.print(table)
-        if self.plan.picture is not None and self.trail.points:
-            save_convergence(self.trail, self.names, self.plan.picture)
-            report.print(Text(f"Picture: {self.plan.picture}"))
+            tell_simulated(report)
+        if self.estimator is not None:
+            print_estimate(report, self.estimator, self.names)
+        if self.plan.output.png is not None and self.trail.points:
+            save_convergence(self.trail, self.names, self.plan.output.png)
+            tell_file("Picture", self.plan.output.png)
 
 
 class _Output:

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-import json as json_module
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from privest.arrays import CONFIDENCE
+from privest.cli._console import print_json, tell_file, to_people, to_stderr
+from privest.cli._options import (
+    FEATURES,
+    MODEL,
+    NOISE,
+    NOISE_VARIANCE,
+    OUTPUT,
+    OVERWRITE,
+    PRIVACY,
+    TARGET,
+    Json,
+    Seed,
+    grouped,
+    listed,
+)
+from privest.cli._options import Privacy as PrivacyOptions
 from privest.cli._workflow_text import print_estimate, print_plan
+from privest.data._cells import is_number
 from privest.errors import InvalidInput
 from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
@@ -34,9 +51,127 @@ from privest.workflow._releasing import WARNING, header_path
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.", metavar="")]
+Release = Annotated[
+    Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
+]
 
 
+@dataclass(frozen=True)
+class Model:
+    """The regression that a plan is about."""
+
+    target: Annotated[str | None, TARGET] = None
+    features: Annotated[str | None, FEATURES] = None
+    category: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A feature that is a category, with its public list; the first is the baseline. "
+            "Repeat for each.",
+            metavar="NAME=A,B,…",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+    intercept: Annotated[
+        bool | None,
+        typer.Option(help="A constant term (there is one, unless told).", rich_help_panel=MODEL),
+    ] = None
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows with missing values: refuse (the default) or drop.",
+            metavar="CHOICE",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the target: none (the default), log, box-cox.",
+            metavar="KIND",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+    exponent: Annotated[
+        float | None,
+        typer.Option(
+            help="Of box-cox, where it is known; else it is fitted on the reference.",
+            metavar="λ",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class NoiseOptions:
+    """How large the noise is: stated, or from a public reference set."""
+
+    noise_variance: Annotated[float | None, NOISE_VARIANCE] = None
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: a public reference set with the same columns.",
+            metavar="FILE",
+            rich_help_panel=NOISE,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class WantedPrivacy(PrivacyOptions):
+    """A level, (ε, δ), or the level that gives an error that is wanted."""
+
+    standard_error: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead: the level that gives this standard error, with --of.",
+            metavar="E",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    of: Annotated[
+        str | None,
+        typer.Option(help="... of this coefficient.", metavar="NAME", rich_help_panel=PRIVACY),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PlanOutput:
+    """What a plan is asked for, and where it goes."""
+
+    want: Annotated[
+        str | None,
+        typer.Option(
+            help="How many rows would give this error?", metavar="NAME=E", rich_help_panel=OUTPUT
+        ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Write the plan file.", metavar="FILE.toml", rich_help_panel=OUTPUT),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    png: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the curve of errors over levels.", metavar="FILE", rich_help_panel=OUTPUT
+        ),
+    ] = None
+    json: Json = False
+
+    def require_possible(self) -> None:
+        """Refuse names that cannot be written, before any work."""
+        if self.save is not None and self.save.suffix.lower() != ".toml":
+            raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
+        require_files(None, self.png)
+
+    def require_free(self) -> None:
+        if self.save is not None and self.save.exists() and not self.overwrite:
+            raise InvalidInput(
+                f"--save {self.save} exists, and releases may have been made under it: choose "
+                "another name, or say --overwrite."
+            )
+
+
+@grouped
 def plan(
     source: Annotated[
         str,
@@ -46,82 +181,10 @@ def plan(
             metavar="DATA|PLAN",
         ),
     ],
-    target: Annotated[
-        str | None, typer.Option(help="Column of the private readings.", metavar="NAME")
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(help="Public columns, separated by commas.", metavar="NAME,NAME,..."),
-    ] = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A feature that is a category, with its public list; the first is the baseline. "
-            "Repeat for each.",
-            metavar="NAME=A,B,...",
-        ),
-    ] = None,
-    noise_variance: Annotated[
-        float | None,
-        typer.Option(help="Variance of the readings given the features.", metavar="σ²"),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(help="Instead: a public reference set with the same columns.", metavar="FILE"),
-    ] = None,
-    level: Annotated[
-        float | None,
-        typer.Option(help="Privacy level s: Fisher information about one reading.", metavar="S"),
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Instead: ε, with --delta and --move.", metavar="ε")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="δ.", metavar="δ")] = None,
-    move: Annotated[
-        float | None,
-        typer.Option(
-            help="What ε speaks of: one reading moves by at most this (after --transform).",
-            metavar="C",
-        ),
-    ] = None,
-    standard_error: Annotated[
-        float | None,
-        typer.Option(help="Instead: the level that gives this error, with --of.", metavar="E"),
-    ] = None,
-    of: Annotated[str | None, typer.Option(help="... of this coefficient.", metavar="NAME")] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows with missing values: refuse (the default) or drop.", metavar="CHOICE"
-        ),
-    ] = None,
-    transform: Annotated[
-        str | None,
-        typer.Option(help="Of the target: none (the default), log, box-cox.", metavar="KIND"),
-    ] = None,
-    exponent: Annotated[
-        float | None,
-        typer.Option(
-            help="Of box-cox, where it is known; else it is fitted on the reference.", metavar="λ"
-        ),
-    ] = None,
-    intercept: Annotated[
-        bool | None, typer.Option(help="A constant term (there is one, unless told).")
-    ] = None,
-    want: Annotated[
-        str | None,
-        typer.Option(help="How many rows would give this error?", metavar="NAME=E"),
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the plan file.", metavar="FILE.toml")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a plan file that exists.", metavar="")
-    ] = False,
-    png: Annotated[
-        Path | None, typer.Option(help="Write the curve of errors over levels.", metavar="FILE")
-    ] = None,
-    json: Json = False,
+    model: Model,
+    privacy: WantedPrivacy,
+    noise: NoiseOptions,
+    output: PlanOutput,
 ) -> None:
     """What would a private regression cost? Nothing is spent: the readings are not even read.
 
@@ -135,51 +198,50 @@ def plan(
     privest plan people.csv --target ldl --features age,sex --category sex=female,male
     --reference reference.csv --epsilon 1 --delta 1e-6 --move 0.5 --save plan.toml
     """
-    if save is not None and save.suffix.lower() != ".toml":
-        raise InvalidInput(f"--save {save}: plans are written as .toml.")
-    require_files(None, png)
-    options = (
-        target, features, category, noise_variance, reference, exponent, level, epsilon, delta,
-        move, standard_error, of, missing, transform, intercept,
-    )  # fmt: skip
+    output.require_possible()
+    spec = _spec(source, model, privacy, noise)
+    output.require_free()
+    found = make_plan(spec)
+    rows = None if output.want is None else _rows_wanted(found, output.want)
+    if output.save is not None:  # before printing: a closed pipe must not lose it
+        save_spec(spec, output.save)
+        tell_file("Plan", output.save)
+    if output.json:
+        print_json(found.to_dict() | ({} if rows is None else {"rows_wanted": rows}))
+    else:
+        print_plan(to_people(), found, output.want, rows)
+    if output.png is not None:
+        save_plan_figure(found, output.png)
+        tell_file("Figure", output.png)
+
+
+def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions) -> Spec:
+    """What is planned: of a plan file, which says it all, or of the options."""
     if Path(source).suffix.lower() in ENDINGS:
-        if any(option is not None for option in options):
+        if (model, privacy, noise) != (Model(), WantedPrivacy(), NoiseOptions()):
             raise InvalidInput(
                 f"{source} is a plan and says all that: change it there, or give the data and the "
                 "options."
             )
-        spec = load_spec(source)
-    else:
-        spec = Spec(
-            data=source,
-            target=_needed(target, "--target"),
-            features=tuple(_listed(_needed(features, "--features"))),
-            categories=_categories(category or []),
-            noise=Noise(noise_variance, reference, exponent),
-            privacy=Privacy(level, epsilon, delta, move, standard_error, of),
-            intercept=intercept is not False,
-            missing=missing or "refuse",  # type: ignore[arg-type] # checked by Spec
-            transform=transform or "none",  # type: ignore[arg-type] # checked by Spec
-        )
-    if save is not None and save.exists() and not overwrite:
-        raise InvalidInput(
-            f"--save {save} exists, and releases may have been made under it: choose another name, "
-            "or say --overwrite."
-        )
-    found = make_plan(spec)
-    wanted = None if want is None else _wanted(found, want)
-    report = Console(stderr=True, highlight=False)
-    if save is not None:  # before printing: a closed pipe must not lose it
-        save_spec(spec, save)
-        report.print(Text(f"Plan: {save}"), soft_wrap=True)
-    if json:
-        record = found.to_dict() | ({} if wanted is None else {"rows_wanted": wanted})
-        typer.echo(json_module.dumps(record, indent=1, ensure_ascii=False))
-    else:
-        print_plan(Console(highlight=False), found, want, wanted)
-    if png is not None:
-        save_plan_figure(found, png)
-        report.print(Text(f"Figure: {png}"), soft_wrap=True)
+        return load_spec(source)
+    return Spec(
+        data=source,
+        target=_needed(model.target, "--target"),
+        features=tuple(listed(_needed(model.features, "--features"))),
+        categories=_categories(model.category or []),
+        noise=Noise(noise.noise_variance, noise.reference, model.exponent),
+        privacy=Privacy(
+            privacy.number(),
+            privacy.epsilon,
+            privacy.delta,
+            privacy.move,
+            privacy.standard_error,
+            privacy.of,
+        ),
+        intercept=model.intercept is not False,
+        missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
+        transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec
+    )
 
 
 def release(
@@ -188,9 +250,7 @@ def release(
         Path,
         typer.Option("--output", "-o", help="Table to write, .csv or .parquet.", metavar="FILE"),
     ],
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the simulated noise, to repeat a trial.", min=0)
-    ] = None,
+    seed: Seed = None,
 ) -> None:
     """Write z, one noisy reading a row, with the public features, and a JSON header beside it.
 
@@ -205,7 +265,7 @@ def release(
     spec = load_spec(plan_file)
     terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
     header = simulate_release(terms, output, trial_source(terms, seed))
-    console = Console(stderr=True, highlight=False)
+    console = to_stderr()
     left = f", {header.dropped:,} rows with missing values left out" if header.dropped else ""
     console.print(Text(f"{header.rows:,} rows released at level {header.level:g}{left}."))
     console.print(Text(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
@@ -213,10 +273,8 @@ def release(
 
 
 def estimate(
-    table: Annotated[
-        Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
-    ],
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    table: Release,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = CONFIDENCE,
     json: Json = False,
 ) -> None:
     """The coefficients from a release alone, with intervals that include the privacy noise.
@@ -228,16 +286,14 @@ def estimate(
     found = estimate_release(table)
     found.interval(confidence)
     if json:
-        typer.echo(json_module.dumps(found.to_dict(confidence), indent=1, ensure_ascii=False))
-        return
-    print_estimate(Console(highlight=False), found, confidence)
+        print_json(found.to_dict(confidence))
+    else:
+        print_estimate(to_people(), found, confidence)
 
 
 def report(
     plan_file: PlanFile,
-    table: Annotated[
-        Path, typer.Argument(help="The release, with its header beside it.", metavar="RELEASE")
-    ],
+    table: Release,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Page to write.", metavar="FILE.html")
     ] = Path("report.html"),
@@ -255,7 +311,7 @@ def report(
     found, estimated = make_plan(load_spec(plan_file)), estimate_release(table)
     require_same_plan(found, estimated.release, str(table))
     save_report(found, estimated, commands_of(plan_file, table, output), output)
-    Console(stderr=True, highlight=False).print(Text(f"Report: {output}"), soft_wrap=True)
+    tell_file("Report", output)
 
 
 def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
@@ -295,26 +351,18 @@ def _needed(value: str | None, option: str) -> str:
     return value
 
 
-def _listed(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _categories(given: list[str]) -> dict[str, tuple[str, ...]]:
     found = {}
     for one in given:
         name, equals, values = one.partition("=")
-        if not equals or not _listed(values):
+        if not equals or not listed(values):
             raise InvalidInput(f"--category {one}: write NAME=A,B,C.")
-        found[name.strip()] = tuple(_listed(values))
+        found[name.strip()] = tuple(listed(values))
     return found
 
 
-def _wanted(found: Plan, want: str) -> int:
+def _rows_wanted(found: Plan, want: str) -> int:
     name, equals, value = want.rpartition("=")
-    try:
-        error = float(value)
-    except ValueError:
-        equals = ""
-    if not equals:
+    if not equals or not is_number(value):
         raise InvalidInput(f"--want {want}: write NAME=ERROR, for example age=0.1.")
-    return found.rows_for(error, name)
+    return found.rows_for(float(value), name)

@@ -36,31 +36,35 @@ Records = Iterator[tuple[int, dict[str, Any]]]
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked; `name` is for messages."""
+    """The bytes of a file, unpacked; `name` begins the messages, unless it is empty."""
+    prefix = f"{name}: " if name else ""
     opener: Any = UNPACKED.get(path.suffix.lower(), open)
     try:
         file = opener(path, "rb")
     except FileNotFoundError:
-        raise InvalidInput(f"{name}: there is no such file.") from None
+        raise InvalidInput(f"{prefix}there is no such file.") from None
     except IsADirectoryError:
-        raise InvalidInput(f"{name} is a folder, not a file.") from None
+        raise InvalidInput(f"{prefix}a folder, not a file.") from None
     except OSError as error:
-        raise InvalidInput(f"{name} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"{prefix}it cannot be read: {error.strerror}.") from None
     with file:
         try:
             yield file
         except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error):
-            raise InvalidInput(f"{name} is damaged, or not what its name says.") from None
+            raise InvalidInput(f"{prefix}it is damaged, or not what its name says.") from None
 
 
 @contextmanager
-def open_lines(source: str) -> Iterator[TextIO]:
-    """The lines of a file, or of standard input ("-"), each as soon as it is there."""
+def open_lines(source: str, name: str | None = None) -> Iterator[TextIO]:
+    """The lines of a file, or of standard input ("-"), each as soon as it is there.
+
+    `name` begins the messages: the path, unless the caller names it himself ("").
+    """
     if source == "-":
         yield sys.stdin
         return
     with (
-        opened(Path(source), source) as file,
+        opened(Path(source), source if name is None else name) as file,
         io.TextIOWrapper(file, encoding="utf-8", newline="") as lines,
     ):
         yield lines

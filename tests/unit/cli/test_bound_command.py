@@ -51,7 +51,7 @@ def test_json_has_the_numbers_of_the_library(folder, level, cov):
         "bound",
         "--h", csv(folder, "H.csv", H),
         "--level", S if level == "number" else csv(folder, "S.csv", S),
-        "--noise-cov", Sigma if cov == "number" else csv(folder, "cov.csv", Sigma),
+        "--noise-variance", Sigma if cov == "number" else csv(folder, "cov.csv", Sigma),
         "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ def test_json_has_the_numbers_of_the_library(folder, level, cov):
 
 def test_table(folder):
     path = csv(folder, "named.csv", "intercept,[age]\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
-    done = privest("bound", "--h", path, "--noise-cov", 0.04, "--level", 1)
+    done = privest("bound", "--h", path, "--noise-variance", 0.04, "--level", 1)
     assert done.returncode == 0, done.stderr
     for words in ("intercept", "[age]", "without privacy", "with privacy", "private bound"):
         assert words in done.stdout
@@ -73,7 +73,7 @@ def test_table(folder):
 
 
 def test_epsilon_instead_of_a_level(folder):
-    common = ["bound", "--h", folder / "H.csv", "--noise-cov", 0.04, "--json"]
+    common = ["bound", "--h", folder / "H.csv", "--noise-variance", 0.04, "--json"]
     s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=2.0)
     by_epsilon = privest(*common, "--epsilon", 1, "--delta", 1e-6, "--move", 2)
     by_level = privest(*common, "--level", repr(s.number), "--delta", 1e-6, "--move", 2)
@@ -88,7 +88,7 @@ def test_epsilon_instead_of_a_level(folder):
 
 def test_a_hiding_level_is_an_answer_not_an_error(folder):
     level = csv(folder, "S.csv", np.array([1.0, 0.0, 0.0, 0.0]))
-    common = ["bound", "--h", folder / "H.csv", "--noise-cov", 0.04, "--level", level]
+    common = ["bound", "--h", folder / "H.csv", "--noise-variance", 0.04, "--level", level]
     table, program = privest(*common), privest(*common, "--json")
     assert table.returncode == program.returncode == 0
     assert "not identifiable: rank 1 of 2" in table.stdout
@@ -97,7 +97,7 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
     assert found["ppcrlb"] is None
     assert np.shape(found["hidden_directions"]) == (2, 1)
     named = csv(folder, "named.csv", "intercept,age\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
-    shown = privest("bound", "--h", named, "--noise-cov", 0.04, "--level", level).stdout
+    shown = privest("bound", "--h", named, "--noise-variance", 0.04, "--level", level).stdout
     assert "hidden by the level: intercept, age" in shown
 
 
@@ -124,7 +124,12 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         (None, 0.04, "nan", "must be finite; it has NaN"),
         (None, 0.04, "inf", "must be finite; it has an infinity"),
         (None, 0.04, "missing.csv", "--level missing.csv: neither a number nor an existing file"),
-        (None, "missing.csv", 1, "--noise-cov missing.csv: neither a number nor an existing file"),
+        (
+            None,
+            "missing.csv",
+            1,
+            "--noise-variance missing.csv: neither a number nor an existing file",
+        ),
         (None, 0.04, np.array([[1.0, 2], [0, 1]]), "must be symmetric"),
         (None, 0.04, np.array([[1.0, 2], [2, 1]]), "eigenvalue -1"),
         (None, 0.04, np.ones((2, 3)), "must be square"),
@@ -136,7 +141,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder, h, cov, level, message):
     path = folder / "H.csv" if h is None else csv(folder, "bad.csv", h)
     cov = csv(folder, "cov.csv", cov) if isinstance(cov, np.ndarray) else cov
     level = csv(folder, "level.csv", level) if isinstance(level, np.ndarray) else level
-    done = privest("bound", "--h", path, f"--noise-cov={cov}", f"--level={level}")
+    done = privest("bound", "--h", path, f"--noise-variance={cov}", f"--level={level}")
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.startswith("privest: ")
@@ -155,7 +160,7 @@ def test_files_that_are_not_text(folder):
         (folder / "[plot].csv", "[plot].csv: there is no such file"),
         (folder / "[/].csv", "there is no such file"),
     ]:
-        done = privest("bound", "--h", path, "--noise-cov", 1, "--level", 1)
+        done = privest("bound", "--h", path, "--noise-variance", 1, "--level", 1)
         assert (done.returncode, message in done.stderr) == (2, True)
 
 
@@ -171,7 +176,7 @@ def test_files_that_are_not_text(folder):
     ],
 )
 def test_the_privacy_must_be_stated_completely(folder, privacy):
-    done = privest("bound", "--h", folder / "H.csv", "--noise-cov", 0.04, *privacy)
+    done = privest("bound", "--h", folder / "H.csv", "--noise-variance", 0.04, *privacy)
     assert done.returncode == 2
     assert "either as --level, or as --epsilon together with --delta and --move" in done.stderr
 
@@ -186,7 +191,7 @@ def test_help_and_version():
 
 
 def test_standard_input_and_module():
-    arguments = ["bound", "--h", "-", "--noise-cov", "1", "--level", "1"]
+    arguments = ["bound", "--h", "-", "--noise-variance", "1", "--level", "1"]
     done = subprocess.run(
         [sys.executable, "-m", "privest", *arguments],
         input="1,0.2\n1,0.4\n1,0.9\n1,1.0\n",
@@ -219,6 +224,8 @@ def test_output_that_cannot_be_written(folder):
 def test_byte_order_mark_and_windows_lines(folder):
     path = folder / "windows.csv"
     path.write_bytes("﻿1,0.2\r\n1,0.4\r\n1,0.9\r\n1,1.0\r\n".encode())
-    one = privest("bound", "--h", path, "--noise-cov", 0.04, "--level", 1, "--json")
-    two = privest("bound", "--h", folder / "H.csv", "--noise-cov", 0.04, "--level", 1, "--json")
+    one = privest("bound", "--h", path, "--noise-variance", 0.04, "--level", 1, "--json")
+    two = privest(
+        "bound", "--h", folder / "H.csv", "--noise-variance", 0.04, "--level", 1, "--json"
+    )
     assert one.stdout == two.stdout

@@ -15,6 +15,7 @@ import pytest
 
 import privest as pv
 from privest.cli import _streaming as streaming
+from privest.cli._options import Emit, Output, Sides
 from privest.mechanism.source import seeded
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
@@ -156,7 +157,7 @@ def test_epsilon_speaks_of_the_whole_stream(meter, tmp_path):
     s = pv.PrivacyLevel.from_epsilon(2.0, delta=1e-6, move=1.0).number / (1 + 0.25 + 0.09)
     level = pv.EndlessLevel(s, [0.5, 0.3])
     assert level.to_epsilon(delta=1e-6, move=1.0) == pytest.approx(2.0, rel=1e-9)
-    assert rows(out.read_text())[0]["level"] == level.fingerprint
+    assert rows(out.read_text())[0]["fingerprint"] == level.fingerprint
 
 
 def test_resumes_where_it_was(meter, tmp_path):
@@ -201,8 +202,8 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
     out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
     plan = streaming.StreamPlan(
         source=str(meter), target="load", features=None, level=pv.EndlessLevel(4.0), variance=None,
-        intercept=False, from_releases=False, emit_releases=True, json_in=False, json_out=False,
-        output=out, block=7, checkpoint=kept, replay=True, seed=3, picture=None,
+        intercept=False, sides=Sides(Emit.releases), json_in=False, json_out=False,
+        output=Output(out), block=7, checkpoint=kept, replay=True, seed=3,
     )  # fmt: skip
     quiet = Console(file=io.StringIO())
     written, real = [], streaming._Output.write

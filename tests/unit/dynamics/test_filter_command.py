@@ -95,7 +95,7 @@ def test_epsilon_is_a_level(folder):
         ({"--readings": "a"}, "2 readings a step; 1 columns"),
         ({"--readings": "a,c"}, "no column 'c'"),
         ({"--level": "-1"}, "--level -1"),
-        ({"--level": "3", "--epsilon": "1"}, "Give the privacy as --level, or"),
+        ({"--level": "3", "--epsilon": "1"}, "either as --level, or"),
         ({"--output": "y.csv"}, "exists: say --overwrite"),
         ({"csv": "time,a,b\n0,1.5,oops\n"}, "line 2, column 3 is not a number"),
         ({"csv": "time,a,b\n0,1.5\n"}, "line 2 has 2 columns"),

@@ -85,7 +85,7 @@ def test_an_agent_without_its_table(tables):
 
 def test_one_process():
     with pytest.raises(InvalidInput, match="start it with mpiexec"):
-        command.consensus_command("m-{agent}.csv", "y", 1.0, 1.0)
+        command.consensus_command(data="m-{agent}.csv", target="y", level=1.0, noise_variance=1.0)
 
 
 @pytest.mark.parametrize(

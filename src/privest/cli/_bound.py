@@ -1,0 +1,166 @@
+"""`privest bound`: the least error under a privacy level, for people and for programs."""
+
+from __future__ import annotations
+
+import json as json_module
+import re
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.text import Text
+
+import privest
+from privest.bounds import Bound
+from privest.cli._console import new_table, to_people, to_stderr
+from privest.cli._options import (
+    MODEL,
+    NOISE,
+    Json,
+    Privacy,
+    Spent,
+    about,
+    grouped,
+    read_table,
+    read_value,
+)
+from privest.errors import InvalidInput
+from privest.model import LinearModel
+from privest.noise import Gaussian, GaussianLaw, MultivariateGaussian
+from privest.privacy import PrivacyLevel
+
+
+@grouped
+def bound(
+    h: Annotated[
+        Path,
+        typer.Option(
+            "--h",
+            help="CSV file of H: one row per reading, one column per parameter; a first line may "
+            "name the parameters. A minus reads standard input.",
+            metavar="FILE",
+            rich_help_panel=MODEL,
+        ),
+    ],
+    privacy: Privacy,
+    noise_variance: Annotated[
+        str | None,
+        typer.Option(
+            help="Covariance of the measurement noise: a number (variance of every reading), or a "
+            "CSV file with a vector of variances or a matrix.",
+            metavar="NUMBER|FILE",
+            rich_help_panel=NOISE,
+        ),
+    ] = None,
+    noise_cov: Annotated[
+        str | None, typer.Option(help="The old name of --noise-variance.", hidden=True)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The least error of any unbiased estimate of θ in y = Hθ + w under a privacy level.
+
+    Nothing is released and no reading is needed: H, the noise and the level are enough. State
+    the privacy as --level, or as --epsilon with --delta and --move; --level with --delta and
+    --move also prints the ε that the level amounts to. CSV files use commas and decimal points.
+
+    Examples:
+
+    privest bound --h H.csv --noise-variance 0.04 --level 1.0
+
+    privest bound --h H.csv --noise-variance cov.csv --epsilon 1 --delta 1e-6 --move 0.5 --json
+    """
+    level = privacy.read()
+    noise = _noise(noise_variance, noise_cov)
+    with about(f"--h {h}"):
+        matrix, names = read_table(str(h))
+    model = LinearModel(matrix, noise=noise)
+    answer = Answer(privest.bound(model, level), model, level, names, privacy.spent(level))
+    if json:
+        typer.echo(as_json(answer))
+    else:
+        print_bound(to_people(), answer)
+
+
+def _noise(noise_variance: str | None, noise_cov: str | None) -> GaussianLaw | MultivariateGaussian:
+    if noise_cov is not None:
+        to_stderr().print("privest: --noise-cov is called --noise-variance now; it still works.")
+    given = noise_cov if noise_variance is None else noise_variance
+    if given is None or (noise_cov is not None and noise_variance is not None):
+        raise InvalidInput("--noise-variance is needed, once.")
+    with about(f"--noise-variance {given}"):
+        return Gaussian(cov=read_value(given))
+
+
+class Answer(NamedTuple):
+    """A bound and what it was asked about."""
+
+    result: Bound
+    model: LinearModel
+    level: PrivacyLevel
+    names: list[str] | None
+    spent: Spent | None
+
+
+def as_json(answer: Answer) -> str:
+    """The attributes of the bound by name, and what was asked; one matrix row a line."""
+    result, model, level, names, spent = answer
+    record: dict[str, Any] = {
+        "privest": privest.__version__,
+        "readings": model.readings,
+        "parameters": model.parameters,
+        "names": names,
+        "level": level.number if level.number is not None else repr(level),
+        "differential_privacy": None if spent is None else spent._asdict(),
+        **result.to_dict(),
+    }
+    return "{\n" + ",\n".join(f'  "{k}": {_value(v)}' for k, v in record.items()) + "\n}"
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return "[\n" + ",\n".join(f"    {json_module.dumps(row)}" for row in value) + "\n  ]"
+    return json_module.dumps(value, ensure_ascii=False)
+
+
+def print_bound(console: Console, answer: Answer) -> None:
+    """Standard errors parameter by parameter, then the sums."""
+    result, model, level, names, spent = answer
+    console.print(Text(f"{model!r}"), soft_wrap=True)
+    console.print(Text(f"{level!r}"), soft_wrap=True)
+    if spent is not None:
+        console.print(
+            f"The Gaussian release at this level is (ε, δ)-differentially private with "
+            f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, when one reading moves by "
+            f"{spent.move:g}.",
+        )
+    labels = [f"θ[{j}]" for j in range(model.parameters)] if names is None else names
+    if not result.identifiable:
+        verdict = result.identifiability.explain()
+        if names is not None:
+            verdict = re.sub(r"θ\[(\d+)\]", lambda found: names[int(found[1])], verdict)
+        console.print()
+        console.print(Text(verdict, style="bold"))
+        console.print("There is no finite bound under this level.")
+        return
+    without = np.sqrt(np.diagonal(result.classical))
+    table = new_table(
+        "Least standard error of an unbiased estimate",
+        *("parameter", "without privacy", "with privacy", "ratio"),
+    )
+    for label, open_error, private_error in zip(labels, without, result.standard_error):
+        ratio = f"{private_error / open_error:.3g}" if open_error > 0 else "∞"
+        table.add_row(Text(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
+    console.print()
+    console.print(table)
+    console.print()
+    sums = new_table("Mean-square error, summed", "quantity", "trace")
+    for name, matrix in (
+        ("private bound", result.ppcrlb),
+        ("without privacy", result.classical),
+        ("cost of privacy", result.privacy_cost),
+        ("floor of that cost", result.cost_floor),
+    ):
+        sums.add_row(name, f"{np.trace(matrix):.6g}")
+    console.print(sums)

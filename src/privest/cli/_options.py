@@ -1,0 +1,313 @@
+"""Options that commands share, in groups: privacy, noise, output, what goes in and out.
+
+A group is a dataclass whose fields are annotated as Typer's options. A command takes the group as
+one parameter; `grouped` shows its fields to Typer as options and builds the group from them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from privest.arrays import Array
+from privest.data._cells import is_number
+from privest.data._text_table import open_lines, read_matrix
+from privest.errors import InvalidInput
+from privest.files import atomic_write
+from privest.privacy import EndlessLevel, PrivacyLevel
+
+PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
+
+TARGET = typer.Option(help="Column of the private readings.", metavar="NAME", rich_help_panel=MODEL)
+FEATURES = typer.Option(
+    help="Public columns, separated by commas.", metavar="NAME,NAME,…", rich_help_panel=MODEL
+)
+NOISE_VARIANCE = typer.Option(
+    "--noise-variance",
+    help="Variance of a reading given its features, from public knowledge: never fitted on the "
+    "readings.",
+    metavar="V",
+    rich_help_panel=NOISE,
+)
+OVERWRITE = typer.Option(
+    "--overwrite", help="Replace a file that exists.", metavar="", rich_help_panel=OUTPUT
+)
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="Seed of the simulated noise, to repeat a run. Whoever knows it can take the noise "
+        "off again.",
+        metavar="N",
+        min=0,
+        rich_help_panel=NOISE,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print JSON with the names of the library.",
+        metavar="",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its groups as parameters of its own, by keyword.
+
+    >>> @dataclass
+    ... class Size:
+    ...     width: int = 3
+    ...     height: int = 2
+    >>> def show(name: str, size: Size) -> None:
+    ...     print(name, size)
+    >>> list(inspect.signature(grouped(show)).parameters)
+    ['name', 'width', 'height']
+    >>> grouped(show)(name="box", width=3, height=5)
+    box Size(width=3, height=5)
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    shown: list[inspect.Parameter] = []
+    for own in inspect.signature(command).parameters.values():
+        if own.name in groups:
+            shown += _parameters(groups[own.name])
+        else:
+            shown.append(own.replace(annotation=hints[own.name]))
+
+    @functools.wraps(command)
+    def spread(**given: Any) -> None:  # noqa: ANN401 - whatever the command takes
+        for name, kind in groups.items():
+            own = [field.name for field in fields(kind) if field.name in given]
+            given[name] = kind(**{field: given.pop(field) for field in own})
+        command(**given)
+
+    by_keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in shown]
+    spread.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
+    spread.__annotations__ = {one.name: one.annotation for one in shown} | {"return": None}
+    return spread
+
+
+def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass
+    """The fields of a group, as parameters of its making have them."""
+    hints = get_type_hints(kind, include_extras=True)
+    given = inspect.signature(kind).parameters
+    return [given[field.name].replace(annotation=hints[field.name]) for field in fields(kind)]
+
+
+@contextmanager
+def about(option: str) -> Iterator[None]:
+    """Name the option that an error is about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"{option}: {error}") from None
+
+
+def listed(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def read_table(source: str) -> tuple[Array, list[str] | None]:
+    """A matrix from a CSV file ("-": standard input), and its column names if it has any."""
+    with open_lines(source, name="") as lines:
+        return read_matrix(lines)
+
+
+def read_value(text: str) -> Array | float:
+    """A number, or the content of a CSV file: one row or column is a vector, else a matrix."""
+    if is_number(text):
+        return float(text)
+    try:
+        exists = text == "-" or (text != "" and Path(text).exists())
+    except OSError:
+        exists = False
+    if not exists:
+        raise InvalidInput("neither a number nor an existing file.")
+    matrix, _ = read_table(text)
+    return matrix.ravel() if 1 in matrix.shape else matrix
+
+
+class Spent(NamedTuple):
+    """The differential privacy of a Gaussian release at a level."""
+
+    epsilon: float
+    delta: float
+    move: float
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A level, or the (ε, δ) for a stated move that it amounts to; never a guess."""
+
+    level: Annotated[
+        str | None,
+        typer.Option(
+            help="Privacy level S: the Fisher information about a reading (or the readings) that "
+            "may be shown. A number (s·I); where a release has several readings also a CSV file "
+            "with a vector (diagonal) or a matrix.",
+            metavar="NUMBER|FILE",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of --level: ε of (ε, δ)-differential privacy, with --delta and --move.",
+            metavar="ε",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="δ. With --level: tell the ε that the level amounts to.",
+            metavar="δ",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    move: Annotated[
+        float | None,
+        typer.Option(
+            help="What ε speaks of: one reading moves by at most this, in its own units (those "
+            "after --transform, where there is one).",
+            metavar="C",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+
+    def read(self) -> PrivacyLevel:
+        """The level, as it is given or by (ε, δ)."""
+        self._require_stated()
+        if self.level is not None:
+            with about(f"--level {self.level}"):
+                return PrivacyLevel(read_value(self.level))
+        epsilon, delta, move = self._epsilon()
+        return PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
+
+    def number(self) -> float | None:
+        """The level as a number, None where it is not given; for commands that refuse files."""
+        if self.level is None or is_number(self.level):
+            return None if self.level is None else float(self.level)
+        raise InvalidInput(f"--level {self.level}: a number is needed, the level of one reading.")
+
+    def of_stream(self, lags: list[float]) -> EndlessLevel:
+        """The level of every step of a stream of single readings, with weights of earlier ones."""
+        self._require_stated()
+        level = self.number()
+        if level is not None:
+            with about(f"--level {self.level}"):
+                return EndlessLevel(level, lags)
+        epsilon, delta, move = self._epsilon()
+        return EndlessLevel.from_epsilon(epsilon, delta=delta, move=move, lags=lags)
+
+    def spent(self, level: PrivacyLevel | EndlessLevel) -> Spent | None:
+        """What the level amounts to, if --delta and --move were given."""
+        if self.delta is None or self.move is None:
+            return None
+        epsilon = level.to_epsilon(delta=self.delta, move=self.move)
+        return Spent(epsilon, self.delta, self.move)
+
+    def _epsilon(self) -> Spent:
+        assert self.epsilon is not None
+        assert self.delta is not None
+        assert self.move is not None
+        return Spent(self.epsilon, self.delta, self.move)
+
+    def _require_stated(self) -> None:
+        together = (self.delta is None) == (self.move is None)
+        one = (self.level is None) != (self.epsilon is None)
+        if not (together and one) or (self.epsilon is not None and self.delta is None):
+            raise InvalidInput(
+                "Give the privacy either as --level, or as --epsilon together with --delta and "
+                "--move (--delta and --move go together)."
+            )
+
+
+class Emit(StrEnum):
+    """What goes out."""
+
+    estimates = "estimates"
+    releases = "releases"
+
+
+class Given(StrEnum):
+    """What comes in."""
+
+    readings = "readings"
+    releases = "releases"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Which side of a stream this is: the holder of the readings, the estimator, or both."""
+
+    emit: Annotated[Emit, typer.Option(help="What to write.", rich_help_panel=OUTPUT)] = (
+        Emit.estimates
+    )
+    given: Annotated[
+        Given,
+        typer.Option(
+            "--from",
+            help="What FILE holds: readings, or releases that `--emit releases` wrote elsewhere "
+            "(then no reading is ever seen here).",
+        ),
+    ] = Given.readings
+
+    @property
+    def to_releases(self) -> bool:
+        return self.emit is Emit.releases
+
+    @property
+    def from_releases(self) -> bool:
+        return self.given is Given.releases
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the rows and the figure go."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write. Standard output if not given.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    png: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the estimates and their intervals along the steps.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+
+    def require_free(self, why: str = "") -> None:
+        """Refuse to replace a file with something in it unless told."""
+        path = self.output
+        if path is not None and not self.overwrite and path.is_file() and path.stat().st_size:
+            raise InvalidInput(f"{path} exists: {why}say --overwrite.")
+
+    def write(self, text: str) -> None:
+        """All of the output at once."""
+        self.require_free()
+        if self.output is None:
+            sys.stdout.write(text)
+        elif self.output.exists() and not self.output.is_file():  # /dev/null, a pipe
+            self.output.write_text(text, encoding="utf-8")
+        else:
+            atomic_write(self.output, text)

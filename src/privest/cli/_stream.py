@@ -1,0 +1,188 @@
+"""`privest stream`: its options, and what they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privest.cli._console import to_stderr
+from privest.cli._options import (
+    FEATURES,
+    MODEL,
+    NOISE_VARIANCE,
+    OUTPUT,
+    PRIVACY,
+    TARGET,
+    Output,
+    Privacy,
+    Seed,
+    Sides,
+    grouped,
+    listed,
+)
+from privest.cli._streaming import StreamPlan, run
+from privest.data._cells import is_number
+from privest.errors import InvalidInput
+
+RUNNING = "Start and restart"
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    csv = "csv"
+    jsonl = "jsonl"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are what."""
+
+    target: Annotated[str, TARGET] = "y"
+    features: Annotated[str | None, FEATURES] = None
+    intercept: Annotated[
+        bool,
+        typer.Option("--intercept", help="Add a constant to the features.", rich_help_panel=MODEL),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Formats:
+    """How rows are read and written."""
+
+    input_format: Annotated[Format | None, typer.Option(help="By the file's ending, else csv.")] = (
+        None
+    )
+    output_format: Annotated[
+        Format | None,
+        typer.Option(help="By the file's ending, else that of the input.", rich_help_panel=OUTPUT),
+    ] = None
+
+    def json_in(self, source: str) -> bool:
+        return _is_json(self.input_format, source, otherwise=False)
+
+    def json_out(self, source: str, output: Path | None) -> bool:
+        path = "" if output is None else str(output)
+        return _is_json(self.output_format, path, otherwise=self.json_in(source))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What makes a stream last longer than a process."""
+
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Save the stream here after every block; the same command then goes on where it "
+            "was, killed or not. As sensitive as the readings.",
+            metavar="FILE",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None
+    replay: Annotated[
+        bool | None,
+        typer.Option(
+            "--replay/--continue",
+            help="After a restart the input begins again (default for files) or goes on with new "
+            "readings. Standard input with a checkpoint must say which.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None
+
+
+@grouped
+def stream(
+    source: Annotated[
+        str, typer.Argument(help="CSV or JSON lines; a minus reads standard input.", metavar="FILE")
+    ],
+    privacy: Privacy,
+    sides: Sides,
+    columns: Columns,
+    formats: Formats,
+    output: Output,
+    kept: Kept,
+    lags: Annotated[
+        str,
+        typer.Option(
+            help="A step also shows earlier readings: weights of the last 1, 2, … of them.",
+            metavar="W,W,…",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = "",
+    noise_variance: Annotated[float | None, NOISE_VARIANCE] = None,
+    seed: Seed = None,
+    block: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Rows at a time. One line of estimates, and one save, a block.",
+            metavar="N",
+            rich_help_panel=RUNNING,
+        ),
+    ] = 1,
+) -> None:
+    """Release readings as they come, and estimate θ from the releases alone.
+
+    Each row is one reading y_k (column --target) and its public features h_k, y_k = h_kθ + w_k:
+    the columns --features, or all others; --emit releases writes them too. An empty reading is a
+    step that shows nothing. ε speaks of the whole, endless stream. Estimates need
+    --noise-variance. The noise of this version is simulated.
+
+    Examples:
+
+    privest stream meter.csv --target load --level 4 --noise-variance 0.0625 --intercept
+
+    sensor | privest stream - --level 1 --emit releases --output z.jsonl --checkpoint s --continue
+
+    privest stream z.jsonl --from releases --level 1 --noise-variance 0.25 --intercept
+    """
+    _require_sense(sides, output, noise_variance)
+    level = privacy.of_stream(_weights(lags))
+    plan = StreamPlan(
+        source=source,
+        target=columns.target,
+        features=None if columns.features is None else listed(columns.features),
+        level=level,
+        variance=None if sides.to_releases else noise_variance,
+        intercept=columns.intercept,
+        sides=sides,
+        json_in=formats.json_in(source),
+        json_out=formats.json_out(source, output.output),
+        output=output,
+        block=block,
+        checkpoint=kept.checkpoint,
+        replay=True if kept.replay is None and source != "-" else kept.replay,
+        seed=seed,
+        spent=privacy.spent(level),
+    )
+    run(plan, to_stderr())
+
+
+def _require_sense(sides: Sides, output: Output, noise_variance: float | None) -> None:
+    """Options that cannot go together, or need another."""
+    if sides.from_releases and sides.to_releases:
+        raise InvalidInput("--from releases --emit releases: there is nothing to do.")
+    if output.png is not None and sides.to_releases:
+        raise InvalidInput("--png draws estimates: leave out --emit releases.")
+    if noise_variance is None and not sides.to_releases:
+        raise InvalidInput(
+            "estimates need --noise-variance, from public knowledge (or use --emit releases)."
+        )
+
+
+def _weights(lags: str) -> list[float]:
+    given = listed(lags)
+    if not all(is_number(weight) for weight in given):
+        raise InvalidInput("--lags must be numbers separated by commas.")
+    return [float(weight) for weight in given]
+
+
+def _is_json(wanted: Format | None, path: str, *, otherwise: bool) -> bool:
+    if wanted is not None:
+        return wanted is Format.jsonl
+    ending = Path(path).suffix.lower()
+    return otherwise if ending not in (".jsonl", ".ndjson", ".csv") else ending != ".csv"

@@ -1,0 +1,85 @@
+"""What a stream writes: releases and estimates as lines, the last estimate as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from privest.arrays import Array
+from privest.cli._console import new_table
+from privest.estimator import PrivateRLS
+from privest.release import StreamRelease
+
+PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
+
+
+def released_records(
+    release: StreamRelease, features: Array, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """One record a step: what was released, None where nothing was, and the public features."""
+    missing = np.zeros(len(features), bool) if release.missing is None else release.missing
+    return [
+        {"step": release.start + k, "fingerprint": release.fingerprint, "z": None if gap else z}
+        | dict(zip(names, h))
+        for k, (z, gap, h) in enumerate(zip(release.values.tolist(), missing, features.tolist()))
+    ]
+
+
+def estimated_record(
+    estimator: PrivateRLS, names: Sequence[str], *, nested: bool
+) -> dict[str, Any]:
+    """The estimate after the last step; for JSON by kind, for CSV as columns."""
+    known = estimator.identifiable
+    nothing = [None] * len(names)
+    values = dict(zip(names, estimator.estimate.tolist() if known else nothing))
+    errors = dict(zip(names, estimator.standard_error.tolist() if known else nothing))
+    record: dict[str, Any] = {"step": estimator.steps - 1}
+    if not nested:
+        return record | values | {f"{name}_error": error for name, error in errors.items()}
+    found = {"estimate": values, "standard_error": errors}
+    return (
+        record
+        | {"identifiable": known}
+        | (found if known else {"hidden": _hidden(estimator, names)})
+    )
+
+
+def _hidden(estimator: PrivateRLS, names: Sequence[str]) -> list[str]:
+    """The parameters that have a part in what is not identifiable yet."""
+    part = np.abs(estimator.hidden_directions).max(axis=1)
+    return [name for name, share in zip(names, part) if share > PART]
+
+
+def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bool) -> str:
+    """Records as CSV, after a line of names where wanted, or as JSON lines."""
+    if json_lines:
+        return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if heading:
+        writer.writerow(records[0])
+    writer.writerows(["" if v is None else v for v in record.values()] for record in records)
+    return text.getvalue()
+
+
+def print_estimate(report: Console, estimator: PrivateRLS, names: Sequence[str]) -> None:
+    """The estimate with its intervals, or what is not identifiable yet."""
+    if not estimator.identifiable:
+        report.print(Text(f"Not yet identifiable: {', '.join(_hidden(estimator, names))}."))
+        return
+    found = estimator.result(names)
+    table = new_table(
+        "Estimate from the releases", "parameter", "estimate", "standard error", "95 % interval"
+    )
+    for name, value, error, (low, high) in zip(
+        names, found.estimate, found.standard_error, found.interval()
+    ):
+        table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
+    report.print(table)
