@@ -110,7 +110,7 @@ def test_two_machines(meter, tmp_path):
     released = tmp_path / "z.jsonl"
     ok(meter, *COMMON, "--lags", "0.5", "--emit", "releases", "--output", released)
     first = json.loads(released.read_text().splitlines()[0])
-    assert set(first) == {"step", "level", "z", "a", "b"}
+    assert set(first) == {"step", "fingerprint", "z", "a", "b"}
     assert json.loads(released.read_text().splitlines()[3])["z"] is None
     learner = ("--from", "releases", "--lags", "0.5", "--noise-variance", "0.25")
     apart = ok(released, *learner, "--level", "4", "--output-format", "csv")
