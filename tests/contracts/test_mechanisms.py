@@ -322,7 +322,7 @@ def test_calibrated_spends_the_level_exactly(name, s):
     assert CATALOGUE[name].channel(s).worst.information == pytest.approx(s, rel=1e-12)
 
 
-CLOSED_FORMS = {  # §10 of the theory notes, once more by hand
+CLOSED_FORMS = {  # once more by hand
     "laplace": (Additive(Laplace(0.5)), 4.0),
     "cauchy": (Additive(Cauchy(0.5)), 2.0),
     "cos²": (Additive(CosSquared(2.0)), math.pi**2 / 4),

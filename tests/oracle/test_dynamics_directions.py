@@ -13,7 +13,7 @@ RTOL = 2e-5
 
 
 def information(D, R, m):
-    """X ≤ (D⁻¹ + R)⁻¹ as a matrix inequality (theory.md 5)."""
+    """X ≤ (D⁻¹ + R)⁻¹ as a matrix inequality."""
     X = cp.Variable((m, m), symmetric=True)
     inverse = np.linalg.inv(R)
     block = cp.bmat([[D - X, D], [D, D + (inverse + inverse.T) / 2]])

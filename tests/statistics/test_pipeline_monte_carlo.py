@@ -56,7 +56,7 @@ def test_laplace_error_is_as_predicted(count, n):
     ratio = realised(release, y, theta)
     some = [release.for_data_holder(row).ratio for row in y[:5]]
     np.testing.assert_allclose(some, ratio[:5], rtol=1e-9)
-    # Mean 1 up to O(1/K); about half above (docs/theory.md: 46 % at K = 500, location).
+    # Mean 1 up to O(1/K); about half above (46 % at K = 500, location).
     assert abs(ratio.mean() - 1) < 3 / count + 4 * ratio.std() / np.sqrt(len(ratio))
     assert 0.40 < (ratio > 1).mean() < 0.52
     safe = OptimalScoreRelease(model, budget=float(count), safety=1.4)
@@ -161,7 +161,7 @@ def test_noise_scaled_to_the_data_is_what_is_reported(safety):
 
 @pytest.mark.slow
 def test_laplace_excess_figures_of_the_theory():
-    """docs/theory.md 4 at K = 500: about 2 % (location) and 6 % (n = 3) above J*·tr A."""
+    """At K = 500: about 2 % (location) and 6 % (n = 3) above J*·tr A."""
     rng = np.random.default_rng(2)
     for n, figure in ((1, 0.02), (3, 0.06)):
         model = pv.LinearModel(design(500, n, rng), noise=LAPLACE)

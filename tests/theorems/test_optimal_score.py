@@ -1,4 +1,4 @@
-"""The score of least J(ψ) (docs/theory.md 4), through the numerical route, against other routes."""
+"""The score of least J(ψ) (docs/theory.md 7), through the numerical route, against other routes."""
 
 import math
 
@@ -225,7 +225,7 @@ def test_strictly_better_than_maximum_likelihood_for_heavy_tails(law, weight):
 
 
 def test_the_logistic_figure():
-    """docs/theory.md 4: J(ML)/J* = 1.022 at λ = 1."""
+    """docs/nongaussian.md: J(ML)/J* = 1.022 at λ = 1."""
     law = pv.noise.Logistic(1.0)
     gain = LikelihoodScore(law).cost(1.0) / optimal_score(law, 1.0).cost(1.0)
     assert round(gain, 3) == 1.022

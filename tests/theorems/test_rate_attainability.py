@@ -134,7 +134,7 @@ def test_the_best_bandwidth_lies_between():
 
 
 def test_laplace_rate_of_the_trap():
-    """s = K, location: the cost of privacy is b·K^(−3/2), not O(K⁻²) (docs/theory.md 4)."""
+    """s = K, location: the cost of privacy is b·K^(−3/2), not O(K⁻²)."""
     for count in (10**4, 10**6):
         extra = optimal_score(LAPLACE, 1 / count).cost(1 / count) - 1
         assert extra * np.sqrt(count) == pytest.approx(1.0, abs=1 / np.sqrt(count))

@@ -89,7 +89,7 @@ def bound(
     Numerics: no inverse of any covariance (see `sweep`); Q and cov0 may be singular, A unstable.
     O(K (n + bm)³), constant levels of constant systems only until the limit is reached; a dense
     level (Km)³.
-    Source: `eq:state_space`, Σ_BPPCR; theory.md 7.
+    Source: `eq:state_space`, Σ_BPPCR; docs/dynamics.md.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     >>> b = bound(walk, 2.0, steps=2)  # a release adds noise of variance 1/2: y + N(0, 1) in all

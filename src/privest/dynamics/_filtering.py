@@ -103,7 +103,7 @@ def filter_releases(
     Attains: covariance = the filtered marginals of Σ_BPPCR (`dynamics.bound`); the posterior mean.
     Numerics: square-root filter with orthogonal transformations; a level that looks back b steps
     adds (b + 1)m states; a dense level costs (Km)³ for the whole trajectory.
-    Source: private Kalman filtering, the paper's first open problem; theory.md 7 (a), (b).
+    Source: private Kalman filtering, the paper's first open problem; docs/dynamics.md.
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=1.0)

@@ -96,8 +96,8 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     BI_Z(Y) = J_Y + I_Z(Y) ≤ S counts what the system alone tells about the readings. S: a number
     s·I, a block (m, m) for every step, blocks (K, m, m), or the whole matrix (Km, Km).
     S − J_Y is dense whenever the readings are correlated, so releases look back to the first step:
-    its only sequential realisation is block lower-triangular (theory.md 2). Its diagonal blocks by
-    themselves are no admissible level.
+    its only sequential realisation is block lower-triangular (docs/theory.md 6). Its diagonal
+    blocks by themselves are no admissible level.
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
     count, m = system.require_steps(steps), system.readings

@@ -93,7 +93,7 @@ def private_average(
     Symbols: y (N,) or (trials, N); `level` a number or a diagonal (independent agents).
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal or
     links that do not keep the average.
-    Source: `coro:consensus`; theory.md 8.
+    Source: `coro:consensus`; docs/networks.md.
     """
     asked, S = as_positive(tolerance, "tolerance"), as_level(level)
     given = as_array(y, "the agents' values", ndim=(1, 2))

@@ -10,7 +10,7 @@ Four ways to the same budget:
 
 Two floors: `bound`, for any mechanism and any unbiased estimate, 1/(KI) + 1/(Ks); and `floor`,
 J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise under E tr I_z(Y) ≤ s, at every K
-(docs/theory.md 4). For Gaussian noise they agree.
+(docs/theory.md 7). For Gaussian noise they agree.
 """
 
 from __future__ import annotations

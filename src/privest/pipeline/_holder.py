@@ -55,7 +55,7 @@ class HolderReport:
         return self.realised / self.budget
 
     def counted(self, margin: float) -> float:
-        """tr I_z(Y) with noise D(Y) = margin·ratio·D: both terms of docs/theory.md 4.
+        """tr I_z(Y) with noise D(Y) = margin·ratio·D: both terms of docs/theory.md 7.
 
         s/margin + (q/2)‖∂ ln ratio/∂Y‖², q the numbers released.
         """

@@ -1,4 +1,4 @@
-"""The best release of this kind, for any noise law (docs/theory.md 4)."""
+"""The best release of this kind, for any noise law (docs/theory.md 7)."""
 
 from __future__ import annotations
 

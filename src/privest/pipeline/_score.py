@@ -5,7 +5,7 @@ large K, the mean-square error J(ψ)·(ΣH_kᵀH_k)⁻¹ with
 
     J(ψ) = (E ψ² + λ E ψ'²) / (E ψ')² ,
 
-λ = n/s for the paper's noise shape (docs/theory.md 4). Maximum likelihood is ψ = −l', least squares
+λ = n/s for the paper's noise shape (docs/theory.md 7). Maximum likelihood is ψ = −l', least squares
 ψ(x) = x; `optimal_score.py` minimises J.
 """
 

@@ -113,7 +113,7 @@ class Along(Move):
 
 
 class Convertible(ABC):
-    """A level in the language of differential privacy, for its Gaussian release (theory.md 5).
+    """A level in the language of differential privacy, for its Gaussian release (docs/theory.md 5).
 
     `move`: a number c (one reading moves by at most c), `OneBlock(c)`, or `Along(v)`.
     The constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are facts

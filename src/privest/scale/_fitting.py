@@ -53,7 +53,7 @@ def fit(
     Raises InvalidInput (with column, partition and row) and NotIdentifiable as reading in memory.
     An interrupt (Ctrl-C) cancels what has not begun.
     Cost: O(K n²) in one pass; a worker holds a partition and a copy of the columns used.
-    Source: `thm:crbound`, `algo:PP_RLS` with U = 0; theory.md 1, 2.
+    Source: `thm:crbound`, `algo:PP_RLS` with U = 0; docs/theory.md 1, 6.
     """
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")

@@ -1,4 +1,4 @@
-"""Printed figures: the table of the theory notes, and numbers a reader can check by hand."""
+"""Printed figures: numbers of one table, and numbers a reader can check by hand."""
 
 import math
 

@@ -63,7 +63,7 @@ class Minimiser:
 
 
 def least_score(law: ScalarLaw, weight: float) -> Minimiser:
-    """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ' under the law, λ = `weight` (docs/theory.md 4).
+    """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ' under the law, λ = `weight` (docs/theory.md 7).
 
     From the log-density alone, none of the law's closed forms; error from halving all elements.
     Raises NumericalFailure where it cannot be resolved. Cost: some hundred elements, about ten
