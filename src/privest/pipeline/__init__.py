@@ -1,17 +1,18 @@
 """Algorithms that estimate before they release: maximum likelihood, the optimal private score."""
 
-from privest.pipeline._baseline import LeastSquaresRelease
-from privest.pipeline._estimate import PrivateEstimate
 from privest.pipeline._holder import HolderReport, jacobian
 from privest.pipeline._likelihood_score import (
     LikelihoodScore,
     SmoothedLikelihoodScore,
     best_bandwidth,
 )
-from privest.pipeline._maximum_likelihood import MaximumLikelihoodRelease
-from privest.pipeline._optimal import OptimalScoreRelease
 from privest.pipeline._optimal_score import optimal_score
-from privest.pipeline._release import ScoreRelease
+from privest.pipeline._release import PrivateEstimate, ScoreRelease
+from privest.pipeline._releases import (
+    LeastSquaresRelease,
+    MaximumLikelihoodRelease,
+    OptimalScoreRelease,
+)
 from privest.pipeline._score import LinearScore, Score
 
 __all__ = [

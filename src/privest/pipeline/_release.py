@@ -12,19 +12,22 @@ undercut; the realised value is shown to the data holder by `for_data_holder`, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput
+from privest.estimator import Result
+from privest.mechanism.source import Generated, Source, as_source
 from privest.model import LinearModel
 from privest.noise import GaussianLaw, Independent, ScalarLaw
 from privest.noise._law import as_generator
 from privest.pipeline import _roots as roots
 from privest.pipeline._descent import ROWS_AT_ONCE, Design
-from privest.pipeline._estimate import PrivateEstimate
 from privest.pipeline._holder import HolderReport, realised, simulated_ratios
 from privest.pipeline._score import Score
 from privest.pipeline._shape import NoiseShape, Shape, noise_shape
@@ -32,6 +35,39 @@ from privest.pipeline._shape import NoiseShape, Shape, noise_shape
 LEVERAGE = 0.95  # the most that one row may determine
 READINGS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
 PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PrivateEstimate(Result):
+    """What is released, and how good it is: nothing here depends on the readings but `estimate`.
+
+    estimate       z = Tθ̂ + d, (r,), or (trials, r).
+    sampling       covariance of Tθ̂, for large K; `privacy`: of d.
+    classical      T Σ_CR Tᵀ, the bound without privacy.
+    private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
+                   tr I_z(Y) ≤ s (`bounds.trace_budget_bound`); attained for Gaussian noise.
+    loss           tr(W·covariance), to compare with it.
+    budget         s; `safety`: the noise was made for s/safety.
+    """
+
+    private_bound: float
+    loss: float
+    budget: float
+    safety: float
+    method: str
+
+    @property
+    def efficiency(self) -> float:
+        """private_bound/loss ≤ 1."""
+        return self.private_bound / self.loss
+
+    def _heading(self) -> list[str]:
+        safe = f", safety {self.safety:g}" if self.safety > 1 else ""
+        return [
+            f"{self.method}, budget {self.budget:g}{safe}: loss {self.loss:.4g}, private bound "
+            f"{self.private_bound:.4g}, efficiency {self.efficiency:.3f}",
+            *super()._heading(),
+        ]
 
 
 class ScoreRelease(ABC):
@@ -145,13 +181,12 @@ class ScoreRelease(ABC):
         self._require_fit(np.atleast_2d(given), found.theta)
         return found.theta if given.ndim == 2 else found.theta[0]
 
-    def simulate(self, y: ArrayLike, rng: np.random.Generator) -> PrivateEstimate:
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> PrivateEstimate:
         """The release with noise from a simulation generator: for experiments, not for release."""
-        theta = self.estimate(y)
-        return self._released(theta, as_generator(rng))
+        return self._released(self.estimate(y), as_source(rng))
 
     def simulate_scaled(
-        self, y: ArrayLike, rng: np.random.Generator, *, margin: float = 1.1
+        self, y: ArrayLike, rng: np.random.Generator | Source, *, margin: float = 1.1
     ) -> PrivateEstimate:
         """The release with noise scaled to the readings at hand: D(Y) = margin·r(Y)·D.
 
@@ -175,7 +210,7 @@ class ScoreRelease(ABC):
         spread = margin * report.ratio
         # D was made for s/safety, so that r ≈ 1/safety: the noise is about margin·D/safety.
         expected = margin / self.safety
-        return self._released(report.estimate, as_generator(rng), spread, expected)
+        return self._released(report.estimate, as_source(rng), spread, expected)
 
     def for_data_holder(self, y: ArrayLike) -> HolderReport:
         """What this release would show about these very readings. Private: never release it.
@@ -188,25 +223,38 @@ class ScoreRelease(ABC):
         return realised(self, given, self.estimate(given))
 
     def _released(
-        self, theta: Array, rng: np.random.Generator, scale: float = 1.0, expected: float = 1.0
+        self, theta: Array, source: Source, scale: float = 1.0, expected: float = 1.0
     ) -> PrivateEstimate:
         """`scale` multiplies the noise; `expected` is what may be said of it in public."""
-        exact = theta @ self.shape.targets.T
         # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
-        factor = np.linalg.cholesky(self.information_scale)
-        unit = self.noise.sample(exact.shape, rng) * np.sqrt(self.noise.fisher_information)
-        z = exact + np.sqrt(scale) * (unit @ factor.T)
+        factor = np.sqrt(scale) * np.linalg.cholesky(self.information_scale)
+        privacy = expected * self.privacy
         return PrivateEstimate(
-            estimate=z,
+            estimate=self._noisy(theta @ self.shape.targets.T, factor, source),
+            covariance=self.sampling + privacy,
             sampling=self.sampling,
-            privacy=expected * self.privacy,
             classical=self.classical,
+            names=self.model.names if self.shape.whole else (),
+            simulated=source.simulated,
             private_bound=self.private_bound,
             loss=self.loss + (expected - 1) * float(np.sum(self.shape.loss * self.privacy)),
             budget=self.budget,
             safety=self.safety,
             method=self.name,
         )
+
+    def _noisy(self, exact: Array, factor: Array, source: Source) -> Array:
+        """exact + Fe, e of unit information: Gaussian through the source, other laws simulated."""
+        if isinstance(self.noise, GaussianLaw):
+            unit = scipy.linalg.solve_triangular(factor, exact.T, lower=True).T
+            return np.asarray(source.add_noise(unit) @ factor.T)
+        if not isinstance(source, Generated):
+            raise InvalidInput(
+                f"release noise of the law {self.noise!r} is drawn with a numpy Generator only: it "
+                "is there for comparison. Gaussian noise takes any source."
+            )
+        drawn = self.noise.sample(exact.shape, source.rng)
+        return np.asarray(exact + np.sqrt(self.noise.fisher_information) * drawn @ factor.T)
 
     def _readings(self, y: ArrayLike) -> Array:
         given = as_array(y, "the readings", ndim=(1, 2))

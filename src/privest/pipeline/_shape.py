@@ -28,7 +28,7 @@ Shape = Literal["trace", "paper"]
 class NoiseShape:
     """What a budget means for one H.
 
-    targets   (r, n): Tθ is released; the identity unless the weight is singular, then Bᵀ.
+    targets   (r, n): Tθ is released; the identity (`whole`) unless the weight is singular, then Bᵀ.
     unit      (r, r) covariance of the noise on Tθ̂ for sensitivity c = 1.
     spread    (r, r) T A Tᵀ: the estimate's own covariance for E ψ²/(E ψ')² = 1.
     weight    λ, what the optimal score must be made for.
@@ -36,6 +36,7 @@ class NoiseShape:
     """
 
     targets: Array
+    whole: bool
     unit: Array
     spread: Array
     weight: float
@@ -68,7 +69,7 @@ def noise_shape(
         unit = strength / budget * _symmetric(back @ ((right.T * strengths) @ right) @ back.T)
         multiplier = strength**2 / (budget * gram)
     loss = _symmetric(root @ root.T) if whole else np.eye(root.shape[1])
-    return NoiseShape(targets, unit, spread, multiplier, gram, strength, loss)
+    return NoiseShape(targets, whole, unit, spread, multiplier, gram, strength, loss)
 
 
 def _symmetric(matrix: Array) -> Array:
