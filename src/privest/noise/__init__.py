@@ -1,14 +1,13 @@
 """Noise laws: scalar ones with density, score and information, and joint ones for vectors."""
 
 from privest.noise._affine import Affine
-from privest.noise._bump import Bump
-from privest.noise._by_numbers import (
+from privest.noise._bounded import Bump, CosSquared, Uniform
+from privest.noise._custom import (
+    CustomLaw,
     expected_squared_curvature_by_quadrature,
     fisher_information_by_quadrature,
+    from_logpdf,
 )
-from privest.noise._cauchy import Cauchy
-from privest.noise._cos_squared import CosSquared
-from privest.noise._custom import CustomLaw, from_logpdf
 from privest.noise._gaussian import GaussianLaw
 from privest.noise._joint import (
     Gaussian,
@@ -18,13 +17,10 @@ from privest.noise._joint import (
     Noise,
     as_joint,
 )
-from privest.noise._laplace import Laplace
 from privest.noise._law import ScalarLaw
-from privest.noise._logistic import Logistic
 from privest.noise._mixture import GaussianMixture
 from privest.noise._staircase import Staircase
-from privest.noise._student_t import StudentT
-from privest.noise._uniform import Uniform
+from privest.noise._unbounded import Cauchy, Laplace, Logistic, StudentT
 from privest.noise.quadrature import Quadrature
 
 __all__ = [

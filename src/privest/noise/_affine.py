@@ -25,7 +25,7 @@ class Affine(ScalarLaw):
     scale ≠ 0; a negative one mirrors the law. An Affine of an Affine collapses into one. The
     operators prefer the law's own family where it has one (2·Laplace(1) is Laplace(2)).
 
-    >>> from privest.noise._laplace import Laplace
+    >>> from privest.noise import Laplace
     >>> 3 + 2 * Laplace(1.0)
     Affine(law=Laplace(scale=2.0), shift=3.0, scale=1.0)
     >>> law = Affine(Laplace(1.0), shift=3.0, scale=-2.0)

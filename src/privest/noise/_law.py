@@ -5,7 +5,9 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -249,8 +251,26 @@ class ScalarLaw(abc.ABC):
 class CentredLaw(ScalarLaw):
     """A law of the catalogue: smooth, with its mode and its mean at 0, unless it says otherwise.
 
-    Stated here once, so that nothing has to be searched for numerically.
+    Stated here once, so that nothing has to be searched for numerically. A frozen data class;
+    `POSITIVE` names the fields that must be > 0, first the one that is the width of the law.
     """
+
+    POSITIVE: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.POSITIVE:
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
+
+    def _standard(self, x: ArrayLike) -> Array:
+        """x in units of the width."""
+        return as_array(x, "x") / float(getattr(self, self.POSITIVE[0]))
+
+    def _scaled_in_family(self, c: float) -> ScalarLaw | None:
+        if not self.POSITIVE:
+            return None
+        width = self.POSITIVE[0]
+        wider: ScalarLaw = replace(cast("Any", self), **{width: abs(c) * getattr(self, width)})
+        return wider
 
     @property
     def landmarks(self) -> tuple[float, ...]:
@@ -271,6 +291,20 @@ class CentredLaw(ScalarLaw):
     def mean(self) -> float:
         """0, by symmetry."""
         return 0.0
+
+
+class JumpingLaw(CentredLaw):
+    """A law whose density jumps: it hides nothing in the sense of Fisher."""
+
+    @property
+    def fisher_information(self) -> float:
+        """∞: the density jumps."""
+        return math.inf
+
+    @property
+    def expected_squared_curvature(self) -> float:
+        """∞: the density jumps."""
+        return math.inf
 
 
 def as_generator(rng: np.random.Generator) -> np.random.Generator:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, Size, as_generator
+from privest.noise._law import JumpingLaw, Size, as_generator
 
 JUMPS_LISTED = 32
 
 
 @dataclass(frozen=True)
-class Staircase(CentredLaw):
+class Staircase(JumpingLaw):
     """The staircase law; ε = epsilon, Δ = sensitivity, b = e^{−ε}.
 
         f(x) = h b^n,   n = ⌊|x|/Δ + 1 − γ⌋,   h = (1 − b)/(2Δ(γ + b(1 − γ)))
@@ -42,15 +43,15 @@ class Staircase(CentredLaw):
     sensitivity: float = 1.0
     gamma: float | None = None
 
+    POSITIVE: ClassVar[tuple[str, ...]] = ("sensitivity", "epsilon")
+
     def __post_init__(self) -> None:
-        epsilon = as_positive(self.epsilon, "epsilon")
-        if epsilon > 1400:  # e^-700 is about the smallest double
-            raise InvalidInput(f"epsilon must be at most 1400; received {epsilon:g}.")
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "sensitivity", as_positive(self.sensitivity, "sensitivity"))
+        super().__post_init__()
+        if self.epsilon > 1400:  # e^-700 is about the smallest double
+            raise InvalidInput(f"epsilon must be at most 1400; received {self.epsilon:g}.")
         if self.gamma is None:
             # = 1/(1 + e^{ε/2}) without overflow for large ε.
-            half = math.exp(-epsilon / 2)
+            half = math.exp(-self.epsilon / 2)
             object.__setattr__(self, "gamma", half / (1 + half))
         gamma = as_positive(self._gamma, "gamma")
         if gamma > 1:
@@ -130,16 +131,3 @@ class Staircase(CentredLaw):
         mean_t = (gamma**2 + b * (1 - gamma**2)) / (2 * c)
         square_t = (gamma**3 + b * (1 - gamma**3)) / (3 * c)
         return self.sensitivity**2 * (square_k + 2 * mean_k * mean_t + square_t)
-
-    @property
-    def fisher_information(self) -> float:
-        """∞: the density jumps."""
-        return math.inf
-
-    @property
-    def expected_squared_curvature(self) -> float:
-        """∞: the density jumps."""
-        return math.inf
-
-    def _scaled_in_family(self, c: float) -> Staircase:
-        return replace(self, sensitivity=abs(c) * self.sensitivity)

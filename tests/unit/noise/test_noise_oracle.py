@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, Logistic, StudentT, Uniform
-from privest.noise._student_t import _log_gamma_step
+from privest.noise._unbounded import _log_gamma_step
 
 PAIRS = [
     (GaussianLaw(6.25, -1.0), stats.norm(-1.0, 2.5)),

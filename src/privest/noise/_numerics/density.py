@@ -17,27 +17,7 @@ CELLS_PER_PANEL = 16
 
 
 class NumericalDensity(Mass):
-    """A density known by its logarithm, and by its derivatives if they are given.
-
-    `score` and `curvature` are l' and l'' if they are known; else differences are taken.
-    """
-
-    def __init__(
-        self,
-        logdensity: Function,
-        *,
-        support: tuple[float, float] = (-math.inf, math.inf),
-        landmarks: tuple[float, ...] = (),
-        scale: float | None = None,
-        score: Function | None = None,
-        curvature: Function | None = None,
-        normalise: bool = False,
-    ) -> None:
-        super().__init__(
-            logdensity, support=support, landmarks=landmarks, scale=scale, normalise=normalise
-        )
-        self._score = score
-        self._curvature = curvature
+    """A density known by its logarithm, and by its derivatives if they are given."""
 
     # -- derivatives of the log-density -------------------------------------------------------
 

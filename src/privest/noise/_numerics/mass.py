@@ -38,7 +38,8 @@ class Mass:
 
     `logdensity` takes arrays; it may be unnormalised if `normalise` is true. `landmarks` are
     points where it may not be smooth, or where a narrow part of it lies. `scale` is a typical
-    width, in order of magnitude (default: half the support, or 1).
+    width, in order of magnitude (default: half the support, or 1). `score` and `curvature` are l'
+    and l'' if they are known; else differences are taken.
     """
 
     def __init__(
@@ -48,9 +49,12 @@ class Mass:
         support: tuple[float, float] = (-math.inf, math.inf),
         landmarks: tuple[float, ...] = (),
         scale: float | None = None,
+        score: Function | None = None,
+        curvature: Function | None = None,
         normalise: bool = False,
     ) -> None:
         self._logdensity = logdensity
+        self._score, self._curvature = score, curvature
         self.support = support
         self._landmarks = landmarks
         width = support[1] - support[0]
