@@ -6,7 +6,6 @@ gives everything: PI_k, Σ_PPCR,k and θ̂_k are cumulative sums of whitened row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,7 +90,7 @@ class StreamBound(Record):
 
 def stream_bound(
     model: LinearModel,
-    level: StreamLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike],
+    level: StreamLevel | PrivacyLevel | ArrayLike,
     *,
     compiled: bool | None = None,
 ) -> StreamBound:
@@ -120,7 +119,7 @@ def stream_bound(
 
 def stream_estimates(
     model: LinearModel,
-    level: StreamLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike],
+    level: StreamLevel | PrivacyLevel | ArrayLike,
     releases: ArrayLike,
     *,
     compiled: bool | None = None,
@@ -149,9 +148,7 @@ def stream_estimates(
     return estimates, bound
 
 
-def _level_of(
-    given: StreamLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike], model: LinearModel
-) -> StreamLevel:
+def _level_of(given: StreamLevel | PrivacyLevel | ArrayLike, model: LinearModel) -> StreamLevel:
     """The level of all readings of the model; that of every step goes on to its last row."""
     level = as_stream_level(given, steps=model.readings)
     if isinstance(level, EndlessLevel):

@@ -13,15 +13,13 @@ a sum of squares. It needs readings that are never known beforehand (J_Y finite)
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags
 from privest.dynamics._information import responses
-from privest.dynamics._means import smoothed_means
+from privest.dynamics._means import LOG_2PI, smoothed_means
 from privest.dynamics._sweep import Marginals, marginals
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import (
@@ -55,7 +53,7 @@ def dense_pass(
             whole = trajectory(system, level, steps, missing)
             narrowed = _narrowing(whole)
     except NumericalFailure:
-        narrowed = math.inf
+        narrowed = np.inf
     if narrowed <= PREFERRED:
         return _by_trajectory(whole, values, inputs)
     try:
@@ -78,7 +76,7 @@ def _narrowing(whole: Trajectory) -> float:
     left = np.diagonal(whole.filtered, axis1=1, axis2=2)
     before, after = prior[prior != 0], left[prior != 0]
     if not (after > EPS * before).all():  # NaN, too
-        return math.inf
+        return np.inf
     return float((before / after).max(initial=1.0))
 
 
@@ -136,7 +134,7 @@ def _by_readings(
     shape = (*values.shape[:-1], n)
     final = np.einsum("knj,js->skn", last, moved)
     fit = -0.5 * np.einsum("skm,skm->s", innovations, innovations) - logs
-    fit -= 0.5 * int((~missing).sum()) * m * math.log(2 * math.pi)
+    fit -= 0.5 * int((~missing).sum()) * m * LOG_2PI
     innovations = np.where(missing[:, None], np.nan, innovations)
     return covariances, Estimates(
         (state_mean + means[0]).reshape(shape), (state_mean + means[1]).reshape(shape),

@@ -18,6 +18,8 @@ from privest.dynamics._observed import Observed
 from privest.dynamics._recursions import recurrence, times
 from privest.dynamics._sweep import Sweep
 
+LOG_2PI = math.log(2 * math.pi)
+
 
 class Means(NamedTuple):
     """filtered and predicted (K, N, series), whitened innovations ζ (K, r, series)."""
@@ -70,7 +72,7 @@ def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:
     logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
     total = np.einsum("krs,krs->s", innovations, innovations)
     count = int((~missing).sum()) * innovations.shape[1]
-    return np.asarray(-0.5 * (total + count * math.log(2 * math.pi)) - logs[sweep.entry].sum())
+    return np.asarray(-0.5 * (total + count * LOG_2PI) - logs[sweep.entry].sum())
 
 
 def smoothed_means(sweep: Sweep, means: Means) -> Array:

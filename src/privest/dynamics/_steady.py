@@ -13,7 +13,6 @@ from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import batched as stacked
-from privest.privacy import EndlessLevel
 from privest.records import Record
 
 PROBLEM = "There is no steady state: "
@@ -66,7 +65,7 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     if system.steps is not None:
         raise InvalidInput("A system with a time axis has no steady state.")
     wanted = level_of(level, system)
-    if not isinstance(wanted, EndlessLevel):
+    if wanted.steps is not None:
         raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
     far = wanted.reach + 2  # the first steps of a level that looks back show less
     seen = observed(system, wanted, far, np.zeros(far, dtype=bool))

@@ -10,7 +10,6 @@ of the first k steps give the filtered covariance of step k, those of all steps 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
 from privest.dynamics._information import reading_information
+from privest.dynamics._means import LOG_2PI
 from privest.dynamics._observed import Level, asked
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import NumericalFailure
@@ -133,7 +133,7 @@ class Trajectory(Record):
 
         count = int((~self.missing).sum()) * self._m
         total = np.einsum("...m,...m->...", white, white)
-        fit = -0.5 * (total + count * math.log(2 * math.pi))
+        fit = -0.5 * (total + count * LOG_2PI)
         return Estimates(
             after(self._m * np.arange(self.steps)),
             after(self._m * np.arange(1, self.steps + 1)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, as_array
+from privest.arrays import AnyArray, Array, as_array, fingerprint_of
 from privest.bounds._classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator import _step_rows as steps_of
@@ -23,7 +23,6 @@ from privest.linalg._tall import tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.noise import JointNoise, Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
-from privest.privacy._level import fingerprint_of
 from privest.release import StreamRelease
 
 LONG = 8192  # entries of H that are looked through before they are used, not after

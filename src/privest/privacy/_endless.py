@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, as_array
+from privest.arrays import AnyArray, Array, as_array, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
-from privest.privacy._level import PrivacyLevel, fingerprint_of, require_level
+from privest.privacy._level import PrivacyLevel, require_level
 from privest.privacy._stream import FORMAT, SequentialLevel, StreamLevel, lag_blocks
 
 
@@ -150,7 +149,7 @@ def load_level(path: str | os.PathLike[str]) -> SequentialLevel:
 
 
 def as_stream_level(
-    given: SequentialLevel | PrivacyLevel | ArrayLike | Sequence[ArrayLike],
+    given: SequentialLevel | PrivacyLevel | ArrayLike,
     steps: int | None = None,
     *,
     readings: int | None = None,
@@ -174,8 +173,7 @@ def as_stream_level(
     elif isinstance(given, PrivacyLevel):
         found = _of_privacy_level(given, steps, readings)
     elif _is_of_every_step(given):
-        own = as_array(cast("ArrayLike", given), "the level", error=NotAPrivacyLevel)
-        found = _every_step(own, readings)
+        found = _every_step(as_array(given, "the level", error=NotAPrivacyLevel), readings)
     else:
         found = StreamLevel(given)
     if readings is not None and found.block != readings:
@@ -186,9 +184,9 @@ def as_stream_level(
     return found
 
 
-def _is_of_every_step(given: object) -> bool:
+def _is_of_every_step(given: ArrayLike) -> bool:
     try:
-        return np.ndim(cast("ArrayLike", given)) in (0, 2)
+        return np.ndim(given) in (0, 2)
     except ValueError:  # matrices of different sizes
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, Index, as_array, as_number, as_positive
+from privest.arrays import EPS, Array, Index, as_array, as_number, as_positive, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
 from privest.privacy import gdp
@@ -254,12 +253,3 @@ def require_level(given: object) -> None:
             "bias better than ± 1 (± 1/√level); PrivacyLevel.from_epsilon states it as "
             "differential privacy."
         )
-
-
-def fingerprint_of(kind: str, *arrays: Array) -> str:
-    """Sixteen hex digits of SHA-256 over the exact numbers."""
-    digest = hashlib.sha256(kind.encode())
-    for array in arrays:
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array, dtype="<f8").data)
-    return digest.hexdigest()[:16]

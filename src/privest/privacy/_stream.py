@@ -8,17 +8,15 @@ the information of z̃_k = A_k Ȳ_k + e_k, A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ]; sta
 
 from __future__ import annotations
 
-import math
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, as_array
+from privest.arrays import AnyArray, Array, as_array, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import (
     PSD,
@@ -33,7 +31,6 @@ from privest.linalg import (
 )
 from privest.linalg.tolerances import rounding
 from privest.privacy._adjacency import Convertible, Move, OneBlock, OneReading, as_move
-from privest.privacy._level import fingerprint_of
 
 NAME = "the stream level"
 FORMAT = "privest stream level 1"
@@ -128,7 +125,7 @@ class StreamLevel(SequentialLevel):
     [[2.0, 2.0], [2.0, 4.0]]
     """
 
-    def __init__(self, S: ArrayLike | Sequence[ArrayLike], U: object = None) -> None:
+    def __init__(self, S: ArrayLike, U: object = None) -> None:
         own, self.sizes = _own_levels(S)
         rows: Rows = IndependentRows(own)
         if U is not None:
@@ -185,13 +182,13 @@ class StreamLevel(SequentialLevel):
         tolerance = rounding(len(matrix))
         kept = values > tolerance * max(values[-1], 0.0)
         remaining = (vectors[:, kept] * np.sqrt(values[kept])).T
-        scale = math.sqrt(max(values[-1], 0.0))
+        scale = np.sqrt(max(values[-1], 0.0))
         result = np.zeros(matrix.shape)
         end = len(matrix)
         for m in reversed(steps):
             block = remaining[:, end - m : end]
             left, strength, _ = np.linalg.svd(block, full_matrices=True)
-            rank = int((strength > math.sqrt(tolerance) * scale * 1e-3).sum())
+            rank = int((strength > np.sqrt(tolerance) * scale * 1e-3).sum())
             remaining = left.T @ remaining
             result[end - m : end - m + rank, :end] = remaining[:rank]
             remaining, end = remaining[rank:, : end - m], end - m
@@ -291,21 +288,21 @@ class StreamLevel(SequentialLevel):
 
     @cached_property
     def fingerprint(self) -> str:
-        kind, *arrays = self._parts()
-        return fingerprint_of(kind, np.array(self.sizes, dtype=float), *arrays)
+        kind, parts = self._parts()
+        return fingerprint_of(kind, np.array(self.sizes, dtype=float), *parts)
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[str, list[Array]]:
         """The form and its numbers: ℓ, not S, for what is released depends on the factor."""
         if isinstance(self.rows, BandedRows):
-            return "banded", self.rows.blocks
+            return "banded", [self.rows.blocks]
         if isinstance(self.rows, DenseRows):
-            return "dense", self.rows.matrix
+            return "dense", [self.rows.matrix]
         if self._diagonal is not None:
-            return "independent", self._diagonal
-        return "blocks", *self._own_transposed
+            return "independent", [self._diagonal]
+        return "blocks", list(self._own_transposed)
 
     def arrays(self) -> dict[str, AnyArray]:
-        kind, *parts = self._parts()
+        kind, parts = self._parts()
         sizes = np.array(self.sizes)
         if kind == "blocks":
             return {"sizes": sizes, "lowers": np.concatenate([part.T.ravel() for part in parts])}
@@ -327,13 +324,13 @@ class StreamLevel(SequentialLevel):
         return cls._of(IndependentRows(own), sizes)
 
 
-def _own_levels(given: ArrayLike | Sequence[ArrayLike]) -> tuple[PSD, tuple[int, ...]]:
+def _own_levels(given: ArrayLike) -> tuple[PSD, tuple[int, ...]]:
     """The S_k as one block-diagonal matrix, and their sizes m_k."""
     if isinstance(given, Sequence) and any(np.ndim(part) == 2 for part in given):
         parts = [as_array(part, f"S of step {k}") for k, part in enumerate(given)]
         blocks = [np.atleast_2d(part) for part in parts]
         return psd_blocks(blocks, NAME, error=NotAPrivacyLevel), tuple(len(b) for b in blocks)
-    array = as_array(cast("ArrayLike", given), NAME, ndim=(1, 3), error=NotAPrivacyLevel)
+    array = as_array(given, NAME, ndim=(1, 3), error=NotAPrivacyLevel)
     size = array.shape[1] if array.ndim == 3 else 1
     return psd(array, NAME, error=NotAPrivacyLevel), (size,) * len(array)
 
