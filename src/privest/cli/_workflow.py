@@ -45,8 +45,8 @@ from privest.workflow import (
     stated_terms,
     trial_source,
 )
-from privest.workflow._plan_file import ENDINGS
 from privest.workflow._releasing import WARNING, header_path
+from privest.workflow._spec import ENDINGS
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")

@@ -85,7 +85,7 @@ def _rows(
     before = kept = 0
     valued: set[str] = set()
     for columns in blocks:
-        gaps = _gaps(columns, source.name, before)
+        gaps = gaps_of(columns, source.name, before)
         rows = len(next(iter(columns.values())))
         valued.update(name for name in wanted if name not in gaps or not gaps[name].all())
         line = np.arange(before + 1, before + rows + 1)
@@ -126,7 +126,7 @@ def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
         yield replace(waiting, dropped=waiting.dropped + dropped)
 
 
-def _gaps(columns: Columns, name: str, before: int) -> dict[str, Flags]:
+def gaps_of(columns: Columns, name: str, before: int) -> dict[str, Flags]:
     """Where values are missing, for the columns in which some are. An infinity is refused."""
     found: dict[str, Flags] = {}
     for column, values in columns.items():
@@ -156,7 +156,7 @@ def _missing_value(
     row = before + int(np.argmax(gaps[column])) + 1
     if column not in valued:
         again = source.coded_blocks([column], text=features.text & {column})
-        if all(_gaps(block, source.name, 0).get(column, np.False_).all() for block in again):
+        if all(gaps_of(block, source.name, 0).get(column, np.False_).all() for block in again):
             return _no_value(source, column)
     return InvalidInput(
         f"{source.name}, column {column!r}, row {row}: a value is missing. Fill the gaps, or leave "

@@ -21,6 +21,7 @@ from privest.arrays import Array, Flags, Index, as_array
 from privest.errors import InvalidInput
 from privest.estimator._starts import best_starts, least_squares_start
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
+from privest.records import Record
 
 ITERATIONS = 200
 # Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g) with A = −∇²; the Newton step
@@ -40,7 +41,7 @@ BLOCK = 4096  # problems advanced together: their arrays stay in cache
 
 
 @dataclass(frozen=True, eq=False)
-class MLResult:
+class MLResult(Record):
     """The best maximum found for each trial, and how far it can be trusted."""
 
     estimate: Array  # (trials, n)

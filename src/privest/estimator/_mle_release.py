@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_array
+from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
 from privest.estimator.likelihood import (
@@ -25,7 +25,7 @@ from privest.estimator.likelihood import (
     Shifted,
     likelihood_of,
 )
-from privest.linalg import PSD, Blocks
+from privest.linalg import PSD
 from privest.linalg._whitening import BlockWhitening, PointwiseWhitening, whitening
 from privest.mechanism._additive import Additive
 from privest.mechanism._affine import AffineMechanism
@@ -115,17 +115,24 @@ def _channel(channel: Channel, model: LinearModel) -> Observation:
 def _componentwise(mechanism: Componentwise, model: LinearModel) -> Observation:
     sigma, mean = _gaussian(mechanism.readings, model)
     A = mechanism.matrix
-    G = model.matrix if A is None else A @ model.matrix
-    offset = (
-        mean if A is None else A @ np.broadcast_to(mean, (model.readings,))
-    ) + mechanism.offset
+    G, shift = model.matrix, mean
+    if A is not None:
+        G, shift = A @ G, A @ np.broadcast_to(mean, (model.readings,))
+    offset = shift + mechanism.offset
+    if A is None and sigma.pointwise is not None:
+        return _by_channel(mechanism, G, sigma.diagonal(), offset)
     laws = [c.law for c in mechanism.channels if isinstance(c, Additive)]
-    variances = [law.variance for law in laws if isinstance(law, GaussianLaw)]
-    diagonal = A is None and sigma.pointwise is not None
-    if len(variances) == mechanism.outputs and not diagonal:
-        noise = [law.mean for law in laws]
-        return _whitened(G, _congruence(A, sigma), np.array(variances), offset + np.array(noise))
-    variance = sigma.diagonal() if diagonal else _independent(_congruence(A, sigma))
+    added = [(law.variance, law.mean) for law in laws if isinstance(law, GaussianLaw)]
+    if len(added) == mechanism.outputs:
+        variances, means = np.array(added).T
+        return _whitened(G, _congruence(A, sigma), variances, offset + means)
+    return _by_channel(mechanism, G, _independent(_congruence(A, sigma)), offset)
+
+
+def _by_channel(
+    mechanism: Componentwise, G: Array, variance: Array, offset: Array | float
+) -> Observation:
+    """Independent inputs of the channels, of these variances about Gθ + offset."""
     if not (variance > 0).all():
         raise InvalidInput(
             f"{int((variance <= 0).sum())} of {mechanism.outputs} inputs of the channels have no "
@@ -133,12 +140,9 @@ def _componentwise(mechanism: Componentwise, model: LinearModel) -> Observation:
             "those outputs out, or give their readings noise."
         )
     spread: ArrayLike = float(variance[0]) if (variance == variance[0]).all() else variance
-    plain = Componentwise(
-        mechanism.channels if mechanism.common is None else mechanism.common,
-        readings=mechanism.outputs,
-    )
+    plain = Componentwise(mechanism.common or mechanism.channels, readings=mechanism.outputs)
     likelihood = likelihood_of(plain, spread)
-    shifted = likelihood if not np.any(offset) else Shifted(likelihood, np.asarray(offset))
+    shifted = Shifted(likelihood, np.asarray(offset)) if np.any(offset) else likelihood
     return Observation(G, shifted, lambda z: z)
 
 
@@ -160,7 +164,7 @@ def _gaussian_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Obs
     sigma, mean = _gaussian(mechanism.readings, model)
     level = mechanism.level.for_size(mechanism.readings)
     kernel = whitening(level, sigma)
-    shown = _informative(level)
+    shown = level.informative()
     offset = kernel.rows(np.broadcast_to(mean, (model.readings,))[:, None].astype(float))[shown, 0]
 
     def read(z: Array) -> Array:
@@ -199,13 +203,6 @@ def _gaussian(readings: int, model: LinearModel) -> tuple[PSD, Array | float]:
             f"{model.noise!r}."
         )
     return model.covariance, model.noise.expectation(model.readings)
-
-
-def _informative(level: PSD) -> Flags:
-    """Which columns of L, S = LLᵀ, are not zero: the coordinates that are released."""
-    if isinstance(level, Blocks):
-        return np.concatenate([(lower != 0).any(axis=0) for lower in level.lowers()])
-    return np.asarray(level.diagonal() > 0)
 
 
 def _congruence(A: Array | None, sigma: PSD) -> Array:

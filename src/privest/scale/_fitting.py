@@ -64,33 +64,30 @@ def fit(
         raise InvalidInput(
             f"the target {target!r} is among the features: features are public, it is not."
         )
-    if isinstance(level, PrivacyLevel):
-        level = _one_number(level)
-    job = Job(
-        design,
-        target,
-        _number(level, "level"),
-        _number(noise, "noise"),
-        missing == "drop",
-        simulate,
-    )
-    if target in (job.level, job.noise):
+    drop, numbers = missing == "drop", (_number(level, "level"), _number(noise, "noise"))
+    if target in numbers:
         raise InvalidInput(f"the column {target!r} is private: it cannot be a level or a variance.")
+    job = Job(design, target, *numbers, drop, simulate)
     seeded(simulate)  # refuses what is no seed
     _require_frame(frame, job)
     whole = _reduced(frame, job, client)
     judge(whole, job)
-    return _fit(whole, job)
+    require_shown(whole.rls, design.names, "the frame")
+    return Fit(
+        **fit_of(whole.rls, design.names),
+        level=job.level,
+        noise=job.noise,
+        dropped=whole.dropped,
+    )
 
 
-def _number(given: float | str, what: str) -> float | str:
+def _number(given: float | PrivacyLevel | str, what: str) -> float | str:
+    """A number > 0, or the name of a column."""
+    if isinstance(given, PrivacyLevel):
+        if given.number is None:
+            raise InvalidInput("fit takes one level for all rows, or the name of a column of them.")
+        return given.number
     return given if isinstance(given, str) else as_positive(given, what)
-
-
-def _one_number(level: PrivacyLevel) -> float:
-    if level.number is None:
-        raise InvalidInput("fit takes one level for all rows, or the name of a column of levels.")
-    return level.number
 
 
 def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
@@ -116,27 +113,17 @@ def _reduced(frame: Any, job: Job, client: Any) -> Piece:  # noqa: ANN401
         raise MissingDependency('fit needs Dask: install the extra "dask".') from missing
     parts = frame[list(job.columns)].to_delayed()
     begin, join = dask.delayed(reduce_partition, pure=False), dask.delayed(merge, pure=False)
-    level = [begin(part, number, job) for number, part in enumerate(parts)]
-    level = [join(level[at : at + FAN], job) for at in range(0, len(level), FAN)]
-    while len(level) > 1:
-        level = [join(level[at : at + FAN], job) for at in range(0, len(level), FAN)]
+    pieces = [begin(part, number, job) for number, part in enumerate(parts)]
+    pieces = [join(pieces[at : at + FAN], job) for at in range(0, len(pieces), FAN)]
+    while len(pieces) > 1:
+        pieces = [join(pieces[at : at + FAN], job) for at in range(0, len(pieces), FAN)]
     if client is None:
-        found: Piece = dask.compute(level[0])[0]  # Dask drops the tasks if this is interrupted
+        found: Piece = dask.compute(pieces[0])[0]  # Dask drops the tasks if this is interrupted
         return found
-    future = client.compute(level[0])
+    future = client.compute(pieces[0])
     try:
         found = future.result()
     except BaseException:
         future.cancel()
         raise
     return found
-
-
-def _fit(whole: Piece, job: Job) -> Fit:
-    require_shown(whole.rls, job.features.names, "the frame")
-    return Fit(
-        **fit_of(whole.rls, job.features.names),
-        level=job.level,
-        noise=job.noise,
-        dropped=whole.dropped,
-    )

@@ -16,8 +16,8 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, Flags
 from privest.data import Features
-from privest.data._cells import Texts
 from privest.data._frames import PandasSource
+from privest.data._rows import gaps_of
 from privest.data._source import Columns
 from privest.errors import InvalidInput
 from privest.estimator import PrivateRLS
@@ -100,7 +100,7 @@ def reduce_partition(part: Any, partition: int, job: Job) -> Piece:  # noqa: ANN
     gaps: dict[str, tuple[int, int]] = {}
     for columns in _blocks(part, rows.where, job):
         first, before = before + 1, before + len(next(iter(columns.values())))
-        missing = _missing(columns, first, rows.where)
+        missing = gaps_of(columns, rows.where, first - 1)
         valued.update(name for name in columns if name not in missing or not missing[name].all())
         if missing and not job.drop:
             for name, gap in missing.items():
@@ -151,26 +151,6 @@ def _blocks(part: Any, where: str, job: Job) -> Iterator[Columns]:  # noqa: ANN4
             whole |= converted
     for at in range(0, source.rows, BLOCK):
         yield {name: column[at : at + BLOCK] for name, column in whole.items()}
-
-
-def _missing(columns: Columns, first: int, where: str) -> dict[str, Flags]:
-    """Where values are missing, for the columns in which some are. An infinity is refused."""
-    found: dict[str, Flags] = {}
-    for name, values in columns.items():
-        if isinstance(values, Texts):
-            gap: Flags = values.missing
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                if np.isfinite(values.sum()):  # one pass when all is well
-                    continue
-            infinite = np.isinf(values)
-            if infinite.any():
-                row = first + int(np.argmax(infinite))
-                raise InvalidInput(f"{where}, column {name!r}, row {row}: not a finite number.")
-            gap = np.isnan(values)
-        if gap.any():
-            found[name] = gap
-    return found
 
 
 def _refuse_gaps(gaps: Mapping[str, tuple[int, int]], valued: set[str] | frozenset[str]) -> None:

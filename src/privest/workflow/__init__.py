@@ -1,7 +1,6 @@
 """What a data owner does: plan, release, estimate, report; one plan file for all of it."""
 
 from privest.workflow._estimating import Estimate, Fit, estimate_release
-from privest.workflow._plan_file import load_spec, save_spec
 from privest.workflow._planning import Plan, make_plan
 from privest.workflow._releasing import (
     TableMechanism,
@@ -10,7 +9,7 @@ from privest.workflow._releasing import (
     simulate_release,
     trial_source,
 )
-from privest.workflow._spec import Noise, Privacy, Spec
+from privest.workflow._spec import Noise, Privacy, Spec, load_spec, save_spec
 from privest.workflow._terms import Terms, stated_terms
 
 __all__ = [

@@ -249,18 +249,15 @@ def _describe(
 ) -> TableRelease:
     """The header of a table that is there, written beside it."""
     spec = plan.spec
+    stated = ("exponent", "names", "level", "noise_variance", "reference_rows")
     release = TableRelease(
+        **{name: getattr(plan, name) for name in stated},
         table=table.name,
         rows=rows,
         dropped=dropped,
         target=spec.target,
         transform=spec.transform,
-        exponent=plan.exponent,
-        names=plan.names,
-        level=plan.level,
         fingerprint=EndlessLevel(plan.level).fingerprint,
-        noise_variance=plan.noise_variance,
-        reference_rows=plan.reference_rows,
         epsilon=epsilon,
         delta=spec.privacy.delta,
         move=spec.privacy.move,

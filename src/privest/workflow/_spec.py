@@ -22,19 +22,27 @@ level = 1.0                      # Fisher information about one reading; or
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from privest.arrays import as_number, as_positive
 from privest.data import Features
 from privest.data._source import EMBEDDED
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, MissingDependency
+from privest.files import atomic_write
+from privest.records import plain
 
 Missing = Literal["refuse", "drop"]
 Transform = Literal["none", "log", "box-cox"]
 T = TypeVar("T")
+ENDINGS = (".toml", ".yaml", ".yml")
+# YAML 1.1 takes 1e-6 for a text, because it has no point; YAML 1.2 and everybody else do not.
+YAML_FLOAT = re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,20 @@ class Privacy:
     of: str | None = None
 
     def __post_init__(self) -> None:
-        stated = [
-            name
-            for name in ("level", "epsilon", "standard_error")
-            if getattr(self, name) is not None
-        ]
+        self._require_one_way()
+        for name in ("level", "epsilon", "delta", "move", "standard_error"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, as_positive(value, f"privacy {name}"))
+        if self.delta is not None and self.delta >= 1:
+            raise InvalidInput(f"privacy delta is a probability, below 1; received {self.delta:g}.")
+        if self.of is not None:
+            _require_text(self.of, "privacy of")
+
+    def _require_one_way(self) -> None:
+        """One of the three, and what belongs to it."""
+        ways = ("level", "epsilon", "standard_error")
+        stated = [name for name in ways if getattr(self, name) is not None]
         if len(stated) != 1:
             raise InvalidInput(
                 "privacy: give exactly one of level, epsilon (with delta and move) or "
@@ -101,14 +118,6 @@ class Privacy:
             )
         if (self.standard_error is None) != (self.of is None):
             raise InvalidInput("privacy: standard_error needs `of`, the coefficient it is for.")
-        for name in ("level", "epsilon", "delta", "move", "standard_error"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, as_positive(value, f"privacy {name}"))
-        if self.delta is not None and self.delta >= 1:
-            raise InvalidInput(f"privacy delta is a probability, below 1; received {self.delta:g}.")
-        if self.of is not None:
-            _require_text(self.of, "privacy of")
 
 
 @dataclass(frozen=True)
@@ -185,9 +194,7 @@ class Spec:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without what was not given."""
-        record = asdict(self)
-        record["features"] = list(self.features)
-        record["categories"] = {name: list(v) for name, v in self.categories.items()}
+        record: dict[str, Any] = plain(asdict(self))
         for name in ("noise", "privacy"):
             record[name] = {k: v for k, v in record[name].items() if v is not None}
         return {name: value for name, value in record.items() if value != {}}
@@ -249,3 +256,67 @@ def _toml(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)
+
+
+# --- plan files: TOML or YAML, the paths in them relative to the file -----------------------------
+
+
+def load_spec(path: str | Path) -> Spec:
+    """A plan file; paths of data in it are relative to the file."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{file} is not UTF-8 text.") from None
+    spec = Spec.from_dict(_parsed(file, text), str(file))
+    return _moved(spec, lambda name: str(file.parent / name))
+
+
+def save_spec(spec: Spec, path: str | Path) -> None:
+    """Write a plan file (TOML); paths of data are written relative to it, as `load_spec` reads."""
+    file = Path(path)
+    if file.suffix.lower() != ".toml":
+        raise InvalidInput(f"{file}: plans are written as .toml.")
+    folder = file.parent.absolute()
+    text = _moved(spec, lambda name: os.path.relpath(name, folder)).to_toml()
+    atomic_write(file, text)
+
+
+def _parsed(file: Path, text: str) -> Mapping[str, Any]:
+    if file.suffix.lower() == ".toml":
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInput(f"{file} is not TOML: {error}.") from None
+    if file.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"{file}: a plan file ends with {', '.join(ENDINGS)}.")
+    try:
+        import yaml
+    except ImportError as missing:
+        raise MissingDependency(
+            'Plans in YAML need PyYAML: install the extra "cli", or write the plan in TOML.'
+        ) from missing
+
+    loader: Any = type("PlanLoader", (yaml.SafeLoader,), {})  # its own: the other stays as it is
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", YAML_FLOAT, list("-+.0123456789"))
+    try:
+        found = yaml.load(text, loader)
+    except (yaml.YAMLError, ValueError):  # ValueError: a date that does not exist
+        raise InvalidInput(f"{file} is not YAML.") from None
+    if not isinstance(found, Mapping):
+        raise InvalidInput(f"{file} does not hold a plan: names with values are expected.")
+    return found
+
+
+def _moved(spec: Spec, path: Callable[[str], str]) -> Spec:
+    """The spec with other paths; absolute ones and the embedded table stay."""
+
+    def moved(name: str) -> str:
+        return name if name == EMBEDDED or Path(name).is_absolute() else path(name)
+
+    noise = spec.noise
+    if noise.reference is not None:
+        noise = replace(noise, reference=moved(noise.reference))
+    return replace(spec, data=moved(spec.data), noise=noise)
