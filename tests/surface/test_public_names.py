@@ -2,6 +2,7 @@
 
 import pkgutil
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -150,6 +151,19 @@ def test_modules_behind_a_room_carry_an_underscore():
     }
     assert found - ROOMS <= MODULES
     assert found >= ROOMS
+
+
+def test_the_picture_of_the_house_is_true():
+    """CONTRIBUTING lists the rooms in the order of the checked import layers."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^    ((?:[a-z]+ {2})*[a-z]+) {4,}\S", text, flags=re.MULTILINE)
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (order,) = [
+        contract["layers"]
+        for contract in layers["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers"
+    ]
+    assert [room for line in lines for room in line.split()] == order[1:]  # without __main__
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/promise.md"])
