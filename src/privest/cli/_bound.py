@@ -23,6 +23,7 @@ from privest.cli._options import (
     Spent,
     about,
     grouped,
+    option,
     read_table,
     read_value,
 )
@@ -36,26 +37,26 @@ from privest.privacy import PrivacyLevel
 def bound(
     h: Annotated[
         Path,
-        typer.Option(
-            "--h",
-            help="CSV file of H: one row per reading, one column per parameter; a first line may "
+        option(
+            "CSV file of H: one row per reading, one column per parameter; a first line may "
             "name the parameters. A minus reads standard input.",
-            metavar="FILE",
-            rich_help_panel=MODEL,
+            "FILE",
+            panel=MODEL,
+            names=("--h",),
         ),
     ],
     privacy: Privacy,
     noise_variance: Annotated[
         str | None,
-        typer.Option(
-            help="Covariance of the measurement noise: a number (variance of every reading), or a "
+        option(
+            "Covariance of the measurement noise: a number (variance of every reading), or a "
             "CSV file with a vector of variances or a matrix.",
-            metavar="NUMBER|FILE",
-            rich_help_panel=NOISE,
+            "NUMBER|FILE",
+            panel=NOISE,
         ),
     ] = None,
     noise_cov: Annotated[
-        str | None, typer.Option(help="The old name of --noise-variance.", hidden=True)
+        str | None, option("The old name of --noise-variance.", hidden=True)
     ] = None,
     json: Json = False,
 ) -> None:

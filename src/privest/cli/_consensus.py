@@ -9,9 +9,8 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -31,6 +30,7 @@ from privest.cli._options import (
     Seed,
     grouped,
     listed,
+    option,
     read_table,
 )
 from privest.data import Features, open_source, read_rows
@@ -45,20 +45,6 @@ NETWORK = "Network"  # a panel of --help
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
 
 
-class Missing(StrEnum):
-    """What to do with rows that miss a value."""
-
-    refuse = "refuse"
-    drop = "drop"
-
-
-class Method(StrEnum):
-    """How to average."""
-
-    chebyshev = "chebyshev"
-    plain = "plain"
-
-
 @dataclass(frozen=True)
 class Model:
     """What every agent makes of its own table."""
@@ -66,16 +52,11 @@ class Model:
     target: Annotated[str, TARGET]
     noise_variance: Annotated[float, NOISE_VARIANCE]
     features: Annotated[str, FEATURES] = ""
-    intercept: Annotated[
-        bool, typer.Option(help="Add a constant to the features.", rich_help_panel=MODEL)
-    ] = True
+    intercept: Annotated[bool, option("Add a constant to the features.", panel=MODEL)] = True
     missing: Annotated[
-        Missing,
-        typer.Option(
-            help="Rows that miss a value: refuse the table, or leave them out.",
-            rich_help_panel=MODEL,
-        ),
-    ] = Missing.refuse
+        Literal["refuse", "drop"],
+        option("Rows that miss a value: refuse the table, or leave them out.", panel=MODEL),
+    ] = "refuse"
 
     def design(self) -> Features:
         return Features(tuple(listed(self.features)), {}, self.intercept)
@@ -87,27 +68,22 @@ class Talk:
 
     graph: Annotated[
         str,
-        typer.Option(
-            help="Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
-            metavar="SHAPE|FILE",
-            rich_help_panel=NETWORK,
+        option(
+            "Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
+            "SHAPE|FILE",
+            panel=NETWORK,
         ),
     ] = "ring"
-    method: Annotated[Method, typer.Option(help="How to average.", rich_help_panel=NETWORK)] = (
-        Method.chebyshev
+    method: Annotated[Literal["chebyshev", "plain"], option("How to average.", panel=NETWORK)] = (
+        "chebyshev"
     )
     tolerance: Annotated[
         float,
-        typer.Option(
-            help="Distance from the best estimate, in its standard errors.",
-            rich_help_panel=NETWORK,
-        ),
+        option("Distance from the best estimate, in its standard errors.", panel=NETWORK),
     ] = 1e-6
     timeout: Annotated[
         float,
-        typer.Option(
-            help="Seconds after which a silent agent counts as lost.", rich_help_panel=NETWORK
-        ),
+        option("Seconds after which a silent agent counts as lost.", panel=NETWORK),
     ] = 30.0
 
 
@@ -123,21 +99,15 @@ def consensus_command(
     ],
     level: Annotated[
         float,
-        typer.Option(
-            help="Privacy level s: Fisher information about one reading.",
-            metavar="S",
-            rich_help_panel=PRIVACY,
-        ),
+        option("Privacy level s: Fisher information about one reading.", "S", panel=PRIVACY),
     ],
     model: Model,
     talk: Talk,
     seed: Seed = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            help="JSON file of every agent's result, with {agent} for its number.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
+        option(
+            "JSON file of every agent's result, with {agent} for its number.", "FILE", panel=OUTPUT
         ),
     ] = None,
     json: Json = False,
@@ -172,7 +142,7 @@ def consensus_command(
         found = mpi.consensus(
             _contribution(path, model, level, noise),
             links,
-            method=talk.method.value,
+            method=talk.method,
             tolerance=talk.tolerance,
             timeout=talk.timeout,
             names=(model.target, *names),  # the same θ everywhere, of the same readings
@@ -239,9 +209,7 @@ def _note_idle(data: str, agents: int) -> None:
 
 def _contribution(path: str, model: Model, level: float, noise: Source) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
-    blocks = list(
-        read_rows(open_source(path), model.design(), model.target, missing=model.missing.value)
-    )
+    blocks = list(read_rows(open_source(path), model.design(), model.target, missing=model.missing))
     dropped = sum(block.dropped for block in blocks)
     if dropped:
         print(f"privest: {path}: {dropped} rows with a gap are left out.", file=sys.stderr)

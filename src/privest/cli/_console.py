@@ -46,14 +46,13 @@ def tell_file(what: str, path: Path) -> None:
     to_stderr().print(Text(f"{what}: {path}"), soft_wrap=True)
 
 
-def print_spent(console: Console, spent: Spent) -> None:
-    """The ε of all releases of a stream."""
-    console.print(
-        Text(
+def print_spent(console: Console, spent: Spent | None) -> None:
+    """The ε of all releases of a stream, where it was asked for."""
+    if spent is not None:
+        console.print(
             f"All releases together, if a reading moves by {spent.move:g}: ε = {spent.epsilon:.4g} "
             f"at δ = {spent.delta:g} (for exact Gaussian noise)."
         )
-    )
 
 
 def tell_simulated(console: Console) -> None:

@@ -25,6 +25,7 @@ from privest.cli._options import (
     Sides,
     about,
     grouped,
+    option,
 )
 from privest.cli._rows import read_readings
 from privest.data._text_table import open_lines
@@ -60,10 +61,10 @@ def filter_command(
     ],
     model: Annotated[
         Path,
-        typer.Option(
-            help="TOML file with A, C, Q, R, cov0 (and mean0, states = [names]); public.",
-            metavar="TOML",
-            rich_help_panel=MODEL,
+        option(
+            "TOML file with A, C, Q, R, cov0 (and mean0, states = [names]); public.",
+            "TOML",
+            panel=MODEL,
         ),
     ],
     privacy: Privacy,
@@ -71,18 +72,12 @@ def filter_command(
     output: Output,
     readings: Annotated[
         str | None,
-        typer.Option(
-            help="Columns of the readings. All if not given.",
-            metavar="NAME,NAME,…",
-            rich_help_panel=MODEL,
-        ),
+        option("Columns of the readings. All if not given.", "NAME,NAME,…", panel=MODEL),
     ] = None,
     seed: Seed = None,
     smoothed: Annotated[
         bool,
-        typer.Option(
-            "--smooth", help="Estimate every state from all releases.", rich_help_panel=OUTPUT
-        ),
+        option("Estimate every state from all releases.", panel=OUTPUT, names=("--smooth",)),
     ] = False,
 ) -> None:
     """Release readings of a dynamic model, and estimate its states from the releases alone.
@@ -98,9 +93,9 @@ def filter_command(
 
     privest filter z.json --from releases --model car.toml --level 0.01 --smooth
     """
-    if sides.to_releases and (sides.from_releases or output.png is not None or smoothed):
+    if sides.to_releases and (sides.from_releases or output.png or smoothed):
         raise InvalidInput("--emit releases goes with readings, without --smooth and --png.")
-    if sides.from_releases and (readings is not None or seed is not None):
+    if sides.from_releases and (readings, seed) != (None, None):
         raise InvalidInput("--readings and --seed go with readings, not with --from releases.")
     system, names = read_model(model)
     level = _level(privacy, system.readings)
@@ -119,9 +114,7 @@ def filter_command(
     output.write(_rows(result, names))
     report = to_stderr()
     _summary(report, bound(system, level, release.steps, missing=release.missing), names, smoothed)
-    spent = privacy.spent(level)
-    if spent is not None:
-        print_spent(report, spent)
+    print_spent(report, privacy.spent(level))
     if release.simulated:
         tell_simulated(report)
     if output.png is not None:

@@ -12,9 +12,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
@@ -27,38 +26,42 @@ from privest.privacy import EndlessLevel, PrivacyLevel
 
 PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
 
-TARGET = typer.Option(help="Column of the private readings.", metavar="NAME", rich_help_panel=MODEL)
-FEATURES = typer.Option(
-    help="Public columns, separated by commas.", metavar="NAME,NAME,…", rich_help_panel=MODEL
-)
-NOISE_VARIANCE = typer.Option(
-    "--noise-variance",
-    help="Variance of a reading given its features, from public knowledge: never fitted on the "
+
+def option(
+    text: str,
+    metavar: str | None = None,
+    *,
+    panel: str | None = None,
+    names: tuple[str, ...] = (),
+    **more: Any,  # noqa: ANN401 - whatever Typer takes
+) -> Any:  # noqa: ANN401 - as Typer's
+    """An option: what it is for, what stands for its value in --help, and in which panel."""
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, **more)
+
+
+TARGET = option("Column of the private readings.", "NAME", panel=MODEL)
+FEATURES = option("Public columns, separated by commas.", "NAME,NAME,…", panel=MODEL)
+NOISE_VARIANCE = option(
+    "Variance of a reading given its features, from public knowledge: never fitted on the "
     "readings.",
-    metavar="V",
-    rich_help_panel=NOISE,
+    "V",
+    panel=NOISE,
+    names=("--noise-variance",),
 )
-OVERWRITE = typer.Option(
-    "--overwrite", help="Replace a file that exists.", metavar="", rich_help_panel=OUTPUT
-)
+OVERWRITE = option("Replace a file that exists.", "", panel=OUTPUT, names=("--overwrite",))
 Seed = Annotated[
     int | None,
-    typer.Option(
-        help="Seed of the simulated noise, to repeat a run. Whoever knows it can take the noise "
+    option(
+        "Seed of the simulated noise, to repeat a run. Whoever knows it can take the noise "
         "off again.",
-        metavar="N",
+        "N",
+        panel=NOISE,
         min=0,
-        rich_help_panel=NOISE,
     ),
 ]
 Json = Annotated[
     bool,
-    typer.Option(
-        "--json",
-        help="Print JSON with the names of the library.",
-        metavar="",
-        rich_help_panel=OUTPUT,
-    ),
+    option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",)),
 ]
 
 
@@ -153,37 +156,33 @@ class Privacy:
 
     level: Annotated[
         str | None,
-        typer.Option(
-            help="Privacy level S: the Fisher information about a reading (or the readings) that "
+        option(
+            "Privacy level S: the Fisher information about a reading (or the readings) that "
             "may be shown. A number (s·I); where a release has several readings also a CSV file "
             "with a vector (diagonal) or a matrix.",
-            metavar="NUMBER|FILE",
-            rich_help_panel=PRIVACY,
+            "NUMBER|FILE",
+            panel=PRIVACY,
         ),
     ] = None
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            help="Instead of --level: ε of (ε, δ)-differential privacy, with --delta and --move.",
-            metavar="ε",
-            rich_help_panel=PRIVACY,
+        option(
+            "Instead of --level: ε of (ε, δ)-differential privacy, with --delta and --move.",
+            "ε",
+            panel=PRIVACY,
         ),
     ] = None
     delta: Annotated[
         float | None,
-        typer.Option(
-            help="δ. With --level: tell the ε that the level amounts to.",
-            metavar="δ",
-            rich_help_panel=PRIVACY,
-        ),
+        option("δ. With --level: tell the ε that the level amounts to.", "δ", panel=PRIVACY),
     ] = None
     move: Annotated[
         float | None,
-        typer.Option(
-            help="What ε speaks of: one reading moves by at most this, in its own units (those "
+        option(
+            "What ε speaks of: one reading moves by at most this, in its own units (those "
             "after --transform, where there is one).",
-            metavar="C",
-            rich_help_panel=PRIVACY,
+            "C",
+            panel=PRIVACY,
         ),
     ] = None
 
@@ -235,43 +234,29 @@ class Privacy:
             )
 
 
-class Emit(StrEnum):
-    """What goes out."""
-
-    estimates = "estimates"
-    releases = "releases"
-
-
-class Given(StrEnum):
-    """What comes in."""
-
-    readings = "readings"
-    releases = "releases"
-
-
 @dataclass(frozen=True)
 class Sides:
     """Which side of a stream this is: the holder of the readings, the estimator, or both."""
 
-    emit: Annotated[Emit, typer.Option(help="What to write.", rich_help_panel=OUTPUT)] = (
-        Emit.estimates
+    emit: Annotated[Literal["estimates", "releases"], option("What to write.", panel=OUTPUT)] = (
+        "estimates"
     )
     given: Annotated[
-        Given,
-        typer.Option(
-            "--from",
-            help="What FILE holds: readings, or releases that `--emit releases` wrote elsewhere "
+        Literal["readings", "releases"],
+        option(
+            "What FILE holds: readings, or releases that `--emit releases` wrote elsewhere "
             "(then no reading is ever seen here).",
+            names=("--from",),
         ),
-    ] = Given.readings
+    ] = "readings"
 
     @property
     def to_releases(self) -> bool:
-        return self.emit is Emit.releases
+        return self.emit == "releases"
 
     @property
     def from_releases(self) -> bool:
-        return self.given is Given.releases
+        return self.given == "releases"
 
 
 @dataclass(frozen=True)
@@ -280,20 +265,12 @@ class Output:
 
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="File to write. Standard output if not given.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-        ),
+        option("File to write. Standard output if not given.", "FILE", panel=OUTPUT),
     ] = None
     overwrite: Annotated[bool, OVERWRITE] = False
     png: Annotated[
         Path | None,
-        typer.Option(
-            help="Draw the estimates and their intervals along the steps.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-        ),
+        option("Draw the estimates and their intervals along the steps.", "FILE", panel=OUTPUT),
     ] = None
 
     def require_free(self, why: str = "") -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,19 +22,14 @@ from privest.cli._options import (
     Sides,
     grouped,
     listed,
+    option,
 )
 from privest.cli._streaming import StreamPlan, run
 from privest.data._cells import is_number
 from privest.errors import InvalidInput
 
+Format = Literal["csv", "jsonl"]
 RUNNING = "Start and restart"
-
-
-class Format(StrEnum):
-    """How rows are written."""
-
-    csv = "csv"
-    jsonl = "jsonl"
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Columns:
     features: Annotated[str | None, FEATURES] = None
     intercept: Annotated[
         bool,
-        typer.Option("--intercept", help="Add a constant to the features.", rich_help_panel=MODEL),
+        option("Add a constant to the features.", panel=MODEL, names=("--intercept",)),
     ] = False
 
 
@@ -54,12 +48,10 @@ class Columns:
 class Formats:
     """How rows are read and written."""
 
-    input_format: Annotated[Format | None, typer.Option(help="By the file's ending, else csv.")] = (
-        None
-    )
+    input_format: Annotated[Format | None, option("By the file's ending, else csv.")] = None
     output_format: Annotated[
         Format | None,
-        typer.Option(help="By the file's ending, else that of the input.", rich_help_panel=OUTPUT),
+        option("By the file's ending, else that of the input.", panel=OUTPUT),
     ] = None
 
     def json_in(self, source: str) -> bool:
@@ -76,20 +68,20 @@ class Kept:
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            help="Save the stream here after every block; the same command then goes on where it "
+        option(
+            "Save the stream here after every block; the same command then goes on where it "
             "was, killed or not. As sensitive as the readings.",
-            metavar="FILE",
-            rich_help_panel=RUNNING,
+            "FILE",
+            panel=RUNNING,
         ),
     ] = None
     replay: Annotated[
         bool | None,
-        typer.Option(
-            "--replay/--continue",
-            help="After a restart the input begins again (default for files) or goes on with new "
+        option(
+            "After a restart the input begins again (default for files) or goes on with new "
             "readings. Standard input with a checkpoint must say which.",
-            rich_help_panel=RUNNING,
+            panel=RUNNING,
+            names=("--replay/--continue",),
         ),
     ] = None
 
@@ -107,21 +99,21 @@ def stream(
     kept: Kept,
     lags: Annotated[
         str,
-        typer.Option(
-            help="A step also shows earlier readings: weights of the last 1, 2, … of them.",
-            metavar="W,W,…",
-            rich_help_panel=PRIVACY,
+        option(
+            "A step also shows earlier readings: weights of the last 1, 2, … of them.",
+            "W,W,…",
+            panel=PRIVACY,
         ),
     ] = "",
     noise_variance: Annotated[float | None, NOISE_VARIANCE] = None,
     seed: Seed = None,
     block: Annotated[
         int,
-        typer.Option(
+        option(
+            "Rows at a time. One line of estimates, and one save, a block.",
+            "N",
+            panel=RUNNING,
             min=1,
-            help="Rows at a time. One line of estimates, and one save, a block.",
-            metavar="N",
-            rich_help_panel=RUNNING,
         ),
     ] = 1,
 ) -> None:
@@ -183,6 +175,6 @@ def _weights(lags: str) -> list[float]:
 
 def _is_json(wanted: Format | None, path: str, *, otherwise: bool) -> bool:
     if wanted is not None:
-        return wanted is Format.jsonl
+        return wanted == "jsonl"
     ending = Path(path).suffix.lower()
     return otherwise if ending not in (".jsonl", ".ndjson", ".csv") else ending != ".csv"

@@ -273,8 +273,7 @@ class _Job:
             f"stopped{goes_on}": stopped,
         }
         report.print(Text("; ".join(part for part, there in parts.items() if there) + "."))
-        if self.plan.spent is not None:
-            print_spent(report, self.plan.spent)
+        print_spent(report, self.plan.spent)
         if self.mechanism is not None:
             tell_simulated(report)
         if self.estimator is not None:

@@ -25,6 +25,7 @@ from privest.cli._options import (
     Seed,
     grouped,
     listed,
+    option,
 )
 from privest.cli._options import Privacy as PrivacyOptions
 from privest.cli._workflow_text import print_estimate, print_plan
@@ -64,39 +65,29 @@ class Model:
     features: Annotated[str | None, FEATURES] = None
     category: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A feature that is a category, with its public list; the first is the baseline. "
+        option(
+            "A feature that is a category, with its public list; the first is the baseline. "
             "Repeat for each.",
-            metavar="NAME=A,B,…",
-            rich_help_panel=MODEL,
+            "NAME=A,B,…",
+            panel=MODEL,
         ),
     ] = None
     intercept: Annotated[
         bool | None,
-        typer.Option(help="A constant term (there is one, unless told).", rich_help_panel=MODEL),
+        option("A constant term (there is one, unless told).", panel=MODEL),
     ] = None
     missing: Annotated[
         str | None,
-        typer.Option(
-            help="Rows with missing values: refuse (the default) or drop.",
-            metavar="CHOICE",
-            rich_help_panel=MODEL,
-        ),
+        option("Rows with missing values: refuse (the default) or drop.", "CHOICE", panel=MODEL),
     ] = None
     transform: Annotated[
         str | None,
-        typer.Option(
-            help="Of the target: none (the default), log, box-cox.",
-            metavar="KIND",
-            rich_help_panel=MODEL,
-        ),
+        option("Of the target: none (the default), log, box-cox.", "KIND", panel=MODEL),
     ] = None
     exponent: Annotated[
         float | None,
-        typer.Option(
-            help="Of box-cox, where it is known; else it is fitted on the reference.",
-            metavar="λ",
-            rich_help_panel=MODEL,
+        option(
+            "Of box-cox, where it is known; else it is fitted on the reference.", "λ", panel=MODEL
         ),
     ] = None
 
@@ -108,11 +99,7 @@ class NoiseOptions:
     noise_variance: Annotated[float | None, NOISE_VARIANCE] = None
     reference: Annotated[
         str | None,
-        typer.Option(
-            help="Instead: a public reference set with the same columns.",
-            metavar="FILE",
-            rich_help_panel=NOISE,
-        ),
+        option("Instead: a public reference set with the same columns.", "FILE", panel=NOISE),
     ] = None
 
 
@@ -122,15 +109,11 @@ class WantedPrivacy(PrivacyOptions):
 
     standard_error: Annotated[
         float | None,
-        typer.Option(
-            help="Instead: the level that gives this standard error, with --of.",
-            metavar="E",
-            rich_help_panel=PRIVACY,
-        ),
+        option("Instead: the level that gives this standard error, with --of.", "E", panel=PRIVACY),
     ] = None
     of: Annotated[
         str | None,
-        typer.Option(help="... of this coefficient.", metavar="NAME", rich_help_panel=PRIVACY),
+        option("... of this coefficient.", "NAME", panel=PRIVACY),
     ] = None
 
 
@@ -140,20 +123,16 @@ class PlanOutput:
 
     want: Annotated[
         str | None,
-        typer.Option(
-            help="How many rows would give this error?", metavar="NAME=E", rich_help_panel=OUTPUT
-        ),
+        option("How many rows would give this error?", "NAME=E", panel=OUTPUT),
     ] = None
     save: Annotated[
         Path | None,
-        typer.Option(help="Write the plan file.", metavar="FILE.toml", rich_help_panel=OUTPUT),
+        option("Write the plan file.", "FILE.toml", panel=OUTPUT),
     ] = None
     overwrite: Annotated[bool, OVERWRITE] = False
     png: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the curve of errors over levels.", metavar="FILE", rich_help_panel=OUTPUT
-        ),
+        option("Write the curve of errors over levels.", "FILE", panel=OUTPUT),
     ] = None
     json: Json = False
 
@@ -248,7 +227,14 @@ def release(
     plan_file: PlanFile,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Table to write, .csv or .parquet.", metavar="FILE"),
+        option(
+            "Table to write, .csv or .parquet.",
+            "FILE",
+            names=(
+                "--output",
+                "-o",
+            ),
+        ),
     ],
     seed: Seed = None,
 ) -> None:
@@ -274,7 +260,7 @@ def release(
 
 def estimate(
     table: Release,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = CONFIDENCE,
+    confidence: Annotated[float, option("Of the intervals.")] = CONFIDENCE,
     json: Json = False,
 ) -> None:
     """The coefficients from a release alone, with intervals that include the privacy noise.
@@ -295,7 +281,15 @@ def report(
     plan_file: PlanFile,
     table: Release,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Page to write.", metavar="FILE.html")
+        Path,
+        option(
+            "Page to write.",
+            "FILE.html",
+            names=(
+                "--output",
+                "-o",
+            ),
+        ),
     ] = Path("report.html"),
 ) -> None:
     """One self-contained HTML page: estimates, what privacy cost, what it promises, how to repeat.

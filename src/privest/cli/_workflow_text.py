@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from privest.report import at_least, at_most, rounded
+from privest.cli._console import new_table
+from privest.report import BAND, at_least, at_most, rounded
 from privest.workflow import Estimate, Plan
-
-HALF = 1.959964  # 95 %
 
 
 def print_plan(
@@ -21,14 +19,24 @@ def print_plan(
         left += " Rows without a reading will be left out too: which they are becomes public."
     head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
     console.print(Text(head + left))
-    table = Table(title="Standard errors to expect (± for 95 %)", title_justify="left")
-    for heading in ("coefficient", "without privacy", "with privacy"):
-        table.add_column(heading, justify="left" if heading == "coefficient" else "right")
+    table = new_table(
+        "Standard errors to expect (± for 95 %)", "coefficient", "without privacy", "with privacy"
+    )
     for name, open_, private in zip(found.names, found.classical_error, found.standard_error):
         table.add_row(
-            name, f"{open_:.4g} (± {HALF * open_:.3g})", f"{private:.4g} (± {HALF * private:.3g})"
+            Text(name),
+            f"{open_:.4g} (± {BAND * open_:.3g})",
+            f"{private:.4g} (± {BAND * private:.3g})",
         )
     console.print(table)
+    for line in _sentences(found):
+        console.print(Text(line))
+    if want is not None and rows is not None:
+        console.print(Text(f"For {want} at this level {rows:,} rows like these are needed."))
+
+
+def _sentences(found: Plan) -> list[str]:
+    """What the level costs, what it means for one reading, and what other levels would cost."""
     noise = (
         "as given"
         if found.reference_rows is None
@@ -56,10 +64,7 @@ def print_plan(
         for s in curve
     )
     lines.append(f"Errors at other levels: {shown}.")
-    if want is not None and rows is not None:
-        lines.append(f"For {want} at this level {rows:,} rows like these are needed.")
-    for line in lines:
-        console.print(Text(line))
+    return lines
 
 
 def _one_reading(found: Plan) -> str:
@@ -72,17 +77,15 @@ def _one_reading(found: Plan) -> str:
 def print_estimate(console: Console, found: Estimate, confidence: float) -> None:
     """The estimate as a table and sentences."""
     header = found.release
-    table = Table(
-        title=f"{header.target}: {header.rows:,} released rows, level {header.level:.4g}",
-        title_justify="left",
+    table = new_table(
+        f"{header.target}: {header.rows:,} released rows, level {header.level:.4g}",
+        *("coefficient", "estimate", "error", f"{100 * confidence:.6g} % interval"),
     )
-    for heading in ("coefficient", "estimate", "error", f"{100 * confidence:.6g} % interval"):
-        table.add_column(heading, justify="left" if heading == "coefficient" else "right")
     for name, value, error, (low, high) in zip(
         header.names, found.estimate, found.standard_error, found.interval(confidence)
     ):
         shown = [rounded(number, error) for number in (value, error, low, high)]
-        table.add_row(name, shown[0], shown[1], f"{shown[2]} … {shown[3]}")
+        table.add_row(Text(name), shown[0], shown[1], f"{shown[2]} … {shown[3]}")
     console.print(table)
     if header.transform != "none":
         how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"

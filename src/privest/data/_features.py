@@ -49,19 +49,15 @@ class Features:
         object.__setattr__(self, "categories", lists)
         if not columns and not self.intercept:
             raise InvalidInput("a model needs an intercept or at least one feature.")
-        for name in (INTERCEPT, RELEASED):
-            if name in columns:
-                raise InvalidInput(
-                    f"a feature cannot be called {name!r}, a name privest uses: rename the column."
-                )
+        for name in {INTERCEPT, RELEASED} & set(columns):
+            raise InvalidInput(
+                f"a feature cannot be called {name!r}, a name privest uses: rename the column."
+            )
         stray = [name for name in lists if name not in columns]
         if stray:
             raise InvalidInput(f"a list of categories was given for {stray}, not a feature.")
-        # Of the columns first: "sex" twice is clearer than "sex=male" twice.
-        for what, names in (("the features", columns), ("the parameters", self.names)):
-            twice = [name for name, count in Counter(names).items() if count > 1]
-            if twice:
-                raise InvalidInput(f"{what} have a name more than once: {twice}.")
+        _require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
+        _require_different("the parameters", self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,6 +122,12 @@ class Features:
             return None
         first = next(one for one in self.columns if one in self.categories)
         return given if not self.intercept and name == first else given[1:]
+
+
+def _require_different(what: str, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidInput(f"{what} have a name more than once: {twice}.")
 
 
 def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:

@@ -95,20 +95,35 @@ def _rows(
             whole = ~np.logical_or.reduce(list(gaps.values()))
             columns = {name: column[whole] for name, column in columns.items()}
             line = line[whole]
-        try:
-            H = features.matrix(columns, line)
-        except InvalidInput as error:
-            raise InvalidInput(f"{source.name}, {error}") from None
-        y = None if target is None else np.asarray(columns[target])
-        yield Block(H, y, line, rows - len(line))
+        yield _block(columns, line, source, features, target, rows - len(line))
         before, kept = before + rows, kept + len(line)
-    if not before:
+    _require_values(source, [name for name in wanted if name not in valued], before, kept)
+
+
+def _require_values(source: Source, empty: Sequence[str], rows: int, kept: int) -> None:
+    """What can be said in the end only: no rows, columns without a value, no complete row."""
+    if not rows:
         raise InvalidInput(f"{source.name} has no rows, only column names.")
-    for name in wanted:
-        if name not in valued:
-            raise _no_value(source, name)
+    if empty:
+        raise _no_value(source, empty[0])
     if not kept:
-        raise InvalidInput(f"{source.name}: each of its {before} rows has a missing value.")
+        raise InvalidInput(f"{source.name}: each of its {rows} rows has a missing value.")
+
+
+def _block(
+    columns: Columns,
+    line: NDArray[np.intp],
+    source: Source,
+    features: Features,
+    target: str | None,
+    dropped: int,
+) -> Block:
+    """Whole rows as H and y."""
+    try:
+        H = features.matrix(columns, line)
+    except InvalidInput as error:
+        raise InvalidInput(f"{source.name}, {error}") from None
+    return Block(H, None if target is None else np.asarray(columns[target]), line, dropped)
 
 
 def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:

@@ -162,20 +162,20 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
     width = len(rows[0][1])
     if names is not None and len(names) != width:
         raise InvalidInput(f"the first line names {len(names)} columns; the others have {width}.")
-    found = np.empty((len(rows), width))
-    for k, (line, cells) in enumerate(rows):
-        if len(cells) != width:
-            raise InvalidInput(
-                f"line {line} has {len(cells)} columns; the lines before have {width}."
-            )
-        try:
-            found[k] = [number(cell) for cell in cells]
-        except ValueError:
-            raise InvalidInput(_fault(cells, line)) from None
+    found = np.array([_numbers(cells, line, width) for line, cells in rows])
     if not np.isfinite(found).all():
         line, cells = rows[int(np.argmin(np.isfinite(found).all(axis=1)))]
         raise InvalidInput(_fault(cells, line))
     return found, names
+
+
+def _numbers(cells: Sequence[str], line: int, width: int) -> list[float]:
+    if len(cells) != width:
+        raise InvalidInput(f"line {line} has {len(cells)} columns; the lines before have {width}.")
+    try:
+        return [number(cell) for cell in cells]
+    except ValueError:
+        raise InvalidInput(_fault(cells, line)) from None
 
 
 def _is_header(cells: Sequence[str]) -> bool:

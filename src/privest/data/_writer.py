@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,6 @@ from privest.data._arrow import arrow, in_threads
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 
-ENDINGS = (".csv", ".parquet")
 ROW_GROUP = 65_536
 TASK = 8192  # rows formatted at once
 
@@ -37,11 +36,7 @@ def write_table(
     a block; for Parquet also the row group under way, of about 65 536 rows.
     """
     target = Path(path)
-    if target.is_dir():
-        raise InvalidInput(f"{target} is a folder: name a file in it.")
-    ending = next((one for one in ENDINGS if target.name.lower().endswith(one)), None)
-    if ending is None:
-        raise InvalidInput(f"{target.name}: a table is written as {' or '.join(ENDINGS)}.")
+    write = _writer_of(target)
     if isinstance(names, str) or not names or len(set(names)) < len(names):
         raise InvalidInput(
             f"a table needs a list of different column names; received {len(names)}, "
@@ -60,8 +55,18 @@ def write_table(
                 yield _as_first(batch, schema)
                 rows += batch.num_rows
 
-        (_write_csv if ending == ".csv" else _write_parquet)(file, schema, counted())
+        write(file, schema, counted())
     return rows
+
+
+def _writer_of(target: Path) -> Callable[[BinaryIO, Any, Iterable[Any]], None]:
+    """How the file is written, by its ending."""
+    if target.is_dir():
+        raise InvalidInput(f"{target} is a folder: name a file in it.")
+    writer = {".csv": _write_csv, ".parquet": _write_parquet}.get(target.suffix.lower())
+    if writer is None:
+        raise InvalidInput(f"{target.name}: a table is written as .csv or .parquet.")
+    return writer
 
 
 def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401

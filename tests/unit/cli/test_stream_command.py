@@ -15,7 +15,7 @@ import pytest
 
 import privest as pv
 from privest.cli import _streaming as streaming
-from privest.cli._options import Emit, Output, Sides
+from privest.cli._options import Output, Sides
 from privest.mechanism.source import seeded
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
@@ -202,7 +202,7 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
     out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
     plan = streaming.StreamPlan(
         source=str(meter), target="load", features=None, level=pv.EndlessLevel(4.0), variance=None,
-        intercept=False, sides=Sides(Emit.releases), json_in=False, json_out=False,
+        intercept=False, sides=Sides("releases"), json_in=False, json_out=False,
         output=Output(out), block=7, checkpoint=kept, replay=True, seed=3,
     )  # fmt: skip
     quiet = Console(file=io.StringIO())
