@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.bounds._inputs import level_for, local_model
+from privest.bounds._classical import level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower

@@ -1,4 +1,7 @@
-"""The classical Cramér-Rao bound Σ_CR = (HᵀΣ⁻¹H)⁻¹, without privacy; Σ may be singular."""
+"""The classical Cramér-Rao bound Σ_CR = (HᵀΣ⁻¹H)⁻¹, without privacy; Σ may be singular.
+
+And what every bound starts from: a model, local where it is nonlinear, and a level that fits it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,41 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.bounds._inputs import local_model
-from privest.errors import NotIdentifiable
+from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, Blocks, InformationRoot, root_of_rows, weighted_roots
 from privest.linalg.batched import solve_lower
 from privest.linalg.tolerances import rank_tolerance
-from privest.model import LinearModel
+from privest.model import LinearModel, NonlinearModel
+from privest.privacy import PrivacyLevel, as_level
+
+
+def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = None) -> LinearModel:
+    """The linear model that the bounds use: the model itself, or y = F(θ) + w near `theta`.
+
+    Remark after `thm:crbound`: the proof treats Hθ as one quantity, so the bound of a nonlinear
+    model is that of H = F'(θ); it speaks of unbiased estimates at that θ.
+    """
+    if isinstance(model, LinearModel):
+        if theta is not None:
+            raise InvalidInput("A linear model has the same bound at every theta: leave theta out.")
+        return model
+    if isinstance(model, NonlinearModel):
+        if theta is None:
+            raise InvalidInput(
+                "The bound of a nonlinear model is local: pass theta=..., or model.at(theta)."
+            )
+        return model.at(theta)
+    raise InvalidInput(
+        f"model must be a LinearModel or a NonlinearModel; received {type(model).__name__}."
+    )
+
+
+def level_for(level: PrivacyLevel | ArrayLike, model: LinearModel) -> PSD:
+    """S for the readings of the model."""
+    return as_level(level).for_size(model.readings)
 
 
 def parameter_list(directions: Array, names: Sequence[str] | None = None) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.bounds._classical import classical_bound, require_seen
+from privest.bounds._classical import classical_bound, level_for, local_model, require_seen
 from privest.bounds._identifiable import Identifiability, verdict
-from privest.bounds._inputs import level_for, local_model
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg import (
     InformationRoot,

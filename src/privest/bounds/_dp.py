@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array, as_positive
-from privest.bounds._classical import classical_bound
-from privest.bounds._inputs import local_model
+from privest.bounds._classical import classical_bound, local_model
 from privest.bounds._trace_budget import inverse_gram, least_squares_strength
 from privest.errors import InvalidInput
 from privest.model import LinearModel

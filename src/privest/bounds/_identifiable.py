@@ -10,8 +10,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Index
-from privest.bounds._classical import parameter_list
-from privest.bounds._inputs import level_for, local_model
+from privest.bounds._classical import level_for, local_model, parameter_list
 from privest.linalg import InformationRoot, level_root, weighted_roots
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel

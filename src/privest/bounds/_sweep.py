@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags, as_array
-from privest.bounds._classical import classical_bound
+from privest.bounds._classical import classical_bound, local_model
 from privest.bounds._crlb import inverse_information
-from privest.bounds._inputs import local_model
 from privest.bounds._trace_budget import eigen_coordinates, inverse_gram
 from privest.errors import NotAPrivacyLevel
 from privest.linalg import (

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_positive
-from privest.bounds._classical import classical_bound, require_seen
-from privest.bounds._inputs import local_model
+from privest.bounds._classical import classical_bound, local_model, require_seen
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots
 from privest.linalg.batched import substitute

@@ -15,11 +15,9 @@ from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator import _step_rows as steps_of
 from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
-from privest.linalg._columns import StoredColumns
-from privest.linalg._cumulative import numpy_kernel
-from privest.linalg._running import RunningLeastSquares
+from privest.linalg._cumulative import StoredColumns, numpy_kernel
+from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg._stream_solutions import every_step
-from privest.linalg._tall import tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.noise import JointNoise, Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
@@ -53,7 +51,7 @@ class PrivateRLS:
     Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
     every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
     Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
-    Numerics: rows are whitened as they come (`linalg.appending`) and added to a triangle by QR;
+    Numerics: rows are whitened as they come (`linalg._appending`) and added to a triangle by QR;
     O(1) a step for U = 0, O(b²) and a fixed memory for a level that looks back b steps, O(k²) for
     a dense one.
     Source: `algo:PP_RLS`, `thm:opt`; the recursion itself is ours (docs/theory.md 6).

@@ -18,6 +18,7 @@ import scipy
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg._sequential import LOST, BandedRows
+from privest.linalg.batched import substitute
 from privest.linalg.tolerances import SINGULAR
 
 FEW = 24  # up to so many new rows: one at a time from packed storage; more: matrix products
@@ -336,23 +337,19 @@ class DenseAppend:
         variance = scaled @ scaled.T
         variance[np.arange(new), np.arange(new)] += 1.0
         least = SINGULAR * np.diagonal(variance)
-        corner = np.zeros((new, 0))
+        corner: Array = np.zeros((new, 0))
         if old:
             used = old * (old + 1) // 2
             before = scipy.linalg.lapack.dtpttr(old, self.scaled[:used])[0]  # Bᵀ
             crossed = scaled[:, :old] @ np.triu(before)
             factor = scipy.linalg.lapack.dtpttr(old, self.lower[:used])[0]  # Cᵀ
-            corner = scipy.linalg.solve_triangular(
-                factor, crossed.T, trans="T", check_finite=False
-            ).T
+            corner = substitute(factor, crossed.T, transposed=True).T
             variance -= corner @ corner.T
             shown = shown - corner @ self.white[:old]
         own, failed = scipy.linalg.lapack.dpotrf(variance, lower=1, clean=1)
         if failed or not (np.diagonal(own) ** 2 > least).all():
             raise NumericalFailure(LOST)
-        self.white[old : old + new] = scipy.linalg.solve_triangular(
-            own, shown, lower=True, check_finite=False
-        )
+        self.white[old : old + new] = substitute(own, shown, lower=True)
         for i in range(new):
             k = old + i
             start = k * (k + 1) // 2

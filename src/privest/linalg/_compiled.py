@@ -1,8 +1,8 @@
 """The loops of a long stream as machine code, by numba (the extra `compiled`).
 
-`linalg.loops` is plain Python until a loop is first used; then numba compiles it and keeps the code
-in a cache file. No threads; of relaxed arithmetic only a·b + c rounded once (and sums in any order
-where the loop says so).
+`linalg._loops` is plain Python until a loop is first used; then numba compiles it and keeps what it
+made in a cache file. No threads; of relaxed arithmetic only a·b + c rounded once (and sums in any
+order where the loop says so).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Flags, Index
 from privest.errors import MissingDependency
 from privest.linalg import _loops as loops
-from privest.linalg._cumulative import Flags, Kernel
+from privest.linalg._cumulative import Kernel
 from privest.linalg.tolerances import INFLATION
 
 LONG = 50_000  # readings from which on compiling (or reading the cache) pays

@@ -1,4 +1,4 @@
-"""The loops of a long stream, in the part of Python that numba compiles (`linalg.compiled`).
+"""The loops of a long stream, in the part of Python that numba compiles (`linalg._compiled`).
 
 The same operations as the NumPy route, in nearly the same order.
 """
@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from privest.arrays import Array, Index
-from privest.linalg._cumulative import Flags
+from privest.arrays import Array, Flags, Index
 
 GRAM_BLOCK = 256  # rows at a time
 LANES = 128  # steps side by side: their n² vectors fit the first-level cache

@@ -15,8 +15,8 @@ import scipy
 from privest.arrays import Array
 from privest.errors import NumericalFailure
 from privest.linalg import batched
-from privest.linalg._columns import Columns, PointwiseColumns, StoredColumns
 from privest.linalg._compiled import whiten_banded
+from privest.linalg._cumulative import Columns, PointwiseColumns, StoredColumns
 from privest.linalg._psd import PSD, Blocks
 from privest.linalg._whitening import whitening
 
@@ -58,10 +58,19 @@ class Rows(ABC):
         compiled: bool = False,
     ) -> Columns:
         """C⁻¹[A H, z̃] for H (M, n) and releases z̃ (M,), or C⁻¹A H alone."""
+        quick = self._quick_columns(covariance, matrix, release, compiled)
+        if quick is not None:
+            return quick
         right = self.times(matrix)
         if release is not None:
             right = np.concatenate([right, release[:, None]], axis=1)
         return StoredColumns(self.whiten(covariance, right).T)
+
+    def _quick_columns(
+        self, covariance: PSD, matrix: Array, release: Array | None, compiled: bool
+    ) -> Columns | None:
+        """The same without a factorisation, where the structure has a way."""
+        return None
 
 
 class IndependentRows(Rows):
@@ -83,17 +92,12 @@ class IndependentRows(Rows):
     def whiten(self, covariance: PSD, right: Array) -> Array:
         return whitening(self.level, covariance).whiten(right)
 
-    def columns(
-        self,
-        covariance: PSD,
-        matrix: Array,
-        release: Array | None = None,
-        *,
-        compiled: bool = False,
-    ) -> Columns:
+    def _quick_columns(
+        self, covariance: PSD, matrix: Array, release: Array | None, compiled: bool
+    ) -> Columns | None:
         s, variance = self.level.pointwise, covariance.pointwise
         if s is None or variance is None:
-            return super().columns(covariance, matrix, release)
+            return None
         return PointwiseColumns(matrix, release, s, variance)
 
 
@@ -189,16 +193,11 @@ class BandedRows(Rows):
         solved, _ = scipy.linalg.lapack.dtbtrs(lower, np.asfortranarray(right), uplo="L")
         return np.asarray(solved)
 
-    def columns(
-        self,
-        covariance: PSD,
-        matrix: Array,
-        release: Array | None = None,
-        *,
-        compiled: bool = False,
-    ) -> Columns:
+    def _quick_columns(
+        self, covariance: PSD, matrix: Array, release: Array | None, compiled: bool
+    ) -> Columns | None:
         if not compiled or self.block > 1:
-            return super().columns(covariance, matrix, release)
+            return None
         deviation = np.sqrt(covariance.diagonal())
         given = np.zeros(0) if release is None else release
         shown = self.blocks[: self.reach + 1, :, 0, 0]

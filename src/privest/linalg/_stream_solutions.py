@@ -14,18 +14,18 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Flags, Index
 from privest.errors import NumericalFailure
-from privest.linalg._columns import Columns
 from privest.linalg._cumulative import (
     Carry,
-    Flags,
+    Columns,
     Kernel,
     chunks,
     numpy_kernel,
     step_columns,
 )
 from privest.linalg._root import InformationRoot
+from privest.linalg.batched import substitute
 from privest.linalg.tolerances import rank_tolerance
 
 SHORT = 8  # steps that are quicker done one by one
@@ -162,8 +162,7 @@ class _Walk:
 
 def _divide(rows: Array, triangle: Array) -> Array:
     """X R⁻¹ for X (r, n)."""
-    solved = scipy.linalg.solve_triangular(triangle, rows.T, trans="T", check_finite=False)
-    return np.asarray(solved).T
+    return substitute(triangle, rows.T, transposed=True).T
 
 
 def _inverse(triangle: Array) -> Array:

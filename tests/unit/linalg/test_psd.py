@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -207,3 +208,34 @@ def test_least_squares_solves_many_problems_at_once():
     solution, root = least_squares(G, B)
     assert np.allclose(solution, np.linalg.lstsq(G, B)[0], atol=1e-13)
     assert np.allclose(root.information, G.T @ G)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transposed", [True, False])
+def test_substitution_is_scipys(order, lower, transposed):
+    rng = np.random.default_rng(0)
+    whole = rng.standard_normal((5, 5)) + 5 * np.eye(5)
+    triangle = np.asarray(np.tril(whole) if lower else np.triu(whole), order=order)
+    for right in (rng.standard_normal((5, 3)), rng.standard_normal(5), np.zeros((5, 0))):
+        expected = scipy.linalg.solve_triangular(triangle, right, lower=lower, trans=transposed)
+        found = batched.substitute(triangle, right, lower=lower, transposed=transposed)
+        assert np.array_equal(found, expected)
+    triangle[2, 2] = 0.0
+    with pytest.raises(np.linalg.LinAlgError, match="zero on its diagonal, at 2"):
+        batched.substitute(triangle, np.ones(5), lower=lower, transposed=transposed)
+
+
+def test_many_small_inverses_say_which_are_good():
+    rng = np.random.default_rng(1)
+    stack = np.stack([psd_matrix(rng, 4) + np.eye(4) for _ in range(7)])
+    units = 10.0 ** rng.integers(-6, 6, (7, 4))
+    stack *= units[:, :, None] * units[:, None, :]  # units decide nothing
+    stack[3] = psd_matrix(rng, 4, 2)
+    stack[5] = 0.0
+    found, good = batched.inverse_of_many(stack)
+    assert good.tolist() == [True, True, True, False, True, False, True]
+    for k in np.flatnonzero(good):
+        unit = found[k] @ stack[k] / units[k][:, None] ** -1 * units[k] ** -1
+        # the condition number with unit diagonal is below 1e4: 1e4·n·eps
+        assert np.abs(unit - np.eye(4)).max() < 1e-10

@@ -1,5 +1,6 @@
 """The numerical parts, one by one."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import special
 from privest.noise._numerics.cdf_table import CdfTable
 from privest.noise._numerics.density import NumericalDensity
 from privest.noise._numerics.differences import find_jumps, first_derivative, second_derivative
-from privest.noise.quadrature import Cells, Chain, gauss, integrate
+from privest.noise.quadrature import Cells, Chain, gauss, integrate, lobatto, on_panels, refine
 
 
 def exact(g):
@@ -191,3 +192,34 @@ class TestNumericalDensity:
         density = NumericalDensity(lambda x: -(x**2) / 2, normalise=True)
         fourth = density.expectation(exact(lambda x: x**4))
         assert abs(fourth.value - 3) <= fourth.error < 1e-11
+
+
+def test_rules_are_exact_for_polynomials():
+    """Gauss to degree 2n − 1, Lobatto to 2n − 3, on panels of any place and width."""
+    low, high = np.array([-3.0, 0.5]), np.array([0.5, 2.0])
+    for (nodes, weights), degree in ((gauss(4), 7), (lobatto(5), 7)):
+        x, half = on_panels(low, high, nodes)
+        found = (x**degree @ weights * half[:, 0]).sum()
+        assert np.isclose(found, (2.0**8 - 3.0**8) / 8, rtol=1e-13)
+    assert lobatto(5)[0][[0, -1]].tolist() == [-1.0, 1.0]
+
+
+def test_panels_are_halved_where_asked_and_carry_what_they_are_given():
+    kept = []
+
+    def examine(low, high, carried, last):
+        split = (low < 0.3) & (high > 0.3)  # around one point
+        kept.extend(zip(low[~split], high[~split], carried[0][~split]))
+        return split, (2 * carried[0],), (2 * carried[0] + 1,)
+
+    edges = np.linspace(0.0, 1.0, 3)
+    left = refine(edges[:-1], edges[1:], examine, carried=(np.array([2, 3]),), rounds=5)
+    assert len(left[0]) == 2  # nobody has looked at the last halves
+    assert left[1][0] - left[0][0] == 2.0**-6
+    panels = sorted([*((a, b) for a, b, _ in kept), *zip(*left)])
+    assert panels[0][0] == 0.0
+    assert panels[-1][1] == 1.0
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(panels))
+    for low, high, path in kept:  # the path down: 1 for a right half
+        assert low == (path / 2.0 ** (int(path).bit_length() - 1) - 1)
+        assert high - low == 0.5 ** (int(path).bit_length() - 1)
