@@ -21,13 +21,14 @@ from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
 from privest.noise import JointNoise, Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
+from privest.records import Record
 from privest.release import StreamRelease
 
 LONG = 8192  # entries of H that are looked through before they are used, not after
 
 
 @dataclass(frozen=True, eq=False)
-class StreamHistory:
+class StreamHistory(Record):
     """θ̂_k (K, n) and its covariance (K, n, n) for the steps k = first, first + 1, …"""
 
     first: int
@@ -100,6 +101,7 @@ class PrivateRLS:
             self._one = (float(variance[0]), float(np.ravel(mean)[0]))
         # Whether all readings had one level and one law: their covariances are multiples of one.
         self._alike = self._one is not None and isinstance(self.level, EndlessLevel)
+        self._gaussian = self.noise.gaussian
         self._work = np.empty((1, self.parameters + 1))
 
     # --- updates ------------------------------------------------------------------------------
@@ -129,6 +131,7 @@ class PrivateRLS:
             white, natural = self._rows.whiten(release, H, law, given, natural=not self._fit.full)
             self._fit.add(white, None if natural is None else natural[:, :-1])
         self._alike &= not given
+        self._gaussian &= law.gaussian
         return self._advance(release, floor)
 
     def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
@@ -243,11 +246,7 @@ class PrivateRLS:
         return H
 
     def _refuse(self, release: StreamRelease) -> None:
-        if release.fingerprint != self.level.fingerprint:
-            raise InvalidInput(
-                "This release was made with another level. Both sides must use the same; a level "
-                "of matrices travels by its save and privacy.load_level."
-            )
+        release.require(self.level.fingerprint)
         raise InvalidInput(
             f"The next step is {self.steps}; this release starts at step {release.start}. "
             "Every release is used once, in order."
@@ -275,6 +274,7 @@ class PrivateRLS:
         if self._open is not None and other._open is not None:
             self._open.add_triangle(other._open.triangle)
         self._alike &= other._alike
+        self._gaussian &= other._gaussian
         self.simulated |= other.simulated
         self.steps += other.steps
         self.readings += other.readings
@@ -371,7 +371,7 @@ class PrivateRLS:
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
-        sampling, bound = None, covariance if self.noise.gaussian else None
+        sampling, bound = None, covariance if self._gaussian else None
         if self._alike and self._one is not None:
             level, own = float(np.ravel(self.level.pointwise(0, 1))[0]), self._one[0]  # type: ignore[arg-type]
             floor = float(self.noise.inverse_information(1).diagonal()[0])
@@ -423,8 +423,7 @@ class PrivateRLS:
         result: dict[str, AnyArray] = {
             "steps": np.array(self.steps),
             "readings": np.array(self.readings),
-            "simulated": np.array(self.simulated),
-            "alike": np.array(self._alike),
+            "facts": np.array([self.simulated, self._alike, self._gaussian]),
         }
         result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
         if self._open is not None:
@@ -434,7 +433,7 @@ class PrivateRLS:
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Take up a state again."""
         self.steps, self.readings = int(state["steps"]), int(state["readings"])
-        self.simulated, self._alike = bool(state["simulated"]), bool(state["alike"])
+        self.simulated, self._alike, self._gaussian = state["facts"].tolist()
         self._fit.restore(steps_of.under(state, "fit."))
         if self._open is not None:
             self._open.restore(steps_of.under(state, "open."))
