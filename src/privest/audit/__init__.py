@@ -16,7 +16,8 @@ adversary            attackers and the floors below them
 from privest.audit._adversary import adversary
 from privest.audit._attack import Attack, Errors
 from privest.audit._certificate import Certificate, certify
-from privest.audit._information import FisherInformation, fisher_information
+from privest.audit._information import fisher_information
+from privest.audit._sampled import FisherInformation
 
 __all__ = [
     "Attack",

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_count, as_positive
-from privest.audit._attack import Attack, Believer, Errors, Prior, Task
-from privest.audit._attackers import most_likely, posterior_mean
-from privest.audit._averaged import averaged_information
+from privest.arrays import as_array, as_count, as_positive
+from privest.audit._attack import Attack, Prior, Task
+from privest.audit._attackers import attack_channels
+from privest.audit._door import Audited, Stated, as_audited, stated_level
 from privest.audit._floors import unbiased_floors
-from privest.audit._gaussian import attack_linear, checked_precision
-from privest.audit._information import Audited, Stated, as_audited, has_density, stated_level
-from privest.audit._move_size import Sampler, checked_sampler
-from privest.audit._simulation_attacker import LEARNT, learnt
+from privest.audit._gaussian import attack_linear, linear_information
+from privest.audit._simulation_attacker import attack_sampler
 from privest.audit._vectors import attack_rotation, attack_vector
 from privest.errors import InvalidInput
-from privest.mechanism import (
-    AffineMechanism,
-    Channel,
-    Componentwise,
-    GaussianMechanism,
-    Mechanism,
-    Rotation,
-)
-from privest.noise import GaussianLaw
+from privest.mechanism import Componentwise, Mechanism, Rotation
 
 
 def adversary(
@@ -74,20 +61,22 @@ def adversary(
     True
     """
     given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
-    task = Task(given, None, _prior(prior), as_count(trials, "trials", least=2), rng)
+    count, believed = as_count(trials, "trials", least=2), _prior(prior)
     audited = as_audited(mechanism, "attack", steps)
     size = audited.readings if isinstance(audited, Mechanism) else given.size
     if given.size != size:
         raise InvalidInput(f"the mechanism is for {size} readings; received shape {given.shape}.")
+    floors = None
     if level is not None:
         rows = audited.matrix if isinstance(audited, Componentwise) else None
         S = stated_level(level, steps).dense(size)
-        task = replace(task, floors=unbiased_floors(np.eye(size) if rows is None else rows, S))
+        floors = unbiased_floors(np.eye(size) if rows is None else rows, S)
+    task = Task(given, floors, believed, count, rng)
     if isinstance(audited, Componentwise):
-        return _channels(audited, task)
+        return attack_channels(audited, task)
     if not isinstance(audited, Mechanism):
-        return _sampler(audited, task)
-    linear = _linear(audited, given)
+        return attack_sampler(audited, task)
+    linear = linear_information(audited, given)
     if linear is not None:
         return attack_linear(audited, linear, task)
     if isinstance(audited, Rotation):
@@ -104,59 +93,3 @@ def _prior(prior: tuple[float, float] | None) -> Prior | None:
             f"the prior is (mean, variance), two numbers; received {given.size} of them."
         )
     return float(given[0]), as_positive(given[1], "the prior's variance")
-
-
-def _linear(mechanism: Mechanism, y: Array) -> Array | None:
-    """S of a release that is linear with Gaussian noise; None for any other."""
-    if isinstance(mechanism, GaussianMechanism):
-        checked = checked_precision(mechanism, y[None])
-        return None if checked is None else checked[0]
-    if isinstance(mechanism, AffineMechanism) and isinstance(mechanism.law, GaussianLaw):
-        return mechanism.worst_information()
-    return None
-
-
-# --- channels and samplers ------------------------------------------------------------------------
-
-
-def _channels(mechanism: Componentwise, task: Task) -> list[Attack]:
-    inputs = replace(task, truth=mechanism.inputs(task.truth))
-    return [_channel(i, channel, inputs) for i, channel in enumerate(mechanism.channels)]
-
-
-def _channel(i: int, channel: Channel, task: Task) -> Attack:
-    u = float(task.truth[i])
-    if not has_density(channel):
-        (believer,) = learnt(channel.sample, replace(task, truth=task.truth[i : i + 1]))
-        return task.report(i, None, None, believer, target="input", notes=(LEARNT,))
-    z = channel.sample(np.full(task.trials, u), task.rng)
-    guess, unbounded = most_likely(channel, z, u)
-    likelihood = Errors.of(guess, u, unbounded)
-    shown = channel.information_estimate(u).value
-    believer, notes = _believer(channel, z, u, task)
-    floor = math.inf if shown == 0 else 1 / shown
-    return task.report(i, likelihood, floor, believer, target="input", notes=notes)
-
-
-def _believer(channel: Channel, z: Array, u: float, task: Task) -> tuple[Believer, tuple[str, ...]]:
-    if task.prior is None:
-        return Believer(), ()
-    mean, variance = task.prior
-    drawn = task.drawn(task.prior)
-    seen = channel.sample(drawn, task.rng)
-    average = averaged_information(channel, mean, math.sqrt(variance))
-    here = Errors.of(posterior_mean(channel, z, mean, variance, u), u)
-    there = Errors.of(posterior_mean(channel, seen, mean, variance, drawn), drawn)
-    notes = () if average.reason is None else (average.reason,)
-    return Believer(here, there, 1 / (average.information + 1 / variance)), notes
-
-
-def _sampler(sampler: Sampler, task: Task) -> list[Attack]:
-    draw = checked_sampler(sampler)
-
-    def release(v: Array, rng: np.random.Generator) -> Array:
-        # A plain sampler takes one y at a time: a call for each.
-        return np.concatenate([draw(one, rng, 1) for one in v])
-
-    found = learnt(release, task)
-    return [task.report(i, None, None, each, notes=(LEARNT,)) for i, each in enumerate(found)]

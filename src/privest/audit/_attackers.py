@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from privest.arrays import EPS, Array, Index
+from privest.audit._attack import Attack, Believer, Errors, Task
+from privest.audit._averaged import averaged_information
+from privest.audit._door import has_density
 from privest.audit._rowwise import LogWeight, row_moments
+from privest.audit._simulation_attacker import LEARNT, learnt
 from privest.errors import NumericalFailure
-from privest.mechanism._channel import Channel
+from privest.mechanism import Channel, Componentwise
 from privest.mechanism._numeric_score import log_density, reach
 
 # The likelihood is searched within so many units of the truth and of z, on a grid that widens.
@@ -20,6 +25,39 @@ ROUNDS = 48
 TIE = 1e-12
 # The posterior: grid points around each of three centres, peaks that are kept, rows at once.
 CENTRE, PEAKS, SOME = 101, 3, 500
+
+
+def attack_channels(mechanism: Componentwise, task: Task) -> list[Attack]:
+    """One attack an input, by itself: z_i tells about u_i alone."""
+    inputs = replace(task, truth=mechanism.inputs(task.truth))
+    return [_channel(i, channel, inputs) for i, channel in enumerate(mechanism.channels)]
+
+
+def _channel(i: int, channel: Channel, task: Task) -> Attack:
+    u = float(task.truth[i])
+    if not has_density(channel):
+        (believer,) = learnt(channel.sample, replace(task, truth=task.truth[i : i + 1]))
+        return task.report(i, None, None, believer, target="input", notes=(LEARNT,))
+    z = channel.sample(np.full(task.trials, u), task.rng)
+    guess, unbounded = most_likely(channel, z, u)
+    likelihood = Errors.of(guess, u, unbounded)
+    shown = channel.information_estimate(u).value
+    believer, notes = _believer(channel, z, u, task)
+    floor = math.inf if shown == 0 else 1 / shown
+    return task.report(i, likelihood, floor, believer, target="input", notes=notes)
+
+
+def _believer(channel: Channel, z: Array, u: float, task: Task) -> tuple[Believer, tuple[str, ...]]:
+    if task.prior is None:
+        return Believer(), ()
+    mean, variance = task.prior
+    drawn = task.drawn(task.prior)
+    seen = channel.sample(drawn, task.rng)
+    average = averaged_information(channel, mean, math.sqrt(variance))
+    here = Errors.of(posterior_mean(channel, z, mean, variance, u), u)
+    there = Errors.of(posterior_mean(channel, seen, mean, variance, drawn), drawn)
+    notes = () if average.reason is None else (average.reason,)
+    return Believer(here, there, 1 / (average.information + 1 / variance)), notes
 
 
 def most_likely(channel: Channel, z: Array, near: float) -> tuple[Array, float]:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.audit._floors import relative
+from privest.audit._floors import AGREE, relative
 from privest.audit._gaussian import checked_precision
-from privest.audit._information import fisher_information, spread
-from privest.audit._search import AGREE, Found, worst_input
+from privest.audit._sampled import FisherInformation
+from privest.audit._search import Found, worst_input
 from privest.linalg import PSD
-from privest.mechanism import Additive, Channel, Componentwise, GaussianMechanism
+from privest.mechanism import Additive, Channel, Componentwise, GaussianMechanism, Mechanism
+from privest.mechanism._numerics import information_by_numbers
 
+CLOSED_FORM = "closed form supremum"
 UNSURE = 1e-3  # an error of the margin beyond which numbers do not support a "holds"
 
 
@@ -44,6 +46,15 @@ class Finding:
     refuted: bool = False
     unsure: bool = False
     undecided: tuple[str, ...] = ()
+
+
+def by_density(mechanism: Mechanism, S: PSD, places: Array) -> Finding | None:
+    """What needs no random numbers, also at the places (k, m); None where that is not enough."""
+    if isinstance(mechanism, Componentwise):
+        return by_search(mechanism, S, mechanism.inputs(places) if places.size else None)
+    if isinstance(mechanism, GaussianMechanism):
+        return by_curvature(mechanism, S, places if places.size else np.zeros((0, S.size)))
+    return None
 
 
 def by_search(mechanism: Componentwise, S: PSD, inputs: Array | None) -> Finding:
@@ -80,15 +91,15 @@ def by_search(mechanism: Componentwise, S: PSD, inputs: Array | None) -> Finding
 
 def _together(mechanism: Componentwise, S: PSD, each: list[Found]) -> tuple[float, float, Array]:
     """The margin, its error and a y at which it is found or approached."""
-    every = relative(S, spread(mechanism, np.array([f.information for f in each])))
+    every = relative(S, mechanism.spread(np.array([f.information for f in each])))
     error = 0.0
     if math.isfinite(every):
-        error = relative(S, spread(mechanism, np.array([f.error for f in each])))
+        error = relative(S, mechanism.spread(np.array([f.error for f in each])))
     y, reached = _reachable(mechanism, np.array([f.at for f in each]))
     if reached:
         return every, error, y
     # Inputs that no y reaches together: the sum is a bound; what some y shows is looked at apart.
-    shown = (relative(S, fisher_information(mechanism, at).matrix) for at in (y, 0 * y))
+    shown = (relative(S, of_channels(mechanism, at).matrix) for at in (y, 0 * y))
     return max(shown), error, y
 
 
@@ -137,6 +148,17 @@ def _explained(
     return reasons
 
 
+def of_channels(mechanism: Componentwise, y: Array) -> FisherInformation:
+    """I_z(y) of independent channels: one integral or sum each."""
+    u = mechanism.inputs(y)
+    found = [information_by_numbers(c, float(v)) for c, v in zip(mechanism.channels, u)]
+    matrix = mechanism.spread(np.array([estimate.value for estimate in found]))
+    A = np.eye(mechanism.readings) if mechanism.matrix is None else np.abs(mechanism.matrix)
+    error = (A.T * np.array([estimate.error for estimate in found])) @ A
+    kind = "summation" if mechanism.discrete else "quadrature"
+    return FisherInformation(matrix=matrix, error=error, method=kind)
+
+
 def by_curvature(mechanism: GaussianMechanism, S: PSD, places: Array) -> Finding | None:
     """Gaussian noise: its closed form, if the log-density at the places bears it out."""
     checked = checked_precision(mechanism, places)
@@ -149,6 +171,3 @@ def by_curvature(mechanism: GaussianMechanism, S: PSD, places: Array) -> Finding
         "Second differences of its log-density in y are those of its supremum.",
     )
     return Finding(margin, error, margin, margin, None, CLOSED_FORM, reasons)
-
-
-CLOSED_FORM = "closed form supremum"

@@ -9,14 +9,12 @@ import scipy
 
 from privest.arrays import Array
 from privest.audit._by_density import Finding
-from privest.audit._floors import inverse_root, relative
-from privest.audit._move_size import Sampler
-from privest.audit._running import described, examined, runs
-from privest.audit._sampled import UNCHANGED, Look, Sampled, information_from_samples
-from privest.audit._search import AGREE
+from privest.audit._door import Look, Sampler
+from privest.audit._floors import AGREE, inverse_root, relative
+from privest.audit._sampled import UNCHANGED, Sampled, information_from_samples
 from privest.errors import InvalidInput
 from privest.linalg import PSD
-from privest.mechanism import Mechanism, RunningMechanism
+from privest.mechanism import Mechanism
 
 
 def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
@@ -29,6 +27,7 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
     if claimed == math.inf:
         said = "It says itself that its information is not bounded."
         return Finding(claimed, 0.0, claimed, claimed, None, method, (said,))
+    look = look.at(lambda: _around(S.size, look.rng))
     margin, error, worst = -math.inf, 0.0, look.places[0]
     for y in look.places:
         here, doubt = _shown(mechanism, S, y, look)
@@ -44,6 +43,14 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
     return Finding(
         margin, error, least, claimed, worst, method, reasons, look.confidence, refuted=lies
     )
+
+
+def _around(readings: int, rng: np.random.Generator) -> Array:
+    """Eight random directions at five distances."""
+    directions = rng.standard_normal((8, readings))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    distances = np.array([1e-3, 0.1, 1.0, 3.0, 10.0])[:, None, None]
+    return (distances * directions).reshape(-1, readings)
 
 
 def _shown(mechanism: Mechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:
@@ -67,7 +74,8 @@ def _shown(mechanism: Mechanism, S: PSD, y: Array, look: Look) -> tuple[float, f
 
 
 def by_samples(sampler: Sampler, S: PSD, look: Look) -> Finding:
-    """Estimate everywhere; then bound the direction that shows most, with fresh samples."""
+    """Estimate everywhere (or at y = 0); then bound the direction that shows most, afresh."""
+    look = look.at(lambda: np.zeros((1, S.size)))
     root, hidden = inverse_root(S.dense())
     if hidden.size:
         raise InvalidInput(
@@ -110,47 +118,3 @@ def by_samples(sampler: Sampler, S: PSD, look: Look) -> Finding:
 def _endless(y: Array, found: Sampled, look: Look) -> Finding:
     notes, sure = found.notes, look.confidence
     return Finding(math.inf, 0.0, math.inf, math.nan, y, "samples", notes, sure)
-
-
-def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
-    """What the code claims, if its noise bears that out; else what runs of it show."""
-    claimed = relative(S, mechanism.worst_information())
-    every = [examined(mechanism, y, look) for y in look.places]
-    report, method, sure = described(every, look), "runs of the code", look.confidence
-    for y, place in zip(look.places, every):
-        if place.atom is not None:
-            return Finding(math.inf, 0.0, math.inf, claimed, y, method, (place.atom,), sure)
-    if not any(place.wrong for place in every):
-        reasons = ("The same at every y, by what it claims.", report)
-        return Finding(claimed, 0.0, claimed, claimed, None, method, reasons, sure)
-    margin, error, worst = 0.0, 0.0, look.places[0]
-    for y, place in zip(look.places, every):
-        shown, doubt = _carried(mechanism, S, y, look)
-        if "mean" not in place.wrong and shown - doubt > margin - error:
-            margin, error, worst = shown, doubt, y
-    least = margin - error
-    return Finding(margin, error, least, claimed, worst, method, (report,), sure, refuted=True)
-
-
-def _carried(mechanism: RunningMechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:
-    """(cᵀAd)²/Var cᵀz̃ ≤ dᵀI(y)d, with dᵀSd = 1, and the half width of its interval.
-
-    True of every c and d, whatever the law of the noise, where E z̃ = Ay: c and d are those that
-    show most in the first half of the runs, the variance is that of the second.
-    """
-    noise = mechanism.simulate(y, look.rng, trials=runs(look)) - mechanism.matrix @ y
-    first, second = noise[: len(noise) // 2], noise[len(noise) // 2 :]
-    root, _ = inverse_root(S.dense())
-    if root.size == 0:
-        return 0.0, 0.0
-    A = mechanism.matrix @ root
-    weights = np.linalg.pinv(np.cov(first, rowvar=False).reshape(len(A), len(A)), hermitian=True)
-    d = np.linalg.eigh(A.T @ weights @ A)[1][:, -1]
-    square = (second @ (weights @ A @ d)) ** 2
-    if not square.any():  # no noise at all
-        return math.inf, 0.0
-    slope = float((A @ d) @ weights @ (A @ d)) ** 2
-    wide = scipy.stats.norm.ppf((1 + look.each) / 2)
-    largest = square.mean() + wide * square.std(ddof=1) / math.sqrt(square.size)
-    shown = slope / square.mean()
-    return float(shown), float(shown - slope / largest)

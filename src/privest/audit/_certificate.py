@@ -6,29 +6,27 @@ Find (`_by_density`, `_by_simulation`: what each way of looking sees), judge, ex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_confidence, as_count
-from privest.audit._by_density import CLOSED_FORM, Finding, by_curvature, by_search
-from privest.audit._by_simulation import by_running, by_samples, by_scores
-from privest.audit._information import (
+from privest.arrays import Array
+from privest.audit._by_density import CLOSED_FORM, Finding, by_density
+from privest.audit._by_simulation import by_samples, by_scores
+from privest.audit._door import (
     Audited,
+    Look,
     Stated,
     as_audited,
     as_sampler,
     has_density,
-    required,
     stated_level,
 )
-from privest.audit._running import usual_places
-from privest.audit._sampled import UNCHANGED, Look
-from privest.linalg import PSD
-from privest.mechanism import Componentwise, GaussianMechanism, Mechanism, RunningMechanism
+from privest.audit._running import by_running
+from privest.audit._sampled import UNCHANGED
+from privest.mechanism import Mechanism, RunningMechanism
 from privest.records import Record
 
 Verdict = Literal["holds", "violated", "undecided"]
@@ -124,44 +122,19 @@ def certify(
     >>> certify(Additive(privest.noise.Uniform(1.0)), 1.0).margin
     inf
     """
-    samples, confidence = as_count(samples, "samples", least=4), as_confidence(confidence)
+    look = Look.of(search, samples, confidence, rng, least=4)
     audited, stated = as_audited(mechanism, "certify", steps), stated_level(level, steps)
-    places = None if search is None else np.atleast_2d(as_array(search, "search", ndim=(1, 2)))
-
-    def look(usual: Callable[[], Array]) -> Look:
-        where = usual() if places is None else places
-        return Look(where, samples, required(rng), confidence)
-
-    if isinstance(audited, Mechanism) and has_density(audited):
-        S = stated.for_size(audited.readings)
-        found = _by_density(audited, S, places)
-        if isinstance(audited, RunningMechanism):
-            found = by_running(audited, S, look(lambda: usual_places(audited)))
-        elif found is None:
-            found = by_scores(audited, S, look(lambda: _around(S.size, required(rng))))
+    if not isinstance(audited, Mechanism) or not has_density(audited):
+        named = look.places.shape[1] or stated.size or 1
+        size = audited.readings if isinstance(audited, Mechanism) else named
+        found = by_samples(as_sampler(audited), stated.for_size(size), look)
+        return _certificate(found, _judged(found))
+    S = stated.for_size(audited.readings)
+    if isinstance(audited, RunningMechanism):
+        found = by_running(audited, S, look)
     else:
-        size = audited.readings if isinstance(audited, Mechanism) else stated.size or 1
-        seen = look(lambda: np.zeros((1, size)))
-        found = by_samples(as_sampler(audited), stated.for_size(seen.places.shape[1]), seen)
+        found = by_density(audited, S, look.places) or by_scores(audited, S, look)
     return _certificate(found, _judged(found))
-
-
-def _by_density(mechanism: Mechanism, S: PSD, places: Array | None) -> Finding | None:
-    """What needs no random numbers; None where that is not enough."""
-    if isinstance(mechanism, Componentwise):
-        return by_search(mechanism, S, None if places is None else mechanism.inputs(places))
-    if isinstance(mechanism, GaussianMechanism):
-        none = np.zeros((0, mechanism.readings))
-        return by_curvature(mechanism, S, none if places is None else places)
-    return None
-
-
-def _around(readings: int, rng: np.random.Generator) -> Array:
-    """Eight random directions at five distances."""
-    directions = rng.standard_normal((8, readings))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    distances = np.array([1e-3, 0.1, 1.0, 3.0, 10.0])[:, None, None]
-    return (distances * directions).reshape(-1, readings)
 
 
 def _judged(found: Finding) -> Verdict:

@@ -13,6 +13,8 @@ from privest.linalg import PSD
 # its entries (eps) and in its making. A direction leans out of the range by more than LEANS if it
 # is outside: eigenvectors are known to eps over the gap, 1e-16/1e-12 at worst, typically 1e-15.
 ZERO, LEANS = 1e-12, 1e-7
+# Two ways to the same information that agree to this part are in agreement.
+AGREE = 1e-6
 
 
 def inverse_root(S: Array) -> tuple[Array, Array]:

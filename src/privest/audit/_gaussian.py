@@ -6,10 +6,10 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.audit._attack import NOT_SHOWN, Attack, Believer, Errors, Task
-from privest.audit._floors import inverse_root, unbiased_floors
-from privest.mechanism import GaussianMechanism, Mechanism
+from privest.audit._floors import AGREE, inverse_root, unbiased_floors
+from privest.mechanism import AffineMechanism, GaussianMechanism, Mechanism
+from privest.noise import GaussianLaw
 
-AGREE = 1e-6
 STEPS = (0.3, 1.0, 3.0)
 RANDOM = 8
 # An attacker whose error is so many standard errors below the floor: by chance once in 10⁶.
@@ -54,6 +54,16 @@ def checked_precision(mechanism: GaussianMechanism, places: Array) -> tuple[Arra
                 return None
             most = max(most, float(off[shown].max()))
     return S, most
+
+
+def linear_information(mechanism: Mechanism, y: Array) -> Array | None:
+    """S of a release that is linear with Gaussian noise; None for any other."""
+    if isinstance(mechanism, GaussianMechanism):
+        checked = checked_precision(mechanism, y[None])
+        return None if checked is None else checked[0]
+    if isinstance(mechanism, AffineMechanism) and isinstance(mechanism.law, GaussianLaw):
+        return mechanism.worst_information()
+    return None
 
 
 def attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:

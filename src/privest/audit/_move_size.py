@@ -15,10 +15,9 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.audit._door import Sampler
 from privest.errors import InvalidInput
 
-# A plain mechanism: f(y (m,), rng, n) gives n releases (n, q).
-Sampler = Callable[[Array, np.random.Generator, int], Array]
 # (move) → how far apart its ends look, None where the sampler does not answer.
 Apart = Callable[[float], float | None]
 
@@ -33,22 +32,6 @@ MOVES, SAME, CLOSE = (1e-10, 1e-6), 1e-14, 1e-9
 # A value is a candidate if it occurs so often in a first sample.
 NAMED = 16
 FALSE_ALARM = 1e-9
-
-
-def checked_sampler(sampler: Sampler) -> Sampler:
-    """The sampler, with its output checked to be (n, q)."""
-
-    def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
-        z = np.asarray(sampler(y, rng, n), dtype=np.float64)
-        z = z[:, None] if z.ndim == 1 else z
-        if z.ndim != 2 or len(z) != n:
-            raise InvalidInput(
-                f"the sampler must return n = {n} releases, an array (n,) or (n, q); it returned "
-                f"shape {z.shape}."
-            )
-        return z
-
-    return draw
 
 
 def seen_unit(

@@ -9,8 +9,11 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.audit._by_density import Finding
+from privest.audit._door import Look, as_sampler
+from privest.audit._floors import inverse_root, relative
 from privest.audit._move_size import moving_atoms
-from privest.audit._sampled import Look
+from privest.linalg import PSD
 from privest.mechanism import RunningMechanism
 
 # A run of code costs as much as many draws of a density: this part of the samples at each place.
@@ -36,7 +39,7 @@ def runs(look: Look) -> int:
     return max(int(SHARE * look.samples), FEWEST)
 
 
-def usual_places(mechanism: RunningMechanism) -> Array:
+def _usual_places(mechanism: RunningMechanism) -> Array:
     """0 and two fixed vectors, of the size of the noise and of ten times that."""
     scale = math.sqrt(float(np.diagonal(mechanism.worst_information()).max()))
     fixed = np.random.default_rng(5).standard_normal((3, mechanism.readings))
@@ -68,11 +71,7 @@ def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
         "distribution": scipy.stats.kstest(noise.ravel(), "norm").pvalue,
     }
     wrong = tuple(test for test in TESTS if p[test] < (1 - look.each) / 3)
-
-    def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
-        return mechanism.simulate(y, rng, trials=n)
-
-    atoms = moving_atoms(draw, y, np.eye(y.size), count, look.rng)
+    atoms = moving_atoms(as_sampler(mechanism), y, np.eye(y.size), count, look.rng)
     return Examined(wrong, next((atom for atom in atoms if atom is not None), None))
 
 
@@ -96,3 +95,48 @@ def described(every: list[Examined], look: Look) -> str:
         f"Mean, covariance and distribution of its noise are those it claims ({where}, tests at "
         f"level {1 - look.confidence:.1g} together; a variance off by {seen:.0%} would be seen)."
     )
+
+
+def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
+    """What the code claims, if its noise bears that out; else what runs of it show."""
+    claimed = relative(S, mechanism.worst_information())
+    look = look.at(lambda: _usual_places(mechanism))
+    every = [examined(mechanism, y, look) for y in look.places]
+    report, method, sure = described(every, look), "runs of the code", look.confidence
+    for y, place in zip(look.places, every):
+        if place.atom is not None:
+            return Finding(math.inf, 0.0, math.inf, claimed, y, method, (place.atom,), sure)
+    if not any(place.wrong for place in every):
+        reasons = ("The same at every y, by what it claims.", report)
+        return Finding(claimed, 0.0, claimed, claimed, None, method, reasons, sure)
+    margin, error, worst = 0.0, 0.0, look.places[0]
+    for y, place in zip(look.places, every):
+        shown, doubt = _carried(mechanism, S, y, look)
+        if "mean" not in place.wrong and shown - doubt > margin - error:
+            margin, error, worst = shown, doubt, y
+    least = margin - error
+    return Finding(margin, error, least, claimed, worst, method, (report,), sure, refuted=True)
+
+
+def _carried(mechanism: RunningMechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:
+    """(cᵀAd)²/Var cᵀz̃ ≤ dᵀI(y)d, with dᵀSd = 1, and the half width of its interval.
+
+    True of every c and d, whatever the law of the noise, where E z̃ = Ay: c and d are those that
+    show most in the first half of the runs, the variance is that of the second.
+    """
+    noise = mechanism.simulate(y, look.rng, trials=runs(look)) - mechanism.matrix @ y
+    first, second = noise[: len(noise) // 2], noise[len(noise) // 2 :]
+    root, _ = inverse_root(S.dense())
+    if root.size == 0:
+        return 0.0, 0.0
+    A = mechanism.matrix @ root
+    weights = np.linalg.pinv(np.cov(first, rowvar=False).reshape(len(A), len(A)), hermitian=True)
+    d = np.linalg.eigh(A.T @ weights @ A)[1][:, -1]
+    square = (second @ (weights @ A @ d)) ** 2
+    if not square.any():  # no noise at all
+        return math.inf, 0.0
+    slope = float((A @ d) @ weights @ (A @ d)) ** 2
+    wide = scipy.stats.norm.ppf((1 + look.each) / 2)
+    largest = square.mean() + wide * square.std(ddof=1) / math.sqrt(square.size)
+    shown = slope / square.mean()
+    return float(shown), float(shown - slope / largest)

@@ -21,9 +21,11 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, Flags, as_confidence, as_count
-from privest.audit._move_size import Sampler, checked_sampler, moving_atoms, seen_unit
+from privest.audit._door import Sampler, checked_sampler
+from privest.audit._move_size import moving_atoms, seen_unit
 from privest.audit._score_regression import Statistic, fitted
 from privest.errors import InvalidInput
+from privest.records import Record
 
 # Steps are in units of 1/√I: the range of those to learn g with. A fit of K splines on n samples at
 # distance x loses a part K/(2nx²) of the information to noise, and of the order of x at a kink.
@@ -49,45 +51,59 @@ UNCHANGED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Look:
-    """Where to look (k, m), with how many draws a place, and how sure to be of all together."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FisherInformation(Record):
+    """I_z(y) as an audit found it.
 
-    places: Array
-    samples: int
-    rng: np.random.Generator
-    confidence: float
-
-    @property
-    def each(self) -> float:
-        """The confidence at one place (Bonferroni)."""
-        return 1 - (1 - self.confidence) / len(self.places)
-
-
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """What samples around y tell.
-
-    matrix       (k, k) estimate of DᵀI(y)D for the directions D; inf for a direction in which an
-                 atom moves, NaN beside it: not estimated.
-    error        (k, k) half width of each entry's interval at `confidence`, with an allowance for
-                 what splines miss of a score that jumps or has no bound (6 % from a million
-                 samples, 12 % from 200,000, 32 % from 20,000). The allowance is from
-                 experience, measured with the laws of the catalogue; `lower` needs none.
-    lower        (k,) with `confidence`, jointly: somewhere on the segment y ± reach_i·D_i the
-                 information about D_i is at least lower_i.
-    reach        (k,) half the length of those segments.
-    unchanged    (k,) whether the same random numbers gave the same outputs at all points.
-    notes        sentences on what the numbers do not say.
+    matrix        (m, m); inf where the density jumps as y moves; from samples NaN beside an inf:
+                  not estimated.
+    error         (m, m): a bound on each entry's error, or where `confidence` is given the half
+                  width of its interval at that confidence.
+    method        how it was found.
+    lower         from samples: with `confidence` the information about reading i reaches lower[i]
+                  somewhere within reach[i] of y. Assumes nothing but independent draws.
+    unchanged     from samples: the readings that changed no output wherever we looked.
+    notes         sentences for people.
     """
 
     matrix: Array
     error: Array
+    method: str
+    confidence: float | None = None
+    lower: Array | None = None
+    reach: Array | None = None
+    unchanged: Flags | None = None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        diagonal = np.diagonal(self.matrix)
+        error = np.diagonal(self.error)
+        still = np.zeros(diagonal.size, bool) if self.unchanged is None else self.unchanged
+        shown = ", ".join(
+            "none seen" if same else f"{i:.4g} ± {e:.1g}"
+            for i, e, same in zip(diagonal[:6], error[:6], still)
+        )
+        more = ", …" if diagonal.size > 6 else ""
+        sure = "" if self.confidence is None else f" at {self.confidence:.0%} confidence"
+        head = f"information about each reading: {shown}{more} ({self.method}{sure})"
+        return "\n".join([head, *(f"  {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sampled(FisherInformation):
+    """What samples around y tell of DᵀI(y)D, for directions D (m, k).
+
+    `error` has an allowance for what splines miss of a score that jumps or has no bound (6 % from
+    a million samples, 12 % from 200,000, 32 % from 20,000). It is from experience, measured with
+    the laws of the catalogue; `lower` needs none: somewhere on the segments y ± reach_i·D_i the
+    information about D_i is at least lower_i, for all i together.
+    """
+
+    method: str = "samples"
+    confidence: float
     lower: Array
     reach: Array
-    confidence: float
     unchanged: Flags
-    notes: tuple[str, ...] = ()
 
 
 def information_from_samples(
@@ -159,7 +175,15 @@ def _endless(
         lower[finite], reach[finite] = rest.lower, rest.reach
         unchanged[finite] = rest.unchanged
         notes = (*notes, *rest.notes)
-    return Sampled(matrix, error, lower, reach, confidence, unchanged, notes)
+    return Sampled(
+        matrix=matrix,
+        error=error,
+        lower=lower,
+        reach=reach,
+        confidence=confidence,
+        unchanged=unchanged,
+        notes=notes,
+    )
 
 
 def _smooth(asked: _Asked) -> Sampled:

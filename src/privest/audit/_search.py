@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.audit._floors import AGREE
 from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism import Additive, Channel
 from privest.mechanism._numeric_score import log_density
@@ -23,8 +24,6 @@ from privest.mechanism._numerics import information_by_numbers, rough_informatio
 from privest.noise import Quadrature
 from privest.noise._numerics.differences import find_jumps
 
-# Two closed forms that agree with the numbers to this part are the same.
-AGREE = 1e-6
 MOST_SPECIAL = 12
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from privest.arrays import Array
-from privest.audit._attack import Believer, Errors, Task
+from privest.audit._attack import Attack, Believer, Errors, Task
+from privest.audit._door import Sampler, checked_sampler
 from privest.audit._score_regression import Splines
 from privest.errors import InvalidInput
 
@@ -57,3 +58,15 @@ def _regression(y: Array, z: Array, mean: float) -> Callable[[Array], Array]:
     weights = vectors[:, kept] @ ((vectors[:, kept].T @ both) / values[kept][:, None])
     start = y.mean(axis=0)
     return lambda seen: start + (basis.features(seen) - centre) @ weights
+
+
+def attack_sampler(sampler: Sampler, task: Task) -> list[Attack]:
+    """One attack a reading."""
+    draw = checked_sampler(sampler)
+
+    def release(v: Array, rng: np.random.Generator) -> Array:
+        # A plain sampler takes one y at a time: a call for each.
+        return np.concatenate([draw(one, rng, 1) for one in v])
+
+    found = learnt(release, task)
+    return [task.report(i, None, None, each, notes=(LEARNT,)) for i, each in enumerate(found)]

@@ -169,10 +169,10 @@ class Componentwise(Mechanism):
         if self.matrix is None:
             return Information(np.diag(values), error)
         reach = float(np.abs(self.matrix).sum(axis=0).max()) ** 2
-        return Information(self._spread(values), reach * error)
+        return Information(self.spread(values), reach * error)
 
     def worst_information(self) -> Array:
-        return self._spread(np.array([c.worst.information for c in self.channels]))
+        return self.spread(np.array([c.worst.information for c in self.channels]))
 
     def epsilon(self, move: float) -> float:
         if self.matrix is None:
@@ -213,7 +213,8 @@ class Componentwise(Mechanism):
         ]
         return np.stack(parts, axis=-1)
 
-    def _spread(self, values: Array) -> Array:
+    def spread(self, values: Array) -> Array:
+        """Aᵀ diag(values) A, with inf wherever an infinite value is seen."""
         if self.matrix is None:
             return np.diag(values)
         if not np.isfinite(values).all():

@@ -1,0 +1,120 @@
+"""At the door: what can be audited, against which level, how hard to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privest.arrays import Array, as_array, as_confidence, as_count
+from privest.errors import InvalidInput
+from privest.mechanism import Channel, Componentwise, Mechanism, Runnable
+from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_level
+
+# A plain mechanism: f(y (m,), rng, n) gives n releases (n, q).
+Sampler = Callable[[Array, np.random.Generator, int], Array]
+Audited = Mechanism | Channel | Sampler | Runnable
+Stated = PrivacyLevel | StreamLevel | EndlessLevel | ArrayLike
+
+
+def as_audited(given: Audited, verb: str, steps: int | None = None) -> Mechanism | Sampler:
+    """A mechanism, or a plain sampler; one channel is a mechanism for one reading.
+
+    `steps`: how much of what a user runs is audited, where that is not fixed.
+    """
+    if isinstance(given, Channel):
+        return Componentwise(given, readings=1)
+    if isinstance(given, Runnable):
+        return given.as_mechanism() if steps is None else given.as_mechanism(steps)
+    if not isinstance(given, Mechanism) and not callable(given):
+        raise InvalidInput(
+            f"{verb} a Mechanism, a Channel or a sampler f(y, rng, n); received "
+            f"{type(given).__name__}."
+        )
+    return given
+
+
+def stated_level(given: Stated, steps: int | None) -> PrivacyLevel:
+    """A level in any form; that of a stream is S̄ of its first steps."""
+    if isinstance(given, EndlessLevel):
+        if steps is None:
+            raise InvalidInput("the level has no last step: say how many to audit, steps=20.")
+        given = given.first(steps)
+    if isinstance(given, StreamLevel):
+        return PrivacyLevel(given.cumulative(steps))
+    return as_level(given)
+
+
+def has_density(mechanism: Mechanism | Channel) -> bool:
+    """False for channels that were given as a sampler only."""
+    channels = mechanism.channels if isinstance(mechanism, Componentwise) else (mechanism,)
+    return all(getattr(channel, "has_density", True) for channel in channels)
+
+
+def as_sampler(mechanism: Mechanism | Sampler) -> Sampler:
+    """The mechanism as a plain function (y, rng, n) → (n, q)."""
+    if not isinstance(mechanism, Mechanism):
+        return mechanism
+    return lambda y, rng, n: mechanism.simulate(y, rng, trials=n)
+
+
+def checked_sampler(sampler: Sampler) -> Sampler:
+    """The sampler, with its output checked to be (n, q)."""
+
+    def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
+        z = np.asarray(sampler(y, rng, n), dtype=np.float64)
+        z = z[:, None] if z.ndim == 1 else z
+        if z.ndim != 2 or len(z) != n:
+            raise InvalidInput(
+                f"the sampler must return n = {n} releases, an array (n,) or (n, q); it returned "
+                f"shape {z.shape}."
+            )
+        return z
+
+    return draw
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """How hard to look: draws a place, how sure to be of all places together, and where.
+
+    places (k, m): reading vectors; none: the usual ones of whoever looks (`at`).
+    """
+
+    places: Array
+    samples: int
+    confidence: float
+    generator: np.random.Generator | None
+
+    @classmethod
+    def of(
+        cls,
+        places: ArrayLike | None,
+        samples: int,
+        confidence: float,
+        rng: np.random.Generator | None,
+        *,
+        least: int,
+    ) -> Look:
+        """As a user asked for it."""
+        count = as_count(samples, "samples", least=least)
+        where = np.zeros((0, 0)) if places is None else as_array(places, "search", ndim=(1, 2))
+        return cls(np.atleast_2d(where), count, as_confidence(confidence), rng)
+
+    def at(self, usual: Callable[[], Array]) -> Look:
+        """The same, at the usual places where none were named."""
+        return self if self.places.size else replace(self, places=usual())
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The generator, or an error that asks for one."""
+        if self.generator is None:
+            raise InvalidInput("this needs random numbers: give rng=numpy.random.default_rng(...).")
+        return self.generator
+
+    @property
+    def each(self) -> float:
+        """The confidence at one place (Bonferroni)."""
+        return 1 - (1 - self.confidence) / len(self.places)
