@@ -85,10 +85,18 @@ def fitted(low: list[Array], high: list[Array], step: Array) -> Statistic:
     below, above = [basis.moments(z) for z in low], [basis.moments(z) for z in high]
     slopes = np.stack([(b[0] - a[0]) for a, b in zip(below, above)], axis=1) / (2 * step)
     mean = np.mean([m for m, _ in below + above], axis=0)
-    values, vectors = np.linalg.eigh(np.mean([c for _, c in below + above], axis=0))
-    kept = values > LEAST * max(values[-1], np.finfo(float).tiny)
-    weights = vectors[:, kept] @ ((vectors[:, kept].T @ slopes) / values[kept][:, None])
+    weights = solved(np.mean([c for _, c in below + above], axis=0), slopes, LEAST)
     return Statistic(basis, weights, mean @ weights, 2 / step)
+
+
+def solved(covariance: Array, right: Array, least: float) -> Array:
+    """C⁺ right, without the combinations that vary by less than `least` of the strongest.
+
+    The hats of one output sum to one, and what does not vary tells nothing.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > least * max(float(values[-1]), np.finfo(float).tiny)
+    return np.asarray(vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept][:, None]))
 
 
 def _columns(z: Array) -> list[Array]:

@@ -187,6 +187,11 @@ def _still_landmarks(channel: Channel) -> list[float]:
     return sorted(float(point) for point in one & other if math.isfinite(point))
 
 
+def _segments(grid: Array) -> tuple[Array, Array]:
+    """Between the points of the grid, a little widened: what lies on a point is inside."""
+    return grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
+
+
 def _jump(channel: Channel, grid: Array) -> float | None:
     """An input at which p(z|·) jumps, for some z: the information there is infinite."""
     places = grid[(np.array([0.07, 0.31, 0.5, 0.64, 0.93]) * (grid.size - 1)).astype(int)]
@@ -194,17 +199,17 @@ def _jump(channel: Channel, grid: Array) -> float | None:
         probes = np.unique(np.concatenate([channel.outcomes(float(u)) for u in places]))[:12]
     else:
         probes = np.unique(channel.sample(places, np.random.default_rng(11)))
-    left, right = grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
     width = 1e-12 * float(np.abs(grid).max())
+
+    def least(a: Array, b: Array) -> Array:
+        return 1e-6 * np.maximum(a, b) + 1e-200
+
     for z in probes:
 
         def seen(u: Array, z: float = float(z)) -> Array:
             return np.asarray(np.exp(log_density(channel, np.full(u.shape, z), u)))
 
-        def least(a: Array, b: Array) -> Array:
-            return 1e-6 * np.maximum(a, b) + 1e-200
-
-        found = find_jumps(seen, left, right, width=width, least=least, kept=0.9)
+        found = find_jumps(seen, *_segments(grid), width=width, least=least, kept=0.9)
         if found:
             return float(found[0])
     return None
@@ -224,23 +229,24 @@ def _edges(channel: Channel, grid: Array) -> Array:
     """Where the score jumps as a function of u, at the same u for two different z or more."""
     places = grid[(np.array([0.13, 0.31, 0.56, 0.64, 0.89]) * grid.size).astype(int)]
     probes = np.unique(channel.sample(places, np.random.default_rng(7)))
-    width = 1e-9 * float(np.abs(grid).max())
-    left, right = grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
+    size = float(np.abs(grid).max())
+    width = 1e-9 * size
     points: list[float] = []
+
+    def least(a: Array, b: Array) -> Array:
+        return np.asarray(1e-3 * (np.abs(a) + np.abs(b)) + 1e-6 / size)
+
     for z in probes:
 
         def score(u: Array, z: float = float(z)) -> Array:
-            h = 1e-10 * np.maximum(np.abs(u), 1e-3 * np.abs(grid).max())
+            h = 1e-10 * np.maximum(np.abs(u), 1e-3 * size)
             there = np.full(u.shape, z)
             with np.errstate(all="ignore"):
                 rise = log_density(channel, there, u + h) - log_density(channel, there, u - h)
                 slope = np.asarray(rise / (2 * h))
             return np.where(np.isfinite(slope), slope, 0.0)
 
-        def least(a: Array, b: Array) -> Array:
-            return np.asarray(1e-3 * (np.abs(a) + np.abs(b)) + 1e-6 / np.abs(grid).max())
-
-        points += find_jumps(score, left, right, width=width, least=least, kept=0.5, zoom=100)
+        points += find_jumps(score, *_segments(grid), width=width, least=least, kept=0.5, zoom=100)
     every = np.sort(np.array(points))
     same = every[:-1][np.diff(every) < 4 * width]
     apart = np.concatenate([[True], np.diff(same) > 8 * width])[: same.size]

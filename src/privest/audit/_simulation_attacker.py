@@ -10,15 +10,13 @@ import numpy as np
 from privest.arrays import Array
 from privest.audit._attack import Attack, Believer, Errors, Task
 from privest.audit._door import Sampler, checked_sampler
-from privest.audit._score_regression import Splines
+from privest.audit._score_regression import Splines, solved
 from privest.errors import InvalidInput
 
 # (u (n, m), rng) → z (n, q): one release for every row.
 Releases = Callable[[Array, np.random.Generator], Array]
 PAIRS = 8000
-# Combinations of hats that vary by less than this part of the strongest are left out: those of one
-# output sum to one, and what does not vary tells nothing.
-LEAST = 1e-10
+LEAST = 1e-10  # next to nothing, of the variance of the strongest combination of hats
 LEARNT = (
     f"No density: E[y|z] was learnt by regression on {PAIRS} simulated pairs. An attacker "
     "who knows more does at least as well: a large error here is no evidence of privacy, "
@@ -52,10 +50,8 @@ def learnt(release: Releases, task: Task) -> list[Believer]:
 def _regression(y: Array, z: Array, mean: float) -> Callable[[Array], Array]:
     basis = Splines.through(z, len(z))
     centre, covariance = basis.moments(z)
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > LEAST * max(float(values[-1]), np.finfo(float).tiny)
     both = basis.features(z).T @ (y - mean) / len(z) - np.outer(centre, y.mean(axis=0) - mean)
-    weights = vectors[:, kept] @ ((vectors[:, kept].T @ both) / values[kept][:, None])
+    weights = solved(covariance, both, LEAST)
     start = y.mean(axis=0)
     return lambda seen: start + (basis.features(seen) - centre) @ weights
 
