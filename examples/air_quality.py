@@ -18,14 +18,13 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 import privest as pv
 from privest import network
 from privest.arrays import Array, Index
-from privest.network._spectrum import Method
 from privest.report import new_figure, save, tidy
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ SENSORS, RANGE = 50, 0.24
 THETA = np.array([14.0, 5.0, -3.0, 6.0])  # µg/m³
 NOISE = 2.0**2  # variance of a reading, (µg/m³)²
 TOLERANCE = 1e-9
+Method = Literal["plain", "chebyshev"]
 COLOURS = {"plain": "#dd8452", "chebyshev": "#4c72b0"}
 
 
@@ -65,8 +65,8 @@ def make_sensors(places: Array, rng: np.random.Generator) -> list[network.Sensor
                 rush(hours),
             ]
         )
-        level = pv.PrivacyLevel(float(rng.choice([0.02, 0.1, 0.5])))  # strict, usual, lax owners
-        sensors.append(network.Sensor(H, pv.noise.Gaussian(cov=NOISE), level))
+        level = float(rng.choice([0.02, 0.1, 0.5]))  # strict, usual, lax owners
+        sensors.append(network.Sensor(H, NOISE, level))
     return sensors
 
 
@@ -102,8 +102,8 @@ def compare_averages(weights: network.Weights, rng: np.random.Generator) -> None
     level, trials = 0.5, 4000
     y = THETA[0] + 4.0 * rng.standard_normal(SENSORS)
     many = np.broadcast_to(y, (trials, SENSORS))
-    floor = pv.bounds.consensus_bound(pv.PrivacyLevel(level), agents=SENSORS)
-    ours = network.private_average(many, pv.PrivacyLevel(level), weights, rng)
+    floor = pv.bounds.consensus_bound(level, agents=SENSORS)
+    ours = network.private_average(many, level, weights, rng)
     rows = [("noise once (attains the floor)", ours.values, 1.0)]
     for decay, kept in ((0.5, 1.0), (0.9, 0.5)):
         probe = network.DecayingNoise(1.0, decay, kept).information(1)[0]
@@ -143,7 +143,7 @@ def main(
     print("the map           ", THETA)
     print("efficient estimate", central.estimate.round(2))
     print("its standard error", bound.standard_error.round(2), "(the floor under these levels)")
-    print("without privacy   ", np.sqrt(np.diagonal(bound.classical)).round(2))
+    print("without privacy   ", bound.classical_error.round(2))
     for method, result in results.items():
         far = distances(result.estimates[None], central).max()
         print(

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.paper import _people as blood
+from privest.paper import _people as people
 from privest.paper import fig2
 from privest.paper._engine import generator
 from privest.paper._streams import rounds
 from shared_data import RAW, needs_nhanes
 
-DIABETES = blood.PLANS["diabetes"]
+DIABETES = people.PLANS["diabetes"]
 
 
 @pytest.fixture(scope="module")
 def diabetes():
-    return fig2.figure_two(blood.load("diabetes"), DIABETES)
+    return fig2.figure_two(people.load("diabetes"), DIABETES)
 
 
 @pytest.fixture(scope="module")
 def nhanes():
-    return blood.load("nhanes", RAW)
+    return people.load("nhanes", RAW)
 
 
 def holds(points, series):
@@ -37,7 +37,7 @@ def holds(points, series):
 
 @needs_nhanes
 def test_the_claim_on_nhanes(nhanes):
-    points = fig2.figure_two(nhanes, blood.PLANS["nhanes"])
+    points = fig2.figure_two(nhanes, people.PLANS["nhanes"])
     for series in ("data", "synthetic"):
         holds(points, series)
     own = [p for p in points if p.series == "data"]
@@ -50,9 +50,9 @@ def test_the_claim_on_nhanes(nhanes):
 @needs_nhanes
 def test_the_sharper_comparison_on_nhanes(nhanes):
     """A new split in every repetition: 400 draws of the measurements, not 20."""
-    points = fig2.figure_two(nhanes, blood.PLANS["nhanes"], resplit=True, series=("data",))
+    points = fig2.figure_two(nhanes, people.PLANS["nhanes"], resplit=True, series=("data",))
     holds(points, "data")
-    one = fig2.figure_two(nhanes, blood.PLANS["nhanes"], series=("data",))
+    one = fig2.figure_two(nhanes, people.PLANS["nhanes"], series=("data",))
     assert points[-1].deviation < 0.5 * one[-1].deviation
 
 
@@ -64,7 +64,7 @@ def test_the_claim_on_the_embedded_data(diabetes):
 def test_many_repetitions_close_in_on_the_bound():
     """Synthetic: 5000 repetitions of 4 blocks; the band is some 2 % wide, and MSE/bound in it."""
     points = fig2.figure_two(
-        blood.load("diabetes"), DIABETES, repetitions=5000, series=("synthetic",)
+        people.load("diabetes"), DIABETES, repetitions=5000, series=("synthetic",)
     )
     holds(points, "synthetic")
     assert all(p.deviation < 0.01 * p.bound for p in points if p.k >= 10)
@@ -77,8 +77,8 @@ def test_a_method_that_is_off_is_seen(diabetes):
     for factor in (0.5, 2.0):
         wrong = [dataclasses.replace(p, mse=factor * p.mse) for p in diabetes]
         assert not fig2.claim_two(wrong, "synthetic").holds
-    level = blood.drawn_level(DIABETES.length, generator("level", 0, fig2.SEED))
-    streams, _ = next(rounds(blood.load("diabetes"), DIABETES, level, 100, fig2.SEED, False))
+    level = people.drawn_level(DIABETES.length, generator("level", 0, fig2.SEED))
+    streams, _ = next(rounds(people.load("diabetes"), DIABETES, level, 100, fig2.SEED, False))
     rng = np.random.default_rng(1)
     readings = streams.synthetic(100, rng)
     errors = streams.squared_errors(readings, 1.5 * rng.standard_normal(readings.shape))
@@ -106,12 +106,12 @@ def test_points_say_what_they_are(diabetes):
 
 
 def test_a_seed_is_a_result(diabetes):
-    assert fig2.figure_two(blood.load("diabetes"), DIABETES) == diabetes
-    assert fig2.figure_two(blood.load("diabetes"), DIABETES, seed=2) != diabetes
+    assert fig2.figure_two(people.load("diabetes"), DIABETES) == diabetes
+    assert fig2.figure_two(people.load("diabetes"), DIABETES, seed=2) != diabetes
 
 
 def test_bad_requests_are_named():
-    table = blood.load("diabetes")
+    table = people.load("diabetes")
     with pytest.raises(InvalidInput, match="at least 2 repetitions"):
         fig2.figure_two(table, DIABETES, repetitions=1)
     with pytest.raises(InvalidInput, match="series are data, synthetic; received other"):
@@ -132,7 +132,7 @@ def test_many_seeds_on_nhanes(nhanes):
     """The 95 % band, k by k, over 60 seeds: outside in 5 % of the cases, or fewer."""
     share = []
     for seed in range(1, 61):
-        points = fig2.figure_two(nhanes, blood.PLANS["nhanes"], seed=seed, series=("data",))
+        points = fig2.figure_two(nhanes, people.PLANS["nhanes"], seed=seed, series=("data",))
         own = [p for p in points if p.k >= 10]
         low, high = fig2.chance_of(own).band(0.05)
         mse = np.array([p.mse for p in own])

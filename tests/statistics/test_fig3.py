@@ -9,18 +9,18 @@ import privest as pv
 from privest.errors import InvalidInput
 from privest.mechanism import Additive, BinaryQuantiser
 from privest.noise import GaussianLaw, Laplace
-from privest.paper import _people as blood
+from privest.paper import _people as people
 from privest.paper import fig3
 from privest.paper._streams import rounds
 from privest.privacy import StreamLevel
 from shared_data import RAW, needs_nhanes
 
-DIABETES = blood.PLANS["diabetes"]
+DIABETES = people.PLANS["diabetes"]
 
 
 @pytest.fixture(scope="module")
 def points():
-    return fig3.figure_three(blood.load("diabetes"), DIABETES)
+    return fig3.figure_three(people.load("diabetes"), DIABETES)
 
 
 def test_the_claim_on_the_embedded_data(points):
@@ -33,7 +33,7 @@ def test_the_claim_on_the_embedded_data(points):
 @needs_nhanes
 @pytest.mark.parametrize("resplit", [False, True])
 def test_the_claim_on_nhanes(resplit):
-    points = fig3.figure_three(blood.load("nhanes", RAW), blood.PLANS["nhanes"], resplit=resplit)
+    points = fig3.figure_three(people.load("nhanes", RAW), people.PLANS["nhanes"], resplit=resplit)
     claim = fig3.claim_three(points)
     assert claim.holds, str(claim)
     assert claim.numbers["steps"] == 91
@@ -44,8 +44,8 @@ def test_the_claim_on_nhanes(resplit):
 @needs_nhanes
 def test_the_claim_in_plain_units():
     """The bare transform, on which the noise of people is small against that of privacy."""
-    plan = dataclasses.replace(blood.PLANS["nhanes"], response="plain")
-    assert fig3.claim_three(fig3.figure_three(blood.load("nhanes", RAW), plan)).holds
+    plan = dataclasses.replace(people.PLANS["nhanes"], response="plain")
+    assert fig3.claim_three(fig3.figure_three(people.load("nhanes", RAW), plan)).holds
 
 
 def test_linear_pairs_have_their_theory():
@@ -53,7 +53,7 @@ def test_linear_pairs_have_their_theory():
 
     Bonferroni over 100 steps and pairs: false alarm below 4e-6.
     """
-    points = fig3.figure_three(blood.load("diabetes"), DIABETES, repetitions=2000, synthetic=True)
+    points = fig3.figure_three(people.load("diabetes"), DIABETES, repetitions=2000, synthetic=True)
     for p in points:
         if p.series != "binary":
             assert abs(p.mse - p.theory) < 5.5 * p.standard_error, p
@@ -72,7 +72,7 @@ def test_bits_reach_their_theory_when_streams_are_long():
     features = rng.standard_normal((people, 2))
     response = features @ [0.3, -0.2] + rng.standard_normal(people)
     table = pv.data.Table(response, features, "y", ("a", "b"), "synthetic", logarithm=True)
-    plan = blood.Plan(reference=500, blocks=2, length=1000, repetitions=200)
+    plan = people.Plan(reference=500, blocks=2, length=1000, repetitions=200)
     streams, _ = next(rounds(table, plan, StreamLevel.constant(1.0, 1000), 200, 0, False))
     pairs, split = fig3.Pairs(streams, 1.0, fig3.RADIUS, fig3.SPREAD), streams.split
     errors = pairs.errors("binary", streams.synthetic(200, rng), rng)[:, :, -1].mean(axis=1)
@@ -94,9 +94,9 @@ def test_all_three_keep_the_same_level():
 
 def test_another_level():
     """At s = 4 the bound is (σ² + 1/4)/(σ² + 1) of that at s = 1, and the claim holds as well."""
-    table = blood.load("diabetes")
+    table = people.load("diabetes")
     one, four = (fig3.figure_three(table, DIABETES, s=s) for s in (1.0, 4.0))
-    split = blood.split(table, DIABETES, fig3.generator("split", 0, fig3.SEED))
+    split = people.split(table, DIABETES, fig3.generator("split", 0, fig3.SEED))
     ratio = (split.variance + 0.25) / (split.variance + 1.0)
     assert four[-1].bound == pytest.approx(ratio * one[-1].bound, rel=1e-12)
     assert fig3.claim_three(four).holds
@@ -114,22 +114,22 @@ def test_a_rival_that_is_better_is_seen(points):
 
 def test_a_start_that_knows_too_much_is_a_prior():
     """A narrow start beats the bound of unbiased estimates early on, and the claim then fails."""
-    narrow = fig3.figure_three(blood.load("diabetes"), DIABETES, spread=0.2)
+    narrow = fig3.figure_three(people.load("diabetes"), DIABETES, spread=0.2)
     early = next(p for p in narrow if p.series == "binary" and p.k == 10)
     assert early.mse < early.bound
     assert not fig3.claim_three(narrow).holds
 
 
 def test_results_and_requests(points):
-    assert fig3.figure_three(blood.load("diabetes"), DIABETES) == points
+    assert fig3.figure_three(people.load("diabetes"), DIABETES) == points
     assert {p.series for p in points} == set(fig3.SERIES)
     assert points[0].to_dict().keys() >= {
         "series", "k", "mse", "standard_error", "bound", "repetitions",
     }  # fmt: skip
     with pytest.raises(InvalidInput, match="at least 2 repetitions"):
-        fig3.figure_three(blood.load("diabetes"), DIABETES, repetitions=1)
+        fig3.figure_three(people.load("diabetes"), DIABETES, repetitions=1)
     with pytest.raises(InvalidInput, match="s must be > 0"):
-        fig3.figure_three(blood.load("diabetes"), DIABETES, s=0.0)
+        fig3.figure_three(people.load("diabetes"), DIABETES, s=0.0)
     with pytest.raises(InvalidInput, match="no points of all pairs"):
         fig3.claim_three([])
 

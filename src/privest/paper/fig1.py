@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
@@ -26,8 +27,7 @@ from privest.paper import _drawing as draw
 from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
 from privest.paper._first import NOISE_DEVIATION, THETA, first_model
 
-Estimator = Callable[[Array], Array]
-Pair = Callable[[pv.LinearModel, float], tuple[pv.mechanism.Mechanism, Estimator]]
+Pair = tuple[pv.mechanism.Mechanism, Callable[[Array], Array]]
 TRIALS = 2000
 SEED = 1
 LABEL = "fig:ppcr"
@@ -41,75 +41,53 @@ def _entry(name: str) -> pv.mechanism.ChannelEntry:
     return entry
 
 
-def _gaussian(model: pv.LinearModel, s: float) -> tuple[pv.mechanism.Mechanism, Estimator]:
+def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
-    mechanism = pv.mechanism.CATALOGUE["gaussian"].calibrated(s, model.readings)
     kernel = pv.linalg.whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
     rows = kernel.rows(model.matrix)
 
     def estimate(z: Array) -> Array:
         return np.asarray(pv.linalg.least_squares(rows, kernel.whiten(z.T))[0].T)
 
+    return pv.mechanism.CATALOGUE["gaussian"].calibrated(s, model.readings), estimate
+
+
+def _likelihood(name: str, model: pv.LinearModel, s: float) -> Pair:
+    """Noise on the readings, then maximum likelihood."""
+    mechanism = _entry(name).calibrated(s, model.readings)
+    likelihood = likelihood_of(mechanism, NOISE_DEVIATION**2)
+
+    def estimate(z: Array) -> Array:
+        return np.asarray(pv.estimator.maximum_likelihood(model.matrix, z, likelihood).estimate)
+
     return mechanism, estimate
 
 
-def _likelihood(name: str) -> Pair:
-    """Noise on the readings, then maximum likelihood."""
-
-    def pair(model: pv.LinearModel, s: float) -> tuple[pv.mechanism.Mechanism, Estimator]:
-        mechanism = _entry(name).calibrated(s, model.readings)
-        likelihood = likelihood_of(mechanism, NOISE_DEVIATION**2)
-
-        def estimate(z: Array) -> Array:
-            return np.asarray(pv.estimator.maximum_likelihood(model.matrix, z, likelihood).estimate)
-
-        return mechanism, estimate
-
-    return pair
-
-
-def _output(name: str) -> Pair:
+def _output(name: str, model: pv.LinearModel, s: float) -> Pair:
     """Noise on the least-squares estimate, which is then the estimate."""
-
-    def pair(model: pv.LinearModel, s: float) -> tuple[pv.mechanism.Mechanism, Estimator]:
-        mechanism = _entry(name).on_estimate(s, model.matrix)
-        values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
-        back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
-
-        def estimate(z: Array) -> Array:
-            return np.asarray(z @ back)
-
-        return mechanism, estimate
-
-    return pair
+    values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
+    back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
+    return _entry(name).on_estimate(s, model.matrix), lambda z: np.asarray(z @ back)
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """One curve of the figure."""
 
-    name: str
     label: str
-    pair: Pair
+    pair: Callable[[pv.LinearModel, float], Pair]
 
 
+INVERSE, QUANTISER = "truncated-inverse-gaussian", "triangular-quantiser"
 METHODS = {
-    method.name: method
-    for method in (
-        Method("gaussian", "Gaussian, least squares (optimal)", _gaussian),
-        Method("laplace", "Laplace on data, maximum likelihood", _likelihood("laplace")),
-        Method("laplace-output", "Laplace on estimate", _output("laplace")),
-        Method("cauchy", "Cauchy on data, maximum likelihood", _likelihood("cauchy")),
-        Method("cos2-output", "cos² on estimate", _output("cos2")),
-        Method(
-            "truncated-inverse-gaussian",
-            "1/Gaussian on data, truncated, maximum likelihood",
-            _likelihood("truncated-inverse-gaussian"),
-        ),
-        Method(
-            "triangular-quantiser-output", "quantiser on estimate", _output("triangular-quantiser")
-        ),
-    )
+    "gaussian": Method("Gaussian, least squares (optimal)", _gaussian),
+    "laplace": Method("Laplace on data, maximum likelihood", partial(_likelihood, "laplace")),
+    "laplace-output": Method("Laplace on estimate", partial(_output, "laplace")),
+    "cauchy": Method("Cauchy on data, maximum likelihood", partial(_likelihood, "cauchy")),
+    "cos2-output": Method("cos² on estimate", partial(_output, "cos2")),
+    INVERSE: Method(
+        "1/Gaussian on data, truncated, maximum likelihood", partial(_likelihood, INVERSE)
+    ),
+    f"{QUANTISER}-output": Method("quantiser on estimate", partial(_output, QUANTISER)),
 }
 
 

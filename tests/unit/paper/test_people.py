@@ -9,7 +9,7 @@ import privest as pv
 from privest.data import BoxCox, Table, load_diabetes
 from privest.errors import InvalidInput
 from privest.paper import Claim
-from privest.paper import _people as blood
+from privest.paper import _people as people
 from privest.paper._band import Moments, average_moments, mean_square_moments, ratio_error
 from privest.paper._people import PLANS, Plan
 from privest.paper._streams import linear_paths
@@ -32,8 +32,8 @@ def test_nothing_public_comes_from_the_blocks():
     changed = one.response.copy()
     changed[order[60:]] *= 1.7
     other = dataclasses.replace(one, response=changed)
-    first = blood.split(one, plan, np.random.default_rng(4))
-    second = blood.split(other, plan, np.random.default_rng(4))
+    first = people.split(one, plan, np.random.default_rng(4))
+    second = people.split(other, plan, np.random.default_rng(4))
     for name in ("theta", "variance", "reference_covariance", "centre", "exponent", "rows"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert not np.allclose(first.readings, second.readings)
@@ -59,18 +59,20 @@ def test_units_are_options_and_change_nothing_but_units():
     found = {}
     for features in ("standard", "raw"):
         plan = dataclasses.replace(SMALL, features=features)
-        found[features] = blood.split(one, plan, np.random.default_rng(1))
+        found[features] = people.split(one, plan, np.random.default_rng(1))
     a, b = found["standard"], found["raw"]
     np.testing.assert_allclose(a.rows @ a.theta, b.rows @ b.theta, atol=1e-12)
     assert a.variance == pytest.approx(b.variance, rel=1e-12)
-    plain = blood.split(one, dataclasses.replace(SMALL, response="plain"), np.random.default_rng(1))
+    plain = people.split(
+        one, dataclasses.replace(SMALL, response="plain"), np.random.default_rng(1)
+    )
     scale = np.sqrt(plain.variance / a.variance)
     np.testing.assert_allclose(plain.readings, scale * a.readings + plain.centre, atol=1e-12)
     assert a.centre == pytest.approx(0.0, abs=1e-14)
 
 
 def test_a_logarithm_is_not_transformed_again():
-    found = blood.split(
+    found = people.split(
         table(logarithm=True),
         dataclasses.replace(SMALL, response="plain"),
         np.random.default_rng(0),
@@ -82,11 +84,11 @@ def test_a_logarithm_is_not_transformed_again():
 def test_the_plans_fit_their_data_and_bad_ones_are_named():
     assert PLANS["nhanes"].reference + 20 * 100 == 2704
     assert len(load_diabetes()) == PLANS["diabetes"].reference + 4 * 50
-    assert len(blood.load("diabetes")) == 442
+    assert len(people.load("diabetes")) == 442
     with pytest.raises(InvalidInput, match="one of nhanes, diabetes; received 'iris'"):
-        blood.load("iris")
+        people.load("iris")
     with pytest.raises(InvalidInput, match=r"test has 120 people; 3 blocks of 30 .* need 150"):
-        blood.split(table(), Plan(60, 3, 30), np.random.default_rng(0))
+        people.split(table(), Plan(60, 3, 30), np.random.default_rng(0))
     with pytest.raises(InvalidInput, match='"standard" or "raw"'):
         Plan(60, 3, 30, features="plain")
     with pytest.raises(InvalidInput, match='"standard" or "plain"'):
@@ -95,12 +97,12 @@ def test_the_plans_fit_their_data_and_bad_ones_are_named():
         Plan(60, 1, 30)
     constant = dataclasses.replace(table(), features=np.ones((120, 2)))
     with pytest.raises(InvalidInput, match="is constant"):
-        blood.split(constant, SMALL, np.random.default_rng(0))
+        people.split(constant, SMALL, np.random.default_rng(0))
 
 
 def test_the_drawn_level_is_that_of_the_paper():
     """S_k in [0.2, 2] on the diagonal of its own step, U_k = 0.1 √S_k ξ_k before it."""
-    level = blood.drawn_level(400, np.random.default_rng(2))
+    level = people.drawn_level(400, np.random.default_rng(2))
     own = np.diagonal(level.rows.dense()) ** 2
     assert own.min() >= 0.2
     assert own.max() <= 2.0
@@ -116,9 +118,9 @@ def test_the_drawn_level_is_that_of_the_paper():
 @pytest.mark.parametrize("kind", ["drawn", "constant"])
 def test_weights_are_the_private_rls(kind):
     """Every estimate and covariance against the recursion that a learner runs."""
-    split = blood.split(table(), SMALL, np.random.default_rng(0))
+    split = people.split(table(), SMALL, np.random.default_rng(0))
     level = (
-        blood.drawn_level(12, np.random.default_rng(1))
+        people.drawn_level(12, np.random.default_rng(1))
         if kind == "drawn"
         else pv.StreamLevel.constant(0.7, 12)
     )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from privest.paper import _people as blood
+from privest.paper import _people as people
 from privest.paper import fig2, fig3
 from shared_data import FOLDER, needs_nhanes
 from workflow_command import runner
@@ -24,8 +24,8 @@ def test_figure_two_is_that_of_the_library(reproduce, tmp_path):
     done = reproduce("fig2", "--repetitions", 4, "--seed", 3, *files)
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "deep" / "p.json").read_text())
-    plan = blood.PLANS["diabetes"]
-    points = fig2.figure_two(blood.load("diabetes", None), plan, repetitions=4, seed=3)
+    plan = people.PLANS["diabetes"]
+    points = fig2.figure_two(people.load("diabetes", None), plan, repetitions=4, seed=3)
     assert found == json.loads(json.dumps([p.to_dict() for p in points]))
     assert (tmp_path / "p.png").read_bytes().startswith(PNG)
     last = max(p.k for p in points)
@@ -41,8 +41,8 @@ def test_figure_three_is_that_of_the_library(reproduce, tmp_path):
     done = reproduce("fig3", "--repetitions", 4, "--json", tmp_path / "p.json", "--synthetic")
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "p.json").read_text())
-    plan = blood.PLANS["diabetes"]
-    points = fig3.figure_three(blood.load("diabetes", None), plan, repetitions=4, synthetic=True)
+    plan = people.PLANS["diabetes"]
+    points = fig3.figure_three(people.load("diabetes", None), plan, repetitions=4, synthetic=True)
     assert found == json.loads(json.dumps([p.to_dict() for p in points]))
     assert max(len(line) for line in done.out.splitlines()) <= 80
     claim = str(fig3.claim_three(points))
