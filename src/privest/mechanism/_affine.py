@@ -118,9 +118,7 @@ class AffineMechanism(Mechanism):
 
     def _solved(self, z: ArrayLike) -> Array:
         """B⁻¹z."""
-        given = as_array(z, "z")
-        if given.ndim == 0 or given.shape[-1] != self.outputs:
-            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
+        given = self._outputs(z)
         columns = given.reshape(-1, self.outputs).T
         return np.asarray(np.linalg.solve(self.spread, columns).T.reshape(given.shape))
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.mechanism._vector import Information, Mechanism
+from privest.mechanism._vector import Information, Mechanism, repeated
 from privest.mechanism.source import Source, as_source
 from privest.privacy import Move, PrivacyLevel, as_level
 
@@ -51,10 +51,7 @@ class GaussianMechanism(Mechanism):
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
-        shown = self._shown(y)
-        if trials is not None:
-            shown = np.broadcast_to(shown, (trials, self.outputs))
-        return as_source(rng).add_noise(shown)
+        return as_source(rng).add_noise(repeated(self._shown(y), trials))
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         rest = self._rest(z, y)
@@ -100,12 +97,6 @@ class GaussianMechanism(Mechanism):
         full[..., self._kept] = x
         columns = full.reshape(-1, self.readings).T
         return np.asarray(self._S.times_factor(columns).T.reshape(full.shape))
-
-    def _outputs(self, z: ArrayLike) -> Array:
-        given = as_array(z, "z")
-        if given.ndim == 0 or given.shape[-1] != self.outputs:
-            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
-        return given
 
     def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
         return self._outputs(z) - self._shown(y)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array, as_positive
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
 from privest.mechanism._sphere import DIMENSIONS, log_average, mean_cosine
-from privest.mechanism._vector import Information, Mechanism
+from privest.mechanism._vector import Information, Mechanism, repeated
 from privest.noise.quadrature import gauss
 from privest.privacy import PrivacyLevel
 
@@ -192,9 +192,7 @@ class GeometricPerturbation(Mechanism):
 
     def _radii(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         """r and ρ in units of σ, and n (0 where u = 0)."""
-        given = as_array(z, "z")
-        if given.ndim == 0 or given.shape[-1] != self.outputs:
-            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
+        given = self._outputs(z)
         u = self._inputs(y)
         length = np.linalg.norm(u, axis=-1)
         direction = u / np.where(length > 0, length, 1.0)[..., None]
@@ -225,8 +223,7 @@ def _radial_rule(rho: float, dimension: int, nodes: int) -> float:
 
 def _rotated(u: Array, rng: np.random.Generator, trials: int | None) -> Array:
     """‖u‖ times a uniform direction: the law of Ru."""
-    if trials is not None:
-        u = np.broadcast_to(u, (trials, u.shape[-1]))
+    u = repeated(u, trials)
     normal = rng.standard_normal(u.shape)
     length = np.linalg.norm(u, axis=-1, keepdims=True)
     return np.asarray(normal * (length / np.linalg.norm(normal, axis=-1, keepdims=True)))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.mechanism._affine import AffineMechanism
-from privest.mechanism._vector import Mechanism
+from privest.mechanism._vector import Mechanism, repeated
 from privest.mechanism.source import Source
 from privest.noise import GaussianLaw
 from privest.privacy import PrivacyLevel, as_level
@@ -56,14 +56,14 @@ class RunningMechanism(AffineMechanism):
     ) -> RunningMechanism:
         """Code that releases z̃ = Lᵀy + e, the entries that show nothing left out."""
         S = as_level(level).for_size(readings)
+        if S.rank == 0:
+            raise InvalidInput("at level 0 nothing is released: there is nothing to audit.")
         return cls(S.factor_rows(np.eye(readings))[S.informative()], draw, name)
 
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
-        given = self._readings(y)
-        if trials is not None:
-            given = np.broadcast_to(given, (trials, self.readings))
+        given = repeated(self._readings(y), trials)
         drawn = [self._once(row, rng) for row in given.reshape(-1, self.readings)]
         return np.reshape(drawn, (*given.shape[:-1], self.outputs))
 

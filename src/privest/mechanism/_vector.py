@@ -78,6 +78,17 @@ class Mechanism(ABC):
             )
         return given
 
+    def _outputs(self, z: ArrayLike) -> Array:
+        given = as_array(z, "z")
+        if given.ndim == 0 or given.shape[-1] != self.outputs:
+            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
+        return given
+
+
+def repeated(values: Array, trials: int | None) -> Array:
+    """One row a trial, (trials, m), or as they are."""
+    return values if trials is None else np.broadcast_to(values, (trials, values.shape[-1]))
+
 
 class Componentwise(Mechanism):
     """z_i ~ p_i(·|u_i), u = Ay + b: independent channels on linear combinations of the readings.
@@ -146,9 +157,7 @@ class Componentwise(Mechanism):
         return (given if self.matrix is None else given @ self.matrix.T) + self.offset
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        u = self.inputs(y)
-        if trials is not None:
-            u = np.broadcast_to(u, (trials, self.outputs))
+        u = repeated(self.inputs(y), trials)
         return self._each(lambda channel, part: channel.sample(part, rng), u)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
@@ -197,10 +206,7 @@ class Componentwise(Mechanism):
         return f"Componentwise({which}, {self.readings} readings{form})"
 
     def _both(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        given = as_array(z, "z")
-        if given.ndim == 0 or given.shape[-1] != self.outputs:
-            raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
-        z, u = np.broadcast_arrays(given, self.inputs(y))
+        z, u = np.broadcast_arrays(self._outputs(z), self.inputs(y))
         return z, u
 
     def _each(self, function: Callable[..., Array], *arrays: Array) -> Array:

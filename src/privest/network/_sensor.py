@@ -22,7 +22,7 @@ from privest.records import Record
 from privest.release import Release
 
 # Readings up to which a sensor whose covariance or level is not diagonal works with m×m matrices.
-SMALL = 1000
+SMALL = 256
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -128,7 +128,7 @@ class Sensor:
     def release_share(self) -> Array | None:
         """G_iᵀ(C_iC_iᵀ)⁻¹G_i (n, n): the part of r_i's variance that is e_i, the rest being w_i.
 
-        None for a sensor with more than 1000 readings whose level or noise ties them together.
+        None for a sensor with more than 256 readings whose level or noise ties them together.
         """
         if self.level_matrix.pointwise is not None and self.model.covariance.pointwise is not None:
             half = self._kernel.whiten(self.rows)  # C_i is diagonal

@@ -127,6 +127,8 @@ def test_what_a_sensor_runs_can_be_audited():
     own = sensor.simulate(y, np.random.default_rng(1)).values
     assert np.array_equal(running.simulate(y, np.random.default_rng(1)), own)
     assert np.allclose(running.worst_information(), [[2.0, 1.0], [1.0, 2.0]])
+    with pytest.raises(InvalidInput, match="nothing to audit"):
+        network.Sensor([[1.0]], NOISE, 0.0).as_mechanism()
     for at in (y, own):
         assert np.allclose(
             running.log_density(own, at), sensor.mechanism.log_density(own, at), rtol=1e-12
