@@ -31,10 +31,10 @@ def test_equals_the_printed_formula(p):
     assert relative_error(b.measurement_information, known) < RTOL
     assert relative_error(b.extra_level, extra) < 100 * RTOL
     without = np.linalg.inv(p.H.T @ np.linalg.inv(p.Sigma) @ p.H + np.linalg.inv(P))
-    assert relative_error(b.without_privacy, without) < 100 * RTOL
+    assert relative_error(b.classical, without) < 100 * RTOL
     same = bayesian_bound_from_information(model, level, np.linalg.inv(P), known)
     assert relative_error(same.bppcrlb, b.bppcrlb) < 1e4 * RTOL
-    assert relative_error(same.without_privacy, b.without_privacy) < 1e4 * RTOL
+    assert relative_error(same.classical, b.classical) < 1e4 * RTOL
 
 
 @given(problems(), st.booleans())
@@ -57,7 +57,7 @@ def test_singular_prior_and_level_agree_with_the_joint_gaussian(p, singular_leve
 def test_between_no_privacy_and_the_prior(p):
     model, P, _, _, level = setting(p)
     b = bayesian_bound(model, level, P)
-    assert loewner(b.without_privacy, b.bppcrlb, rtol=1e-8)
+    assert loewner(b.classical, b.bppcrlb, rtol=1e-8)
     assert loewner(b.bppcrlb, b.prior_covariance, rtol=1e-8)
 
 
@@ -142,7 +142,7 @@ def test_units_of_the_readings_do_not_matter(unit):
 def test_without_privacy_keeps_its_digits_for_a_vague_prior(vague):
     model = pv.LinearModel(np.ones((3, 1)), noise=pv.noise.Gaussian(cov=1.0))
     b = bayesian_bound(model, pv.PrivacyLevel(2.0), vague)
-    assert b.without_privacy[0, 0] == pytest.approx(1 / (3 + 1 / vague), rel=1e-6)
+    assert b.classical[0, 0] == pytest.approx(1 / (3 + 1 / vague), rel=1e-6)
 
 
 def test_a_known_parameter_stays_known():

@@ -15,7 +15,7 @@ from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
-from privest.records import Record
+from privest.records import Record, standard_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class BayesianBound(Record):
     """The floor on the mean-square error matrix when θ has a prior.
 
     bppcrlb                    Σ_BPPCR (n, n).
-    without_privacy            Σ_BCR, the same with the readings themselves.
+    classical                  Σ_BCR, the same with the readings themselves, without privacy.
     prior_covariance           the error matrix of knowing the prior only.
     measurement_information    J_Y (m, m): what the prior alone tells about the readings.
     extra_level                S − J_Y (m, m): what a mechanism may add.
@@ -31,21 +31,26 @@ class BayesianBound(Record):
     """
 
     bppcrlb: Array
-    without_privacy: Array
+    classical: Array
     prior_covariance: Array
     measurement_information: Array
     extra_level: Array
     names: tuple[str, ...]
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error", "classical_error")
 
     @property
     def standard_error(self) -> Array:
         """√diag Σ_BPPCR."""
-        return np.sqrt(np.diagonal(self.bppcrlb))
+        return standard_errors(self.bppcrlb)
+
+    @property
+    def classical_error(self) -> Array:
+        """√diag Σ_BCR: the least errors without privacy."""
+        return standard_errors(self.classical)
 
     def __repr__(self) -> str:
-        private, without = np.trace(self.bppcrlb), np.trace(self.without_privacy)
+        private, without = np.trace(self.bppcrlb), np.trace(self.classical)
         return (
             f"BayesianBound({len(self.bppcrlb)} parameters, trace {private:.4g}, "
             f"without privacy {without:.4g}, prior alone {np.trace(self.prior_covariance):.4g})"
@@ -98,7 +103,7 @@ def bayesian_bound(
     extra = _extra_level(level_for(level, local), known)
     return BayesianBound(
         bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
-        without_privacy=_symmetric(root @ spread @ root.T),
+        classical=_symmetric(root @ spread @ root.T),
         prior_covariance=prior.dense(),
         measurement_information=known,
         extra_level=extra.dense(),
@@ -168,7 +173,7 @@ def bayesian_bound_from_information(
         raise InvalidInput("the noise must not be singular here; use bayesian_bound.")
     return BayesianBound(
         bppcrlb=_posterior(whitening(extra, sigma).rows(reduced), root),
-        without_privacy=_posterior(unit @ reduced, root),
+        classical=_posterior(unit @ reduced, root),
         prior_covariance=root @ root.T,
         measurement_information=known,
         extra_level=extra.dense(),

@@ -21,7 +21,7 @@ from privest.linalg import (
 )
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel
-from privest.records import Record, plain
+from privest.records import Record, plain, standard_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +72,12 @@ class Bound(Record):
     @property
     def standard_error(self) -> Array:
         """√diag Σ_PPCR: the least standard error of each parameter."""
-        return np.sqrt(np.diagonal(self.ppcrlb))
+        return standard_errors(self.ppcrlb)
 
     @property
     def classical_error(self) -> Array:
         """√diag Σ_CR: the least standard errors without privacy."""
-        return np.sqrt(np.diagonal(self.classical))
+        return standard_errors(self.classical)
 
     def _existing(self, matrix: Array | None) -> Array:
         if matrix is None:

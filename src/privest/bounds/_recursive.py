@@ -15,16 +15,15 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.linalg import InformationRoot, pointwise_weight, root_of_rows
+from privest.linalg import PSD, InformationRoot, pointwise_weight, root_of_rows
 from privest.linalg import _compiled as machine
 from privest.linalg._cumulative import Kernel, information, numpy_kernel
-from privest.linalg._psd import PSD
 from privest.linalg._sequential import BandedRows, DenseRows, Rows
 from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
 from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_stream_level
-from privest.records import Record, plain
+from privest.records import Record, plain, standard_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +54,11 @@ class StreamBound(Record):
     def ppcrlb(self) -> Array:
         """Σ_PPCR,k for k = first..K−1, (K − first, n, n)."""
         return self._white.every_step(self.require_first())[0]
+
+    @property
+    def standard_error(self) -> Array:
+        """√diag Σ_PPCR,k for k = first..K−1, (K − first, n)."""
+        return standard_errors(self.ppcrlb)
 
     def at(self, step: int) -> Array:
         """Σ_PPCR,k; raises NotIdentifiable, with the hidden directions, before `first`."""

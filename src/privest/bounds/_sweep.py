@@ -23,7 +23,7 @@ from privest.linalg import (
 )
 from privest.linalg.batched import inverse_of_many
 from privest.model import LinearModel, NonlinearModel
-from privest.records import Record
+from privest.records import Record, standard_errors
 
 INVISIBLE = 1e-10  # relative error of PI that rounding of the eigenvalues of Σ may cause
 
@@ -66,12 +66,12 @@ class BoundSweep(Record):
     @property
     def standard_error(self) -> Array:
         """√diag Σ_PPCR (k, n)."""
-        return np.sqrt(self.ppcrlb.diagonal(0, 1, 2))
+        return standard_errors(self.ppcrlb)
 
     @property
     def classical_error(self) -> Array:
         """√diag Σ_CR (n,)."""
-        return np.sqrt(self.classical.diagonal())
+        return standard_errors(self.classical)
 
     def __len__(self) -> int:
         return len(self.levels)
