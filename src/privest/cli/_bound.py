@@ -12,8 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-import privest
-from privest.bounds import Bound
+import privest as pv
 from privest.cli._console import new_table, to_people, to_stderr
 from privest.cli._options import (
     MODEL,
@@ -28,9 +27,7 @@ from privest.cli._options import (
     read_value,
 )
 from privest.errors import InvalidInput
-from privest.model import LinearModel
 from privest.noise import Gaussian, GaussianLaw, MultivariateGaussian
-from privest.privacy import PrivacyLevel
 
 
 @grouped
@@ -76,8 +73,8 @@ def bound(
     noise = _noise(noise_variance, noise_cov)
     with about(f"--h {h}"):
         matrix, names = read_table(str(h))
-    model = LinearModel(matrix, noise=noise)
-    answer = Answer(privest.bound(model, level), model, level, names, privacy.spent(level))
+    model = pv.LinearModel(matrix, noise=noise)
+    answer = Answer(pv.bound(model, level), model, level, names, privacy.spent(level))
     if json:
         typer.echo(as_json(answer))
     else:
@@ -97,9 +94,9 @@ def _noise(noise_variance: str | None, noise_cov: str | None) -> GaussianLaw | M
 class Answer(NamedTuple):
     """A bound and what it was asked about."""
 
-    result: Bound
-    model: LinearModel
-    level: PrivacyLevel
+    result: pv.Bound
+    model: pv.LinearModel
+    level: pv.PrivacyLevel
     names: list[str] | None
     spent: Spent | None
 
@@ -108,7 +105,7 @@ def as_json(answer: Answer) -> str:
     """The attributes of the bound by name, and what was asked; one matrix row a line."""
     result, model, level, names, spent = answer
     record: dict[str, Any] = {
-        "privest": privest.__version__,
+        "privest": pv.__version__,
         "readings": model.readings,
         "parameters": model.parameters,
         "names": names,

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+import privest as pv
 from privest import network
 from privest.cli._console import new_table, print_json, tell_simulated
 from privest.cli._options import (
@@ -36,10 +37,7 @@ from privest.cli._options import (
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
-from privest.mechanism.source import Source, seeded
 from privest.network import mpi
-from privest.noise import Gaussian
-from privest.privacy import PrivacyLevel
 
 NETWORK = "Network"  # a panel of --help
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
@@ -138,7 +136,7 @@ def consensus_command(
             _note_idle(data, comm.size)
         names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
-        noise = seeded(seed, "consensus", comm.rank, model.target)
+        noise = pv.mechanism.source.seeded(seed, "consensus", comm.rank, model.target)
         found = mpi.consensus(
             _contribution(path, model, level, noise),
             links,
@@ -207,7 +205,9 @@ def _note_idle(data: str, agents: int) -> None:
         )
 
 
-def _contribution(path: str, model: Model, level: float, noise: Source) -> network.Contribution:
+def _contribution(
+    path: str, model: Model, level: float, noise: pv.mechanism.source.Source
+) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
     blocks = list(read_rows(open_source(path), model.design(), model.target, missing=model.missing))
     dropped = sum(block.dropped for block in blocks)
@@ -215,7 +215,7 @@ def _contribution(path: str, model: Model, level: float, noise: Source) -> netwo
         print(f"privest: {path}: {dropped} rows with a gap are left out.", file=sys.stderr)
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
-    sensor = network.Sensor(H, Gaussian(cov=model.noise_variance), PrivacyLevel(level))
+    sensor = network.Sensor(H, pv.noise.Gaussian(cov=model.noise_variance), pv.PrivacyLevel(level))
     return sensor.contribution(sensor.simulate(y, noise))
 
 

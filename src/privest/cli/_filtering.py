@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+import privest as pv
 from privest.cli._console import new_table, print_spent, tell_simulated, to_stderr
 from privest.cli._options import (
     MODEL,
@@ -39,10 +40,6 @@ from privest.dynamics import (
     smooth,
 )
 from privest.errors import InvalidInput, NumericalFailure
-from privest.mechanism import StreamMechanism
-from privest.mechanism.source import seeded
-from privest.privacy import EndlessLevel
-from privest.release import StreamRelease
 from privest.report import Line, Panel, save_states
 
 PARTS = ("A", "C", "Q", "R", "mean0", "cov0")
@@ -104,8 +101,8 @@ def filter_command(
             release = _read_release(lines)
         else:
             y = read_readings(lines, system.readings, readings)
-            noise = seeded(seed, "filter", readings, level.fingerprint)
-            release = StreamMechanism(level).simulate(y, noise)
+            noise = pv.mechanism.source.seeded(seed, "filter", readings, level.fingerprint)
+            release = pv.StreamMechanism(level).simulate(y, noise)
     if sides.to_releases:
         output.write(json.dumps(release.to_dict()) + "\n")
         return
@@ -151,17 +148,17 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _level(privacy: Privacy, readings: int) -> EndlessLevel:
+def _level(privacy: Privacy, readings: int) -> pv.EndlessLevel:
     """The same level at every step."""
-    return EndlessLevel(privacy.read().dense(readings))
+    return pv.EndlessLevel(privacy.read().dense(readings))
 
 
-def _read_release(lines: Iterable[str]) -> StreamRelease:
+def _read_release(lines: Iterable[str]) -> pv.StreamRelease:
     try:
         record: Any = json.loads("".join(lines))
     except ValueError:  # not JSON, not UTF-8
         raise InvalidInput("this is not a release: `--emit releases` writes one.") from None
-    return StreamRelease.from_dict(record)
+    return pv.StreamRelease.from_dict(record)
 
 
 def _rows(result: Filtered | Smoothed, names: list[str]) -> str:

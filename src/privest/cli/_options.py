@@ -17,12 +17,12 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
+import privest as pv
 from privest.arrays import Array
 from privest.data._cells import is_number
 from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.privacy import EndlessLevel, PrivacyLevel
 
 PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
 
@@ -186,14 +186,14 @@ class Privacy:
         ),
     ] = None
 
-    def read(self) -> PrivacyLevel:
+    def read(self) -> pv.PrivacyLevel:
         """The level, as it is given or by (ε, δ)."""
         self._require_stated()
         if self.level is not None:
             with about(f"--level {self.level}"):
-                return PrivacyLevel(read_value(self.level))
+                return pv.PrivacyLevel(read_value(self.level))
         epsilon, delta, move = self._epsilon()
-        return PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
+        return pv.PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
 
     def number(self) -> float | None:
         """The level as a number, None where it is not given; for commands that refuse files."""
@@ -201,17 +201,17 @@ class Privacy:
             return None if self.level is None else float(self.level)
         raise InvalidInput(f"--level {self.level}: a number is needed, the level of one reading.")
 
-    def of_stream(self, lags: list[float]) -> EndlessLevel:
+    def of_stream(self, lags: list[float]) -> pv.EndlessLevel:
         """The level of every step of a stream of single readings, with weights of earlier ones."""
         self._require_stated()
         level = self.number()
         if level is not None:
             with about(f"--level {self.level}"):
-                return EndlessLevel(level, lags)
+                return pv.EndlessLevel(level, lags)
         epsilon, delta, move = self._epsilon()
-        return EndlessLevel.from_epsilon(epsilon, delta=delta, move=move, lags=lags)
+        return pv.EndlessLevel.from_epsilon(epsilon, delta=delta, move=move, lags=lags)
 
-    def spent(self, level: PrivacyLevel | EndlessLevel) -> Spent | None:
+    def spent(self, level: pv.PrivacyLevel | pv.EndlessLevel) -> Spent | None:
         """What the level amounts to, if --delta and --move were given."""
         if self.delta is None or self.move is None:
             return None

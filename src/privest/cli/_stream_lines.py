@@ -12,16 +12,15 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+import privest as pv
 from privest.arrays import Array
 from privest.cli._console import new_table
-from privest.estimator import PrivateRLS
-from privest.release import StreamRelease
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 
 
 def released_records(
-    release: StreamRelease, features: Array, names: Sequence[str]
+    release: pv.StreamRelease, features: Array, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """One record a step: what was released, None where nothing was, and the public features."""
     missing = np.zeros(len(features), bool) if release.missing is None else release.missing
@@ -33,7 +32,7 @@ def released_records(
 
 
 def estimated_record(
-    estimator: PrivateRLS, names: Sequence[str], *, nested: bool
+    estimator: pv.PrivateRLS, names: Sequence[str], *, nested: bool
 ) -> dict[str, Any]:
     """The estimate after the last step; for JSON by kind, for CSV as columns."""
     known = estimator.identifiable
@@ -51,7 +50,7 @@ def estimated_record(
     )
 
 
-def _hidden(estimator: PrivateRLS, names: Sequence[str]) -> list[str]:
+def _hidden(estimator: pv.PrivateRLS, names: Sequence[str]) -> list[str]:
     """The parameters that have a part in what is not identifiable yet."""
     part = np.abs(estimator.hidden_directions).max(axis=1)
     return [name for name, share in zip(names, part) if share > PART]
@@ -69,7 +68,7 @@ def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bo
     return text.getvalue()
 
 
-def print_estimate(report: Console, estimator: PrivateRLS, names: Sequence[str]) -> None:
+def print_estimate(report: Console, estimator: pv.PrivateRLS, names: Sequence[str]) -> None:
     """The estimate with its intervals, or what is not identifiable yet."""
     if not estimator.identifiable:
         report.print(Text(f"Not yet identifiable: {', '.join(_hidden(estimator, names))}."))

@@ -21,20 +21,14 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+import privest as pv
 from privest.arrays import Array
-from privest.checkpoint import Checkpoint
 from privest.cli._console import print_spent, tell_file, tell_simulated
 from privest.cli._options import Output, Sides, Spent
 from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import as_lines, estimated_record, print_estimate, released_records
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
-from privest.estimator import PrivateRLS
-from privest.mechanism import StreamMechanism
-from privest.mechanism.source import seeded
-from privest.noise import Gaussian
-from privest.privacy import EndlessLevel
-from privest.release import StreamRelease
 from privest.report import Trail, save_convergence
 
 INTERCEPT = "intercept"
@@ -47,7 +41,7 @@ class StreamPlan:
     source: str  # a file, or "-"
     target: str
     features: list[str] | None
-    level: EndlessLevel
+    level: pv.EndlessLevel
     variance: float | None
     intercept: bool
     sides: Sides
@@ -106,20 +100,22 @@ class _Job:
     def __init__(self, plan: StreamPlan, features: Sequence[str], stack: ExitStack) -> None:
         self.plan, self.features = plan, list(features)
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
-        self.mechanism = None if plan.sides.from_releases else StreamMechanism(plan.level)
+        self.mechanism = None if plan.sides.from_releases else pv.StreamMechanism(plan.level)
         self.estimator = None
         if plan.variance is not None:
-            noise = Gaussian(cov=plan.variance)
-            self.estimator = PrivateRLS(plan.level, len(self.names), noise)
-        self.noise = seeded(plan.seed, "stream", plan.target, plan.level.fingerprint)
+            noise = pv.noise.Gaussian(cov=plan.variance)
+            self.estimator = pv.PrivateRLS(plan.level, len(self.names), noise)
+        self.noise = pv.mechanism.source.seeded(
+            plan.seed, "stream", plan.target, plan.level.fingerprint
+        )
         self.used, self.missing, self.repeated = 0, 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
         self.output = _Output(plan.output.output, stack)
-        self.kept: Checkpoint | None = None
+        self.kept: pv.Checkpoint | None = None
         if plan.checkpoint is not None:
             self.kept = stack.enter_context(
-                Checkpoint(
+                pv.Checkpoint(
                     plan.checkpoint,
                     mechanism=self.mechanism,
                     estimator=self.estimator,
@@ -250,14 +246,14 @@ class _Job:
         if known is not None and known.identifiable:
             self.trail.add(known.steps - 1, known.estimate, known.standard_error)
 
-    def _release(self, values: Array) -> StreamRelease:
+    def _release(self, values: Array) -> pv.StreamRelease:
         if self.mechanism is not None:
             return self.mechanism.simulate(values, self.noise)
         assert self.estimator is not None
         absent = np.isnan(values)
         missing = absent if absent.any() else None
         level = self.plan.level.fingerprint
-        return StreamRelease(self.estimator.steps, len(values), values, missing, level, True)
+        return pv.StreamRelease(self.estimator.steps, len(values), values, missing, level, True)
 
     def _lines(self, records: list[dict[str, Any]]) -> str:
         return as_lines(records, json_lines=self.plan.json_out, heading=not self.output.begun)
