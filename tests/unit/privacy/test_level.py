@@ -250,3 +250,10 @@ def test_a_fingerprint_tells_levels_apart_and_not_their_spelling():
         for value in (2.0, 3.0, [2.0, 3.0], [[2.0, 1.0], [1.0, 2.0]], [[[2.0]], [[3.0]]])
     }
     assert len(found) == 4  # blocks of one reading are a vector
+
+
+def test_streams_convert_as_levels_do():
+    stream, level = pv.EndlessLevel(1.0, lags=[0.5]), pv.PrivacyLevel(1.25)
+    assert stream.to_mu(move=0.5) == level.to_mu(move=0.5)
+    assert stream.to_delta(epsilon=1.0, move=0.5) == level.to_delta(epsilon=1.0, move=0.5)
+    assert stream.to_rho(move=0.5) == level.to_rho(move=0.5)
