@@ -86,7 +86,7 @@ def bound(
     `missing` (K,): steps that show nothing.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
     block of the bound for horizon k. Attained by StreamMechanism with `filter_releases`, `smooth`.
-    Numerics: no inverse of any covariance (see `sweep`); Q and cov0 may be singular, A unstable.
+    Numerics: no inverse of any covariance (see `_sweep`); Q and cov0 may be singular, A unstable.
     O(K (n + bm)³), constant levels of constant systems only until the limit is reached; a dense
     level (Km)³.
     Source: `eq:state_space`, Σ_BPPCR; docs/dynamics.md.

@@ -1,6 +1,6 @@
 """Bounds and estimates for dense levels: by the trajectory, or by way of the readings.
 
-The trajectory (`trajectory`) subtracts what was learnt from the prior covariance. Where the prior
+The trajectory (`_trajectory`) subtracts what was learnt from the prior covariance. Where the prior
 is far wider than what is left (unstable systems, vague starts) that loses all digits. The other way
 round nothing is subtracted: whitened innovations ζ = W(Y − E Y) give the prior of the readings,
 J_Y = WᵀW, so after the releases of the steps up to k

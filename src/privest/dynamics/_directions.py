@@ -2,7 +2,7 @@
 
     minimise Σ_k tr(W P_k)  over D_k = L_kL_kᵀ ≥ 0, tr D_k ≤ s
 
-P_k is the filtered covariance; without a horizon it is the steady one and D is the same for ever.
+P_k is the filtered covariance; without a horizon it is the steady one and D is the same at every step.
 Convex in D: X = (D⁻¹ + R)⁻¹ is matrix-concave, the information Ω = (AΩ⁻¹Aᵀ + Q)⁻¹ + CᵀXC is concave
 and monotone in X, and tr(WΩ⁻¹) is convex and decreasing. The gradient is
 
@@ -74,7 +74,7 @@ def best_directions(
 
     Symbols: `budget` s bounds the trace of the Fisher information that one step's release adds
     about its readings; `weight` W (n, n) says which states matter (default: all alike, in their
-    units). steps=None: one L for ever, best in steady state (system without a time axis).
+    units). steps=None: one L for all steps, best in steady state (system without a time axis).
     steps=K: L_0 … L_{K−1}, best for the sum of the filtered errors over this horizon.
     L depends on the public system only: choosing it reveals nothing.
     (With a budget on λmax(LLᵀ) instead, equal noise on all readings is best: more information in
@@ -179,7 +179,7 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
 
     The whole budget is always used: more information never harms. In the factors the problem is
     not convex (where a direction is lost from L its slope is zero, best or not), but the
-    certificate is that of the convex one, and so is the step that gets away from there.
+    certificate is that of the convex one, and so is the step that leads away from there.
     """
     shape = start.shape
 

@@ -6,7 +6,7 @@ piece after piece,
 
     P_end = C + (ΦBR⁻¹)(ΦBR⁻¹)ᵀ ,   QR of [UB; I] gives R ,   P_start = BBᵀ
 
-and every piece is followed again from its own start. Backward, V ↦ M V Mᵀ + S composes by itself.
+and every piece is followed again from its own start. Backward, V ↦ M V Mᵀ + S is composed.
 Where a system grows so fast within a piece that ΦBR⁻¹ would lose digits, None is returned and the
 caller goes step by step.
 """
@@ -77,7 +77,7 @@ def _starts(tables: tuple[Array, ...], pieces: Index, root: Array) -> Array | No
         roots = lower[:, r:, r:]
         through = A @ through
         if not lower[:, :r, :r].diagonal(axis1=1, axis2=2).all():
-            return None  # a reading without uncertainty: said by the caller
+            return None  # a reading without uncertainty: the caller reports it
         fresh = np.linalg.solve(lower[:, :r, :r], G @ through)  # E
         through = through - lower[:, r:, :r] @ fresh
         heard = _upper(np.concatenate([heard, fresh], axis=1))

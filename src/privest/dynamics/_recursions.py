@@ -23,6 +23,7 @@ SERIES = 6  # series from which on a loop over steps, all series side by side, i
 # A limit counts as reached when all further changes together stay below this part of the matrix,
 # in units of its diagonal. Rounding itself is about 1e-15 a step.
 REACHED = 1e-12
+CONTRACTS = 1.0 - 1e-9  # spectral radius below which a sum over all further steps is solved for
 PATIENCE = 1.5  # a failed check is not repeated before the steps of a run have grown by this
 
 
@@ -140,7 +141,7 @@ def settled(change: float, reference: Array, contraction: Array) -> bool:
     """Whether all further changes, Σ_j Mʲ δ Mʲᵀ with |δ| ≤ change in units, stay below REACHED."""
     unit = _units(np.diagonal(reference))
     own = contraction * unit / unit[:, None]
-    if not np.isfinite(own).all() or np.abs(np.linalg.eigvals(own)).max() >= 1.0 - 1e-9:
+    if not np.isfinite(own).all() or np.abs(np.linalg.eigvals(own)).max() >= CONTRACTS:
         return False
     total = scipy.linalg.solve_discrete_lyapunov(own, np.eye(len(own)))
     return bool(change * len(own) * np.linalg.norm(total, 2) <= REACHED)

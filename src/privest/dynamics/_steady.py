@@ -9,6 +9,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.dynamics._observed import Level, Observed, level_of, observed
+from privest.dynamics._recursions import CONTRACTS
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NumericalFailure
@@ -21,7 +22,7 @@ UNDRIVEN = (
     "on the unit circle is driven by no noise."
 )
 # An undriven root on the unit circle is a double root of the Riccati pencil: rounding moves it by
-# √eps, some 1e-8. A memory of more than 1e7 steps cannot be told from it.
+# √eps, some 1e-8. A memory of more than 1e7 steps cannot be distinguished from it.
 ON_CIRCLE = 1e-7
 
 
@@ -109,7 +110,7 @@ def riccati(seen: Observed) -> Array:
 
 def _limit(later: Array, lost: Array) -> Array:
     """X = Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ. Directions that Θ_b only turns carry no error: they stay at I."""
-    if np.abs(np.linalg.eigvals(later)).max() < 1.0 - 1e-9:
+    if np.abs(np.linalg.eigvals(later)).max() < CONTRACTS:
         return np.asarray(scipy.linalg.solve_discrete_lyapunov(later, lost))
     unit, power, total = np.eye(len(later)), later, lost
     for _ in range(60):  # doubling: 2^60 steps

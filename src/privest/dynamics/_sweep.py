@@ -7,7 +7,7 @@ array gives (square-root filter, unit coordinates kept):
     [  A B,   F, 0] = [κ B⁺  0] Θᵀ ,      (ξ, ω, ε) = Θ (ζ, ξ⁺, ν)
 
 ζ is the whitened innovation, z̃ − ẑ = cζ, and x_k − x̂_{k|k−1} = κζ + B⁺ξ⁺. The rows of Θ for ξ,
-[Θ_a Θ_b Θ_c], say how the old error depends on the new one; ν is never heard of again. So
+[Θ_a Θ_b Θ_c], say how the old error depends on the new one; nothing later depends on ν. So
 
     cov(ξ | all) = X_{k−1} = Θ_b X_k Θ_bᵀ + Θ_cΘ_cᵀ ,   smoothed P = B X Bᵀ ,   X_{K−1} = I
 
@@ -16,7 +16,7 @@ overflows when the system is unstable, and covariances are positive semi-definit
 Householder QR is backward stable column by column: the units of the states do not matter.
 
 Where steps repeat (`Observed.kind`) and the covariance has arrived at its limit, it is kept; many
-steps that do not are done in pieces side by side (`parallel`).
+steps that do not are done in pieces side by side (`_parallel`).
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _require_sound(table: Step, entry: Index) -> None:
 
 
 def _settled(seen: Observed, j: int, lower: Array, change: float) -> bool:
-    """Whether P keeps still; (I − κc⁻¹G) A says how an error of the filtered state goes on."""
+    """Whether P has settled; (I − κc⁻¹G) A takes an error of the filtered state to the next."""
     if change > REACHED:
         return False
     r, A = seen.rows.shape[1], seen.transition[j]

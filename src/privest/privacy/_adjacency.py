@@ -1,4 +1,4 @@
-"""Which pairs y, y' must stay hard to tell apart: the adjacency a privacy number speaks of.
+"""Which pairs y, y' must stay hard to tell apart: the adjacency of a privacy number.
 
 A Gaussian release at level S makes the pair exactly μ-GDP with μ² = (y − y')ᵀS(y − y'). A number
 ε without its adjacency means nothing, so every conversion takes a move.

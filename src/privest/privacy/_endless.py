@@ -20,7 +20,7 @@ class EndlessLevel(SequentialLevel):
     """Each step shows y_k + Σ_j W_j y_{k−j}, j = 1..b, at level S: U_{k,k−j} = W_jᵀ S.
 
     `S` is a number (scalar readings) or an m×m matrix, `lags` the W_1..W_b: numbers or m×m
-    matrices; none for U = 0. The stream may go on for ever: a reading is shown b + 1 times, so
+    matrices; none for U = 0. The stream may go on without end: a reading is shown b + 1 times, so
     what is ever revealed of it is finite, S + Σ_j W_jᵀ S W_j.
 
     >>> level = EndlessLevel(1.0, lags=[0.5])
@@ -43,7 +43,7 @@ class EndlessLevel(SequentialLevel):
     ) -> EndlessLevel:
         """Scalar readings such that the whole stream is (ε, δ)-private if one moves by `move`.
 
-        ε speaks of all that is ever shown of a reading: S(1 + Σ W²) is the level of that ε.
+        ε counts all that is ever shown of a reading: S(1 + Σ W²) is the level of that ε.
 
         >>> level = EndlessLevel.from_epsilon(1.0, delta=1e-6, move=0.5, lags=[0.5])
         >>> round(level.to_epsilon(delta=1e-6, move=0.5), 9)

@@ -188,6 +188,7 @@ class StreamLevel(SequentialLevel):
         for m in reversed(steps):
             block = remaining[:, end - m : end]
             left, strength, _ = np.linalg.svd(block, full_matrices=True)
+            # What was kept is at least √tolerance·scale; a thousandth of that is rounding.
             rank = int((strength > np.sqrt(tolerance) * scale * 1e-3).sum())
             remaining = left.T @ remaining
             result[end - m : end - m + rank, :end] = remaining[:rank]
@@ -310,7 +311,7 @@ class StreamLevel(SequentialLevel):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> StreamLevel:
-        """The level of which `arrays` was told."""
+        """The inverse of `arrays`."""
         sizes = tuple(int(m) for m in arrays["sizes"])
         if "banded" in arrays:
             return cls._of(BandedRows(arrays["banded"]), sizes)
