@@ -2,7 +2,7 @@
 
     minimise Σ_k tr(W P_k)  over D_k = L_kL_kᵀ ≥ 0, tr D_k ≤ s
 
-P_k is the filtered covariance; without a horizon it is the steady one and D is the same at every step.
+P_k is the filtered covariance; without a horizon it is the steady one and D is constant.
 Convex in D: X = (D⁻¹ + R)⁻¹ is matrix-concave, the information Ω = (AΩ⁻¹Aᵀ + Q)⁻¹ + CᵀXC is concave
 and monotone in X, and tr(WΩ⁻¹) is convex and decreasing. The gradient is
 

@@ -116,7 +116,7 @@ class ExtendedStateSpace:
 class LocalBound(DynamicBound):
     """Σ_BPPCR of the linearised system about one trajectory: local, not a floor for all estimates.
 
-    It says how well small deviations from `path` (K, n) can be estimated. Where errors are as large as
+    How well small deviations from `path` (K, n) can be estimated. Where errors are as large as
     the bends of f and h, no estimate need be near it, and a biased one may fall below it.
     """
 
