@@ -17,6 +17,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -63,51 +64,38 @@ def load_nhanes(folder: str | os.PathLike[str] | None = None, cycle: str = "2011
     stems = {table: f"{table}_{CYCLES[cycle]}" for table in WANTED}
     place = fetch_tables(cycle, list(stems.values())) if folder is None else Path(folder)
     columns = _merged(_files(place, stems))
+    female, income = columns["RIAGENDR"] == FEMALE, columns["INDFMPIR"]
     return Table(
         response=columns["LBXTR"],
-        features=np.column_stack(
-            [
-                columns["RIDAGEYR"],
-                columns["BMXBMI"],
-                (columns["RIAGENDR"] == FEMALE).astype(float),
-                columns["INDFMPIR"],
-            ]
-        ),
+        features=np.column_stack([columns["RIDAGEYR"], columns["BMXBMI"], female, income]),
         response_name="serum triglyceride, mg/dL",
         feature_names=("age, years", "body mass index, kg/m²", "female", "income/poverty line"),
         source=f"NHANES {cycle}",
     )
 
 
-def find_table(folder: Path, stem: str) -> Path | None:
-    """The file of a table in a folder, whatever the case of its name; .xpt before .csv."""
-    wanted = [(stem + ending).lower() for ending in ENDINGS]
-    present = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
-    return next((present[name] for name in wanted if name in present), None)
-
-
 def _files(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
+    """The file of each table, whatever the case of its name; .xpt before .csv."""
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder; name one with the tables of NHANES.")
-    found = {table: find_table(folder, stem) for table, stem in stems.items()}
-    absent = [stems[table] for table, path in found.items() if path is None]
-    if absent:
+    present = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
+    names = {table: [(stem + end).lower() for end in ENDINGS] for table, stem in stems.items()}
+    found = {table: [present[n] for n in own if n in present] for table, own in names.items()}
+    if absent := [stems[table] for table, paths in found.items() if not paths]:
         raise InvalidInput(
             f"{folder} has no table {', '.join(absent)} (each as {' or '.join(ENDINGS)})."
         )
-    return {table: path for table, path in found.items() if path is not None}
+    return {table: paths[0] for table, paths in found.items()}
 
 
 def _merged(files: dict[str, Path]) -> dict[str, Array]:
     """All wanted columns of the people who are in every table and miss nothing, by SEQN."""
     tables = {table: open_source(path).read((KEY, *WANTED[table])) for table, path in files.items()}
-    people: Array | None = None
     for table, columns in tables.items():
         key = columns[KEY]
         if np.isnan(key).any() or len(np.unique(key)) != len(key):
             raise InvalidInput(f"{files[table]}: {KEY} is missing or repeated in some rows.")
-        people = key if people is None else np.intersect1d(people, key)
-    assert people is not None
+    people = reduce(np.intersect1d, (columns[KEY] for columns in tables.values()))
     merged: dict[str, Array] = {}
     for table, columns in tables.items():
         order = np.argsort(columns[KEY])

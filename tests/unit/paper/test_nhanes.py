@@ -8,7 +8,7 @@ import pytest
 from privest.data import Table, load_diabetes, open_source
 from privest.errors import InvalidInput
 from privest.paper import CYCLES, load_nhanes
-from privest.paper._nhanes import find_table
+from privest.paper._nhanes import _files
 from shared_data import FOLDER, RAW, needs_nhanes
 
 TABLES = {
@@ -54,7 +54,7 @@ def test_transport_files_keep_zero_and_come_first(tmp_path):
         ("TRIGLY_G", ("SEQN", "LBXTR")),
     ):
         to_transport(tmp_path / f"{name}.csv", tmp_path / f"{name}.XPT", columns)
-    assert find_table(tmp_path, "DEMO_G").name == "DEMO_G.XPT"
+    assert _files(tmp_path, {"DEMO": "DEMO_G"})["DEMO"].name == "DEMO_G.XPT"
     income = open_source(tmp_path / "DEMO_G.XPT").read(["INDFMPIR"])["INDFMPIR"]
     assert income[0] == 0.0
     assert np.isnan(income[2])
