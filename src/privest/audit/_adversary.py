@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import as_array, as_count, as_positive
-from privest.audit._attack import Attack, Prior, Task
+from privest.arrays import as_count
+from privest.audit._attack import Attack, Task, as_prior
 from privest.audit._attackers import attack_channels
-from privest.audit._door import Audited, Stated, as_audited, stated_level
+from privest.audit._door import Audited, Stated, as_audited, one_vector, stated_level
 from privest.audit._floors import unbiased_floors
 from privest.audit._gaussian import attack_linear, linear_information
 from privest.audit._simulation_attacker import attack_sampler
 from privest.audit._vectors import attack_rotation, attack_vector
-from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, Mechanism, Rotation
 
 
@@ -60,18 +59,13 @@ def adversary(
     >>> abs(attack.averaged.mse - 0.5) < 5 * attack.averaged.mse_error
     True
     """
-    given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
-    count, believed = as_count(trials, "trials", least=2), _prior(prior)
     audited = as_audited(mechanism, "attack", steps)
-    size = audited.readings if isinstance(audited, Mechanism) else given.size
-    if given.size != size:
-        raise InvalidInput(f"the mechanism is for {size} readings; received shape {given.shape}.")
-    floors = None
+    given, floors = one_vector(y, audited), None
     if level is not None:
         rows = audited.matrix if isinstance(audited, Componentwise) else None
-        S = stated_level(level, steps).dense(size)
-        floors = unbiased_floors(np.eye(size) if rows is None else rows, S)
-    task = Task(given, floors, believed, count, rng)
+        S = stated_level(level, steps).dense(given.size)
+        floors = unbiased_floors(np.eye(given.size) if rows is None else rows, S)
+    task = Task(given, floors, as_prior(prior), as_count(trials, "trials", least=2), rng)
     if isinstance(audited, Componentwise):
         return attack_channels(audited, task)
     if not isinstance(audited, Mechanism):
@@ -82,14 +76,3 @@ def adversary(
     if isinstance(audited, Rotation):
         return attack_rotation(audited, task)
     return attack_vector(audited, task)
-
-
-def _prior(prior: tuple[float, float] | None) -> Prior | None:
-    if prior is None:
-        return None
-    given = as_array(prior, "the prior", ndim=1)
-    if given.size != 2:
-        raise InvalidInput(
-            f"the prior is (mean, variance), two numbers; received {given.size} of them."
-        )
-    return float(given[0]), as_positive(given[1], "the prior's variance")

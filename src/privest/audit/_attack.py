@@ -8,11 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_array, as_positive
+from privest.errors import InvalidInput
 from privest.mechanism import Mechanism
 from privest.records import Record
 
 Prior = tuple[float, float]
+
+
+def as_prior(prior: tuple[float, float] | None) -> Prior | None:
+    """(mean, variance), checked."""
+    if prior is None:
+        return None
+    given = as_array(prior, "the prior", ndim=1)
+    if given.size != 2:
+        raise InvalidInput(
+            f"the prior is (mean, variance), two numbers; received {given.size} of them."
+        )
+    return float(given[0]), as_positive(given[1], "the prior's variance")
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def posterior_mean(
     First the peaks of prior × likelihood are looked for, on grids that widen around the prior mean,
     z and `near` (the true inputs, if known: they lie where the likelihood does), and climbed. Then
     the integrals are taken over panels that are short at the prior mean and at the peaks, and
-    adaptive (`rowwise.py`): as right for a likelihood that is a millionth as wide as the
+    adaptive (`row_moments`): as right for a likelihood that is a millionth as wide as the
     prior, or lies 50 deviations from its mean. Missed: peaks that fall between the grid points.
     Cost: some 500 log-densities a z, and 1000 to 5000 for the integral.
     """

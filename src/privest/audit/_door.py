@@ -36,6 +36,16 @@ def as_audited(given: Audited, verb: str, steps: int | None = None) -> Mechanism
     return given
 
 
+def one_vector(y: ArrayLike, audited: Mechanism | Sampler) -> Array:
+    """The readings y (m,) of the mechanism."""
+    given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
+    if isinstance(audited, Mechanism) and given.size != audited.readings:
+        raise InvalidInput(
+            f"the mechanism is for {audited.readings} readings; received shape {given.shape}."
+        )
+    return given
+
+
 def stated_level(given: Stated, steps: int | None) -> PrivacyLevel:
     """A level in any form; that of a stream is S̄ of its first steps."""
     if isinstance(given, EndlessLevel):

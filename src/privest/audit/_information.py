@@ -9,9 +9,17 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import CONFIDENCE, as_array
+from privest.arrays import CONFIDENCE
 from privest.audit._by_density import of_channels
-from privest.audit._door import Audited, Look, Sampler, as_audited, as_sampler, has_density
+from privest.audit._door import (
+    Audited,
+    Look,
+    Sampler,
+    as_audited,
+    as_sampler,
+    has_density,
+    one_vector,
+)
 from privest.audit._gaussian import checked_precision
 from privest.audit._running import described, examined
 from privest.audit._sampled import FisherInformation, Sampled, information_from_samples
@@ -56,9 +64,9 @@ def fisher_information(
     >>> found.matrix.round(8).tolist(), bool(found.error.max() < 1e-8)
     ([[4.0]], True)
     """
-    given = np.atleast_1d(as_array(y, "y", ndim=(0, 1)))
-    look = Look.of(given, samples, confidence, rng, least=2)
     audited = as_audited(mechanism, "audit", steps)
+    given = one_vector(y, audited)
+    look = Look.of(given, samples, confidence, rng, least=2)
     if method == "density" and not isinstance(audited, Mechanism):
         raise InvalidInput("a plain sampler has no density: use method='samples'.")
     if method == "samples" or not isinstance(audited, Mechanism) or not has_density(audited):
