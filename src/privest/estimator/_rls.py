@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from privest.arrays import AnyArray, Array, as_array, fingerprint_of
 from privest.bounds._classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator import _step_rows as steps_of
+from privest.estimator._step_rows import StepRows, Steps, under
 from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
 from privest.linalg._cumulative import StoredColumns, numpy_kernel
 from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
-from privest.noise import JointNoise, Noise, as_joint
+from privest.noise import Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 from privest.records import Record
 from privest.release import StreamRelease
@@ -93,7 +93,7 @@ class PrivateRLS:
         self._fit = RunningLeastSquares(self.parameters, tolerance)
         # H in units of its noise, for Σ_CR.
         self._open = RunningLeastSquares(self.parameters, tolerance) if classical else None
-        self._rows = steps_of.StepRows(self.level, self.parameters + 1, widest)
+        self._rows = StepRows(self.level, self.parameters + 1, widest)
         # One reading a step, U = 0: a row of numbers, without the machinery.
         self._one: tuple[float, float] | None = None
         if self.level.form == "independent" and block == 1:
@@ -124,13 +124,14 @@ class PrivateRLS:
             return self._update_one(release, rows)
         self._require_whole(release)
         H = self._matrix(rows, len(release.values))
-        law, given = (self.noise, False) if noise is None else (as_joint(noise), True)
-        floor = self._open_triangle(release, H, law, given)
-        if not self._add_independent(release, H, law, given):
-            self._require_finite(H, release)
-            white, natural = self._rows.whiten(release, H, law, given, natural=not self._fit.full)
+        law = self.noise if noise is None else as_joint(noise)
+        steps = Steps(release, self.level, law, noise is not None)
+        floor = self._open_triangle(steps, H)
+        if not self._add_independent(steps, H):
+            self._require_finite(steps, H)
+            white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
             self._fit.add(white, None if natural is None else natural[:, :-1])
-        self._alike &= not given
+        self._alike &= noise is None
         self._gaussian &= law.gaussian
         return self._advance(release, floor)
 
@@ -161,55 +162,45 @@ class PrivateRLS:
         self.readings += 1
         self.simulated |= release.simulated
 
-    def _add_independent(
-        self, release: StreamRelease, H: Array, law: JointNoise, given: bool
-    ) -> bool:
+    def _add_independent(self, steps: Steps, H: Array) -> bool:
         """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
-        level = self.level.pointwise(self.steps, self.steps + release.steps)
-        if level is None:
+        level = self.level.pointwise(steps.release.start, steps.stop)
+        variance = None if level is None else steps.covariance.pointwise
+        if level is None or variance is None:
             return False
-        sigma = steps_of.step_covariance(law.covariance, law, given, release, self.level)
-        if sigma.pointwise is None:
-            return False
-        root = np.sqrt(level)
-        deviation = np.sqrt(1.0 + np.multiply(level, sigma.pointwise))
-        mean = steps_of.step_mean(law, given, release)
-        weight, unit, shift = root / deviation, 1.0 / deviation, root * mean / deviation
-        values = steps_of.shown_values(release, self.level)
-        if release.missing is not None:
-            seen = ~steps_of.absent_readings(release, self.level)
+        root, deviation = np.sqrt(level), np.sqrt(1.0 + np.multiply(level, variance))
+        weight, unit, shift = root / deviation, 1.0 / deviation, root * steps.mean / deviation
+        if steps.absent is not None:
+            seen = ~steps.absent
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        triangle = tall_triangle(H, values, weight, unit, shift, compiled=self.compiled)
+        triangle = tall_triangle(H, steps.values, weight, unit, shift, compiled=self.compiled)
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
-            as_array(values, "the release")
+            as_array(steps.values, "the release")
         self._fit.add_triangle(triangle)
         return True
 
-    def _open_triangle(
-        self, release: StreamRelease, H: Array, law: JointNoise, given: bool
-    ) -> Array | None:
+    def _open_triangle(self, steps: Steps, H: Array) -> Array | None:
         """The triangle of H in units of its noise, where Σ_CR is wanted."""
         if self._open is None:
             return None
-        sigma = steps_of.step_covariance(law.inverse_information, law, given, release, self.level)
-        if sigma.pointwise is None or not np.all(np.asarray(sigma.pointwise) > 0):
+        variance = steps.floor.pointwise
+        if variance is None or not np.all(np.asarray(variance) > 0):
             raise InvalidInput(
                 "classical=True is for noise that is independent between readings, none of them "
                 "without noise; bounds.classical_bound takes any."
             )
-        weight = 1.0 / np.sqrt(sigma.pointwise)
-        if release.missing is not None:
-            weight = weight * ~steps_of.absent_readings(release, self.level)
-        values = steps_of.shown_values(release, self.level)  # any: only H is wanted
-        return tall_triangle(H, values, weight, weight, 0.0, compiled=self.compiled)
+        weight = 1.0 / np.sqrt(variance)
+        if steps.absent is not None:
+            weight = weight * ~steps.absent
+        # With any readings: only the part of H is wanted.
+        return tall_triangle(H, steps.values, weight, weight, 0.0, compiled=self.compiled)
 
-    def _require_finite(self, H: Array, release: StreamRelease) -> None:
+    def _require_finite(self, steps: Steps, H: Array) -> None:
         if H.size > LONG:  # shorter ones were looked through when they came
             as_array(H, "the rows of H")
-        values = steps_of.shown_values(release, self.level)
-        if len(values) > 1 or not math.isfinite(values[0]):
-            as_array(values, "the release")
+        if len(steps.values) > 1 or not math.isfinite(steps.values[0]):
+            as_array(steps.values, "the release")
 
     def _require_whole(self, release: StreamRelease) -> None:
         """Values and flags for exactly the steps that the release says, and that the level has."""
@@ -290,7 +281,7 @@ class PrivateRLS:
         self._require_whole(release)
         H, stop = self._matrix(rows, len(release.values)), release.start + release.steps
         sizes = self.level.sizes_between(release.start, stop)
-        self._require_finite(H, release)
+        self._require_finite(Steps(release, self.level, self.noise, False), H)
         done, used = 0, 0
         while not self.identifiable and done < release.steps:
             end = used + sizes[done]
@@ -305,23 +296,21 @@ class PrivateRLS:
             estimates, covariances = self.estimate[None], self.covariance[None]
         if done < release.steps:
             rest = release.part(done, release.steps, sizes) if done else release
-            after = self._follow(rest, H[used:], sizes[done:])
+            after = self._follow(Steps(rest, self.level, self.noise, False), H[used:])
             covariances = np.concatenate([covariances, after[0]]) if done else after[0]
             estimates = np.concatenate([estimates, after[1]]) if done else after[1]
         return StreamHistory(first, estimates, covariances)
 
-    def _follow(
-        self, release: StreamRelease, H: Array, sizes: tuple[int, ...]
-    ) -> tuple[Array, Array]:
+    def _follow(self, steps: Steps, H: Array) -> tuple[Array, Array]:
         """Covariances and estimates after each step, θ being identifiable before the first."""
         n = self.parameters
         before = self._fit.triangle[:n].copy()  # [R q]: the rows of everything so far
-        floor = self._open_triangle(release, H, self.noise, False)
+        floor = self._open_triangle(steps, H)
         mark = self._rows.mark()
-        white, _ = self._rows.whiten(release, H, self.noise, False, natural=False)
+        white, _ = self._rows.whiten(steps, H, natural=False)
         columns = StoredColumns(np.concatenate([before, white]).T)
         scalar = self.level.block == 1
-        ends = None if scalar else np.concatenate([[n], n + np.cumsum(sizes)])
+        ends = None if scalar else np.concatenate([[n], n + np.cumsum(steps.sizes)])
         kernel = machine.kernel if machine.wanted(self.compiled, len(H)) else numpy_kernel
         try:
             covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
@@ -330,7 +319,7 @@ class PrivateRLS:
             raise
         assert estimates is not None
         self._fit.add(white, None)
-        self._advance(release, floor)
+        self._advance(steps.release, floor)
         return covariances, estimates
 
     # --- what is known ------------------------------------------------------------------------
@@ -434,9 +423,9 @@ class PrivateRLS:
         """Take up a state again."""
         self.steps, self.readings = int(state["steps"]), int(state["readings"])
         self.simulated, self._alike, self._gaussian = state["facts"].tolist()
-        self._fit.restore(steps_of.under(state, "fit."))
+        self._fit.restore(under(state, "fit."))
         if self._open is not None:
-            self._open.restore(steps_of.under(state, "open."))
+            self._open.restore(under(state, "open."))
         self._rows.readings = self.readings
         self._rows.restore(state)
 

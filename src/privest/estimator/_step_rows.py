@@ -1,11 +1,13 @@
 """The steps of a stream as whitened rows [G, ζ] = C⁻¹[A H̄, z̃], C Cᵀ = A Σ̄ Aᵀ + I, as they come.
 
-Also the noise of the steps of one release: the law of one step, or one given for all of them.
+`Steps` is one release as an estimator takes it, `StepRows` what it remembers of earlier ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +18,97 @@ from privest.linalg._appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
 from privest.privacy import SequentialLevel
 from privest.release import StreamRelease
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of one release, their level, and the law of their noise.
+
+    given  the law is that of all readings of the release, not of one step.
+    """
+
+    release: StreamRelease
+    level: SequentialLevel
+    law: JointNoise
+    given: bool
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """m_k."""
+        return self.level.sizes_between(self.release.start, self.stop)
+
+    @property
+    def stop(self) -> int:
+        """The step after these."""
+        return self.release.start + self.release.steps
+
+    @property
+    def missing(self) -> Flags:
+        """Which steps are missing."""
+        none = np.zeros(self.release.steps, dtype=bool)
+        return none if self.release.missing is None else self.release.missing
+
+    @cached_property
+    def absent(self) -> Flags | None:
+        """Which readings are missing, one flag a reading; None: none is."""
+        missing = self.release.missing
+        return None if missing is None else np.repeat(missing, self.sizes)
+
+    @cached_property
+    def values(self) -> Array:
+        """z̃ with 0 in place of what is missing."""
+        shown = self.release.values
+        return shown if self.absent is None else np.where(self.absent, 0.0, shown)
+
+    @cached_property
+    def covariance(self) -> PSD:
+        """cov w."""
+        return self._matrix(self.law.covariance)
+
+    @property
+    def floor(self) -> PSD:
+        """Σ = I_w⁻¹."""
+        return self._matrix(self.law.inverse_information)
+
+    @property
+    def mean(self) -> Array | float:
+        """E w."""
+        if self.given or self.law.size is None:
+            return self.law.expectation(len(self.release.values))
+        mean = np.broadcast_to(self.law.expectation(self.law.size), self.law.size)
+        return np.tile(mean, self.release.steps) if mean.any() else 0.0
+
+    def _matrix(self, of: Callable[[int], PSD]) -> PSD:
+        """A covariance of all these steps, which must not tie them together."""
+        total, steps, size = len(self.release.values), self.release.steps, self.law.size
+        if not self.given:
+            if size is None:
+                return of(total)
+            one = of(size)
+            if one.pointwise is not None:
+                return Diagonal(np.tile(one.diagonal(), steps))
+            return Blocks(np.broadcast_to(one.dense(), (steps, *one.dense().shape)))
+        if size not in (None, total):
+            raise InvalidInput(
+                f"The noise has {size} components; this release has {total} readings."
+            )
+        sigma = of(total)
+        if isinstance(sigma, Blocks):
+            ends = np.cumsum(self.sizes).tolist()
+            if not set(np.cumsum(sigma.sizes).tolist()).issuperset(ends):
+                return _step_blocks(sigma.dense(), ends, self.sizes)
+        return sigma
+
+
+def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Blocks:
+    """The diagonal blocks of a matrix that has nothing outside them."""
+    blocks = [sigma[end - m : end, end - m : end] for end, m in zip(ends, sizes)]
+    if np.count_nonzero(sigma) != sum(np.count_nonzero(block) for block in blocks):
+        raise InvalidInput(
+            "The noise ties steps together. PrivateRLS needs noise that is independent between "
+            "steps; use bounds.stream_estimates on the whole stream."
+        )
+    return Blocks(blocks)
 
 
 class StepRows:
@@ -37,78 +130,52 @@ class StepRows:
             self._rows = BandedAppend(level.reach, level.block, columns)
             self._window = np.zeros(level.reach, dtype=bool)
 
-    def whiten(
-        self, release: StreamRelease, H: Array, law: JointNoise, given: bool, *, natural: bool
-    ) -> tuple[Array, Array | None]:
-        """[G, ζ] of these steps and, if wanted, their size had nothing cancelled.
-
-        `given`: the law is that of the whole release, not of one step.
-        """
-        sizes = self.level.sizes_between(release.start, release.start + release.steps)
+    def whiten(self, steps: Steps, H: Array, *, natural: bool) -> tuple[Array, Array | None]:
+        """[G, ζ] of these steps and, if wanted, their size had nothing cancelled."""
         right = np.empty((len(H), H.shape[1] + 1))
-        right[:, :-1], right[:, -1] = H, -np.asarray(step_mean(law, given, release))
+        right[:, :-1], right[:, -1] = H, -np.asarray(steps.mean)
         shown = np.zeros_like(right)
-        shown[:, -1] = shown_values(release, self.level)
-        sigma = step_covariance(law.covariance, law, given, release, self.level)
-        if isinstance(self._rows, DenseAppend):
-            return self._dense(self._rows, release, sizes, sigma, right, shown, natural)
-        missing = release.missing if release.missing is not None else np.zeros(len(sizes), bool)
+        shown[:, -1] = steps.values
         if self._rows is None:
-            return self._changing(release.start, sizes, missing, sigma, right, shown)
-        blocks = self.level.blocks(release.start, release.start + release.steps)
-        flags = np.concatenate([self._window, missing])
+            return self._changing(steps, right, shown)
+        if isinstance(self._rows, DenseAppend):
+            rows, halves, hidden = self._dense(steps)
+            result = self._rows.extend(rows, halves, right, shown, natural=natural)
+            self._absent = hidden
+            return result
+        blocks = self.level.blocks(steps.release.start, steps.stop)
+        flags = np.concatenate([self._window, steps.missing])
         if flags.any():
             blocks = _without(blocks, flags)
-        m = sizes[0]
-        stack = sigma.blocks(sizes).groups[0][1] if m > 1 else sigma.diagonal()[:, None, None]
+        sigma, m = steps.covariance, steps.sizes[0]
+        stack = sigma.blocks(steps.sizes).groups[0][1] if m > 1 else sigma.diagonal()[:, None, None]
         result = self._rows.extend(blocks, stack, right, shown, natural=natural)
         self._window = flags[len(flags) - self.level.reach :]
         return result
 
-    def _dense(
-        self,
-        append: DenseAppend,
-        release: StreamRelease,
-        sizes: tuple[int, ...],
-        sigma: PSD,
-        right: Array,
-        shown: Array,
-        natural: bool,
-    ) -> tuple[Array, Array | None]:
-        """A level that looks back to every reading."""
-        rows = self.level.dense_rows(release.start, release.start + release.steps)
-        hidden = self._absent
-        if release.missing is not None:
-            fresh = np.flatnonzero(np.repeat(release.missing, sizes)) + self.readings
-            hidden = np.concatenate([hidden, fresh])
+    def _dense(self, steps: Steps) -> tuple[Array, Array | list[Array], Index]:
+        """A level that looks back to every reading: its rows, factors of Σ_k, what is missing."""
+        rows, hidden = self.level.dense_rows(steps.release.start, steps.stop), self._absent
+        if steps.absent is not None:
+            hidden = np.concatenate([hidden, np.flatnonzero(steps.absent) + self.readings])
         if len(hidden):
             rows = rows.copy()
             rows[:, hidden] = 0.0
             rows[hidden[hidden >= self.readings] - self.readings] = 0.0
-        scalar = self.level.block == 1 and sigma.pointwise is not None
-        halves = np.sqrt(sigma.diagonal()) if scalar else sigma.blocks(sizes).lowers()
-        result = append.extend(rows, halves, right, shown, natural=natural)
-        self._absent = hidden
-        return result
+        sigma = steps.covariance
+        if self.level.block == 1 and sigma.pointwise is not None:
+            return rows, np.sqrt(sigma.diagonal()), hidden
+        return rows, sigma.blocks(steps.sizes).lowers(), hidden
 
-    def _changing(
-        self,
-        start: int,
-        sizes: tuple[int, ...],
-        missing: Flags,
-        sigma: PSD,
-        right: Array,
-        shown: Array,
-    ) -> tuple[Array, Array]:
+    def _changing(self, steps: Steps, right: Array, shown: Array) -> tuple[Array, Array]:
         """U = 0 and m_k that changes: every step by itself."""
         parts, at = [], 0
-        for k, (size, absent, own) in enumerate(
-            zip(sizes, missing, sigma.blocks(sizes).matrices), start=start
-        ):
+        own = zip(steps.sizes, steps.missing, steps.covariance.blocks(steps.sizes).matrices)
+        for k, (size, absent, sigma) in enumerate(own, start=steps.release.start):
             blocks = self.level.blocks(k, k + 1) * (0.0 if absent else 1.0)
             one = slice(at, at + size)
             alone = BandedAppend(0, size, right.shape[1])
-            parts.append(alone.extend(blocks, own[None], right[one], shown[one]))
+            parts.append(alone.extend(blocks, sigma[None], right[one], shown[one]))
             at += size
         white, natural = zip(*parts)
         return np.concatenate(white), np.concatenate(natural)
@@ -145,21 +212,6 @@ def under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     return {name[len(prefix) :]: a for name, a in state.items() if name.startswith(prefix)}
 
 
-def absent_readings(release: StreamRelease, level: SequentialLevel) -> Flags:
-    """Which readings of a release are missing, one flag a reading."""
-    assert release.missing is not None
-    return np.repeat(
-        release.missing, level.sizes_between(release.start, release.start + release.steps)
-    )
-
-
-def shown_values(release: StreamRelease, level: SequentialLevel) -> Array:
-    """z̃ with 0 in place of what is missing."""
-    if release.missing is None:
-        return release.values
-    return np.where(absent_readings(release, level), 0.0, release.values)
-
-
 def _without(blocks: Array, hidden: Flags) -> Array:
     """Rows of missing steps and what later steps take from them, set to zero.
 
@@ -172,57 +224,3 @@ def _without(blocks: Array, hidden: Flags) -> Array:
         kept[lag, hidden[first : first + count]] = 0.0
     kept[:, hidden[reach:]] = 0.0
     return kept
-
-
-# --- the noise of some steps ----------------------------------------------------------------------
-
-
-def step_covariance(
-    matrix: Callable[[int], PSD],
-    law: JointNoise,
-    given: bool,
-    release: StreamRelease,
-    level: SequentialLevel,
-) -> PSD:
-    """Σ of these steps, which must not tie steps together.
-
-    `matrix` is the law's `covariance`, or its `inverse_information`.
-    """
-    total, steps = len(release.values), release.steps
-    if not given:
-        if law.size is None:
-            return matrix(total)
-        one = matrix(law.size)
-        if one.pointwise is not None:
-            return Diagonal(np.tile(one.diagonal(), steps))
-        return Blocks(np.broadcast_to(one.dense(), (steps, *one.dense().shape)))
-    if law.size not in (None, total):
-        raise InvalidInput(
-            f"The noise has {law.size} components; this release has {total} readings."
-        )
-    sigma = matrix(total)
-    if isinstance(sigma, Blocks):
-        sizes = level.sizes_between(release.start, release.start + steps)
-        ends = np.cumsum(sizes).tolist()
-        if not set(np.cumsum(sigma.sizes).tolist()).issuperset(ends):
-            return _step_blocks(sigma.dense(), ends, sizes)
-    return sigma
-
-
-def step_mean(law: JointNoise, given: bool, release: StreamRelease) -> Array | float:
-    """E w of these steps."""
-    if given or law.size is None:
-        return law.expectation(len(release.values))
-    mean = np.broadcast_to(law.expectation(law.size), law.size)
-    return np.tile(mean, release.steps) if mean.any() else 0.0
-
-
-def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Blocks:
-    """The diagonal blocks of a matrix that has nothing outside them."""
-    blocks = [sigma[end - m : end, end - m : end] for end, m in zip(ends, sizes)]
-    if np.count_nonzero(sigma) != sum(np.count_nonzero(block) for block in blocks):
-        raise InvalidInput(
-            "The noise ties steps together. PrivateRLS needs noise that is independent between "
-            "steps; use bounds.stream_estimates on the whole stream."
-        )
-    return Blocks(blocks)
