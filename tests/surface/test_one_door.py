@@ -41,7 +41,6 @@ ALLOWED = {
     "mechanism/_binary.py": CHANNEL,
     "mechanism/_inverse.py": CHANNEL,
     "mechanism/_laplace_quantiser.py": CHANNEL,
-    "mechanism/_numerics.py": CHANNEL,
     "mechanism/_quantiser.py": CHANNEL,
     "mechanism/_rotation.py": CHANNEL,
     "mechanism/_truncated_inverse.py": CHANNEL,

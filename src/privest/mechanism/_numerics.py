@@ -18,11 +18,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, PrivestError
-from privest.mechanism._channel import Channel, Worst
+from privest.mechanism._channel import Channel
 from privest.mechanism._numeric_score import (
     clear_of_landmarks,
     differences,
@@ -32,6 +31,7 @@ from privest.mechanism._numeric_score import (
     score_and_error,
     score_by_differences,
 )
+from privest.mechanism._user import UserChannel
 from privest.noise._numerics.density import NumericalDensity
 from privest.noise._numerics.differences import find_jumps
 from privest.noise.quadrature import Quadrature
@@ -79,36 +79,18 @@ def _believed(channel: Channel, u: float) -> Channel:
         other, error = differences(channel, z, np.full(z.shape, u), clear)
         apart = np.abs(own - other) > 1e-4 * (np.abs(own) + np.abs(other)) + 10 * error
     # One place may be a kink, where the two may differ.
-    return _Scoreless(channel) if np.count_nonzero(apart) > 1 else channel
+    return _scoreless(channel) if np.count_nonzero(apart) > 1 else channel
 
 
-class _Scoreless(Channel):
-    """A channel whose own score is not to be used."""
-
-    has_score = False
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.discrete = channel.discrete  # type: ignore[misc] # one class for both kinds
-
-    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
-        return self.channel.sample(u, rng)
-
-    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
-        return self.channel.log_density(z, u)
-
-    def support(self, u: float) -> tuple[float, float]:
-        return self.channel.support(u)
-
-    def landmarks(self, u: float) -> tuple[float, ...]:
-        return self.channel.landmarks(u)
-
-    def outcomes(self, u: float) -> Array:
-        return self.channel.outcomes(u)
-
-    @property
-    def worst(self) -> Worst:
-        return self.channel.worst
+def _scoreless(channel: Channel) -> Channel:
+    """The same law, without the channel's own score."""
+    return UserChannel(
+        log_density=channel.log_density,
+        support=channel.support,
+        landmarks=channel.landmarks,
+        discrete=channel.discrete,
+        outcomes=channel.outcomes,
+    )
 
 
 # --- continuous ---------------------------------------------------------------------------------

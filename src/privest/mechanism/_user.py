@@ -15,7 +15,8 @@ from privest.mechanism._channel import Channel, Worst
 from privest.noise import Quadrature, from_logpdf
 
 Span = tuple[float, float] | Callable[[float], tuple[float, float]]
-Points = Sequence[float] | Callable[[float], Sequence[float]]
+Listed = Sequence[float] | Array
+Points = Listed | Callable[[float], Listed]
 LIKELY = 1e-18
 
 
@@ -160,7 +161,7 @@ class UserChannel(Channel):
         return law.sample(count, rng)
 
 
-def _at(points: Points, u: float) -> Sequence[float]:
+def _at(points: Points, u: float) -> Listed:
     return points(u) if callable(points) else points
 
 
