@@ -63,7 +63,7 @@ NAMES = {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",
         "Fused", "FusionCentre", "Graph", "Links", "Lossy", "PrivateAverage", "Round",
         "Sensor", "SensorRelease", "Spectrum", "TimeVarying", "Weights", "agent", "consensus",
-        "fuse", "fusion_bound", "grid", "linear_information", "masked", "metropolis",
+        "fuse", "fusion_bound", "grid", "linear_information", "masked", "metropolis", "mpi",
         "private_average", "random_geometric", "ring", "rounds", "spectrum_of", "star",
     },
     "pipeline": {

@@ -1,6 +1,6 @@
 """Networks of sensors: fusion, average consensus, private averages; simulation of all agents."""
 
-from privest.network import agent
+from privest.network import agent, mpi
 from privest.network._agreement import ConsensusResult, Round, consensus, rounds
 from privest.network._average import PrivateAverage, linear_information, masked, private_average
 from privest.network._baselines import DampedNoise, DecayingNoise
@@ -37,6 +37,7 @@ __all__ = [
     "linear_information",
     "masked",
     "metropolis",
+    "mpi",
     "private_average",
     "random_geometric",
     "ring",
