@@ -45,23 +45,25 @@ def number(cell: object) -> float:
 
     An infinity stays one, for the caller to refuse. Raises ValueError for anything else.
     """
-    if isinstance(cell, str):
-        text = cell.strip()
-        if text in _GAPS:
-            return math.nan
-        if is_number(text):
-            return float(text)
-        if text.lower() not in TRUTHS:
-            raise ValueError
-        return TRUTHS[text.lower()]
-    if cell is None:
-        return math.nan
     try:
-        return float(cell)  # type: ignore[arg-type] # whatever JSON holds
-    except TypeError:
-        raise ValueError from None
+        found = float(cell)  # type: ignore[arg-type] # whatever a cell holds: most are numbers
     except OverflowError:
         return math.inf
+    except (TypeError, ValueError):
+        return _word(cell)
+    if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):  # as in `is_number`
+        raise ValueError
+    return found
+
+
+def _word(cell: object) -> float:
+    """A gap or a truth; anything else is no number."""
+    text = "" if cell is None else str(cell).strip()
+    if text in _GAPS:
+        return math.nan
+    if text.lower() not in TRUTHS:
+        raise ValueError
+    return TRUTHS[text.lower()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,9 +49,10 @@ class Features:
         object.__setattr__(self, "categories", lists)
         if not columns and not self.intercept:
             raise InvalidInput("a model needs an intercept or at least one feature.")
-        for name in {INTERCEPT, RELEASED} & set(columns):
+        taken = sorted({INTERCEPT, RELEASED} & set(columns))
+        if taken:
             raise InvalidInput(
-                f"a feature cannot be called {name!r}, a name privest uses: rename the column."
+                f"a feature cannot be called {taken[0]!r}, a name privest uses: rename the column."
             )
         stray = [name for name in lists if name not in columns]
         if stray:

@@ -155,18 +155,40 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
 
     A first line in which every cell starts like a word is taken for names.
     """
-    rows = [(line, cells) for line, cells in csv_rows(lines) if cells]
-    names = [cell.strip() for cell in rows.pop(0)[1]] if rows and _is_header(rows[0][1]) else None
-    if not rows:
+    text = "".join(_decoded(lines))
+    rows = (row for row in csv_rows(io.StringIO(text, newline="")) if row[1])
+    first, names, skip = next(rows, (0, [])), None, 0
+    if _is_header(first[1]):
+        skip, names = first[0], [cell.strip() for cell in first[1]]
+        first = next(rows, (0, []))
+    width = len(first[1])
+    if not width:
         raise InvalidInput("the file holds no numbers.")
-    width = len(rows[0][1])
     if names is not None and len(names) != width:
         raise InvalidInput(f"the first line names {len(names)} columns; the others have {width}.")
+    quick = _read_quickly(text, skip)
+    return (_read_carefully([first, *rows]) if quick is None else quick), names
+
+
+def _read_quickly(text: str, skip: int) -> Array | None:
+    """By NumPy's parser, where the text is plain and nothing is wrong with it; else None."""
+    if not text.isascii() or "_" in text or '"' in text:
+        return None
+    try:
+        found = np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2, comments=None, skiprows=skip)
+    except ValueError:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _read_carefully(rows: Sequence[tuple[int, list[str]]]) -> Array:
+    """Cell by cell: knows what is wrong, and where."""
+    width = len(rows[0][1])
     found = np.array([_numbers(cells, line, width) for line, cells in rows])
     if not np.isfinite(found).all():
         line, cells = rows[int(np.argmin(np.isfinite(found).all(axis=1)))]
         raise InvalidInput(_fault(cells, line))
-    return found, names
+    return found
 
 
 def _numbers(cells: Sequence[str], line: int, width: int) -> list[float]:
@@ -180,7 +202,9 @@ def _numbers(cells: Sequence[str], line: int, width: int) -> list[float]:
 
 def _is_header(cells: Sequence[str]) -> bool:
     words = [cell.strip() for cell in cells]
-    return all(word and not is_number(word) and word[0] not in "0123456789+-.;" for word in words)
+    return bool(words) and all(
+        word and not is_number(word) and word[0] not in "0123456789+-.;" for word in words
+    )
 
 
 def _fault(cells: Sequence[str], line: int) -> str:
