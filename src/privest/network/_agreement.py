@@ -14,12 +14,10 @@ from privest.estimator.result import Result
 from privest.linalg import batched
 from privest.network import _averaging as averaging
 from privest.network._certificate import certified, estimates, spread
-from privest.network._graph import Graph
-from privest.network._links import Links, as_links
+from privest.network._links import AnyLinks, Links, as_links
 from privest.network._network_mean import NetworkMean, split
 from privest.network._sensor import Contribution, Contributions
 from privest.network._spectrum import Method, Spectrum
-from privest.network._weights import Weights
 from privest.network.agent import packed
 from privest.records import Record
 
@@ -93,7 +91,7 @@ class ConsensusResult(Record):
 
 def rounds(
     contributions: Sequence[Contribution] | Contributions,
-    links: Links | Weights | Graph | object,
+    links: AnyLinks,
     *,
     method: Method | None = None,
     spectrum: Spectrum | None = None,
@@ -109,7 +107,7 @@ def rounds(
 
 def consensus(
     contributions: Sequence[Contribution] | Contributions,
-    links: Links | Weights | Graph | object,
+    links: AnyLinks,
     *,
     method: Method | None = None,
     tolerance: float = 1e-6,
@@ -204,7 +202,7 @@ def _result(
 
 def _prepared(
     contributions: Sequence[Contribution] | Contributions,
-    links: Links | Weights | Graph | object,
+    links: AnyLinks,
     method: Method | None,
 ) -> tuple[Contributions, Links, Method, Array]:
     """The start X_0 (N, trials·n + n(n+1)/2): row i is what agent i sends first."""

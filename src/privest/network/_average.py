@@ -14,10 +14,8 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism.source import Source, as_source
 from privest.network import _averaging as averaging
 from privest.network._certificate import centre, spread
-from privest.network._graph import Graph
-from privest.network._links import Links, as_links
+from privest.network._links import AnyLinks, Links, as_links
 from privest.network._spectrum import Method, Spectrum
-from privest.network._weights import Weights
 from privest.privacy import PrivacyLevel, as_level
 from privest.release import Release, read_count, read_text
 
@@ -72,7 +70,7 @@ def masked(
 def private_average(
     y: ArrayLike,
     level: PrivacyLevel | ArrayLike,
-    links: Links | Weights | Graph | object,
+    links: AnyLinks,
     rng: np.random.Generator | Source,
     *,
     method: Method | None = None,

@@ -133,7 +133,10 @@ class Lossy(Links):
         )
 
 
-def as_links(links: Links | Weights | Graph | object) -> Links:
+AnyLinks = Links | Weights | Graph | object  # object: a networkx graph
+
+
+def as_links(links: AnyLinks) -> Links:
     """Links as they are; Weights are fixed ones; a graph gets Metropolis weights."""
     if isinstance(links, Links):
         return links
