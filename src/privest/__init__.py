@@ -17,37 +17,12 @@ from privest.release import StreamRelease
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bound",
-    "Checkpoint",
-    "EndlessLevel",
-    "Identifiability",
-    "LinearModel",
-    "NonlinearModel",
-    "PrivacyLevel",
-    "PrivateLinearRegression",
-    "PrivateRLS",
-    "StreamLevel",
-    "StreamMechanism",
-    "StreamRelease",
-    "__version__",
-    "audit",
-    "bound",
-    "bounds",
-    "data",
-    "dynamics",
-    "errors",
-    "estimator",
-    "identifiability",
-    "linalg",
-    "mechanism",
-    "model",
-    "network",
-    "noise",
-    "pipeline",
-    "privacy",
-    "scale",
-    "workflow",
-]
+    "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
+    "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
+    "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "dynamics", "errors",
+    "estimator", "identifiability", "linalg", "mechanism", "model", "network", "noise",
+    "pipeline", "privacy", "scale", "workflow",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from privest import (

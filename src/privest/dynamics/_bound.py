@@ -70,11 +70,7 @@ class DynamicBound(Marginals):
 
 
 def bound(
-    system: StateSpace,
-    level: Level,
-    steps: int | None = None,
-    *,
-    missing: ArrayLike | None = None,
+    system: StateSpace, level: Level, steps: int | None = None, *, missing: ArrayLike | None = None
 ) -> DynamicBound:
     """How well can the states of a dynamic model be known from releases of its readings?
 

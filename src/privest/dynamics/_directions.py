@@ -64,11 +64,7 @@ class BestDirections(Record):
 
 
 def best_directions(
-    system: StateSpace,
-    budget: float,
-    *,
-    weight: ArrayLike | None = None,
-    steps: int | None = None,
+    system: StateSpace, budget: float, *, weight: ArrayLike | None = None, steps: int | None = None
 ) -> BestDirections:
     """The L that serves the state estimates best under tr(LLᵀ) ≤ budget at every step.
 

@@ -38,17 +38,10 @@ class ExtendedStateSpace:
     """
 
     def __init__(
-        self,
-        transition: Map,
-        reading: Map,
-        Q: ArrayLike,
-        R: ArrayLike,
-        mean0: ArrayLike,
-        cov0: ArrayLike,
-        *,
-        transition_jacobian: Map | None = None,
+        self, transition: Map, reading: Map, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike,
+        cov0: ArrayLike, *, transition_jacobian: Map | None = None,
         reading_jacobian: Map | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         start = as_array(mean0, "mean0", ndim=1)
         self._f, self._h = transition, reading
         self._f_slope, self._h_slope = transition_jacobian, reading_jacobian

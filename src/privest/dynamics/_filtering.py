@@ -88,12 +88,9 @@ class _Recursive:
 
 
 def filter_releases(
-    system: StateSpace,
-    level: Level,
-    release: StreamRelease | SeriesRelease,
-    *,
-    inputs: ArrayLike | None = None,
-) -> Filtered:
+    system: StateSpace, level: Level, release: StreamRelease | SeriesRelease,
+    *, inputs: ArrayLike | None = None,
+) -> Filtered:  # fmt: skip
     """Estimate the states of a system from what was released of its readings.
 
         z̃_k = A_k Ȳ_k + e_k ,   x̂_{k|k} = E[x_k | z̃_0, …, z̃_k]

@@ -35,17 +35,9 @@ class StateSpace:
     """
 
     def __init__(
-        self,
-        A: ArrayLike,
-        C: ArrayLike,
-        Q: ArrayLike,
-        R: ArrayLike,
-        mean0: ArrayLike = 0.0,
-        cov0: ArrayLike = 0.0,
-        *,
-        B: ArrayLike | None = None,
-        D: ArrayLike | None = None,
-    ) -> None:
+        self, A: ArrayLike, C: ArrayLike, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
+        cov0: ArrayLike = 0.0, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
         self.A = _matrices(A, "A")
         self.C = _matrices(C, "C")
         n, m = self.states, self.readings

@@ -176,11 +176,7 @@ def factored(square: Array) -> Array:
 
 
 def trajectory_bound(
-    system: StateSpace,
-    level: Level,
-    steps: int | None = None,
-    *,
-    missing: ArrayLike | None = None,
+    system: StateSpace, level: Level, steps: int | None = None, *, missing: ArrayLike | None = None
 ) -> Trajectory:
     """Σ_BPPCR of the whole trajectory (Kn, Kn), dense: the reference for `bound`, for any level.
 

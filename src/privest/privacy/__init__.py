@@ -7,17 +7,7 @@ from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._stream import SequentialLevel, StreamLevel
 
 __all__ = [
-    "Along",
-    "EndlessLevel",
-    "Move",
-    "OneBlock",
-    "OneReading",
-    "PrivacyLevel",
-    "SequentialLevel",
-    "StreamLevel",
-    "as_level",
-    "as_stream_level",
-    "gdp",
-    "load_level",
+    "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
+    "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "gdp", "load_level",
     "metric",
-]
+]  # fmt: skip

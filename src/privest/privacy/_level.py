@@ -216,12 +216,7 @@ class PrivacyLevel(Convertible):
 
     @classmethod
     def from_epsilon(
-        cls,
-        epsilon: float,
-        *,
-        delta: float,
-        move: float | Move,
-        shape: PrivacyLevel | None = None,
+        cls, epsilon: float, *, delta: float, move: float | Move, shape: PrivacyLevel | None = None
     ) -> PrivacyLevel:
         """The largest multiple of `shape` (or s·I) whose Gaussian release is (ε, δ)-DP."""
         return cls.from_mu(gdp.mu_of(epsilon, delta), move=move, shape=shape)

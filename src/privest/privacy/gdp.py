@@ -198,13 +198,8 @@ def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
         c = 1 / max(1.0, -a)
         s = c * _NODES
         integral = float(_WEIGHTS @ (np.exp((a - 0.5 * s) * s) * scipy.special.exprel(-mu * s)))
-        value = (
-            math.log(mu)
-            + 2 * math.log(c)
-            + math.log(integral)
-            - square
-            - 0.5 * math.log(2 * math.pi)
-        )
+        value = math.log(mu) + 2 * math.log(c) + math.log(integral) - square
+        value -= 0.5 * math.log(2 * math.pi)
     hazard = math.sqrt(2 / math.pi) / mills_a  # φ(a)/Φ(a)
     return value, 4 * EPS * (abs(value) + (t + half) * hazard)
 
