@@ -131,7 +131,7 @@ def print_bound(console: Console, answer: Answer) -> None:
         console.print(
             f"The Gaussian release at this level is (ε, δ)-differentially private with "
             f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, when one reading moves by "
-            f"{spent.move:g}.",
+            f"{spent.move:g}."
         )
     labels = [f"θ[{j}]" for j in range(model.parameters)] if names is None else names
     if not result.identifiable:

@@ -76,12 +76,10 @@ class Talk:
         "chebyshev"
     )
     tolerance: Annotated[
-        float,
-        option("Distance from the best estimate, in its standard errors.", panel=NETWORK),
+        float, option("Distance from the best estimate, in its standard errors.", panel=NETWORK)
     ] = 1e-6
     timeout: Annotated[
-        float,
-        option("Seconds after which a silent agent counts as lost.", panel=NETWORK),
+        float, option("Seconds after which a silent agent counts as lost.", panel=NETWORK)
     ] = 30.0
 
 
@@ -96,8 +94,7 @@ def consensus_command(
         ),
     ],
     level: Annotated[
-        float,
-        option("Privacy level s: Fisher information about one reading.", "S", panel=PRIVACY),
+        float, option("Privacy level s: Fisher information about one reading.", "S", panel=PRIVACY)
     ],
     model: Model,
     talk: Talk,

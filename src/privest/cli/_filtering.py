@@ -17,17 +17,7 @@ from rich.text import Text
 
 import privest as pv
 from privest.cli._console import new_table, print_spent, tell_simulated, to_stderr
-from privest.cli._options import (
-    MODEL,
-    OUTPUT,
-    Output,
-    Privacy,
-    Seed,
-    Sides,
-    about,
-    grouped,
-    option,
-)
+from privest.cli._options import MODEL, OUTPUT, Output, Privacy, Seed, Sides, about, grouped, option
 from privest.cli._rows import read_readings
 from privest.data._text_table import open_lines
 from privest.dynamics import (
@@ -68,13 +58,11 @@ def filter_command(
     sides: Sides,
     output: Output,
     readings: Annotated[
-        str | None,
-        option("Columns of the readings. All if not given.", "NAME,NAME,…", panel=MODEL),
+        str | None, option("Columns of the readings. All if not given.", "NAME,NAME,…", panel=MODEL)
     ] = None,
     seed: Seed = None,
     smoothed: Annotated[
-        bool,
-        option("Estimate every state from all releases.", panel=OUTPUT, names=("--smooth",)),
+        bool, option("Estimate every state from all releases.", panel=OUTPUT, names=("--smooth",))
     ] = False,
 ) -> None:
     """Release readings of a dynamic model, and estimate its states from the releases alone.
@@ -178,8 +166,7 @@ def _summary(report: Console, limit: DynamicBound, names: list[str], smoothed: b
         ("smoothed", steps // 2, "the middle") if smoothed else ("filtered", -1, "the last step")
     )
     table = new_table(
-        f"{steps} steps; standard errors of {when}",
-        *("state", "from releases", "without privacy"),
+        f"{steps} steps; standard errors of {when}", *("state", "from releases", "without privacy")
     )
     own = np.sqrt(np.diagonal(getattr(limit, which)[k]))
     try:

@@ -60,8 +60,7 @@ Seed = Annotated[
     ),
 ]
 Json = Annotated[
-    bool,
-    option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",)),
+    bool, option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",))
 ]
 
 
@@ -264,8 +263,7 @@ class Output:
     """Where the rows and the figure go."""
 
     output: Annotated[
-        Path | None,
-        option("File to write. Standard output if not given.", "FILE", panel=OUTPUT),
+        Path | None, option("File to write. Standard output if not given.", "FILE", panel=OUTPUT)
     ] = None
     overwrite: Annotated[bool, OVERWRITE] = False
     png: Annotated[

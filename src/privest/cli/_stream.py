@@ -39,8 +39,7 @@ class Columns:
     target: Annotated[str, TARGET] = "y"
     features: Annotated[str | None, FEATURES] = None
     intercept: Annotated[
-        bool,
-        option("Add a constant to the features.", panel=MODEL, names=("--intercept",)),
+        bool, option("Add a constant to the features.", panel=MODEL, names=("--intercept",))
     ] = False
 
 
@@ -50,8 +49,7 @@ class Formats:
 
     input_format: Annotated[Format | None, option("By the file's ending, else csv.")] = None
     output_format: Annotated[
-        Format | None,
-        option("By the file's ending, else that of the input.", panel=OUTPUT),
+        Format | None, option("By the file's ending, else that of the input.", panel=OUTPUT)
     ] = None
 
     def json_in(self, source: str) -> bool:

@@ -73,16 +73,14 @@ class Model:
         ),
     ] = None
     intercept: Annotated[
-        bool | None,
-        option("A constant term (there is one, unless told).", panel=MODEL),
+        bool | None, option("A constant term (there is one, unless told).", panel=MODEL)
     ] = None
     missing: Annotated[
         str | None,
         option("Rows with missing values: refuse (the default) or drop.", "CHOICE", panel=MODEL),
     ] = None
     transform: Annotated[
-        str | None,
-        option("Of the target: none (the default), log, box-cox.", "KIND", panel=MODEL),
+        str | None, option("Of the target: none (the default), log, box-cox.", "KIND", panel=MODEL)
     ] = None
     exponent: Annotated[
         float | None,
@@ -111,10 +109,7 @@ class WantedPrivacy(PrivacyOptions):
         float | None,
         option("Instead: the level that gives this standard error, with --of.", "E", panel=PRIVACY),
     ] = None
-    of: Annotated[
-        str | None,
-        option("... of this coefficient.", "NAME", panel=PRIVACY),
-    ] = None
+    of: Annotated[str | None, option("... of this coefficient.", "NAME", panel=PRIVACY)] = None
 
 
 @dataclass(frozen=True)
@@ -122,17 +117,12 @@ class PlanOutput:
     """What a plan is asked for, and where it goes."""
 
     want: Annotated[
-        str | None,
-        option("How many rows would give this error?", "NAME=E", panel=OUTPUT),
+        str | None, option("How many rows would give this error?", "NAME=E", panel=OUTPUT)
     ] = None
-    save: Annotated[
-        Path | None,
-        option("Write the plan file.", "FILE.toml", panel=OUTPUT),
-    ] = None
+    save: Annotated[Path | None, option("Write the plan file.", "FILE.toml", panel=OUTPUT)] = None
     overwrite: Annotated[bool, OVERWRITE] = False
     png: Annotated[
-        Path | None,
-        option("Write the curve of errors over levels.", "FILE", panel=OUTPUT),
+        Path | None, option("Write the curve of errors over levels.", "FILE", panel=OUTPUT)
     ] = None
     json: Json = False
 
@@ -226,15 +216,7 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
 def release(
     plan_file: PlanFile,
     output: Annotated[
-        Path,
-        option(
-            "Table to write, .csv or .parquet.",
-            "FILE",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
+        Path, option("Table to write, .csv or .parquet.", "FILE", names=("--output", "-o"))
     ],
     seed: Seed = None,
 ) -> None:
@@ -280,17 +262,9 @@ def estimate(
 def report(
     plan_file: PlanFile,
     table: Release,
-    output: Annotated[
-        Path,
-        option(
-            "Page to write.",
-            "FILE.html",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
-    ] = Path("report.html"),
+    output: Annotated[Path, option("Page to write.", "FILE.html", names=("--output", "-o"))] = Path(
+        "report.html"
+    ),
 ) -> None:
     """One self-contained HTML page: estimates, what privacy cost, what it promises, how to repeat.
 
