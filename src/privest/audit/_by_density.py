@@ -17,6 +17,7 @@ from privest.mechanism import Additive, Channel, Componentwise, GaussianMechanis
 from privest.mechanism._numerics import information_by_numbers
 
 CLOSED_FORM = "closed form supremum"
+OUT_OF_REACH = "Its supremum exceeds the level, and the search does not reach that far."
 UNSURE = 1e-3  # an error of the margin beyond which numbers do not support a "holds"
 
 
@@ -63,29 +64,27 @@ def by_search(mechanism: Componentwise, S: PSD, inputs: Array | None) -> Finding
     `inputs` (k, q): inputs to look at besides those of the search.
     """
     found: dict[Channel, Found] = {}
-    for channel in mechanism.channels:
-        if channel not in found:
-            same = [j for j, other in enumerate(mechanism.channels) if other == channel]
-            found[channel] = worst_input(
-                channel, inputs=None if inputs is None else inputs[:, same]
-            )
+    for channel in dict.fromkeys(mechanism.channels):
+        same = [j for j, other in enumerate(mechanism.channels) if other == channel]
+        own = None if inputs is None else inputs[:, same]
+        found[channel] = worst_input(channel, inputs=own)
     each = [found[channel] for channel in mechanism.channels]
     margin, error, y = _together(mechanism, S, each)
-    known = not any(math.isnan(channel.worst.information) for channel in found)
-    lies = _lies(found)
-    far = "Its supremum exceeds the level, and the search does not reach that far."
-    constant = all(f.constant for f in each)
+    claimed = math.nan
+    if not any(math.isnan(channel.worst.information) for channel in found):
+        claimed = relative(S, mechanism.worst_information())
+    lies, unsure = _lies(found), error > UNSURE
     return Finding(
         margin,
         error,
         margin - error,
-        relative(S, mechanism.worst_information()) if known else math.nan,
-        None if constant else y,
+        claimed,
+        None if _constant(found) else y,
         "search by quadrature",
-        (*lies, *_explained(found, constant, error, known, bool(lies))),
+        (*lies, *_explained(found, unsure), *_agreement(found, claimed, bool(lies))),
         refuted=bool(lies),
-        unsure=error > UNSURE,
-        undecided=(far,) if known and not lies else (),
+        unsure=unsure,
+        undecided=() if lies or math.isnan(claimed) else (OUT_OF_REACH,),
     )
 
 
@@ -128,24 +127,29 @@ def _lies(found: dict[Channel, Found]) -> list[str]:
     return suprema + formulas
 
 
-def _explained(
-    found: dict[Channel, Found], constant: bool, error: float, known: bool, lies: bool
-) -> list[str]:
-    """Sentences on how the worst inputs were found."""
+def _constant(found: dict[Channel, Found]) -> bool:
+    return all(f.constant for f in found.values())
+
+
+def _explained(found: dict[Channel, Found], unsure: bool) -> list[str]:
+    """Sentences on what the channels are like."""
     reasons = []
-    if constant and all(isinstance(channel, Additive) for channel in found):
+    if _constant(found) and all(isinstance(channel, Additive) for channel in found):
         reasons.append("The same at every input.")
-    elif constant:
+    elif _constant(found):
         reasons.append("The same at every input that was tried: a shift, as far as can be seen.")
-    if error > UNSURE:
+    if unsure:
         reasons.append("The numbers are too uncertain for a verdict: see the error.")
+    return reasons
+
+
+def _agreement(found: dict[Channel, Found], claimed: float, lies: bool) -> list[str]:
+    """A sentence on the search, next to what the channels say themselves."""
     looked = sum(f.evaluations for f in found.values())
     inputs = "1 input" if looked == 1 else f"{looked} inputs"
-    if not known:
-        reasons.append(f"It states no supremum; {inputs} were looked at by numbers.")
-    elif not lies:
-        reasons.append(f"A search over {inputs} found nothing above what it says itself.")
-    return reasons
+    if math.isnan(claimed):
+        return [f"It states no supremum; {inputs} were looked at by numbers."]
+    return [] if lies else [f"A search over {inputs} found nothing above what it says itself."]
 
 
 def of_channels(mechanism: Componentwise, y: Array) -> FisherInformation:

@@ -210,31 +210,17 @@ def _smooth(asked: _Asked) -> Sampled:
     missed = loss / (1 - loss)
     for size, weights in ((SHORT, SHORT_WEIGHTS), (LONG, LONG_WEIGHTS)):
         steps = np.outer(2.0 ** np.arange(len(weights)), size * unit)
-        found = _judged(_seen(asked, g, steps, weights), steps, asked.confidence, missed)
+        found = _judged(asked, g, steps, weights, missed)
         if (np.diagonal(found.error) <= (2 * PRECISE + missed) * np.diagonal(found.matrix)).all():
             break
     same = (UNCHANGED,) if found.unchanged.any() else ()
     return replace(found, notes=(*same, *found.notes, *limits))
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """What g was in each batch.
-
-    slopes      (batches, k, k): ∂E g_j along direction i, from all steps.
-    affinity    (batches, steps, k): the bound on BC for each step.
-    spread      (k, k): Var g at y, summed over the batches; beside (k,): the same at the ends.
-    unchanged   (k,): no output changed along a direction.
-    """
-
-    slopes: Array
-    affinity: Array
-    spread: Array
-    beside: Array
-    unchanged: Flags
-
-
-def _seen(asked: _Asked, g: Statistic, steps: Array, weights: tuple[float, ...]) -> _Seen:
+def _judged(
+    asked: _Asked, g: Statistic, steps: Array, weights: tuple[float, ...], missed: float
+) -> Sampled:
+    """(∂E g)ᵀ V⁻¹ (∂E g) with slopes from all steps (rows), and lower bounds from each of them."""
     levels, count = steps.shape
     each = max(asked.samples // BATCHES, 50)
     slopes = np.zeros((BATCHES, count, count))
@@ -254,26 +240,21 @@ def _seen(asked: _Asked, g: Statistic, steps: Array, weights: tuple[float, ...])
             affinity[b, k, i] = (np.exp(h * down[:, i]) + np.exp(-h * up[:, i])).mean() / 2
         here = g(asked.draw(asked.y, _rng(seed, count), each))
         spread += np.cov(here, rowvar=False).reshape(count, count)
-    return _Seen(slopes, affinity, spread, beside, unchanged)
-
-
-def _judged(seen: _Seen, steps: Array, confidence: float, missed: float) -> Sampled:
-    """(∂E g)ᵀ V⁻¹ (∂E g) with slopes from all steps (rows), and lower bounds from each of them."""
-    inverse = np.linalg.pinv(seen.spread / BATCHES, hermitian=True)
-    mean = seen.slopes.mean(axis=0)
-    off = seen.slopes - mean
+    inverse = np.linalg.pinv(spread / BATCHES, hermitian=True)
+    mean = slopes.mean(axis=0)
+    off = slopes - mean
     matrix = mean.T @ inverse @ mean
     matrix -= (np.swapaxes(off, 1, 2) @ inverse @ off).mean(axis=0) / (BATCHES - 1)
     linear = np.swapaxes(off, 1, 2) @ inverse @ mean
     deviation = (linear + np.swapaxes(linear, 1, 2)).std(axis=0, ddof=1) / np.sqrt(BATCHES)
-    two_sided = scipy.stats.t.ppf((1 + confidence) / 2, BATCHES - 1)
-    one_sided = scipy.stats.t.ppf(1 - (1 - confidence) / steps.size, BATCHES - 1)
-    doubt = one_sided * seen.affinity.std(axis=0, ddof=1) / np.sqrt(BATCHES)
-    top = seen.affinity.mean(axis=0) + doubt
+    two_sided = scipy.stats.t.ppf((1 + asked.confidence) / 2, BATCHES - 1)
+    one_sided = scipy.stats.t.ppf(1 - (1 - asked.confidence) / steps.size, BATCHES - 1)
+    doubt = one_sided * affinity.std(axis=0, ddof=1) / np.sqrt(BATCHES)
+    top = affinity.mean(axis=0) + doubt
     lower = (np.arccos(np.minimum(top, 1.0)) / steps) ** 2
     best = lower.argmax(axis=0)
     # Var g at y is what the slopes are divided by: nothing follows if it is next to nothing there.
-    still = np.diagonal(seen.spread) < STILL * seen.beside
+    still = np.diagonal(spread) < STILL * beside
     deviation = np.where(still | still[:, None], np.inf, deviation)
     matrix = np.where(still | still[:, None], np.nan, matrix)
     return Sampled(
@@ -281,8 +262,8 @@ def _judged(seen: _Seen, steps: Array, confidence: float, missed: float) -> Samp
         error=two_sided * deviation + missed * np.abs(np.nan_to_num(matrix)),
         lower=lower.max(axis=0),
         reach=np.take_along_axis(steps, best[None], axis=0)[0],
-        confidence=confidence,
-        unchanged=seen.unchanged,
+        confidence=asked.confidence,
+        unchanged=unchanged,
         notes=(AT_Y,) if still.any() else (),
     )
 
