@@ -13,7 +13,7 @@ from privest.report import new_figure as new_figure
 from privest.report import save as save
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
 
 P = TypeVar("P")
 BOUND: dict[str, Any] = {"color": "black", "lw": 2.0, "ls": "--"}

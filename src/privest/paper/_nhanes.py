@@ -79,13 +79,18 @@ def _files(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder; name one with the tables of NHANES.")
     present = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
-    names = {table: [(stem + end).lower() for end in ENDINGS] for table, stem in stems.items()}
-    found = {table: [present[n] for n in own if n in present] for table, own in names.items()}
-    if absent := [stems[table] for table, paths in found.items() if not paths]:
+    found, absent = {}, []
+    for table, stem in stems.items():
+        paths = [present.get((stem + ending).lower()) for ending in ENDINGS]
+        if first := next(filter(None, paths), None):
+            found[table] = first
+        else:
+            absent.append(stem)
+    if absent:
         raise InvalidInput(
             f"{folder} has no table {', '.join(absent)} (each as {' or '.join(ENDINGS)})."
         )
-    return {table: paths[0] for table, paths in found.items()}
+    return found
 
 
 def _merged(files: dict[str, Path]) -> dict[str, Array]:

@@ -19,9 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+import privest as pv
 from privest.arrays import Array
-from privest.data import Table
-from privest.errors import InvalidInput
 from privest.paper import _drawing as draw
 from privest.paper._band import Moments, average_moments, mean_square_moments
 from privest.paper._engine import Claim, Record, generator
@@ -59,7 +58,7 @@ class Point(Record):
 
 
 def figure_two(
-    table: Table,
+    table: pv.data.Table,
     plan: Plan,
     *,
     repetitions: int | None = None,
@@ -71,7 +70,9 @@ def figure_two(
     count = plan.repetitions if repetitions is None else repetitions
     runs = {"data": _on_data, "synthetic": _on_synthetic}
     if unknown := set(series) - set(runs):
-        raise InvalidInput(f"series are {', '.join(runs)}; received {', '.join(sorted(unknown))}.")
+        raise pv.errors.InvalidInput(
+            f"series are {', '.join(runs)}; received {', '.join(sorted(unknown))}."
+        )
     level = drawn_level(plan.length, generator("level", 0, seed))
     found = {name: _Collected() for name in series}
     for r, (streams, each) in enumerate(rounds(table, plan, level, count, seed, resplit)):
@@ -148,7 +149,7 @@ def claim_two(
     """
     own = [p for p in points if p.series == series and p.k >= start]
     if not own:
-        raise InvalidInput(f"there is no point of series {series!r} with k ≥ {start}.")
+        raise pv.errors.InvalidInput(f"there is no point of series {series!r} with k ≥ {start}.")
     mse, bound = draw.columns(own, "mse", "bound")
     chance = chance_of(own)
     low, high = chance.band(false_alarm / len(own))

@@ -210,13 +210,16 @@ class _Collected:
 
 def claim_three(points: Sequence[Point], *, start: int = START) -> Claim:
     """Is our error below those of both rivals at every k ≥ start?"""
-    own = {p.k: p for p in points if p.series == OURS and p.k >= start}
-    rivals = [p for p in points if p.series != OURS and p.k >= start]
+    judged = [p for p in points if p.k >= start]
+    own = {p.k: p for p in judged if p.series == OURS}
+    rivals = [p for p in judged if p.series != OURS]
     if not own or not rivals:
         raise pv.errors.InvalidInput(f"there are no points of all pairs with k ≥ {start}.")
     numbers: dict[str, float | int | str] = {"steps": len(own)}
-    for name in RIVALS:
-        ratio = [p.mse / own[p.k].mse for p in rivals if p.series == name]
+    ratios: list[float] = []
+    for name, some in draw.curves(rivals, RIVALS, by="series", along="k"):
+        ratio = [p.mse / own[p.k].mse for p in some]
+        ratios += ratio
         numbers |= {f"least {name}/ours": min(ratio), f"last {name}/ours": ratio[-1]}
     numbers["least lead in standard errors"] = min(p.over_ours / p.over_ours_error for p in rivals)
     one = own[min(own)]
@@ -225,7 +228,7 @@ def claim_three(points: Sequence[Point], *, start: int = START) -> Claim:
         label=LABEL,
         figure="fig3",
         claim=f"The private RLS has a smaller error than both rivals at every k ≥ {min(own)}.",
-        holds=all(p.mse > own[p.k].mse for p in rivals),
+        holds=min(ratios) > 1.0,
         numbers=numbers,
     )
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -27,9 +27,6 @@ import privest as pv
 from privest.arrays import Array
 from privest.paper import _drawing as draw
 from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LABEL = "fig:ml"
 THETA = 0.53
@@ -277,7 +274,7 @@ def save_figure(points: Sequence[Point], path: Path) -> None:
     draw.save(figure, path)
 
 
-def _draw(above: Axes, below: Axes, name: str, own: Sequence[Point]) -> None:
+def _draw(above: draw.Axes, below: draw.Axes, name: str, own: Sequence[Point]) -> None:
     """One method: measured, and below what is predicted for large K."""
     colour, mark = STYLE[name]
     count, mse, error, bound, predicted = draw.columns(

@@ -18,8 +18,8 @@ from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 
 PICTURES = (".png", ".pdf", ".svg")
 BAND = 1.959964  # deviations: 95 % of a normal law

@@ -7,7 +7,6 @@ public inputs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -115,7 +114,7 @@ def _in_short(facts: Facts) -> tuple[Part, ...]:
         "computed from what came out.",
         "The chosen level promises that nobody who sees the release can work out a single reading, "
         "by a method that is right on average, with a typical error below "
-        f"{at_least(1 / math.sqrt(facts.level))}. In return the errors of the estimates are "
+        f"{at_least(1 / np.sqrt(facts.level))}. In return the errors of the estimates are "
         f"{span(facts.ratios)} what they would be without privacy.",
     ]
     if facts.simulated:
@@ -184,8 +183,8 @@ def _promised(facts: Facts) -> tuple[Part, ...]:
     it), against σ without the release.
     """
     s, variance = facts.level, facts.noise_variance
-    floor, scatter = 1 / math.sqrt(s), math.sqrt(variance)
-    informed = 1 / math.sqrt(s + 1 / variance)
+    floor, scatter = 1 / np.sqrt(s), np.sqrt(variance)
+    informed = 1 / np.sqrt(s + 1 / variance)
     table = TableBlock(
         ("who guesses", "without the release", "with it, at best"),
         [
@@ -219,8 +218,8 @@ def _promised(facts: Facts) -> tuple[Part, ...]:
 
 
 def _differential(epsilon: float, delta: float, move: float) -> str:
-    power = math.ceil(epsilon / math.log(10.0))
-    factor = at_most(math.exp(epsilon)) if power <= 7 else f"a 1 with {power:,} zeros"
+    power = int(np.ceil(epsilon / np.log(10.0)))
+    factor = at_most(np.exp(epsilon)) if power <= 7 else f"a 1 with {power:,} zeros"
     return (
         f"In the language of differential privacy: if one reading is changed by at most "
         f"{short(move)}, then the probability of anything that can be seen in the release "

@@ -30,8 +30,7 @@ from privest.report._page import Picture
 from privest.report._streams import Trail
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from privest.report._canvas import Axes, Figure
 
 SECRET = "The estimate without privacy is secret and is not shown, only how precise it would be."
 MOST_POINTS = 300  # a phone has no more pixels across

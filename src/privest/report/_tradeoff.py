@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +16,7 @@ from privest.report._page import Picture
 from privest.report._pictures import require_larger
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from privest.report._canvas import Axes, Figure
 
 # Apart in hue and in lightness; each line has a dash of its own besides.
 COLOURS = ("#1f5fa8", "#c2410c", "#0f766e", "#7e3fa0", "#8a6d00")
@@ -72,12 +70,12 @@ class Curve:
                 f"decreasing; received shape {epsilons.shape}."
             )
 
-    @cached_property
+    @property
     def ratios(self) -> Array:
         """(L, n): errors with privacy over errors without."""
         return np.asarray(self.standard_error / self.classical_error)
 
-    @cached_property
+    @property
     def goals(self) -> dict[int, float]:
         """The wanted errors as such ratios, by the place of the coefficient."""
         places = {list(self.names).index(name): wanted for name, wanted in self.target.items()}

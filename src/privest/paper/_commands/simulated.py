@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from privest.arrays import Array
+from privest.paper import _drawing as draw
 from privest.paper import fig1, fig4
 from privest.paper._commands import options
-from privest.paper._drawing import curves
 from privest.paper._engine import Running
 from privest.paper._first import paper_levels
 from privest.report import require_files
@@ -134,12 +134,13 @@ def _print_counts(console: Console, points: Sequence[fig4.Point]) -> None:
         "method",
         [f"K = {p.count:,}" for p in own],
     )
-    for name, some in curves(shown, fig4.LABELS, by="method", along="count"):
+    for name, some in draw.curves(shown, fig4.LABELS, by="method", along="count"):
         table.add_row(fig4.LABELS[name], *(f"{p.mse / p.bound:.3f}" for p in some))
     table.add_section()
-    floors = (f"{p.floor / p.bound:.3f}" for p in own)
+    bound, floor = draw.columns(own, "bound", "floor")
+    floors = map("{:.3f}".format, floor / bound)
     table.add_row("floor of estimates with added noise", *floors)
-    table.add_row("the private bound itself", *(f"{p.bound:.3g}" for p in own))
+    table.add_row("the private bound itself", *map("{:.3g}".format, bound))
     console.print(table)
     for line in [*_remarks(shown, own), *map(str, fig4.claims(points))]:
         console.print(Text(line))
