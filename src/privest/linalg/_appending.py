@@ -91,9 +91,9 @@ class BandedAppend:
                 value = own @ every + given[part]
                 weighted = np.concatenate([_times_blocks(before, self.sigma), now @ sigma[k]], 1)
                 variance = weighted @ own.T
-                corner = _solve_lower(self.lower, (before @ self.crossed).T).T  # C_21
+                corner = substitute(self.lower, (before @ self.crossed).T, lower=True).T  # C_21
                 lower = _lower_with_unit(variance, corner)
-                white[part] = _solve_lower(lower, value - corner @ self.white)
+                white[part] = substitute(lower, value - corner @ self.white, lower=True)
                 if sizes is not None:
                     sizes[part] = np.abs(own) @ np.abs(every) / np.diagonal(lower)[:, None]
                 if self.reach:
@@ -145,7 +145,7 @@ class BandedAppend:
         diagonal = variance[0, old:].copy()
         shown = band.times(every_right)[old:] + given
         near = min(old, new)  # new rows that still see the window
-        corner = _solve_lower(self.lower, _below(variance, old, near).T).T  # C_21
+        corner = substitute(self.lower, _below(variance, old, near).T, lower=True).T  # C_21
         fresh = np.asfortranarray(variance[:, old:])
         _subtract_gram(fresh, corner)
         shown[:near] -= corner @ self.white
@@ -166,13 +166,6 @@ class BandedAppend:
             return white, None
         sizes = BandedRows(np.abs(band.blocks)).times(np.abs(every_right))[old:]
         return white, sizes / lower[0][:, None]
-
-
-def _solve_lower(lower: Array, right: Array) -> Array:
-    if not len(lower):
-        return np.zeros(right.shape)
-    solved: Array = scipy.linalg.lapack.dtrtrs(lower.T, right, lower=0, trans=1)[0]
-    return solved
 
 
 def _lower_with_unit(variance: Array, corner: Array) -> Array:

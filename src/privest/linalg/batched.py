@@ -116,23 +116,24 @@ def solve_lower(lower: Array, right: Array) -> Array:
 def substitute(
     triangle: Array, right: Array, *, lower: bool = False, transposed: bool = False
 ) -> Array:
-    """T⁻¹X, or T⁻ᵀX, for one triangle T (n, n): scipy's routine without its checks.
+    """T⁻¹X, or T⁻ᵀX, for one triangle T (n, n): the numbers of scipy.linalg.solve_triangular.
 
-    These cost more than the work on a small triangle. Raises LinAlgError for a zero on the
+    Its checks cost more than the work on a small triangle, and LAPACK's dtrtrs wakes all threads
+    for it (milliseconds on a busy machine); BLAS does not. Raises LinAlgError for a zero on the
     diagonal.
     """
     if right.size == 0:
         return np.zeros(right.shape)
-    turned = not triangle.flags.f_contiguous  # LAPACK reads columns first
-    solved, zero = scipy.linalg.lapack.dtrtrs(
-        triangle.T if turned else triangle,
-        right,
-        lower=lower != turned,
-        trans=transposed != turned,
-    )
-    if zero:
-        raise np.linalg.LinAlgError(f"the triangle has a zero on its diagonal, at {zero - 1}.")
-    return np.asarray(solved)
+    zero = np.flatnonzero(triangle.diagonal() == 0)
+    if zero.size:
+        raise np.linalg.LinAlgError(f"the triangle has a zero on its diagonal, at {zero[0]}.")
+    turned = not triangle.flags.f_contiguous  # BLAS reads columns first
+    given = triangle.T if turned else triangle
+    low, trans = lower != turned, transposed != turned
+    if right.size == len(right):
+        solved = scipy.linalg.blas.dtrsv(given, right.ravel(), lower=low, trans=trans)
+        return np.asarray(solved).reshape(right.shape)
+    return np.asarray(scipy.linalg.blas.dtrsm(1.0, given, right, lower=low, trans_a=trans))
 
 
 def add_to_diagonal(stack: Array, values: Array | float) -> None:
