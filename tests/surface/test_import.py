@@ -27,6 +27,14 @@ def test_heavy_parts_are_loaded_when_used():
     assert loaded.isdisjoint(HEAVY)
 
 
+def test_the_reproduction_stands_beside_the_library():
+    """Nothing loads `privest.paper` but the command line; it needs no extra to be imported."""
+    rooms = "import privest as pv\nfor room in pv.__all__: getattr(pv, room)"
+    assert "privest.paper" not in loaded_after(rooms)
+    loaded = loaded_after("import privest.paper")
+    assert loaded.isdisjoint({"matplotlib", "rich", "typer", "pandas", "sklearn"})
+
+
 def test_the_library_never_needs_the_extras():
     """A bound, a conversion and an SDP-free optimum with numpy and scipy only."""
     blocked = "\n".join(
