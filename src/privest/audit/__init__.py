@@ -20,11 +20,6 @@ from privest.audit._information import fisher_information
 from privest.audit._sampled import FisherInformation
 
 __all__ = [
-    "Attack",
-    "Certificate",
-    "Errors",
-    "FisherInformation",
-    "adversary",
-    "certify",
+    "Attack", "Certificate", "Errors", "FisherInformation", "adversary", "certify",
     "fisher_information",
-]
+]  # fmt: skip

@@ -22,26 +22,9 @@ from privest.bounds._trace_budget import (
 )
 
 __all__ = [
-    "BayesianBound",
-    "Bound",
-    "BoundSweep",
-    "Identifiability",
-    "LinearRelease",
-    "StreamBound",
-    "TraceBound",
-    "TraceBudgetBound",
-    "averaged_bound",
-    "bayesian_bound",
-    "bayesian_bound_from_information",
-    "best_linear_release",
-    "bound",
-    "bound_sweep",
-    "classical_bound",
-    "consensus_bound",
-    "identifiability",
-    "metric_dp_bound",
-    "stream_bound",
-    "stream_estimates",
-    "trace_bound",
-    "trace_budget_bound",
-]
+    "BayesianBound", "Bound", "BoundSweep", "Identifiability", "LinearRelease", "StreamBound",
+    "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
+    "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
+    "classical_bound", "consensus_bound", "identifiability", "metric_dp_bound", "stream_bound",
+    "stream_estimates", "trace_bound", "trace_budget_bound",
+]  # fmt: skip

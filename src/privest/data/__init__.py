@@ -8,13 +8,6 @@ from privest.data._table import Table, load_diabetes
 from privest.data._writer import write_table
 
 __all__ = [
-    "Block",
-    "BoxCox",
-    "Features",
-    "Source",
-    "Table",
-    "load_diabetes",
-    "open_source",
-    "read_rows",
-    "write_table",
-]
+    "Block", "BoxCox", "Features", "Source", "Table", "load_diabetes", "open_source",
+    "read_rows", "write_table",
+]  # fmt: skip

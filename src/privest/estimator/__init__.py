@@ -7,11 +7,6 @@ from privest.estimator._rls import PrivateRLS, StreamHistory
 from privest.estimator.result import Result
 
 __all__ = [
-    "MLResult",
-    "PrivateRLS",
-    "Result",
-    "StreamHistory",
-    "maximum_likelihood",
-    "maximum_likelihood_of",
-    "reference_variance",
-]
+    "MLResult", "PrivateRLS", "Result", "StreamHistory", "maximum_likelihood",
+    "maximum_likelihood_of", "reference_variance",
+]  # fmt: skip

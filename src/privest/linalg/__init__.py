@@ -20,26 +20,8 @@ from privest.linalg._whitening import (
 )
 
 __all__ = [
-    "PSD",
-    "BandedRows",
-    "Blocks",
-    "DenseRows",
-    "Diagonal",
-    "IndependentRows",
-    "InformationRoot",
-    "Order",
-    "Rows",
-    "Scalar",
-    "Whitening",
-    "least_squares",
-    "level_root",
-    "loewner",
-    "pointwise_weight",
-    "private_root",
-    "psd",
-    "psd_blocks",
-    "root_of_rows",
-    "weighted_grams",
-    "weighted_roots",
-    "whitening",
-]
+    "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
+    "InformationRoot", "Order", "Rows", "Scalar", "Whitening", "least_squares", "level_root",
+    "loewner", "pointwise_weight", "private_root", "psd", "psd_blocks", "root_of_rows",
+    "weighted_grams", "weighted_roots", "whitening",
+]  # fmt: skip

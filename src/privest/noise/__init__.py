@@ -24,27 +24,9 @@ from privest.noise._unbounded import Cauchy, Laplace, Logistic, StudentT
 from privest.noise.quadrature import Quadrature
 
 __all__ = [
-    "Affine",
-    "Bump",
-    "Cauchy",
-    "CosSquared",
-    "CustomLaw",
-    "Gaussian",
-    "GaussianLaw",
-    "GaussianMixture",
-    "Independent",
-    "JointNoise",
-    "Laplace",
-    "Logistic",
-    "MultivariateGaussian",
-    "Noise",
-    "Quadrature",
-    "ScalarLaw",
-    "Staircase",
-    "StudentT",
-    "Uniform",
-    "as_joint",
-    "expected_squared_curvature_by_quadrature",
-    "fisher_information_by_quadrature",
-    "from_logpdf",
-]
+    "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",
+    "GaussianMixture", "Independent", "JointNoise", "Laplace", "Logistic",
+    "MultivariateGaussian", "Noise", "Quadrature", "ScalarLaw", "Staircase", "StudentT",
+    "Uniform", "as_joint", "expected_squared_curvature_by_quadrature",
+    "fisher_information_by_quadrature", "from_logpdf",
+]  # fmt: skip

@@ -23,16 +23,6 @@ from privest.paper._people import PLANS, Plan, load
 from privest.paper._quantised import QuasiNewton
 
 __all__ = [
-    "CYCLES",
-    "PLANS",
-    "Claim",
-    "Plan",
-    "QuasiNewton",
-    "fig1",
-    "fig2",
-    "fig3",
-    "fig4",
-    "load",
-    "load_nhanes",
-    "reference",
-]
+    "CYCLES", "PLANS", "Claim", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",
+    "load_nhanes", "reference",
+]  # fmt: skip

@@ -16,17 +16,7 @@ from privest.pipeline._releases import (
 from privest.pipeline._score import LinearScore, Score
 
 __all__ = [
-    "HolderReport",
-    "LeastSquaresRelease",
-    "LikelihoodScore",
-    "LinearScore",
-    "MaximumLikelihoodRelease",
-    "OptimalScoreRelease",
-    "PrivateEstimate",
-    "Score",
-    "ScoreRelease",
-    "SmoothedLikelihoodScore",
-    "best_bandwidth",
-    "jacobian",
-    "optimal_score",
-]
+    "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",
+    "MaximumLikelihoodRelease", "OptimalScoreRelease", "PrivateEstimate", "Score",
+    "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth", "jacobian", "optimal_score",
+]  # fmt: skip

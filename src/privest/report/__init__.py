@@ -20,23 +20,7 @@ from privest.report._streams import (
 from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [
-    "BAND",
-    "Line",
-    "Panel",
-    "Track",
-    "Trail",
-    "at_least",
-    "at_most",
-    "curve_of",
-    "ellipse_points",
-    "new_figure",
-    "require_files",
-    "rounded",
-    "save",
-    "save_convergence",
-    "save_plan_figure",
-    "save_plane",
-    "save_report",
-    "save_states",
-    "tidy",
-]
+    "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
+    "ellipse_points", "new_figure", "require_files", "rounded", "save", "save_convergence",
+    "save_plan_figure", "save_plane", "save_report", "save_states", "tidy",
+]  # fmt: skip

@@ -13,21 +13,7 @@ from privest.workflow._spec import Noise, Privacy, Spec, load_spec, save_spec
 from privest.workflow._terms import Terms, stated_terms
 
 __all__ = [
-    "Estimate",
-    "Fit",
-    "Noise",
-    "Plan",
-    "Privacy",
-    "Spec",
-    "TableMechanism",
-    "TableRelease",
-    "Terms",
-    "estimate_release",
-    "load_spec",
-    "make_plan",
-    "read_release",
-    "save_spec",
-    "simulate_release",
-    "stated_terms",
-    "trial_source",
-]
+    "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
+    "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "save_spec",
+    "simulate_release", "stated_terms", "trial_source",
+]  # fmt: skip

@@ -19,22 +19,8 @@ from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Term
 from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
-    "NUMPY",
-    "Backend",
-    "BinaryLikelihood",
-    "ConvolvedLikelihood",
-    "DitheredLikelihood",
-    "GaussianLikelihood",
-    "InverseGaussianLikelihood",
-    "InverseLaplaceLikelihood",
-    "LaplaceLikelihood",
-    "LaplaceQuantiserLikelihood",
-    "Likelihood",
-    "QuadratureLikelihood",
-    "Rowwise",
-    "Shifted",
-    "Terms",
-    "TwinUniformLikelihood",
-    "VoigtLikelihood",
-    "likelihood_of",
-]
+    "NUMPY", "Backend", "BinaryLikelihood", "ConvolvedLikelihood", "DitheredLikelihood",
+    "GaussianLikelihood", "InverseGaussianLikelihood", "InverseLaplaceLikelihood",
+    "LaplaceLikelihood", "LaplaceQuantiserLikelihood", "Likelihood", "QuadratureLikelihood",
+    "Rowwise", "Shifted", "Terms", "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
+]  # fmt: skip
