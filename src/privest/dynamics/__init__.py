@@ -1,6 +1,6 @@
 """Dynamic models: bounds on the states, and private Kalman filtering that attains them."""
 
-from privest.dynamics._bound import DynamicBound, bound
+from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_state
 from privest.dynamics._directions import BestDirections, best_directions
 from privest.dynamics._extended import (
     ExtendedFiltered,
@@ -25,7 +25,6 @@ from privest.dynamics._information import (
     total_level,
 )
 from privest.dynamics._releases import SeriesRelease, joined, release_series
-from privest.dynamics._steady import SteadyState, steady_state
 from privest.dynamics._sweep import Marginals
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound

@@ -1,4 +1,7 @@
-"""Σ_BPPCR of a dynamic model: what any estimate of the states must at least err, at every k."""
+"""Σ_BPPCR of a dynamic model: what any estimate of the states must at least err, at every k.
+
+Constant systems at a constant level arrive at a limit (discrete Riccati equation): `steady_state`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,31 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._information import information_blocks
-from privest.dynamics._observed import Level, asked, observed, unprotected
-from privest.dynamics._sweep import Marginals, forward, marginals
+from privest.dynamics._observed import Level, asked, level_of, observed, unprotected
+from privest.dynamics._recursions import CONTRACTS
+from privest.dynamics._sweep import Marginals, forward, marginals, step
 from privest.dynamics._system import StateSpace
+from privest.dynamics._trajectory import rows_shown
+from privest.errors import InvalidInput, NumericalFailure
+from privest.linalg.batched import factor
 from privest.privacy import SequentialLevel
-from privest.records import standard_errors
+from privest.privacy._stream import squares_by_lag
+from privest.records import Record, standard_errors
+
+PROBLEM = "There is no steady state: "
+UNDRIVEN = (
+    "the Riccati equation has no stabilising solution. Some unstable part is not shown, or a part "
+    "on the unit circle is driven by no noise."
+)
+# An undriven root on the unit circle is a double root of the Riccati pencil: rounding moves it by
+# √eps, some 1e-8. A memory of more than 1e7 steps cannot be distinguished from it.
+ON_CIRCLE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +56,7 @@ class DynamicBound(Marginals):
 
     @cached_property
     def classical(self) -> Marginals:
-        seen = unprotected(self.system, len(self.filtered), self.missing)
-        return marginals(forward(seen), seen.states)
+        return marginals(forward(unprotected(self.system, self.missing)), self.system.states)
 
     @cached_property
     def prior_information(self) -> Array:
@@ -47,9 +64,7 @@ class DynamicBound(Marginals):
 
     @cached_property
     def total_level(self) -> Array:
-        return self.prior_information + released_blocks(
-            self.level, len(self.filtered), self.missing, self.system.readings
-        )
+        return self.prior_information + _released(self.level, self.missing, self.system.readings)
 
     @property
     def standard_error(self) -> Array:
@@ -62,11 +77,9 @@ class DynamicBound(Marginals):
         return standard_errors(self.classical.filtered)
 
     def __repr__(self) -> str:
+        size = f"{len(self.filtered)} steps, {self.system.states} states"
         last = np.trace(self.filtered[-1])
-        return (
-            f"DynamicBound({len(self.filtered)} steps, {self.system.states} states, filtered "
-            f"trace at the last step {last:.4g})"
-        )
+        return f"DynamicBound({size}, filtered trace at the last step {last:.4g})"
 
 
 def bound(
@@ -99,22 +112,101 @@ def bound(
         parts, _ = dense_pass(system, wanted, count, absent)
     else:
         parts = marginals(forward(observed(system, wanted, count, absent)), system.states)
-    return DynamicBound(
-        parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent
-    )  # fmt: skip
+    return DynamicBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
 
 
-def released_blocks(level: SequentialLevel, steps: int, missing: Flags, m: int) -> Array:
+def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:
     """[AᵀA]_kk (K, m, m): what all releases say of y_k; nothing where it is missing."""
+    steps, absent = len(missing), missing[:, None, None]
     if level.form == "dense":
-        rows = np.array(level.dense_rows(0, steps))
-        rows[np.repeat(missing, m)] = 0.0
-        parts = rows.reshape(steps * m, steps, m)
-        total = np.einsum("aki,akj->kij", parts, parts)
-    else:
-        blocks = np.where(missing[:, None, None], 0.0, level.blocks(0, steps))
-        total = np.zeros((steps, m, m))
-        for lag in range(min(level.reach, steps - 1) + 1):
-            own = blocks[lag, lag:]
-            total[: steps - lag] += own.swapaxes(-1, -2) @ own
-    return np.where(missing[:, None, None], 0.0, total)
+        parts = rows_shown(level, missing, m).reshape(steps * m, steps, m)
+        return np.asarray(np.einsum("aki,akj->kij", parts, parts))
+    return np.where(absent, 0.0, squares_by_lag(np.where(absent, 0.0, level.blocks(0, steps))))
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyState(Record):
+    """The limit of the bound, k → ∞.
+
+    predicted, filtered, smoothed   (n, n); smoothed is that of a step far from both ends.
+    closed_loop                     (I − KG)A (N, N): how an error of the filter goes on.
+    """
+
+    predicted: Array
+    filtered: Array
+    smoothed: Array
+    closed_loop: Array
+
+    DERIVED = ("memory",)
+
+    @property
+    def memory(self) -> float:
+        """Steps after which an error has fallen to 1/e."""
+        radius = float(np.abs(np.linalg.eigvals(self.closed_loop)).max())
+        return -1.0 / np.log(radius) if radius > 0 else 0.0
+
+
+def steady_state(system: StateSpace, level: Level) -> SteadyState:
+    """Where the filtered, predicted and smoothed bounds settle.
+
+        P = A (P − PGᵀ(GPGᵀ + V)⁻¹GP) Aᵀ + Q ,   G = LᵀC ,   V = LᵀRL + I
+
+    Assumes a system without a time axis and an EndlessLevel, a number or a matrix.
+    Raises NumericalFailure where there is no stabilising solution: an unstable part that the
+    releases do not show, or a part on the unit circle that no noise drives (nor can a memory of
+    more than 1e7 steps be told from one).
+    Source: Σ_BPPCR, K → ∞; scipy.linalg.solve_discrete_are.
+
+    >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
+    >>> steady_state(walk, 2.0).predicted.round(6).tolist()  # p = p/(p + 1) + 1: the golden ratio
+    [[1.618034]]
+    """
+    if system.steps is not None:
+        raise InvalidInput("A system with a time axis has no steady state.")
+    wanted = level_of(level, system)
+    if wanted.steps is not None:
+        raise InvalidInput("A steady state needs the same level at every step: an EndlessLevel.")
+    far = wanted.reach + 2  # the first steps of a level that looks back show less
+    seen = observed(system, wanted, far, np.zeros(far, dtype=bool))
+    A, F, G, N = seen.of_kind(int(seen.kind[-1]))
+    predicted, n = _riccati(A, F, G, N), seen.states
+    # One measurement of the predicted state, then one whole step: unit coordinates of the filter.
+    first = step(factor(predicted[None]).lower[0], np.eye(len(A)), np.zeros_like(F), G, N)
+    root = first.factor
+    whole = step(root, A, F, G, N)
+    closed = A - whole.gain @ scipy.linalg.solve_triangular(whole.scale, G @ A, lower=True)
+    # scipy returns solutions with a closed loop on the unit circle, too: there the limit, if there
+    # is one, depends on cov0.
+    if np.abs(np.linalg.eigvals(closed)).max() >= 1.0 - ON_CIRCLE:
+        raise NumericalFailure(PROBLEM + UNDRIVEN)
+    # A singular P leaves its factor free to turn (readings looked back to): the coordinates of the
+    # next step are turned back, root·U = next factor (orthogonal Procrustes).
+    left, _, right = np.linalg.svd(root.T @ whole.factor)
+    later = whole.later @ (left @ right).T
+    smoothed = root @ _limit(later, whole.lost) @ root.T
+    smoothed = (smoothed + smoothed.T) / 2
+    return SteadyState(predicted[:n, :n], first.filtered[:n, :n], smoothed[:n, :n], closed)
+
+
+def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
+    """The stabilising P_{k|k−1} (N, N), or NumericalFailure."""
+    if not G.any():
+        if np.abs(np.linalg.eigvals(A)).max() >= 1.0:
+            raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
+        return np.asarray(scipy.linalg.solve_discrete_lyapunov(A, F @ F.T))
+    try:
+        P = scipy.linalg.solve_discrete_are(A.T, G.T, F @ F.T, N @ N.T)
+    except (np.linalg.LinAlgError, ValueError):
+        raise NumericalFailure(PROBLEM + UNDRIVEN) from None
+    return np.asarray((P + P.T) / 2)
+
+
+def _limit(later: Array, lost: Array) -> Array:
+    """X = Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ. Directions that Θ_b only turns carry no error: they stay at I."""
+    if np.abs(np.linalg.eigvals(later)).max() < CONTRACTS:
+        return np.asarray(scipy.linalg.solve_discrete_lyapunov(later, lost))
+    power, total = later, lost
+    for _ in range(60):  # doubling: 2^60 steps
+        total = power @ total @ power.T + total
+        power = power @ power
+    return np.asarray(power @ power.T + total)

@@ -32,7 +32,7 @@ TIES = (
 
 def _innovations(system: StateSpace, steps: int) -> tuple[Observed, Sweep]:
     """The filter of the readings themselves, or LevelBelowPrior where one is known beforehand."""
-    seen = unprotected(system, steps, np.zeros(steps, dtype=bool))
+    seen = unprotected(system, np.zeros(steps, dtype=bool))
     try:
         sweep = forward(seen)
     except NumericalFailure:

@@ -12,14 +12,13 @@ their noise: the state is then [x_k; y_k; …; y_{k−b}], its noise singular.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
 from privest.dynamics._parallel import Tables
-from privest.dynamics._system import StateSpace, stack
+from privest.dynamics._system import StateSpace, between, each, stack
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 
@@ -65,9 +64,8 @@ def level_of(level: Level, system: StateSpace) -> SequentialLevel:
 
 
 def asked(
-    system: StateSpace, level: Level, steps: int | None,
-    missing: ArrayLike | None,
-) -> tuple[SequentialLevel, int, Flags]:  # fmt: skip
+    system: StateSpace, level: Level, steps: int | None, missing: ArrayLike | None
+) -> tuple[SequentialLevel, int, Flags]:
     """The level for this system, K, and (K,) True where a step shows nothing."""
     wanted = level_of(level, system)
     count = _level_steps(wanted, system, steps)
@@ -107,20 +105,18 @@ def observed(
             "A dense level needs the whole trajectory at once: use bound or filter_releases."
         )
     same = system.steps is None and _constant(level, start, steps)
-    if level.reach == 0:
-        return _independent(system, level, missing, same, start, steps)
-    return _augmented(system, level, missing, same, start, steps)
+    if level.reach:
+        return _augmented(system, level, missing, same, start, steps)
+    stop = start + (1 if same else steps)
+    shown = level.blocks(start, stop)[0]  # L_kᵀ
+    rows = shown @ between(system.C, start, stop)
+    noise = unit_noise(shown @ between(system.R_root, start, stop))
+    return _plain(system, same, rows, noise, missing, start)
 
 
-def unprotected(system: StateSpace, steps: int, missing: Flags) -> Observed:
+def unprotected(system: StateSpace, missing: Flags) -> Observed:
     """The readings themselves: the limit of an infinite level. R may be singular."""
-    C, noise = stack(system.C)[:steps], system.R_root[:steps]
-    length = max(len(C), len(noise))
-    shape = (length, system.readings)
-    return _plain(
-        system, system.steps is None, np.broadcast_to(C, (*shape, system.states)),
-        np.broadcast_to(noise, (*shape, system.readings)), missing, 0,
-    )  # fmt: skip
+    return _plain(system, system.steps is None, stack(system.C), system.R_root, missing, 0)
 
 
 def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
@@ -132,17 +128,6 @@ def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
     return bool((blocks == blocks[:, -1:])[lags].all())
 
 
-def _independent(
-    system: StateSpace, level: SequentialLevel, missing: Flags, same: bool, start: int, steps: int
-) -> Observed:
-    length = 1 if same else steps
-    shown = level.blocks(start, start + length)[0]  # L_kᵀ
-    own = slice(start, start + length)
-    rows = shown @ (system.C[own] if system.C.ndim == 3 else system.C)
-    root = system.R_root[own] if system.R.ndim == 3 else system.R_root
-    return _plain(system, same, rows, unit_noise(shown @ root), missing, start)
-
-
 def unit_noise(half: Array) -> Array:
     """N lower-triangular with N Nᵀ = half halfᵀ + I, by QR: the unit is never lost to rounding."""
     m = half.shape[-2]
@@ -151,23 +136,16 @@ def unit_noise(half: Array) -> Array:
     return np.asarray(np.linalg.qr(joint, mode="r")).swapaxes(-1, -2)
 
 
-class _Kinds(NamedTuple):
-    """The distinct kinds of steps: whose matrices they have, and whether first or absent."""
+def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags, Index]:
+    """Whose matrices each kind has, whether it is the first or absent; the kind of each step (K,).
 
-    own: Index
-    begins: Flags
-    absent: Flags
-    kind: Index  # of every step (K,)
-
-
-def _kinds(missing: Flags, same: bool, start: int) -> _Kinds:
-    """Steps are of one kind if their matrices are the same, neither or both the first or absent."""
+    Steps are of one kind if their matrices are the same, neither or both the first or absent.
+    """
     code = (0 if same else 4) * np.arange(len(missing)) + missing
     code[0] += 2 * (start == 0)
     present = np.bincount(code) > 0  # np.unique without sorting
     kinds = np.flatnonzero(present)
-    own = kinds // 4
-    return _Kinds(own, kinds // 2 % 2 == 1, kinds % 2 == 1, (np.cumsum(present) - 1)[code])
+    return kinds // 4, kinds // 2 % 2 == 1, kinds % 2 == 1, (np.cumsum(present) - 1)[code]
 
 
 def _plain(
@@ -175,8 +153,7 @@ def _plain(
 ) -> Observed:
     """Kinds for releases of single steps."""
     own, begins, absent, kind = _kinds(missing, same, start)
-    rows = rows[np.minimum(own, len(rows) - 1)].copy()
-    noise = noise[np.minimum(own, len(noise) - 1)].copy()
+    rows, noise = each(rows, own), each(noise, own)
     rows[absent] = 0.0
     noise[absent] = np.eye(noise.shape[1])
     transition, drive = _transitions(system, own + start, begins)
@@ -187,10 +164,8 @@ def _plain(
 
 def _transitions(system: StateSpace, steps: Index, begins: Flags) -> tuple[Array, Array]:
     """A and F that lead into these steps; identity and nothing into step 0."""
-    A, F = stack(system.A), system.Q_root
     before = np.maximum(steps - 1, 0)
-    transition = A[np.minimum(before, len(A) - 1)].copy()
-    drive = F[np.minimum(before, len(F) - 1)].copy()
+    transition, drive = each(stack(system.A), before), each(system.Q_root, before)
     transition[begins] = np.eye(system.states)
     drive[begins] = 0.0
     return transition, drive
@@ -203,25 +178,18 @@ def _augmented(
     n, m, lags = system.states, system.readings, level.reach + 1
     # Early releases of a constant level have fewer lags, but the readings before step 0 are zeros.
     own, begins, absent, kind = _kinds(missing, same, start)
-    J, N = len(own), n + lags * m
+    J, N, when, stop = len(own), n + lags * m, own + start, start + steps
     transition, drive = np.zeros((J, N, N)), np.zeros((J, N, n + m))
-    A, F = _transitions(system, own + start, begins)
-    C, G = stack(system.C), system.R_root
-    when = own + start
-    C, G = C[np.minimum(when, len(C) - 1)].copy(), G[np.minimum(when, len(G) - 1)].copy()
+    A, F = _transitions(system, when, begins)
+    C, G = each(stack(system.C), when), each(system.R_root, when)
     C[absent], G[absent] = 0.0, 0.0
     transition[:, :n, :n], transition[:, n : n + m, :n] = A, C @ A
     drive[:, :n, :n], drive[:, n : n + m, :n], drive[:, n : n + m, n:] = F, C @ F, G
     kept = np.arange(N - n - m)
     transition[:, n + m + kept, n + kept] = 1.0
-    if same:
-        shown = np.broadcast_to(
-            level.blocks(start + steps - 1, start + steps)[:lags], (lags, J, m, m)
-        )
-    else:
-        shown = level.blocks(start, start + steps)[:lags, own]
+    shown = level.blocks(stop - 1, stop) if same else level.blocks(start, stop)[:, own]
     rows = np.zeros((J, m, N))
-    rows[:, :, n:] = shown.transpose(1, 2, 0, 3).reshape(J, m, lags * m)
+    rows[:, :, n:] = shown.transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
     rows[absent] = 0.0
     noise = np.broadcast_to(np.eye(m), (J, m, m))
     mean, root = np.zeros(N), np.zeros((N, N))
@@ -245,8 +213,7 @@ def offsets(
     added = np.zeros((steps, m))
     absent = seen.absent[:, None]
     if level.reach:
-        C = stack(system.C)
-        C = C[start : start + steps] if len(C) > 1 else C
+        C = between(system.C, start, start + steps)
         reading = (C @ shift[:, :n, None])[:, :, 0] + own
         shift[:, n : n + m] = np.where(absent, 0.0, reading)
     elif own.any():

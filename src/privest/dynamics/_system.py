@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, Index, as_array, as_count
 from privest.errors import InvalidInput
 from privest.linalg import batched as stacked
 from privest.linalg import psd
@@ -122,11 +122,10 @@ class StateSpace:
 
     def require_steps(self, steps: int) -> int:
         """Check a number of steps against the time axis."""
-        if not isinstance(steps, int | np.integer) or steps < 1:
-            raise InvalidInput(f"steps must be a whole number ≥ 1; received {steps!r}.")
-        if self.steps is not None and steps > self.steps:
-            raise InvalidInput(f"The system is given for {self.steps} steps; asked for {steps}.")
-        return int(steps)
+        count = as_count(steps, "steps", least=1)
+        if self.steps is not None and count > self.steps:
+            raise InvalidInput(f"The system is given for {self.steps} steps; asked for {count}.")
+        return count
 
     def offsets(self, steps: int, inputs: ArrayLike | None, start: int = 0) -> tuple[Array, Array]:
         """B_ku_k and D_ku_k, (steps, n) and (steps, m), for inputs (steps, p) from step `start`."""
@@ -145,8 +144,7 @@ class StateSpace:
             )
         for target, matrix in ((shift, self.B), (seen, self.D)):
             if matrix is not None:
-                own = matrix[start : start + steps] if matrix.ndim == 3 else matrix[None]
-                target[:] = (own @ u[:, :, None])[:, :, 0]
+                target[:] = (between(matrix, start, start + steps) @ u[:, :, None])[:, :, 0]
         return shift, seen
 
     def simulate(
@@ -156,9 +154,8 @@ class StateSpace:
         """States (K, n) and readings (K, m), or with a leading axis of `trials`."""
         source, steps = as_generator(rng), self.require_steps(steps)
         shift, seen = self.offsets(steps, inputs)
-        if trials is not None and (not isinstance(trials, int | np.integer) or trials < 1):
-            raise InvalidInput(f"trials must be a whole number ≥ 1; received {trials!r}.")
-        count, n, m = trials or 1, self.states, self.readings
+        count = as_count(1 if trials is None else trials, "trials", least=1)
+        n, m = self.states, self.readings
         A, C = stack(self.A), stack(self.C)
         states, now = np.empty((count, steps, n)), self.mean0 + np.zeros((count, n))
         now += source.standard_normal((count, n)) @ self.root0.T
@@ -186,6 +183,16 @@ def stack(matrix: Array) -> Array:
 def at(matrices: Array, k: int) -> Array:
     """The matrix of step k of a stack of one or K."""
     return np.asarray(matrices[min(k, len(matrices) - 1)])
+
+
+def each(matrices: Array, steps: Index) -> Array:
+    """A copy of the matrices of these steps, of a stack of one or K."""
+    return np.asarray(matrices[np.minimum(steps, len(matrices) - 1)])
+
+
+def between(matrix: Array, start: int, stop: int) -> Array:
+    """The matrices of start ≤ k < stop, one if they do not change."""
+    return matrix[start:stop] if matrix.ndim == 3 and len(matrix) > 1 else stack(matrix)
 
 
 def _matrices(value: ArrayLike, name: str) -> Array:

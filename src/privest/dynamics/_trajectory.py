@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index
+from privest.arrays import Array, Flags
 from privest.dynamics._information import reading_information
 from privest.dynamics._means import LOG_2PI
 from privest.dynamics._observed import Level, asked
@@ -67,27 +67,26 @@ class Trajectory(Record):
         """C_V⁻¹M T_kᵀ, (K, M, n)."""
         return self._whitened @ self._own.swapaxes(-1, -2)
 
-    def _after(self, counts: Index) -> Array:
-        """Covariance of x_k given the first counts[k] rows: TT ᵀ less what they explain."""
-        prior = self._own @ self._own.swapaxes(-1, -2)
-        used = np.arange(len(self._whitened)) < counts[:, None]
-        explained = self._explained * used[:, :, None]
-        result = prior - explained.swapaxes(-1, -2) @ explained
-        return (result + result.swapaxes(-1, -2)) / 2
+    def _used(self, ahead: int) -> Array:
+        """The part of `_explained` that the releases of the steps before k + ahead explain."""
+        step = np.repeat(np.arange(self.steps), self.system.readings)
+        return self._explained * (step < np.arange(self.steps)[:, None] + ahead)[:, :, None]
 
-    @property
-    def _m(self) -> int:
-        return self.system.readings
+    def _after(self, ahead: int) -> Array:
+        """Covariance of x_k given the steps before k + ahead: TTᵀ less what they explain."""
+        explained = self._used(ahead)
+        result = self._own @ self._own.swapaxes(-1, -2) - explained.swapaxes(-1, -2) @ explained
+        return (result + result.swapaxes(-1, -2)) / 2
 
     @cached_property
     def filtered(self) -> Array:
         """(K, n, n)."""
-        return self._after(self._m * np.arange(1, self.steps + 1))
+        return self._after(1)
 
     @cached_property
     def predicted(self) -> Array:
         """(K, n, n)."""
-        return self._after(self._m * np.arange(self.steps))
+        return self._after(0)
 
     @cached_property
     def bppcrlb(self) -> Array:
@@ -121,26 +120,21 @@ class Trajectory(Record):
         mean, reading = prior_means(self.system, self.steps, inputs)
         expected = self.rows @ reading.ravel()
         flat = values.reshape(*values.shape[:-2], -1)
-        absent = np.repeat(self.missing, self._m)
+        absent = np.repeat(self.missing, self.system.readings)
         fresh = np.where(absent, 0.0, flat - np.where(absent, 0.0, expected))
         columns = fresh.reshape(-1, len(expected)).T
         white = solve_lower(self._lower[None], columns[None])[0].T.reshape(flat.shape)
-
-        def after(counts: Index) -> Array:
-            used = np.arange(len(self._whitened)) < counts[:, None]
-            explained = self._explained * used[:, :, None]
-            return np.asarray(mean + np.einsum("kmn,...m->...kn", explained, white))
-
-        count = int((~self.missing).sum()) * self._m
+        predicted, filtered, smoothed = (
+            mean + np.einsum("kmn,...m->...kn", self._used(ahead), white)
+            for ahead in (0, 1, self.steps)
+        )
         total = np.einsum("...m,...m->...", white, white)
-        fit = -0.5 * (total + count * LOG_2PI)
+        fit = -0.5 * (total + int((~absent).sum()) * LOG_2PI)
         return Estimates(
-            after(self._m * np.arange(self.steps)),
-            after(self._m * np.arange(1, self.steps + 1)),
-            after(np.full(self.steps, len(self._whitened))),
+            predicted, filtered, smoothed,
             np.where(self.missing[:, None], np.nan, white.reshape(values.shape)),
             np.asarray(fit - float(np.log(np.diagonal(self._lower)).sum())),
-        )
+        )  # fmt: skip
 
 
 def prior_means(system: StateSpace, steps: int, inputs: ArrayLike | None) -> tuple[Array, Array]:

@@ -234,12 +234,7 @@ class StreamLevel(SequentialLevel):
         if max(self.sizes) == 1:
             return Diagonal(self.rows.level_diagonal())
         if isinstance(self.rows, BandedRows):
-            blocks = self.rows.blocks
-            total = np.zeros((self.steps, self.rows.block, self.rows.block))
-            for lag in range(self.rows.reach + 1):
-                part = blocks[lag, lag:]
-                total[: self.steps - lag] += part.transpose(0, 2, 1) @ part
-            return Blocks(total)
+            return Blocks(squares_by_lag(self.rows.blocks))
         whole = self.cumulative()
         ends = np.cumsum(self.sizes)
         return Blocks([whole[e - m : e, e - m : e] for e, m in zip(ends, self.sizes)])
@@ -323,6 +318,15 @@ class StreamLevel(SequentialLevel):
         lowers = [part.reshape(m, m) for part, m in zip(parts, sizes)]
         own = Blocks([lower @ lower.T for lower in lowers], lowers)
         return cls._of(IndependentRows(own), sizes)
+
+
+def squares_by_lag(blocks: Array) -> Array:
+    """[AᵀA]_kk (K, m, m) from A by lag (b + 1, K, m, m): all that is shown of each y_k."""
+    steps, total = blocks.shape[1], np.zeros(blocks.shape[1:])
+    for lag in range(min(len(blocks), steps)):
+        own = blocks[lag, lag:]
+        total[: steps - lag] += own.swapaxes(-1, -2) @ own
+    return total
 
 
 def _own_levels(given: ArrayLike) -> tuple[PSD, tuple[int, ...]]:
