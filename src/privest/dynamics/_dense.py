@@ -17,26 +17,23 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, Flags
+from privest.arrays import Array, Flags
 from privest.dynamics._information import responses
 from privest.dynamics._means import LOG_2PI, smoothed_means
 from privest.dynamics._sweep import Marginals, marginals
 from privest.dynamics._system import StateSpace
-from privest.dynamics._trajectory import (
-    Estimates,
-    Trajectory,
-    factored,
-    prior_means,
-    rows_shown,
-    trajectory,
-)
+from privest.dynamics._trajectory import Estimates, factored, prior_means, rows_shown, trajectory
 from privest.errors import LevelBelowPrior, NumericalFailure
 from privest.privacy import SequentialLevel
 
 PREFERRED = 1e4  # prior variance / what is left, from which on the way by the readings is taken
 REFUSED = 1e6  # where there is no such way: eps·1e6 = 2e-10 is the most that may be lost
-
-
+VAGUE = (
+    "The states are so much less certain before the releases than after them that rounding loses "
+    "the difference (an unstable system, or a very vague start), and some reading is known before "
+    "it is taken. Take fewer steps, a smaller cov0, or a level that looks back a fixed number of "
+    "steps."
+)
 Pass = tuple[Marginals, Estimates | None]  # covariances, and with releases the estimates
 
 
@@ -51,36 +48,15 @@ def dense_pass(
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # not finite: not narrowed below
             whole = trajectory(system, level, steps, missing)
-            narrowed = _narrowing(whole)
+            narrowed = whole.narrowing
     except NumericalFailure:
         narrowed = np.inf
-    if narrowed <= PREFERRED:
-        return _by_trajectory(whole, values, inputs)
-    try:
-        return _by_readings(system, level, steps, missing, values, inputs)
-    except LevelBelowPrior:
-        if narrowed <= REFUSED:
-            return _by_trajectory(whole, values, inputs)
-    raise NumericalFailure(
-        "The states are so much less certain before the releases than after them that rounding "
-        "loses the difference (an unstable system, or a very vague start), and some reading is "
-        "known before it is taken. Take fewer steps, a smaller cov0, or a level that looks back a "
-        "fixed number of steps."
-    )
-
-
-def _narrowing(whole: Trajectory) -> float:
-    """The largest prior variance / variance left; what is subtracted loses eps times this."""
-    own = whole.spread.reshape(whole.steps, whole.system.states, -1)
-    prior = np.einsum("kij,kij->ki", own, own)
-    left = np.diagonal(whole.filtered, axis1=1, axis2=2)
-    before, after = prior[prior != 0], left[prior != 0]
-    if not (after > EPS * before).all():  # NaN, too
-        return np.inf
-    return float((before / after).max(initial=1.0))
-
-
-def _by_trajectory(whole: Trajectory, values: Array | None, inputs: ArrayLike | None) -> Pass:
+    if narrowed > PREFERRED:
+        try:
+            return _by_readings(system, level, steps, missing, values, inputs)
+        except LevelBelowPrior:
+            if narrowed > REFUSED:
+                raise NumericalFailure(VAGUE) from None
     covariances = Marginals(whole.predicted, whole.filtered, whole.smoothed)
     return covariances, None if values is None else whole.estimates(values, inputs)
 

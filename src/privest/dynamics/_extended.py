@@ -45,18 +45,13 @@ class ExtendedStateSpace:
         start = as_array(mean0, "mean0", ndim=1)
         self._f, self._h = transition, reading
         self._f_slope, self._h_slope = transition_jacobian, reading_jacobian
-        n = len(start)
-        moved, seen = self._value(transition, start, "f"), self._value(reading, start, "h")
+        n, moved, seen = len(start), _value(transition, start, "f"), _value(reading, start, "h")
         if moved.shape != (n,):
             raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
         # A linear system at the start checks Q, R and cov0 once.
         self._frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
         if self._frame.steps is not None:
             raise InvalidInput("Q and R of a nonlinear system have no time axis.")
-
-    @staticmethod
-    def _value(function: Map, state: Array, name: str) -> Array:
-        return as_array(function(state), f"{name}(x)", ndim=1)
 
     @property
     def states(self) -> int:
@@ -79,7 +74,7 @@ class ExtendedStateSpace:
     def _linear(
         self, function: Map, slope: Map | None, state: Array, name: str, rows: int
     ) -> tuple[Array, Array]:
-        value = self._value(function, state, name)
+        value = _value(function, state, name)
         if slope is None:
             return value, numerical_jacobian(function, state, value)[0]
         matrix = as_array(slope(state), f"the Jacobian of {name}", ndim=2)
@@ -105,6 +100,10 @@ class ExtendedStateSpace:
         return f"ExtendedStateSpace({self.states} states, {self.readings} readings a step)"
 
 
+def _value(function: Map, state: Array, name: str) -> Array:
+    return as_array(function(state), f"{name}(x)", ndim=1)
+
+
 @dataclass(frozen=True, eq=False)
 class LocalBound(DynamicBound):
     """Σ_BPPCR of the linearised system about one trajectory: local, not a floor for all estimates.
@@ -123,10 +122,7 @@ def local_bound(system: ExtendedStateSpace, level: Level, states: ArrayLike) -> 
     """
     path = as_array(states, "the trajectory", ndim=2)
     linear = bound(system.linearised(path), level, len(path))
-    return LocalBound(
-        linear.predicted, linear.filtered, linear.smoothed, linear.system, linear.level,
-        linear.missing, path,
-    )  # fmt: skip
+    return LocalBound(**vars(linear), path=path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +141,12 @@ def filter_extended(
 
     Linearises h at x̂_{k|k−1} and f at x̂_{k|k}. Not optimal; its covariance is an approximation.
     """
-    wanted = level_of(level, system._frame)
+    frame = system._frame
+    wanted = level_of(level, frame)
     if wanted.reach:
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
     values, missing = given_values(release, wanted)
     K, n, m = release.steps, system.states, system.readings
-    frame = system._frame
     shown = wanted.blocks(0, K)[0]
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
     A: Array = np.eye(n)

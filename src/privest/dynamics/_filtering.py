@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, Flags, as_count
 from privest.dynamics._dense import dense_pass
-from privest.dynamics._means import (
-    Means,
-    by_series,
-    by_step,
-    filtered_means,
-    log_density,
-    smoothed_means,
-)
+from privest.dynamics._means import Means, by_series, filtered_means, log_density, smoothed_means
 from privest.dynamics._observed import Level, level_of, observed, offsets
 from privest.dynamics._releases import SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, backward, forward
@@ -50,7 +44,7 @@ class Filtered(Estimated, Record):
     log_likelihood: Array
     system: StateSpace
     start: int
-    _back: _Recursive | Smoothed
+    _smoothed: Callable[[], Smoothed]
 
     def __repr__(self) -> str:
         *series, steps, n = self.estimate.shape
@@ -72,19 +66,6 @@ class Smoothed(_States):
 
 class Predicted(_States):
     """x_K, …, x_{K+h−1} from all releases: estimate (…, h, n), covariance (h, n, n)."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Recursive:
-    """What the smoother needs of a filter pass."""
-
-    sweep: Sweep
-    means: Means
-    one: bool
-
-    def smooth(self, n: int) -> Smoothed:
-        mean = smoothed_means(self.sweep, self.means)[:, :n]
-        return Smoothed(by_series(mean, self.one), backward(self.sweep, n))
 
 
 def filter_releases(
@@ -120,10 +101,10 @@ def filter_releases(
     if wanted.form == "dense":
         covariances, found = dense_pass(system, wanted, steps, missing, values, inputs)
         assert found is not None
-        back = Smoothed(found.smoothed, covariances.smoothed)
         return Filtered(
             found.filtered, covariances.filtered, found.predicted, covariances.predicted,
-            found.innovations, found.log_likelihood, system, 0, back,
+            found.innovations, found.log_likelihood, system, 0,
+            partial(Smoothed, found.smoothed, covariances.smoothed),
         )  # fmt: skip
     return _run(system, wanted, values, missing, inputs)[0]
 
@@ -149,7 +130,8 @@ def _run(
     if now is not None:
         seen = replace(seen, start=now.mean, root=now.root)
     sweep = forward(seen)
-    shown = by_step(values)
+    every = values[None] if one else values
+    shown = np.ascontiguousarray(every.transpose(1, 2, 0))
     if missing.any():
         shown[missing] = 0.0
     means = filtered_means(seen, sweep, shown, shift, offset)
@@ -160,10 +142,14 @@ def _run(
         by_series(means.filtered[:, :n], one), sweep.filtered(n),
         by_series(means.predicted[:, :n], one), sweep.predicted(n),
         by_series(innovations, one), np.asarray(fit[0] if one else fit), system, start,
-        _Recursive(sweep, means, one),
+        partial(_recursive, sweep, means, n, one),
     )  # fmt: skip
     root = sweep.table.factor[sweep.entry[-1]]
     return result, _Now(start + count, means.filtered[-1, :, 0], root, leaving)
+
+
+def _recursive(sweep: Sweep, means: Means, n: int, one: bool) -> Smoothed:
+    return Smoothed(by_series(smoothed_means(sweep, means)[:, :n], one), backward(sweep, n))
 
 
 def smooth(filtered: Filtered) -> Smoothed:
@@ -171,10 +157,7 @@ def smooth(filtered: Filtered) -> Smoothed:
 
     Covariances are the diagonal blocks of Σ_BPPCR. Nothing is inverted: Q and cov0 may be singular.
     """
-    back = filtered._back
-    if isinstance(back, Smoothed):
-        return back
-    return back.smooth(filtered.estimate.shape[-1])
+    return filtered._smoothed()
 
 
 def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
@@ -191,14 +174,13 @@ def _predict(
     system: StateSpace, mean: Array, P: Array, last: int, ahead: int, inputs: ArrayLike | None
 ) -> Predicted:
     """The states after step `last`, whose estimate is known."""
-    if not isinstance(ahead, int | np.integer) or ahead < 1:
-        raise InvalidInput(f"ahead must be a whole number ≥ 1; received {ahead!r}.")
+    ahead = as_count(ahead, "ahead", least=1)
     if system.steps is not None and last + ahead > system.steps:
         raise InvalidInput(
             f"The system is given for {system.steps} steps: it leads {system.steps - last} steps "
             f"ahead of step {last}; asked for {ahead}."
         )
-    shift, _ = system.offsets(int(ahead), inputs, last)
+    shift, _ = system.offsets(ahead, inputs, last)
     A, Q, n = stack(system.A), stack(system.Q), system.states
     means, covariances = np.empty((*mean.shape[:-1], ahead, n)), np.empty((ahead, n, n))
     for h in range(ahead):

@@ -168,8 +168,6 @@ def memoryless_level(
 def _whole(S: ArrayLike, steps: int, m: int) -> Array:
     name, size = "the total level S", steps * m
     array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
-    if array.ndim == 0:
-        return psd(array, name, size=size, error=NotAPrivacyLevel).dense()
     if array.shape == (m, m) and steps > 1:
         array = np.broadcast_to(array, (steps, m, m))
     return psd(array, name, size=size, error=NotAPrivacyLevel).dense()

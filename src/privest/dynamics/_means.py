@@ -3,7 +3,7 @@
     x̂_k = (I − Kₖ G) (A x̂_{k−1} + shift) + Kₖ (z̃_k − offset) ,   Kₖ = κc⁻¹
     ξ̂_{k−1} = Θ_a ζ_k + Θ_b ξ̂_k ,   smoothed x̂ = x̂_{k|k} + B ξ̂
 
-Arrays are (K, size, series) here; `by_step` and `by_series` turn them.
+Arrays are (K, size, series) here; `by_series` turns them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,6 @@ class Means(NamedTuple):
     filtered: Array
     predicted: Array
     innovations: Array
-
-
-def by_step(values: Array) -> Array:
-    """(K, r) or (series, K, r) as (K, r, series)."""
-    every = values if values.ndim == 3 else values[None]
-    return np.ascontiguousarray(every.transpose(1, 2, 0))
 
 
 def by_series(values: Array, one: bool) -> Array:

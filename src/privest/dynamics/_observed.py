@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index
-from privest.dynamics._parallel import Tables
+from privest.dynamics._recursions import Tables
 from privest.dynamics._system import StateSpace, between, each, stack
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level

@@ -16,7 +16,7 @@ overflows when the system is unstable, and covariances are positive semi-definit
 Householder QR is backward stable column by column: the units of the states do not matter.
 
 Where steps repeat (`Observed.kind`) and the covariance has arrived at its limit, it is kept; many
-steps that do not are done in pieces side by side (`_parallel`).
+steps that do not are done in pieces side by side (`forward_pieces`).
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ import scipy
 
 from privest.arrays import Array, Index
 from privest.dynamics._observed import Observed
-from privest.dynamics._parallel import MANY, forward_pieces, worthwhile
 from privest.dynamics._recursions import (
     PATIENCE,
     REACHED,
     backwards,
+    forward_pieces,
     relative_change,
     run_starts,
     settled,
     spread,
+    worthwhile,
 )
 from privest.errors import NumericalFailure
 from privest.records import Record
@@ -143,7 +144,6 @@ def forward(seen: Observed) -> Sweep:
     start, stop = run_starts(kind), steps - run_starts(kind[::-1])[::-1]
     r = seen.rows.shape[1]
     found: list[tuple[Array, Array]] = []
-    kinds: list[int] = []
     entry = np.empty(steps, dtype=np.intp)
     root, k, next_check = seen.root, 0, 0
     rest: tuple[Array, Array] | None = None
@@ -154,38 +154,26 @@ def forward(seen: Observed) -> Sweep:
             before, root = root, lower[r:, r:]
             entry[k] = len(found)
             found.append((lower, theta))
-            kinds.append(j)
             run, age, k = int(stop[k]), k - int(start[k]), k + 1
             if age == 0:
                 next_check = 1
             elif k < run and age >= next_check:
                 change = _change(root, before)
-                if change == 0.0 or _settled(seen, j, lower, change):
+                if _settled(seen, j, lower, change):
                     entry[k:run] = len(found) - 1
                     k = run
                 elif change <= REACHED:
                     next_check = int(PATIENCE * age) + 1
-            rest = _in_pieces(seen, len(found), k, root)
+            if worthwhile(len(found), k, steps - k):
+                rest = forward_pieces(seen.tables, kind[k:], root)
         lowers, thetas = (np.stack(parts) for parts in zip(*found))
         if rest is not None:
             entry[k:] = len(found) + np.arange(steps - k)
-            kinds.extend(kind[k:].tolist())
             lowers, thetas = (np.concatenate(parts) for parts in zip((lowers, thetas), rest))
-        own = np.array(kinds)
+        own = kind[np.diff(entry, prepend=-1) > 0]  # of the first step of each entry
         table = _table(seen.root, lowers, thetas, seen.transition[own], seen.drive[own], r)
     _require_sound(table, entry)
     return Sweep(table, own, entry)
-
-
-def _in_pieces(seen: Observed, found: int, k: int, root: Array) -> tuple[Array, Array] | None:
-    """The steps from k on side by side, where that is quicker and keeps the digits.
-
-    Tried after MANY distinct steps, and whenever there are twice as many as at the last attempt.
-    """
-    times, left = divmod(found, MANY)
-    if left or times & (times - 1) or not worthwhile(found, k, seen.steps - k):
-        return None
-    return forward_pieces(seen.tables, seen.kind[k:], root)
 
 
 def _change(new: Array, old: Array) -> float:
@@ -216,8 +204,8 @@ def _require_sound(table: Step, entry: Index) -> None:
 
 def _settled(seen: Observed, j: int, lower: Array, change: float) -> bool:
     """Whether P has settled; (I − κc⁻¹G) A takes an error of the filtered state to the next."""
-    if change > REACHED:
-        return False
+    if change == 0.0 or change > REACHED:
+        return change == 0.0
     r, A = seen.rows.shape[1], seen.transition[j]
     root = lower[r:, r:]
     heard = scipy.linalg.solve_triangular(

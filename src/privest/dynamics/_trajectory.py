@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags
+from privest.arrays import EPS, Array, Flags
 from privest.dynamics._information import reading_information
 from privest.dynamics._means import LOG_2PI
 from privest.dynamics._observed import Level, asked
@@ -87,6 +87,16 @@ class Trajectory(Record):
     def predicted(self) -> Array:
         """(K, n, n)."""
         return self._after(0)
+
+    @property
+    def narrowing(self) -> float:
+        """The largest prior variance / variance left; what is subtracted loses eps times this."""
+        prior = np.einsum("kij,kij->ki", self._own, self._own)
+        left = np.diagonal(self.filtered, axis1=1, axis2=2)
+        before, after = prior[prior != 0], left[prior != 0]
+        if not (after > EPS * before).all():  # NaN, too
+            return np.inf
+        return float((before / after).max(initial=1.0))
 
     @cached_property
     def bppcrlb(self) -> Array:
