@@ -58,18 +58,18 @@ class OneBlock(Move):
     """
 
     by: float
-    sizes: tuple[int, ...] | None = None
+    sizes: Sequence[int] | None = None
 
-    def __init__(self, by: float, sizes: Sequence[int] | None = None) -> None:
-        object.__setattr__(self, "by", as_positive(by, "move"))
-        if sizes is not None:
-            listed = np.asarray(sizes)
-            if listed.ndim != 1 or listed.dtype.kind not in "iu" or (listed < 1).any():
-                raise InvalidInput(
-                    "sizes of the blocks must be a list of positive whole numbers, one a block."
-                )
-            sizes = tuple(int(b) for b in listed)
-        object.__setattr__(self, "sizes", sizes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", as_positive(self.by, "move"))
+        if self.sizes is None:
+            return
+        listed = np.asarray(self.sizes)
+        if listed.ndim != 1 or listed.dtype.kind not in "iu" or (listed < 1).any():
+            raise InvalidInput(
+                "sizes of the blocks must be a list of positive whole numbers, one a block."
+            )
+        object.__setattr__(self, "sizes", tuple(listed.tolist()))
 
     @property
     def length(self) -> float:
@@ -80,8 +80,7 @@ class OneBlock(Move):
             raise InvalidInput(
                 f"sizes of the blocks add up to {sum(self.sizes)}; the level has {level.size} rows."
             )
-        own = not isinstance(level, Blocks) or self.sizes in (None, level.sizes)
-        if self.sizes is None or own:
+        if not isinstance(level, Blocks) or self.sizes is None or self.sizes == level.sizes:
             return self.by * math.sqrt(level.norm())
         ends = np.cumsum(self.sizes)
         parts = (level.restrict(np.arange(end - size, end)) for end, size in zip(ends, self.sizes))

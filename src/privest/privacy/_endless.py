@@ -102,9 +102,8 @@ class EndlessLevel(SequentialLevel):
         if self._diagonal is not None:
             return StreamLevel._of(IndependentRows(Diagonal(np.tile(self._diagonal, steps))), sizes)
         lower = self._constant[0].T
-        stack = np.broadcast_to(lower @ lower.T, (steps, self.block, self.block))
-        own = Blocks(stack, list(np.broadcast_to(lower, stack.shape)))
-        return StreamLevel._of(IndependentRows(own), sizes)
+        stack = np.broadcast_to(lower @ lower.T, (steps, *lower.shape))
+        return StreamLevel._of(IndependentRows(Blocks(stack, [lower] * steps)), sizes)
 
     def final_blocks(self) -> PSD:
         """What is ever revealed of one reading: S + Σ_j W_jᵀ S W_j, as one block."""
@@ -149,11 +148,9 @@ def load_level(path: str | os.PathLike[str]) -> SequentialLevel:
 
 
 def as_stream_level(
-    given: SequentialLevel | PrivacyLevel | ArrayLike,
-    steps: int | None = None,
-    *,
-    readings: int | None = None,
-) -> SequentialLevel:
+    given: SequentialLevel | PrivacyLevel | ArrayLike, steps: int | None = None,
+    *, readings: int | None = None,
+) -> SequentialLevel:  # fmt: skip
     """Every door that takes the level of a stream takes it through here.
 
     A number or an m×m matrix is the level of every step (`EndlessLevel`); a vector, an array

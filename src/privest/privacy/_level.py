@@ -97,13 +97,10 @@ class PrivacyLevel(Convertible):
 
     def dense(self, size: int | None = None) -> Array:
         """The m×m matrix (m² memory)."""
-        return self._sized(size).dense()
-
-    def _sized(self, size: int | None) -> PSD:
         known = self.size if size is None else size
         if known is None:
             raise InvalidInput("A level given as a number needs the number of readings: size=m.")
-        return self.for_size(known)
+        return self.for_size(known).dense()
 
     def restrict(self, readings: ArrayLike) -> PrivacyLevel:
         """The level of some of the readings: increasing indices, or a boolean mask."""

@@ -127,13 +127,12 @@ class StreamLevel(SequentialLevel):
 
     def __init__(self, S: ArrayLike, U: object = None) -> None:
         own, self.sizes = _own_levels(S)
-        rows: Rows = IndependentRows(own)
+        self.rows: Rows = IndependentRows(own)
         if U is not None:
             past = _past(U, self.sizes)
             reach = _reach(past, self.sizes)
             if reach:
-                rows = _rows_with_past(own, past, self.sizes, reach)
-        self.rows = rows
+                self.rows = _rows_with_past(own, past, self.sizes, reach)
 
     @classmethod
     def _of(cls, rows: Rows, sizes: tuple[int, ...]) -> StreamLevel:
@@ -235,9 +234,8 @@ class StreamLevel(SequentialLevel):
             return Diagonal(self.rows.level_diagonal())
         if isinstance(self.rows, BandedRows):
             return Blocks(squares_by_lag(self.rows.blocks))
-        whole = self.cumulative()
-        ends = np.cumsum(self.sizes)
-        return Blocks([whole[e - m : e, e - m : e] for e, m in zip(ends, self.sizes)])
+        whole, steps = self.cumulative(), zip(self._ends[1:], self.sizes)
+        return Blocks([whole[e - m : e, e - m : e] for e, m in steps])
 
     # --- a few steps at a time ------------------------------------------------------------------
 
@@ -407,11 +405,7 @@ def _rows_with_past(
     own: PSD, past: list[Array], sizes: tuple[int, ...], reach: int
 ) -> BandedRows | DenseRows:
     """A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ], banded where it pays."""
-    ends = np.cumsum(sizes)
-    factor = own.blocks(sizes) if own.pointwise is not None else own
-    assert isinstance(factor, Blocks)
-    lowers = factor.lowers()
-    coefficients = []
+    lowers, coefficients, m = own.blocks(sizes).lowers(), [], sizes[0]
     for k, (lower, array) in enumerate(zip(lowers, past)):
         part = np.linalg.pinv(lower) @ array.T
         outside = np.abs(array.T - lower @ part).max(initial=0.0)
@@ -421,7 +415,6 @@ def _rows_with_past(
                 f"{outside:.2g}): a release cannot tie earlier readings to what step {k} hides."
             )
         coefficients.append(part)
-    m = sizes[0]
     if len(set(sizes)) == 1 and (reach + 1) * 4 <= len(sizes):
         blocks = np.zeros((reach + 1, len(sizes), m, m))
         for k, (lower, part) in enumerate(zip(lowers, coefficients)):
@@ -429,8 +422,8 @@ def _rows_with_past(
             for lag in range(1, min(reach, k) + 1):
                 blocks[lag, k] = part[:, (k - lag) * m : (k - lag + 1) * m]
         return BandedRows(blocks)
-    matrix = np.zeros((int(ends[-1]),) * 2)
-    for end, size, lower, part in zip(ends, sizes, lowers, coefficients):
+    matrix = np.zeros((sum(sizes),) * 2)
+    for end, size, lower, part in zip(np.cumsum(sizes), sizes, lowers, coefficients):
         matrix[end - size : end, : end - size] = part
         matrix[end - size : end, end - size : end] = lower.T
     return DenseRows(matrix, max(sizes))
