@@ -6,7 +6,6 @@ import pytest
 import privest as pv
 from dynamic_systems import random_system
 from privest import dynamics
-from privest.dynamics import _parallel as parallel
 from privest.dynamics import _recursions as recursions
 from privest.dynamics import _sweep as sweep
 
@@ -108,9 +107,7 @@ def test_pieces_side_by_side_equal_steps_one_by_one(kind, monkeypatch):
         monkeypatch.setattr(module, name, noted)
     one_by_one = dynamics.bound(system, level, steps, missing=missing)
     assert not calls
-    for module in (sweep, recursions):
-        monkeypatch.setattr(module, "MANY", 200)
-    monkeypatch.setattr(parallel, "MANY", 200)
+    monkeypatch.setattr(recursions, "MANY", 200)
     together = dynamics.bound(system, level, steps, missing=missing)
     assert len(calls) >= 2
     assert all(result is not None for result in calls)
@@ -130,9 +127,8 @@ def test_growth_within_a_piece_is_noticed(monkeypatch):
     C, Q = np.array([[1.0, 1.0]]), (Q + Q.T) / 2
     system = dynamics.StateSpace(np.broadcast_to(A, (steps, 2, 2)), C, Q, 0.3, cov0=1.0)
     same = dynamics.StateSpace(A, C, Q, 0.3, cov0=1.0)
-    for module in (sweep, recursions, parallel):
-        monkeypatch.setattr(module, "MANY", 100)
-    tried, original = [], parallel.forward_pieces
+    monkeypatch.setattr(recursions, "MANY", 100)
+    tried, original = [], recursions.forward_pieces
 
     def noted(*arguments):
         tried.append(original(*arguments))
