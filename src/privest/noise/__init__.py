@@ -8,7 +8,6 @@ from privest.noise._custom import (
     fisher_information_by_quadrature,
     from_logpdf,
 )
-from privest.noise._gaussian import GaussianLaw
 from privest.noise._joint import (
     Gaussian,
     Independent,
@@ -20,7 +19,7 @@ from privest.noise._joint import (
 from privest.noise._law import ScalarLaw
 from privest.noise._mixture import GaussianMixture
 from privest.noise._staircase import Staircase
-from privest.noise._unbounded import Cauchy, Laplace, Logistic, StudentT
+from privest.noise._unbounded import Cauchy, GaussianLaw, Laplace, Logistic, StudentT
 from privest.noise.quadrature import Quadrature
 
 __all__ = [

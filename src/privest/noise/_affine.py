@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_number
 from privest.errors import InvalidInput
-from privest.noise._law import ScalarLaw, Size
+from privest.noise._law import ScalarLaw, Size, as_scale
 from privest.noise.quadrature import Quadrature
 
 
@@ -52,19 +52,15 @@ class Affine(ScalarLaw):
         return (as_array(x, "x") - self.shift) / self.scale
 
     def pdf(self, x: ArrayLike) -> Array:
-        """f₀(t)/|scale|."""
         return self.law.pdf(self._inner(x)) / abs(self.scale)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """l₀(t) − ln|scale|."""
         return self.law.logpdf(self._inner(x)) - math.log(abs(self.scale))
 
     def score(self, x: ArrayLike) -> Array:
-        """l₀'(t)/scale."""
         return self.law.score(self._inner(x)) / self.scale
 
     def curvature(self, x: ArrayLike) -> Array:
-        """l₀''(t)/scale²."""
         return self.law.curvature(self._inner(x)) / self.scale**2
 
     def cdf(self, x: ArrayLike) -> Array:
@@ -73,43 +69,35 @@ class Affine(ScalarLaw):
         return inner if self.scale > 0 else 1 - inner
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw shift + scale·X."""
         return self.shift + self.scale * self.law.sample(size, rng)
 
     @property
     def support(self) -> tuple[float, float]:
-        """The interval outside which the density is zero."""
         lo, hi = sorted(self._points(self.law.support))
         return (lo, hi)
 
     @property
     def landmarks(self) -> tuple[float, ...]:
-        """The inner law's, moved."""
         return self._points(self.law.landmarks)
 
     @property
     def jumps(self) -> tuple[float, ...]:
-        """The inner law's, moved."""
         return self._points(self.law.jumps)
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The inner law's, moved."""
         return self._points(self.law.kinks)
 
     @property
     def mean(self) -> float:
-        """shift + scale·mean₀."""
         return self.shift + self.scale * self.law.mean
 
     @property
     def variance(self) -> float:
-        """scale²·variance₀."""
         return self.scale**2 * self.law.variance
 
     @property
     def fisher_information(self) -> float:
-        """I₀/scale²."""
         return self.law.fisher_information / self.scale**2
 
     @property
@@ -120,7 +108,6 @@ class Affine(ScalarLaw):
 
     @property
     def expected_squared_curvature(self) -> float:
-        """E l₀''²/scale⁴."""
         return self.law.expected_squared_curvature / self.scale**4
 
     def _points(self, points: tuple[float, ...]) -> tuple[float, ...]:
@@ -138,14 +125,3 @@ def moved(law: ScalarLaw, shift: float, scale: float) -> ScalarLaw:
     if inside is not None:
         return inside if shift == 0 else Affine(inside, shift, 1.0)
     return Affine(law, shift, scale)
-
-
-def as_scale(value: float) -> float:
-    """Return a finite number other than zero."""
-    scale = as_number(value, "The scale factor")
-    if scale == 0:
-        raise InvalidInput(
-            "The scale factor must not be 0: a constant has no density. For less noise take a "
-            "small factor, for none leave the noise out."
-        )
-    return scale

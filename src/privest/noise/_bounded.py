@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, as_array, as_number
 from privest.errors import InvalidInput
-from privest.noise._law import CentredLaw, JumpingLaw, Size, as_generator
+from privest.noise._law import CentredLaw, Size, as_generator
 
 # Points of the trapezoidal rule over the part of (−1, 1) where the density does not underflow.
 POINTS = 4001
@@ -20,7 +19,7 @@ UNDERFLOW = 750.0
 
 
 @dataclass(frozen=True)
-class Uniform(JumpingLaw):
+class Uniform(CentredLaw):
     """The uniform law on [−a, a]; a = half_width.
 
         f(x) = 1/2a,   l' = l'' = 0 inside,   variance = a²/3,   I = ∞,   E l''² = ∞
@@ -34,8 +33,8 @@ class Uniform(JumpingLaw):
     """
 
     half_width: float = 1.0
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("half_width",)
+    POSITIVE = ("half_width",)
+    fisher_information = expected_squared_curvature = math.inf  # the density jumps
 
     def _where(self, x: ArrayLike, inside: float, outside: float) -> Array:
         return np.where(np.abs(as_array(x, "x")) <= self.half_width, inside, outside)
@@ -45,7 +44,6 @@ class Uniform(JumpingLaw):
         return self._where(x, 0.5 / self.half_width, 0.0)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """−ln 2a on [−a, a]."""
         return self._where(x, -math.log(2 * self.half_width), -math.inf)
 
     def score(self, x: ArrayLike) -> Array:
@@ -53,7 +51,6 @@ class Uniform(JumpingLaw):
         return self._where(x, 0.0, math.nan)
 
     def curvature(self, x: ArrayLike) -> Array:
-        """0."""
         return self._where(x, 0.0, math.nan)
 
     def cdf(self, x: ArrayLike) -> Array:
@@ -61,22 +58,18 @@ class Uniform(JumpingLaw):
         return np.asarray((np.clip(as_array(x, "x") / self.half_width, -1, 1) + 1) / 2)
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return as_generator(rng).uniform(-self.half_width, self.half_width, size)
 
     @property
     def support(self) -> tuple[float, float]:
-        """[−a, a]."""
         return (-self.half_width, self.half_width)
 
     @property
     def jumps(self) -> tuple[float, ...]:
-        """Both ends."""
         return self.support
 
     @property
     def variance(self) -> float:
-        """a²/3."""
         return self.half_width**2 / 3
 
 
@@ -99,8 +92,8 @@ class CosSquared(CentredLaw):
     """
 
     half_width: float = 1.0
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("half_width",)
+    POSITIVE = ("half_width",)
+    expected_squared_curvature = math.inf  # (π⁴/4a⁵) ∫ dx/cos²(πx/2a) diverges at both ends
 
     def _angle(self, x: ArrayLike) -> tuple[Array, Array, Flags]:
         """x, the angle π(a − |x|)/2a (measured from the end, where digits count), x inside?"""
@@ -110,22 +103,18 @@ class CosSquared(CentredLaw):
         return x, math.pi / 2 * (gap / self.half_width), inside
 
     def pdf(self, x: ArrayLike) -> Array:
-        """cos²(πx/2a)/a."""
         _, angle, inside = self._angle(x)
         return np.where(inside, np.sin(angle) ** 2 / self.half_width, 0.0)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """2 ln cos(πx/2a) − ln a."""
         _, angle, inside = self._angle(x)
         return np.where(inside, 2 * np.log(np.sin(angle)) - math.log(self.half_width), -np.inf)
 
     def score(self, x: ArrayLike) -> Array:
-        """−(π/a) tan(πx/2a)."""
         x, angle, inside = self._angle(x)
         return np.where(inside, -np.sign(x) * math.pi / self.half_width / np.tan(angle), np.nan)
 
     def curvature(self, x: ArrayLike) -> Array:
-        """−(π²/2a²)/cos²(πx/2a)."""
         _, angle, inside = self._angle(x)
         return np.where(inside, -0.5 * (math.pi / self.half_width / np.sin(angle)) ** 2, np.nan)
 
@@ -149,23 +138,15 @@ class CosSquared(CentredLaw):
 
     @property
     def support(self) -> tuple[float, float]:
-        """[−a, a]."""
         return (-self.half_width, self.half_width)
 
     @property
     def variance(self) -> float:
-        """a²(1/3 − 2/π²)."""
         return self.half_width**2 * (1 / 3 - 2 / math.pi**2)
 
     @property
     def fisher_information(self) -> float:
-        """π²/a²."""
         return (math.pi / self.half_width) ** 2
-
-    @property
-    def expected_squared_curvature(self) -> float:
-        """∞: (π⁴/4a⁵) ∫ dx/cos²(πx/2a) diverges at both ends."""
-        return math.inf
 
 
 @dataclass(frozen=True)
@@ -186,6 +167,7 @@ class Bump(CentredLaw):
     """
 
     p: float = 2.0
+    support = (-1.0, 1.0)
 
     def __post_init__(self) -> None:
         p = as_number(self.p, "p")
@@ -207,26 +189,18 @@ class Bump(CentredLaw):
             return np.where(inside, -(q**-self.p), -np.inf)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """−q^{−p} − ln ∫ exp(−q^{−p})."""
         return self._exponent(x) - self._log_normaliser
 
     def score(self, x: ArrayLike) -> Array:
-        """−2px q^{−p−1}."""
         x, q, inside = self._gap(x)
         with np.errstate(over="ignore"):
             return np.where(inside, -2 * self.p * x * q ** (-self.p - 1), np.nan)
 
     def curvature(self, x: ArrayLike) -> Array:
-        """−2p q^{−p−2} (1 + (2p + 1) x²)."""
         x, q, inside = self._gap(x)
         with np.errstate(over="ignore"):
             value = -2 * self.p * q ** (-self.p - 2) * (1 + (2 * self.p + 1) * x**2)
             return np.where(inside, value, np.nan)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """(−1, 1)."""
-        return (-1.0, 1.0)
 
     @cached_property
     def _grid(self) -> tuple[Array, Array]:
@@ -246,15 +220,12 @@ class Bump(CentredLaw):
 
     @property
     def variance(self) -> float:
-        """E x², by the trapezoidal rule."""
         return self._expectation(self._grid[0] ** 2)
 
     @property
     def fisher_information(self) -> float:
-        """E 4p²x²q^{−2p−2}, by the trapezoidal rule."""
         return self._expectation(self.score(self._grid[0]) ** 2)
 
     @property
     def expected_squared_curvature(self) -> float:
-        """E l''², by the trapezoidal rule."""
         return self._expectation(self.curvature(self._grid[0]) ** 2)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InfiniteInformation, InvalidInput
 from privest.linalg import PSD, Diagonal, Scalar, psd
-from privest.noise._gaussian import GaussianLaw
 from privest.noise._law import ScalarLaw
+from privest.noise._unbounded import GaussianLaw
 
 
 class JointNoise(ABC):

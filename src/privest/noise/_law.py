@@ -163,7 +163,7 @@ class ScalarLaw(abc.ABC):
 
     def scaled(self, c: float) -> ScalarLaw:
         """Return the law of c·X, c ≠ 0 (negative: mirrored)."""
-        from privest.noise._affine import as_scale, moved
+        from privest.noise._affine import moved
 
         return moved(self, 0.0, as_scale(c))
 
@@ -198,8 +198,6 @@ class ScalarLaw(abc.ABC):
     __rmul__ = __mul__
 
     def __truediv__(self, c: float) -> ScalarLaw:
-        from privest.noise._affine import as_scale
-
         return self.scaled(1 / as_scale(c))
 
     def __neg__(self) -> ScalarLaw:
@@ -256,6 +254,7 @@ class CentredLaw(ScalarLaw):
     """
 
     POSITIVE: ClassVar[tuple[str, ...]] = ()
+    kinks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.POSITIVE:
@@ -274,37 +273,15 @@ class CentredLaw(ScalarLaw):
 
     @property
     def landmarks(self) -> tuple[float, ...]:
-        """The mode."""
         return (0.0,)
 
     @property
     def jumps(self) -> tuple[float, ...]:
-        """None: the density is continuous."""
-        return ()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """None: the score is continuous."""
         return ()
 
     @property
     def mean(self) -> float:
-        """0, by symmetry."""
         return 0.0
-
-
-class JumpingLaw(CentredLaw):
-    """A law whose density jumps: it hides nothing in the sense of Fisher."""
-
-    @property
-    def fisher_information(self) -> float:
-        """∞: the density jumps."""
-        return math.inf
-
-    @property
-    def expected_squared_curvature(self) -> float:
-        """∞: the density jumps."""
-        return math.inf
 
 
 def as_generator(rng: np.random.Generator) -> np.random.Generator:
@@ -315,3 +292,14 @@ def as_generator(rng: np.random.Generator) -> np.random.Generator:
             f"{type(rng).__name__}."
         )
     return rng
+
+
+def as_scale(value: float) -> float:
+    """Return a finite number other than zero."""
+    scale = as_number(value, "The scale factor")
+    if scale == 0:
+        raise InvalidInput(
+            "The scale factor must not be 0: a constant has no density. For less noise take a "
+            "small factor, for none leave the noise out."
+        )
+    return scale

@@ -79,11 +79,9 @@ class GaussianMixture(CentredLaw):
         return top + np.log(total), share / total, (mu - x) / sd**2
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """ln Σ w_i φ_i(x)."""
         return self._shares(as_array(x, "x"))[0]
 
     def score(self, x: ArrayLike) -> Array:
-        """Σ r_i t_i."""
         _, share, slope = self._shares(as_array(x, "x"))
         return np.asarray((share * slope).sum(axis=0))
 

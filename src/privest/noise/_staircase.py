@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
 from privest.errors import InvalidInput
-from privest.noise._law import JumpingLaw, Size, as_generator
+from privest.noise._law import CentredLaw, Size, as_generator
 
 JUMPS_LISTED = 32
 
 
 @dataclass(frozen=True)
-class Staircase(JumpingLaw):
+class Staircase(CentredLaw):
     """The staircase law; ε = epsilon, Δ = sensitivity, b = e^{−ε}.
 
         f(x) = h b^n,   n = ⌊|x|/Δ + 1 − γ⌋,   h = (1 − b)/(2Δ(γ + b(1 − γ)))
@@ -42,8 +41,8 @@ class Staircase(JumpingLaw):
     epsilon: float
     sensitivity: float = 1.0
     gamma: float | None = None
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("sensitivity", "epsilon")
+    POSITIVE = ("sensitivity", "epsilon")
+    fisher_information = expected_squared_curvature = math.inf  # the density jumps
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,7 +78,6 @@ class Staircase(JumpingLaw):
         return np.zeros(as_array(x, "x").shape)
 
     def curvature(self, x: ArrayLike) -> Array:
-        """0."""
         return np.zeros(as_array(x, "x").shape)
 
     def cdf(self, x: ArrayLike) -> Array:
@@ -110,7 +108,6 @@ class Staircase(JumpingLaw):
 
     @property
     def landmarks(self) -> tuple[float, ...]:
-        """The jumps listed."""
         return self.jumps
 
     @property

@@ -1,17 +1,84 @@
-"""Laws on the whole line in closed form, from light tails to none: Laplace, logistic, t, Cauchy."""
+"""Laws on the whole line in closed form, by their tails: Gaussian, logistic, Laplace, t, Cauchy."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
-from privest.noise._law import CentredLaw, Size, as_generator
+from privest.arrays import Array, as_array, as_number, as_positive
+from privest.noise._law import CentredLaw, Size, as_generator, as_scale
+
+
+@dataclass(frozen=True)
+class GaussianLaw(CentredLaw):
+    """The Gaussian law of one number, N(loc, v); v = variance.
+
+        f(x) = e^{−(x − loc)²/2v} / √(2πv),   l' = −(x − loc)/v,   l'' = −1/v
+        I = 1/v,   E l''² = 1/v²
+
+    I·variance = 1: the Cramér-Rao inequality I·variance ≥ 1 holds with equality for no other law.
+
+    >>> law = GaussianLaw(variance=4.0)
+    >>> law.fisher_information, law.expected_squared_curvature, float(law.score(2.0))
+    (0.25, 0.0625, -0.5)
+    >>> 1 + law / 2
+    GaussianLaw(variance=1.0, loc=1.0)
+    """
+
+    variance: float = 1.0
+    loc: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", as_positive(self.variance, "variance"))
+        object.__setattr__(self, "loc", as_number(self.loc, "loc"))
+
+    def _standard(self, x: ArrayLike) -> Array:
+        return (as_array(x, "x") - self.loc) / math.sqrt(self.variance)
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        return -0.5 * self._standard(x) ** 2 - 0.5 * math.log(2 * math.pi * self.variance)
+
+    def score(self, x: ArrayLike) -> Array:
+        return (self.loc - as_array(x, "x")) / self.variance
+
+    def curvature(self, x: ArrayLike) -> Array:
+        return np.full(as_array(x, "x").shape, -1 / self.variance)
+
+    def cdf(self, x: ArrayLike) -> Array:
+        return scipy.special.ndtr(self._standard(x))
+
+    def sample(self, size: Size, rng: np.random.Generator) -> Array:
+        return as_generator(rng).normal(self.loc, math.sqrt(self.variance), size)
+
+    @property
+    def landmarks(self) -> tuple[float, ...]:
+        return (self.loc,)
+
+    @property
+    def mean(self) -> float:
+        return self.loc
+
+    @property
+    def fisher_information(self) -> float:
+        return 1 / self.variance
+
+    @property
+    def expected_squared_curvature(self) -> float:
+        return 1 / self.variance**2
+
+    def shifted(self, c: float) -> GaussianLaw:
+        return replace(self, loc=self.loc + as_number(c, "The shift"))
+
+    def _scaled_in_family(self, c: float) -> GaussianLaw:
+        c = as_scale(c)
+        return GaussianLaw(self.variance * c**2, self.loc * c)
+
+    def _stretched(self, factor: float) -> GaussianLaw:
+        return replace(self, variance=self.variance * factor**2)
 
 
 @dataclass(frozen=True)
@@ -31,15 +98,14 @@ class Laplace(CentredLaw):
     """
 
     scale: float = 1.0
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("scale",)
+    POSITIVE = ("scale",)
+    kinks = (0.0,)
+    expected_squared_curvature = math.inf  # the pointwise l'' = 0 misses the kink
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """−|x|/b − ln 2b."""
         return -np.abs(as_array(x, "x")) / self.scale - math.log(2 * self.scale)
 
     def score(self, x: ArrayLike) -> Array:
-        """−sign(x)/b."""
         # 0.0 − … rather than −…: the score at 0 is 0, not −0.
         return 0.0 - np.sign(as_array(x, "x")) / self.scale
 
@@ -54,28 +120,15 @@ class Laplace(CentredLaw):
         return np.where(x < 0, tail, 1 - tail)
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return as_generator(rng).laplace(0.0, self.scale, size)
 
     @property
-    def kinks(self) -> tuple[float, ...]:
-        """The score jumps at 0, from 1/b to −1/b."""
-        return (0.0,)
-
-    @property
     def variance(self) -> float:
-        """2b²."""
         return 2 * self.scale**2
 
     @property
     def fisher_information(self) -> float:
-        """1/b²."""
         return 1 / self.scale**2
-
-    @property
-    def expected_squared_curvature(self) -> float:
-        """∞: the limit over smoothed scores; the pointwise l'' = 0 misses the kink."""
-        return math.inf
 
 
 @dataclass(frozen=True)
@@ -95,8 +148,7 @@ class Logistic(CentredLaw):
     """
 
     scale: float = 1.0
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("scale",)
+    POSITIVE = ("scale",)
 
     def logpdf(self, x: ArrayLike) -> Array:
         """−|z| − 2 ln(1 + e^{−|z|}) − ln s (even in z, so no exponential overflows)."""
@@ -104,11 +156,9 @@ class Logistic(CentredLaw):
         return np.asarray(-size - 2 * np.log1p(np.exp(-size)) - math.log(self.scale))
 
     def score(self, x: ArrayLike) -> Array:
-        """−tanh(z/2)/s."""
         return -np.tanh(self._standard(x) / 2) / self.scale
 
     def curvature(self, x: ArrayLike) -> Array:
-        """−2e^{−|z|}/(s(1 + e^{−|z|}))²."""
         decay = np.exp(-np.abs(self._standard(x)))
         return -2 * decay / (self.scale * (1 + decay)) ** 2
 
@@ -117,22 +167,18 @@ class Logistic(CentredLaw):
         return scipy.special.expit(self._standard(x))
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return as_generator(rng).logistic(0.0, self.scale, size)
 
     @property
     def variance(self) -> float:
-        """π²s²/3."""
         return (math.pi * self.scale) ** 2 / 3
 
     @property
     def fisher_information(self) -> float:
-        """1/3s²."""
         return 1 / (3 * self.scale**2)
 
     @property
     def expected_squared_curvature(self) -> float:
-        """2/15s⁴."""
         return 2 / (15 * self.scale**4)
 
 
@@ -152,20 +198,17 @@ class Cauchy(CentredLaw):
     """
 
     scale: float = 1.0
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("scale",)
+    POSITIVE = ("scale",)
+    mean = variance = math.nan
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """−ln(1 + z²) − ln πγ."""
         return -np.log1p(self._standard(x) ** 2) - math.log(math.pi * self.scale)
 
     def score(self, x: ArrayLike) -> Array:
-        """−2z/(γ(1 + z²))."""
         z = self._standard(x)
         return -2 * z / (1 + z**2) / self.scale
 
     def curvature(self, x: ArrayLike) -> Array:
-        """−2u(2u − 1)/γ², u = 1/(1 + z²)."""
         u = 1 / (1 + self._standard(x) ** 2)
         return -2 * u * (2 * u - 1) / self.scale**2
 
@@ -174,27 +217,14 @@ class Cauchy(CentredLaw):
         return np.arctan2(1.0, -self._standard(x)) / math.pi
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return self.scale * as_generator(rng).standard_cauchy(size)
 
     @property
-    def mean(self) -> float:
-        """NaN: the integral of x·f does not exist."""
-        return math.nan
-
-    @property
-    def variance(self) -> float:
-        """NaN: there is no mean to vary about."""
-        return math.nan
-
-    @property
     def fisher_information(self) -> float:
-        """1/2γ²."""
         return 1 / (2 * self.scale**2)
 
     @property
     def expected_squared_curvature(self) -> float:
-        """7/8γ⁴."""
         return 7 / (8 * self.scale**4)
 
 
@@ -216,8 +246,7 @@ class StudentT(CentredLaw):
 
     df: float
     scale: float = 1.0
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("scale", "df")
+    POSITIVE = ("scale", "df")
 
     def logpdf(self, x: ArrayLike) -> Array:
         """−((ν + 1)/2) ln(1 + z²/ν) + ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln νπ − ln s."""
@@ -226,38 +255,31 @@ class StudentT(CentredLaw):
         return np.asarray(constant - (nu + 1) / 2 * np.log1p(self._standard(x) ** 2 / nu))
 
     def score(self, x: ArrayLike) -> Array:
-        """−(ν + 1) z/(s(ν + z²))."""
         z = self._standard(x)
         return -(self.df + 1) * (z / (self.df + z**2)) / self.scale
 
     def curvature(self, x: ArrayLike) -> Array:
-        """−((ν + 1)/νs²) u(2u − 1)."""
         u = self.df / (self.df + self._standard(x) ** 2)
         return -(self.df + 1) / self.df * u * (2 * u - 1) / self.scale**2
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Student's distribution function at z (regularised incomplete beta)."""
         return scipy.special.stdtr(self.df, self._standard(x))
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return self.scale * as_generator(rng).standard_t(self.df, size)
 
     @property
     def mean(self) -> float:
-        """0 for ν > 1, else NaN."""
         return 0.0 if self.df > 1 else math.nan
 
     @property
     def variance(self) -> float:
-        """s² ν/(ν − 2) for ν > 2, ∞ for 1 < ν ≤ 2, NaN for ν ≤ 1."""
         if self.df <= 1:
             return math.nan
         return self.scale**2 * self.df / (self.df - 2) if self.df > 2 else math.inf
 
     @property
     def fisher_information(self) -> float:
-        """(ν + 1)/((ν + 3)s²)."""
         return (self.df + 1) / (self.df + 3) / self.scale**2
 
     @property
