@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,7 @@ from privest.noise._numerics.density import NumericalDensity
 from privest.noise.quadrature import Quadrature
 
 Function = Callable[[Array], Array]
-Density = ScalarLaw | Callable[[Array], Array]
+Density = ScalarLaw | Function
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,6 @@ class CustomLaw(ScalarLaw):
 
     @property
     def support(self) -> tuple[float, float]:
-        """As given."""
         return self.ends
 
     @property
@@ -76,7 +75,7 @@ def from_logpdf(
     scale: float | None = None,
     normalise: bool = False,
     name: str = "custom",
-) -> ScalarLaw:
+) -> CustomLaw:
     """Make a law from its log-density.
 
     Arguments: `logpdf`, `score` (its derivative) and `curvature` (its second derivative) take and
@@ -112,12 +111,8 @@ def from_logpdf(
         if function is not None and not callable(function):
             raise InvalidInput(f"{what} must be a function; received {type(function).__name__}.")
     ends = _as_support(support)
-    points = sorted(
-        {
-            *as_array(kinks, "kinks", ndim=1).tolist(),
-            *as_array(landmarks, "landmarks", ndim=1).tolist(),
-        }
-    )
+    given = as_array(kinks, "kinks", ndim=1), as_array(landmarks, "landmarks", ndim=1)
+    points = np.union1d(*given).tolist()
     outside = [p for p in points if not ends[0] <= p <= ends[1]]
     if outside:
         raise InvalidInput(
@@ -176,13 +171,7 @@ def _require_derivatives(law: CustomLaw) -> None:
     if law.given_score is None and law.given_curvature is None:
         return
     x = law._numbers.quantile(np.linspace(0.06, 0.95, 12))
-    plain = NumericalDensity(
-        checked(law.given_logpdf, "logpdf"),
-        support=law.ends,
-        landmarks=law.points,
-        scale=law.scale,
-        normalise=True,
-    )
+    plain = replace(law, given_score=None, given_curvature=None, normalise=True)._numbers
     width = law._numbers.width
     checks = (
         ("score", law.given_score, plain.score, 1 / width),
@@ -260,10 +249,7 @@ def expected_squared_curvature_by_quadrature(
 
 
 def _density(
-    law: Density,
-    support: tuple[float, float],
-    landmarks: tuple[float, ...],
-    normalise: bool,
+    law: Density, support: tuple[float, float], landmarks: tuple[float, ...], normalise: bool
 ) -> NumericalDensity:
     if isinstance(law, ScalarLaw):
         if normalise or landmarks or support != (-math.inf, math.inf):
@@ -272,6 +258,4 @@ def _density(
                 "own. Leave them out, or pass law.logpdf."
             )
         return law._numbers
-    made = from_logpdf(law, support=support, landmarks=landmarks, normalise=normalise)
-    assert isinstance(made, CustomLaw)
-    return made._numbers
+    return from_logpdf(law, support=support, landmarks=landmarks, normalise=normalise)._numbers

@@ -59,6 +59,7 @@ class Independent(JointNoise):
         self.laws: tuple[ScalarLaw, ...] = (laws,) if isinstance(laws, ScalarLaw) else tuple(laws)
         if not self.laws or not all(isinstance(law, ScalarLaw) for law in self.laws):
             raise InvalidInput("Independent noise needs a scalar law, or a sequence of them.")
+        self.size = None if isinstance(laws, ScalarLaw) else len(self.laws)
         self.scales = None
         if scales is not None:
             self.scales = as_array(scales, "scales of the noise", ndim=1)
@@ -66,8 +67,7 @@ class Independent(JointNoise):
                 raise InvalidInput("Give either several laws or one law with scales, not both.")
             if not (self.scales > 0).all():
                 raise InvalidInput("scales of the noise must all be > 0.")
-        sized = self.scales is not None or not isinstance(laws, ScalarLaw)
-        self.size = (len(self.laws) if self.scales is None else len(self.scales)) if sized else None
+            self.size = len(self.scales)
 
     @property
     def gaussian(self) -> bool:
@@ -180,11 +180,6 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
     return GaussianLaw(variance, as_number(mean, "the noise mean"))
 
 
-def _described(thing: object) -> str:
-    kind = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
-    return f"{kind} (call it to make a law)" if isinstance(thing, type) else kind
-
-
 # What every door that takes noise takes: a law, a joint law, laws in a row, or a variance.
 Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | float
 
@@ -200,7 +195,11 @@ def as_joint(noise: Noise) -> JointNoise:
         return Independent(GaussianLaw(as_positive(noise, "the noise variance")))
     if isinstance(noise, ScalarLaw | Sequence):
         return Independent(noise)
+    given: object = noise
+    kind = type(given).__name__
+    if isinstance(given, type):
+        kind = f"the class {given.__name__} (call it to make a law)"
     raise InvalidInput(
         "noise must be a law of privest.noise, such as privest.noise.Gaussian(cov=0.04) or "
-        f"privest.noise.Laplace(scale), or a list of laws; received {_described(noise)}."
+        f"privest.noise.Laplace(scale), or a list of laws; received {kind}."
     )

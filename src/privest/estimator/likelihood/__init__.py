@@ -8,14 +8,13 @@ from privest.estimator.likelihood._additive import (
 )
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.estimator.likelihood._combined import Rowwise, Shifted
-from privest.estimator.likelihood._dispatch import likelihood_of
 from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
 from privest.estimator.likelihood._inverse import (
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
 )
 from privest.estimator.likelihood._quadrature import QuadratureLikelihood
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
 from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [

@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import AnyArray, Array, Flags, as_positive
+from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._smear import Smear, Table
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
-from privest.noise import ScalarLaw
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Namespace,
+    Terms,
+    likelihood_of,
+)
+from privest.mechanism import Additive
+from privest.noise import Cauchy, GaussianLaw, Laplace, ScalarLaw
 
 # Beyond this |ζ| the asymptotic series of the Faddeeva function; its last term is below 1e-16.
 FAR = 20.0
@@ -239,3 +248,15 @@ class ConvolvedLikelihood(Likelihood):
 
     def centre(self, z: Array) -> Array:
         return z - self.table.mode
+
+
+@likelihood_of.register
+def _(channel: Additive, variance: ArrayLike) -> Likelihood:
+    law = channel.law
+    if isinstance(law, GaussianLaw):
+        return GaussianLikelihood(variance, noise=law.variance, shift=law.loc)
+    if isinstance(law, Laplace):
+        return LaplaceLikelihood(variance, scale=law.scale)
+    if isinstance(law, Cauchy):
+        return VoigtLikelihood(variance, scale=law.scale)
+    return for_each_variance(lambda v: ConvolvedLikelihood(law, v), variance)

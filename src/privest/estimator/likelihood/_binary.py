@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags, as_number
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._additive import gaussian_laplace
+from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._smear import Smear, Table
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.mechanism import BinaryQuantiser
 from privest.noise import Cauchy, GaussianLaw, Laplace, Logistic, ScalarLaw
 
 # ln G(x), its slope and −curvature, G the distribution function of w + d.
@@ -79,10 +81,9 @@ def _log_cdf(law: ScalarLaw, variance: Array) -> LogCdf:
             f"a bit dithered with {type(law).__name__} noise needs one variance for all readings: "
             "make one likelihood a reading (Rowwise)."
         )
-    lo, hi = law.support
-    points = (*law.landmarks, *law.jumps, *law.kinks, lo, hi)
-    logcdf = _cauchy_logcdf(law.scale) if isinstance(law, Cauchy) else _numerical_logcdf(law)
-    return Table(Smear(logcdf, float(sd.flat[0]), (lo, math.inf), points))
+    support = (law.support[0], math.inf)
+    points = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
+    return Table(Smear(lambda x: np.log(law.cdf(x)), float(sd.flat[0]), support, points))
 
 
 def _gaussian(sd: Array, loc: float) -> LogCdf:
@@ -116,14 +117,10 @@ def _laplace(sd: Array, scale: float) -> LogCdf:
     return log_cdf
 
 
-def _cauchy_logcdf(scale: float) -> Callable[[Array], Array]:
-    """ln(½ + arctan(x/γ)/π), written so that the lower tail keeps its digits."""
-    return lambda x: np.log(np.arctan2(1.0, -x / scale) / math.pi)
+@likelihood_of.register
+def _(channel: BinaryQuantiser, variance: ArrayLike) -> Likelihood:
+    def likelihood(own: ArrayLike) -> Likelihood:
+        return BinaryLikelihood(own, law=channel.law, threshold=channel.threshold)
 
-
-def _numerical_logcdf(law: ScalarLaw) -> Callable[[Array], Array]:
-    def logcdf(x: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(law.cdf(x))
-
-    return logcdf
+    closed = isinstance(channel.law, GaussianLaw | Laplace)
+    return likelihood(variance) if closed else for_each_variance(likelihood, variance)

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index, as_array
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.mechanism import Componentwise
 
 
 class Rowwise(Likelihood):
@@ -105,3 +106,22 @@ class Shifted(Likelihood):
 
     def centre(self, z: Array) -> Array:
         return self.likelihood.centre(z) - self.offset
+
+
+@likelihood_of.register
+def _(mechanism: Componentwise, variance: ArrayLike) -> Likelihood:
+    """Data perturbation: channels on the readings themselves.
+
+    For u = Ay + b ask `maximum_likelihood_of`: it takes AH as H, the variances of Aw, and b.
+    """
+    if mechanism.matrix is not None or mechanism.offset.any():
+        raise InvalidInput(
+            "the channels act on Ay + b, so that their η is AHθ + b: pass the mechanism to "
+            "privest.estimator.maximum_likelihood_of."
+        )
+    if mechanism.common is not None:
+        return likelihood_of(mechanism.common, variance)
+    spread = np.broadcast_to(as_array(variance, "the variance of w"), mechanism.readings)
+    pairs = list(zip(mechanism.channels, spread.tolist()))
+    made = {pair: likelihood_of(*pair) for pair in dict.fromkeys(pairs)}
+    return Rowwise([made[pair] for pair in pairs])

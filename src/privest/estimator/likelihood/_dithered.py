@@ -13,10 +13,11 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags, as_positive
+from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._pieces import Piece, between, joined, piece
 from privest.estimator.likelihood._smear import Smear, Table
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
-from privest.mechanism import LaplaceQuantiser
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser, TriangularQuantiser
 
 Dither = Literal["uniform", "triangular"]
 
@@ -133,3 +134,21 @@ def on_grid(z: Array, step: float, backend: Backend = NUMPY) -> Flags:
     part = z / step
     close: Flags = xp.abs(part - xp.round(part)) <= 1e-9 + 4 * EPS * xp.abs(part)
     return close
+
+
+@likelihood_of.register
+def _(channel: ProbabilisticQuantiser, variance: ArrayLike) -> Likelihood:
+    return DitheredLikelihood(variance, step=channel.step)
+
+
+@likelihood_of.register
+def _(channel: TriangularQuantiser, variance: ArrayLike) -> Likelihood:
+    return DitheredLikelihood(variance, step=channel.step, dither="triangular")
+
+
+@likelihood_of.register
+def _(channel: LaplaceQuantiser, variance: ArrayLike) -> Likelihood:
+    def likelihood(own: float) -> Likelihood:
+        return LaplaceQuantiserLikelihood(own, step=channel.step, scale=channel.scale)
+
+    return for_each_variance(likelihood, variance)

@@ -22,7 +22,9 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._pieces import Piece, Spot, above, below, between, joined, piece
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.mechanism import Inverse, TruncatedInverse
+from privest.noise import Laplace
 
 LEAST = 1e-140  # |z| below it counts as this: its square is still a number
 
@@ -187,3 +189,12 @@ class InverseLaplaceLikelihood(InverseLikelihood):
         """The maximum of p(z|·): z, or bz if b > 1, or the edge of the truncation."""
         best = np.abs(z) * max(1.0, self.scale)
         return np.where(z < 0, -1.0, 1.0) * np.maximum(best, self.truncation)
+
+
+@likelihood_of.register
+def _(channel: Inverse | TruncatedInverse, variance: ArrayLike) -> Likelihood:
+    noise = channel.noise
+    edge = channel.threshold if isinstance(channel, TruncatedInverse) else 0.0
+    if isinstance(noise, Laplace):
+        return InverseLaplaceLikelihood(variance, scale=noise.scale, truncation=edge)
+    return InverseGaussianLikelihood(variance, sd=math.sqrt(noise.variance), truncation=edge)

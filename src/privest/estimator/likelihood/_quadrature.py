@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
 from privest.mechanism import Channel
 from privest.noise.quadrature import gauss, on_panels
 
@@ -104,3 +104,8 @@ class QuadratureLikelihood(Likelihood):
         with np.errstate(all="ignore"):
             value = self.channel.log_density(np.broadcast_to(z, y.shape), y)
         return np.where(np.isnan(value), -np.inf, value) - x**2 / 2
+
+
+@likelihood_of.register
+def _(channel: Channel, variance: ArrayLike) -> Likelihood:
+    return QuadratureLikelihood(channel, variance)

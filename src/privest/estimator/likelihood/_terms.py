@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -98,3 +99,22 @@ class Likelihood(ABC):
     def centre(self, z: Array) -> Array:
         """A first guess of η from its own release: where ℓ(z, ·) is largest, or nearly."""
         return z
+
+
+@singledispatch
+def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
+    """The likelihood of releases z_i ~ p(·|y_i), y = Hθ + w, w_i ~ N(0, σ_i²) independent.
+
+    `variance` is σ², a number or one for each reading. Every family registers the channels that it
+    belongs to; a new kind of channel its own closed form: `@likelihood_of.register` on a function
+    of (channel, variance).
+
+    >>> from privest.mechanism import Additive
+    >>> from privest.noise import Laplace
+    >>> likelihood_of(Additive(Laplace(1.0)), 0.04).scale
+    1.0
+    """
+    raise InvalidInput(
+        f"there is no likelihood for {type(channel).__name__}: pass a channel of "
+        "privest.mechanism, or register a function with likelihood_of.register."
+    )

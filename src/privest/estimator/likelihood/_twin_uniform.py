@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.mechanism import TwinUniform
 from privest.noise.quadrature import gauss
 
 # Beyond e^-DEPTH of the largest integrand nothing counts; that is REACH σ from the mean, or less.
@@ -152,3 +153,8 @@ def _inverted(low: float, high: float) -> list[tuple[float, float, float]]:
     if low < 0:
         parts.append((-1.0, -1 / low, -1 / high if high < 0 else math.inf))
     return parts
+
+
+@likelihood_of.register
+def _(channel: TwinUniform, variance: ArrayLike) -> Likelihood:
+    return TwinUniformLikelihood(variance, inner=channel.inner, outer=channel.outer)

@@ -6,9 +6,8 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privest.arrays import EPS, Array
+from privest.arrays import EPS, Array, Flags
 from privest.noise._numerics.differences import find_jumps, first_derivative, second_derivative
 from privest.noise._numerics.mass import Function, Mass
 from privest.noise.quadrature import Quadrature
@@ -69,7 +68,7 @@ class NumericalDensity(Mass):
         with np.errstate(all="ignore"):
             return np.asarray(function(x), dtype=np.float64), np.zeros(x.shape)
 
-    def _room(self, x: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def _room(self, x: Array) -> tuple[Array, Flags]:
         """Distance to the nearest special point (a step stays clear of it), and where x is one.
 
         At a special point itself: a small part of the width, for a symmetric difference.
@@ -97,7 +96,7 @@ class NumericalDensity(Mass):
             return 1e-10 + 1e-6 * np.maximum(a, b)
 
         width = 1e-12 * self.width
-        return find_jumps(self._relative, left, right, width=width, least=least, kept=0.9)
+        return find_jumps(self.relative, left, right, width=width, least=least, kept=0.9)
 
     def _jumps_at_end(self, end: float) -> bool:
         """Does the density stay above zero towards a finite end?

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privest.arrays import EPS, Array
+from privest.arrays import EPS, Array, Flags, Index
 from privest.errors import InvalidInput
 from privest.noise.quadrature import Chain
 
@@ -33,11 +32,10 @@ class Landscape:
     """The special points of a log-density (sorted), its largest value, and its narrowest width.
 
     Special points are the finite ends of the support, the landmarks that were given, the local
-    maxima and the `edges` beyond which the log-density is −∞. `width` is that of a maximum.
+    maxima and the edges beyond which the log-density is −∞. `width` is that of a maximum.
     """
 
     points: tuple[float, ...]
-    edges: tuple[float, ...]
     peak: float
     width: float
     support: tuple[float, float]
@@ -55,7 +53,6 @@ def survey(
     away; so a scan in octaves finds a peak wherever it is, unless a broader part of the law
     hides it (then the caller must give a landmark).
     """
-    lo, hi = support
     ends = tuple(e for e in support if math.isfinite(e))
     anchors = landmarks + ends + (() if ends or landmarks else (0.0,))
     x = _scan(support, anchors, scale)
@@ -87,13 +84,8 @@ def survey(
     apart = np.concatenate([[True], np.diff(points) > gap])
     # The ends of the support are exact; a point that merely comes close to one gives way.
     merged = [float(p) for p in points[apart] if all(abs(p - e) > 1e-13 * scale for e in ends)]
-    return Landscape(
-        tuple(sorted({*merged, *ends})),
-        tuple(edges.tolist()),
-        peak,
-        float(widths.min()),
-        (lo, hi),
-    )
+    every = tuple(sorted({*merged, *ends}))
+    return Landscape(every, peak, float(widths.min()), support)
 
 
 def chains(logdensity: LogDensity, landscape: Landscape, scale: float) -> tuple[Chain, ...]:
@@ -167,7 +159,7 @@ def _peaks(logdensity: LogDensity, x: Array, height: Array) -> Array:
     return best
 
 
-def _local_maxima(height: Array) -> NDArray[np.intp]:
+def _local_maxima(height: Array) -> Index:
     """Positions of the maxima that stand out from both sides by more than rounding."""
     found, rising = [], True
     best = lowest = -np.inf
@@ -188,7 +180,7 @@ def _local_maxima(height: Array) -> NDArray[np.intp]:
     return np.array(found, dtype=np.intp)
 
 
-def _edges(logdensity: LogDensity, x: Array, finite: NDArray[np.bool_]) -> Array:
+def _edges(logdensity: LogDensity, x: Array, finite: Flags) -> Array:
     """Bisect between neighbours of which one has a density and the other has none."""
     change = np.flatnonzero(finite[1:] != finite[:-1])[:MOST_POINTS]
     inside = np.where(finite[change], x[change], x[change + 1])

@@ -74,7 +74,7 @@ class Mass:
     @cached_property
     def _mass(self) -> Integral:
         """Integral of e^(l − peak): the peak is taken out so that nothing overflows."""
-        return integrate(lambda x: (self._relative(x), np.zeros(x.shape)), self._chains)
+        return integrate(lambda x: (self.relative(x), np.zeros(x.shape)), self._chains)
 
     @cached_property
     def log_mass(self) -> float:
@@ -114,8 +114,8 @@ class Mass:
         with np.errstate(all="ignore"):
             return np.asarray(self._logdensity(x), dtype=np.float64)
 
-    def _relative(self, x: Array) -> Array:
-        """e^(l(x) − peak)."""
+    def relative(self, x: Array) -> Array:
+        """e^(l(x) − peak): f as a part of its peak, so that nothing underflows before the tails."""
         value = self._raw(x)
         bad = np.isnan(value)
         if bad.any():
@@ -146,10 +146,6 @@ class Mass:
         """Ends of the panels on which its integral was found, increasing."""
         cells = self._mass.cells
         return np.unique(np.concatenate([cells.left, cells.right]))
-
-    def relative(self, x: Array) -> Array:
-        """f(x) as a part of its peak; nothing underflows before the tails do."""
-        return self._relative(x)
 
     @property
     def relative_mass(self) -> float:
@@ -229,7 +225,7 @@ class Mass:
         mass = self._mass.estimate
 
         def integrand(x: Array) -> tuple[Array, Array]:
-            weight = self._relative(x)
+            weight = self.relative(x)
             value, error = function(x)
             # Close to underflow differences of the log-density may well be infinite.
             finite = np.isfinite(value)
