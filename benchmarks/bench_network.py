@@ -9,8 +9,7 @@ import numpy as np
 
 from benchmarks.timing import Row, compare
 from privest import network
-from privest.network._agreement import PATIENCE
-from privest.network._averaging import cache_friendly, states
+from privest.network._averaging import PATIENCE, cache_friendly, states
 from privest.network._certificate import centre, spread
 from privest.network._links import as_links
 

@@ -22,8 +22,7 @@ from privest.mechanism import (
     Rotation,
     UserChannel,
 )
-from privest.mechanism._rotation import radial_information
-from privest.mechanism._sphere import log_average, mean_cosine
+from privest.mechanism._rotation import log_average, mean_cosine, radial_information
 from privest.noise import Cauchy, GaussianLaw, Laplace, Staircase, Uniform
 from privest.privacy import PrivacyLevel
 

@@ -20,8 +20,7 @@ from privest.mechanism import (
     Rotation,
     Worst,
 )
-from privest.mechanism._rotation import radial_information
-from privest.mechanism._sphere import log_average, mean_cosine
+from privest.mechanism._rotation import log_average, mean_cosine, radial_information
 
 # Draws from the prior for the posterior mean, log-densities at once, and how few of the draws may
 # carry the weight before the report warns.

@@ -1,20 +1,19 @@
 """Mechanisms: the side that sees y and decides what leaves."""
 
 from privest.mechanism import source
-from privest.mechanism._additive import Additive
-from privest.mechanism._affine import AffineMechanism
-from privest.mechanism._binary import BinaryQuantiser
+from privest.mechanism._additive import Additive, BinaryQuantiser
+from privest.mechanism._affine import AffineMechanism, Runnable, RunningMechanism
 from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
 from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._gaussian import GaussianMechanism
-from privest.mechanism._inverse import Inverse
-from privest.mechanism._laplace_quantiser import LaplaceQuantiser
-from privest.mechanism._quantiser import ProbabilisticQuantiser, TriangularQuantiser
+from privest.mechanism._gaussian import GaussianMechanism, StreamMechanism
+from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
+from privest.mechanism._quantiser import (
+    LaplaceQuantiser,
+    ProbabilisticQuantiser,
+    TriangularQuantiser,
+)
 from privest.mechanism._rotation import GeometricPerturbation, Rotation
-from privest.mechanism._running import Runnable, RunningMechanism
-from privest.mechanism._stream import StreamMechanism
 from privest.mechanism._truncated_inverse import TruncatedInverse
-from privest.mechanism._twin_uniform import TwinUniform
 from privest.mechanism._user import UserChannel
 from privest.mechanism._vector import (
     Componentwise,
@@ -23,7 +22,6 @@ from privest.mechanism._vector import (
     data_perturbation,
     output_perturbation,
 )
-from privest.mechanism._weights import PrivacyWeights
 
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",

@@ -1,27 +1,23 @@
-"""Additive noise z = u + d with any law of `privest.noise` (`ex:affine`, one component)."""
+"""Additive noise z = u + d with any law of `privest.noise` (`ex:affine`), and one bit of it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number
+from privest import noise
+from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.mechanism._channel import Channel, Worst
-from privest.noise import (
-    Affine,
-    Cauchy,
-    Laplace,
-    Logistic,
-    Quadrature,
-    ScalarLaw,
-    Staircase,
-    StudentT,
-)
+from privest.mechanism._channel import Channel, Worst, as_move
+from privest.noise import Laplace, Quadrature, ScalarLaw, Staircase
+
+POINTS = 2001  # of the search for the largest information of one bit
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,6 @@ class Additive(Channel):
         I_z(u) = I_d = E (f'/f)² ;   infinite where f jumps (uniform, staircase)
         ε(c) = sup_x ln f(x)/f(x − c) :  Laplace c/b, Cauchy 2 asinh(c/2γ) (`epsilon_of_shift`)
 
-    >>> from privest.noise import Laplace
     >>> channel = Additive(Laplace(0.5))
     >>> channel.worst.information, channel.epsilon(1.0)
     (4.0, 2.0)
@@ -42,11 +37,7 @@ class Additive(Channel):
     law: ScalarLaw
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, ScalarLaw):
-            raise InvalidInput(
-                "the noise must be a law of privest.noise, such as privest.noise.Laplace(0.5); "
-                f"received {type(self.law).__name__}."
-            )
+        require_law(self.law)
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u")
@@ -81,12 +72,25 @@ class Additive(Channel):
     @classmethod
     def calibrated(cls, level: float, *, law: ScalarLaw) -> Self:  # type: ignore[override]
         """The law stretched until its Fisher information is `level`."""
-        if not math.isfinite(law.fisher_information):
-            raise NotCalibratable(
-                f"additive noise with {law!r} cannot be calibrated: its density jumps, so its "
-                "Fisher information is infinite at every scale."
-            )
-        return cls(law.with_fisher_information(level))
+        return cls(stretched(law, level))
+
+
+def require_law(law: object) -> None:
+    if not isinstance(law, ScalarLaw):
+        raise InvalidInput(
+            "the noise must be a law of privest.noise, such as privest.noise.Laplace(0.5); "
+            f"received {type(law).__name__}."
+        )
+
+
+def stretched(law: ScalarLaw, information: float) -> ScalarLaw:
+    """The law stretched to have this Fisher information; NotCalibratable where it has none."""
+    if not math.isfinite(law.fisher_information):
+        raise NotCalibratable(
+            f"additive noise with {law!r} cannot be calibrated: its density jumps, so its "
+            "Fisher information is infinite at every scale."
+        )
+    return law.with_fisher_information(information)
 
 
 def epsilon_of_shift(law: ScalarLaw, move: float) -> float:
@@ -107,22 +111,176 @@ def epsilon_of_shift(law: ScalarLaw, move: float) -> float:
     length = as_move(move)
     if length == 0:
         return 0.0
-    if isinstance(law, Affine):
+    if isinstance(law, noise.Affine):
         return epsilon_of_shift(law.law, length / abs(law.scale))
-    if isinstance(law, Laplace | Logistic):
+    if isinstance(law, Laplace | noise.Logistic):
         return length / law.scale
-    if isinstance(law, Cauchy):
+    if isinstance(law, noise.Cauchy):
         return 2.0 * math.asinh(length / (2.0 * law.scale))
-    if isinstance(law, StudentT):
+    if isinstance(law, noise.StudentT):
         return (law.df + 1.0) * math.asinh(length / (2.0 * law.scale * math.sqrt(law.df)))
     if isinstance(law, Staircase):
         return law.epsilon * math.ceil(length / law.sensitivity)
     return math.inf
 
 
-def as_move(move: float) -> float:
-    """A distance c ≥ 0 by which one number may move."""
-    length = as_number(move, "move")
-    if length < 0:
-        raise InvalidInput(f"move is a distance and must be ≥ 0; received {length:g}.")
-    return length
+@dataclass(frozen=True)
+class BinaryQuantiser(Channel):
+    """z = 1{u + d ≤ C}, d of any law: P(z = 1|u) = F(x), x = C − u (Ke et al. 2025).
+
+        I_z(u) = f(x)²/(F(x)(1 − F(x)))
+
+        sup, at x = 0:  Gaussian 2/πσ² ,  Laplace 1/b² ,  Cauchy 4/π²γ² ,  logistic 1/4s²
+
+    Other laws: a search over x, jumps of the density from both sides; infinite where the density
+    does not vanish at an end of its support (uniform). Never more than the information of the
+    noise itself. At a jump of f (p has a kink in u) score and information use the law's own value.
+    ε: Laplace c/b (tight), Cauchy sup_x ln F(x + c)/F(x) ≤ 2 asinh(c/2γ) (tight, by search), else
+    that of the unrounded release. Gaussian: none. z is no estimate of u: nothing is unbiased.
+
+    >>> channel = BinaryQuantiser(Laplace(0.5), threshold=1.0)
+    >>> channel.worst, channel.epsilon(1.0)
+    (Worst(information=4.0, at=1.0, attained=True), 2.0)
+    >>> np.exp(channel.log_density([0.0, 1.0], 1.0))
+    array([0.5, 0.5])
+    >>> BinaryQuantiser.calibrated(4.0, law=Laplace()).law
+    Laplace(scale=0.5)
+    """
+
+    law: ScalarLaw
+    threshold: float = 0.0
+    discrete = True
+
+    def __post_init__(self) -> None:
+        require_law(self.law)
+        object.__setattr__(self, "threshold", as_number(self.threshold, "threshold"))
+
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        given = as_array(u, "u")
+        below = given + self.law.sample(given.shape, rng) <= self.threshold
+        return np.asarray(below.astype(np.float64))
+
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        z, x = as_array(z, "z"), self.threshold - as_array(u, "u")
+        rest = np.where(z == 0, log_cdf(-self.law, -x), -np.inf)
+        return np.where(z == 1, log_cdf(self.law, x), rest)
+
+    def score(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """−f/F for z = 1, f/(1 − F) for z = 0; NaN for an outcome of probability 0."""
+        z, u = as_array(z, "z"), as_array(u, "u")
+        mass = self.log_density(z, u)
+        possible = np.isfinite(mass)
+        size = np.exp(self.law.logpdf(self.threshold - u) - np.where(possible, mass, 0.0))
+        return np.where(possible, np.where(z == 1, -size, size), np.nan)
+
+    def support(self, u: float) -> tuple[float, float]:
+        return (0.0, 1.0)
+
+    def landmarks(self, u: float) -> tuple[float, ...]:
+        return (0.0, 1.0)
+
+    def outcomes(self, u: float) -> Array:
+        both = np.array([0.0, 1.0])
+        return np.asarray(both[self.log_density(both, u) > -41.4])
+
+    def information(self, u: ArrayLike) -> Array:
+        return bit_information(self.law, self.threshold - as_array(u, "u"))
+
+    @cached_property
+    def worst(self) -> Worst:
+        found = largest_bit_information(self.law)
+        at = None if found.at is None else self.threshold - found.at
+        return Worst(found.information, at, found.attained)
+
+    def epsilon(self, move: float) -> float:
+        length = as_move(move)
+        plain = epsilon_of_shift(self.law, length)
+        if not isinstance(self.law, noise.Cauchy) or length == 0:
+            return plain
+        # ln F(x + c) − ln F(x) = ∫ f/F, which rises and falls once: one maximum, near x = −c/2.
+        c = length / self.law.scale
+        found = scipy.optimize.minimize_scalar(
+            lambda x: math.log(math.atan2(1.0, -x) / math.atan2(1.0, -x - c)),
+            bounds=(-2.0 * c - 2.0, 2.0),
+            method="bounded",
+            options={"xatol": 1e-9 * (1.0 + c)},
+        )
+        return min(plain, -float(found.fun) * (1.0 + 1e-12))
+
+    @classmethod
+    def calibrated(cls, level: float, *, law: ScalarLaw, threshold: float = 0.0) -> Self:  # type: ignore[override]
+        """The law widened until the supremum is `level`: it goes like 1/scale²."""
+        s = as_positive(level, "level")
+        largest = largest_bit_information(cls(law).law).information
+        if not math.isfinite(largest):
+            raise NotCalibratable(
+                f"one bit with {law!r} cannot be calibrated: the density does not vanish at the "
+                "end of its support, so an outcome appears linearly there: infinite information."
+            )
+        return cls(law.scaled(math.sqrt(largest / s)), threshold)
+
+
+def log_cdf(law: ScalarLaw, x: Array) -> Array:
+    """ln F(x), with its digits in the far left tail for Gaussian, Laplace and logistic noise."""
+    if isinstance(law, noise.GaussianLaw):
+        return np.asarray(scipy.special.log_ndtr((x - law.loc) / math.sqrt(law.variance)))
+    if isinstance(law, Laplace):
+        size = np.abs(x) / law.scale
+        return np.where(x < 0, -size - math.log(2.0), np.log1p(-0.5 * np.exp(-size)))
+    if isinstance(law, noise.Logistic):
+        return np.asarray(-np.logaddexp(0.0, -x / law.scale))
+    with np.errstate(divide="ignore"):
+        return np.log(law.cdf(x))
+
+
+def bit_information(law: ScalarLaw, x: Array) -> Array:
+    """f²/(F(1 − F)) at x; 0 where the bit is certain."""
+    mass = log_cdf(law, x) + log_cdf(-law, -x)
+    certain = np.isinf(mass)
+    value = np.exp(2.0 * law.logpdf(x) - np.where(certain, 0.0, mass))
+    return np.where(certain, 0.0, value)
+
+
+def largest_bit_information(law: ScalarLaw) -> Worst:
+    """sup over x of f²/(F(1 − F)), and x."""
+    if isinstance(law, noise.Affine):
+        inner = largest_bit_information(law.law)
+        at = None if inner.at is None else law.shift + law.scale * inner.at
+        return Worst(inner.information / law.scale**2, at, inner.attained)
+    if isinstance(law, noise.GaussianLaw):
+        return Worst(2.0 / (math.pi * law.variance), law.loc)
+    if isinstance(law, Laplace):
+        return Worst(1.0 / law.scale**2, 0.0)
+    if isinstance(law, noise.Cauchy):
+        return Worst((2.0 / (math.pi * law.scale)) ** 2, 0.0)
+    if isinstance(law, noise.Logistic):
+        return Worst(0.25 / law.scale**2, 0.0)
+    return _searched(law)
+
+
+def _searched(law: ScalarLaw) -> Worst:
+    low, high = law.support
+    for end in (low, high):
+        if end in law.jumps:
+            return Worst(math.inf, end)
+    points = law.landmarks or (0.0,)
+    width = 1.0 / math.sqrt(law.fisher_information)
+    if width == 0:  # a density that jumps: the distances between its jumps
+        width = max(law.jumps[-1] - law.jumps[0], 1e-300) / max(len(law.jumps) - 1, 1)
+    spread = width * np.sinh(np.linspace(-8.0, 8.0, POINTS))
+    x = np.unique(np.concatenate([spread + point for point in points]))
+    x = x[(x > low) & (x < high)]
+    values = bit_information(law, x)
+    best = int(values.argmax())
+    around = (x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)])
+    refined = scipy.optimize.minimize_scalar(
+        lambda p: -float(bit_information(law, np.asarray(p))),
+        bounds=around,
+        method="bounded",
+        options={"xatol": 1e-10 * (around[1] - around[0])},
+    )
+    candidates = [(float(values[best]), float(x[best]), True), (-refined.fun, refined.x, True)]
+    for jump in law.jumps:
+        sides = np.array([jump - 1e-10 * width, jump + 1e-10 * width])
+        candidates.append((float(bit_information(law, sides).max()), jump, False))
+    return Worst(*max(candidates))

@@ -1,9 +1,12 @@
-"""Affine mechanisms z = Ay + b + Bd with independent noise of any law (`ex:affine`)."""
+"""Affine mechanisms z = Ay + b + Bd with independent noise of any law (`ex:affine`).
+
+What users really run claims to be one of them: `RunningMechanism`, in the form an audit takes.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +14,16 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, as_array
 from privest.errors import InvalidInput, NotCalibratable
 from privest.linalg import PSD
-from privest.mechanism._additive import Additive
-from privest.mechanism._vector import Componentwise, Information, Mechanism
-from privest.noise import ScalarLaw
+from privest.mechanism._additive import Additive, stretched
+from privest.mechanism._vector import Componentwise, Information, Mechanism, repeated
+from privest.mechanism.source import Source
+from privest.noise import GaussianLaw, ScalarLaw
 from privest.privacy import PrivacyLevel, as_level
 
 # 1/condition of B below which B⁻¹z would lose more than half of the digits.
 SINGULAR = 1e-8
+
+Draw = Callable[[Array, np.random.Generator | Source], ArrayLike]
 
 
 class AffineMechanism(Mechanism):
@@ -51,10 +57,7 @@ class AffineMechanism(Mechanism):
         A = as_array(matrix, "A", ndim=2)
         self.outputs, self.readings = A.shape
         self.spread = _invertible(np.eye(self.outputs) if spread is None else spread, self.outputs)
-        self.matrix, self.offset = A, as_array(offset, "b", ndim=(0, 1))
-        if self.offset.ndim and len(self.offset) != self.outputs:
-            raise InvalidInput(f"b has {len(self.offset)} entries for {self.outputs} outputs.")
-        self.law = law
+        self.law, self.matrix, self.offset = law, A, self._one_each(offset, "b")
         shift = np.broadcast_to(self.offset, (self.outputs,))
         solved = np.linalg.solve(self.spread, np.column_stack([A, shift]))
         self.inner = Componentwise(Additive(law), solved[:, :-1], solved[:, -1])
@@ -70,11 +73,6 @@ class AffineMechanism(Mechanism):
         offset: ArrayLike = 0.0,
     ) -> Self:
         """The law widened just so far that i_d Aᵀ(BBᵀ)⁻¹A ≤ S."""
-        if not math.isfinite(law.fisher_information):
-            raise NotCalibratable(
-                f"affine noise with {law!r} cannot be calibrated: its density jumps, so its "
-                "Fisher information is infinite at every scale."
-            )
         unit = cls(law, matrix, spread, offset)
         assert unit.inner.matrix is not None
         if not unit.inner.matrix.any():
@@ -83,7 +81,7 @@ class AffineMechanism(Mechanism):
                 "meets the level exactly. Give A a row that is not zero."
             )
         S = as_level(level).for_size(unit.readings)
-        wide = law.with_fisher_information(1.0 / _exposure(unit.inner.matrix, S))
+        wide = stretched(law, 1.0 / _exposure(unit.inner.matrix, S))
         return cls(wide, matrix, spread, offset)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
@@ -152,3 +150,67 @@ def _exposure(rows: Array, S: PSD) -> float:
             "width is enough. Leave that combination out of A."
         )
     return float(np.linalg.norm(seen[:, kept] / np.sqrt(values[kept]), 2) ** 2)
+
+
+@runtime_checkable
+class Runnable(Protocol):
+    """Whatever releases readings and can be audited: `StreamMechanism`, `Sensor`, a table release.
+
+    `as_mechanism` gives it as a `Mechanism`: `simulate` runs its code, every draw from the start;
+    density, score and information are those of the level that it claims.
+    """
+
+    def as_mechanism(self, *steps: int) -> Mechanism:
+        """A mechanism on all readings at once: so many steps or rows, where there is a choice."""
+        ...
+
+
+class RunningMechanism(AffineMechanism):
+    """Code that releases m readings, beside what it claims: z̃ = Ay + e, e ~ N(0, I), AᵀA = S.
+
+    Symbols: `rows` A (q, m); `draw(y, rng)` runs the code once on readings (m,) and returns what
+    left, (q,), in units of the noise. `simulate` calls it once a trial; nothing is kept between.
+    The claims are not drawn from the code: an audit compares the two.
+
+    >>> quiet = RunningMechanism(np.eye(1), lambda y, rng: y + 0.5 * rng.standard_normal(1), "half")
+    >>> quiet.information([0.0]).matrix.tolist()  # what it claims
+    [[1.0]]
+    >>> round(float(quiet.simulate([0.0], np.random.default_rng(0), 1000).var()), 2)  # it does
+    0.24
+    """
+
+    def __init__(self, rows: ArrayLike, draw: Draw, name: str) -> None:
+        super().__init__(GaussianLaw(), rows)
+        self.draw, self.name = draw, name
+
+    @classmethod
+    def at_level(
+        cls, level: PrivacyLevel | ArrayLike, readings: int, draw: Draw, name: str
+    ) -> RunningMechanism:
+        """Code that releases z̃ = Lᵀy + e, the entries that show nothing left out."""
+        S = as_level(level).for_size(readings)
+        if S.rank == 0:
+            raise InvalidInput("at level 0 nothing is released: there is nothing to audit.")
+        return cls(S.factor_rows(np.eye(readings))[S.informative()], draw, name)
+
+    def simulate(
+        self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
+    ) -> Array:
+        given = repeated(self._readings(y), trials)
+        drawn = [self._once(row, rng) for row in given.reshape(-1, self.readings)]
+        return np.reshape(drawn, (*given.shape[:-1], self.outputs))
+
+    def _once(self, y: Array, rng: np.random.Generator | Source) -> Array:
+        released = as_array(self.draw(y, rng), "what was released")
+        if released.shape != (self.outputs,):
+            raise InvalidInput(
+                f"{self.name} claims {self.outputs} outputs; it released shape {released.shape}."
+            )
+        return released
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"code": self.name, "outputs": self.outputs}
+
+    def __repr__(self) -> str:
+        return f"RunningMechanism({self.name}, {self.readings} readings)"

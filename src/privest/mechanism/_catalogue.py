@@ -8,37 +8,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from numpy.typing import ArrayLike
 
+from privest import noise
 from privest.errors import InvalidInput
-from privest.mechanism._additive import Additive
-from privest.mechanism._binary import BinaryQuantiser
+from privest.mechanism._additive import Additive, BinaryQuantiser
 from privest.mechanism._channel import Channel
 from privest.mechanism._gaussian import GaussianMechanism
-from privest.mechanism._inverse import Inverse
-from privest.mechanism._laplace_quantiser import LaplaceQuantiser
-from privest.mechanism._quantiser import ProbabilisticQuantiser, TriangularQuantiser
+from privest.mechanism._multiplicative import Inverse, Noise, PrivacyWeights, TwinUniform
+from privest.mechanism._quantiser import (
+    LaplaceQuantiser,
+    ProbabilisticQuantiser,
+    TriangularQuantiser,
+)
 from privest.mechanism._rotation import GeometricPerturbation, Rotation
 from privest.mechanism._truncated_inverse import TruncatedInverse
-from privest.mechanism._twin_uniform import TwinUniform
 from privest.mechanism._vector import (
     Componentwise,
     Mechanism,
     data_perturbation,
     output_perturbation,
-)
-from privest.mechanism._weights import PrivacyWeights
-from privest.noise import (
-    Bump,
-    Cauchy,
-    CosSquared,
-    GaussianLaw,
-    Laplace,
-    ScalarLaw,
-    Staircase,
-    StudentT,
-    Uniform,
 )
 from privest.privacy import PrivacyLevel
 
@@ -110,28 +101,25 @@ class VectorEntry(Entry):
         return self.unit(readings)
 
 
-def _additive(name: str, law: ScalarLaw, source: str, supremum: str) -> ChannelEntry:
-    def at_level(level: float) -> Channel:
-        return Additive.calibrated(level, law=law)
+def _channel(
+    name: str, source: str, supremum: str, unit: Channel, *, unbiased: bool = False, **fixed: object
+) -> ChannelEntry:
+    """`fixed`: what calibration needs beside the level. Every supremum of a channel is attained."""
+    calibrated: Callable[..., Channel] = type(unit).calibrated
+    return ChannelEntry(name, source, supremum, True, unbiased, partial(calibrated, **fixed), unit)
 
-    centred = law.mean == 0
-    return ChannelEntry(name, source, supremum, True, centred, at_level, Additive(law))
+
+def _additive(name: str, law: noise.ScalarLaw, source: str, supremum: str) -> ChannelEntry:
+    return _channel(name, source, supremum, Additive(law), unbiased=law.mean == 0, law=law)
 
 
-def _truncated(name: str, law: type[GaussianLaw] | type[Laplace], supremum: str) -> ChannelEntry:
-    def at_level(level: float) -> Channel:
-        return TruncatedInverse.calibrated(level, law=law)
-
+def _truncated(name: str, law: type[Noise], supremum: str) -> ChannelEntry:
     unit = TruncatedInverse(law(0.25), 1.0)
-    return ChannelEntry(name, "remark:truncation", supremum, True, False, at_level, unit)
+    return _channel(name, "remark:truncation", supremum, unit, law=law)
 
 
-def _binary(name: str, law: ScalarLaw, supremum: str) -> ChannelEntry:
-    def at_level(level: float) -> Channel:
-        return BinaryQuantiser.calibrated(level, law=law)
-
-    source = "ke2025privacy+quantization"
-    return ChannelEntry(name, source, supremum, True, False, at_level, BinaryQuantiser(law))
+def _binary(name: str, law: noise.ScalarLaw, supremum: str) -> ChannelEntry:
+    return _channel(name, "ke2025privacy+quantization", supremum, BinaryQuantiser(law), law=law)
 
 
 _ENTRIES: list[Entry] = [
@@ -139,62 +127,66 @@ _ENTRIES: list[Entry] = [
         "gaussian", "coro:ppcr; dong2022gaussian", "S, everywhere", True, True,
         GaussianMechanism.calibrated, lambda m: GaussianMechanism.calibrated(1.0, m),
     ),
-    _additive("laplace", Laplace(), "ex:affine; dwork2009what", "1/b², everywhere"),
-    _additive("cauchy", Cauchy(), "ex:affine; ito2021privacy", "1/2γ², everywhere"),
-    _additive("student-t", StudentT(3.0), "ito2021privacy", "(ν+1)/((ν+3)s²), everywhere"),
-    _additive("cos2", CosSquared(), "mech:trigonometry; farokhi2019ensuring", "π²/a², everywhere"),
-    _additive("bump", Bump(2.0), "ex:affine; dagan2022bounded", "15.115/a² (p = 2), everywhere"),
-    _additive("uniform", Uniform(), "ex:affine; geng2016optimal", "∞: the density jumps"),
-    _additive("staircase", Staircase(1.0), "ex:affine; geng2016optimal", "∞: the density jumps"),
-    ChannelEntry(
-        "inverse-gaussian", "ye2024privacy", "∞ at u = 0: (2 + 1/σ²)/u²", True, False,
-        Inverse.calibrated, Inverse(GaussianLaw(0.25)),
+    _additive("laplace", noise.Laplace(), "ex:affine; dwork2009what", "1/b², everywhere"),
+    _additive("cauchy", noise.Cauchy(), "ex:affine; ito2021privacy", "1/2γ², everywhere"),
+    _additive("student-t", noise.StudentT(3.0), "ito2021privacy", "(ν+1)/((ν+3)s²), everywhere"),
+    _additive(
+        "cos2", noise.CosSquared(), "mech:trigonometry; farokhi2019ensuring", "π²/a², everywhere"
     ),
-    ChannelEntry(
-        "inverse-laplace", "ye2024privacy", "∞ at u = 0: (1 + 1/b²)/u²", True, False,
-        Inverse.calibrated, Inverse(Laplace(0.25)),
+    _additive(
+        "bump", noise.Bump(2.0), "ex:affine; dagan2022bounded", "15.115/a² (p = 2), everywhere"
+    ),
+    _additive("uniform", noise.Uniform(), "ex:affine; geng2016optimal", "∞: the density jumps"),
+    _additive(
+        "staircase", noise.Staircase(1.0), "ex:affine; geng2016optimal", "∞: the density jumps"
+    ),
+    _channel(
+        "inverse-gaussian", "ye2024privacy", "∞ at u = 0: (2 + 1/σ²)/u²",
+        Inverse(noise.GaussianLaw(0.25)),
+    ),
+    _channel(
+        "inverse-laplace", "ye2024privacy", "∞ at u = 0: (1 + 1/b²)/u²",
+        Inverse(noise.Laplace(0.25)),
     ),
     _truncated(
-        "truncated-inverse-gaussian", GaussianLaw,
+        "truncated-inverse-gaussian", noise.GaussianLaw,
         "max(2 + 1/σ², (e^{4/σ²} − 1)/4)/ε², at |u| = ε",
     ),
     _truncated(
-        "truncated-inverse-laplace", Laplace,
+        "truncated-inverse-laplace", noise.Laplace,
         "max(1 + 1/b², (⅔e^{2/b} + ⅓e^{−4/b} − 1)/4)/ε², at |u| = ε",
     ),
-    ChannelEntry(
-        "twin-uniform", "brackenbury2019protecting", "∞: the density jumps", True, True,
-        TwinUniform.calibrated, TwinUniform(0.25, 0.75),
+    _channel(
+        "twin-uniform", "brackenbury2019protecting", "∞: the density jumps",
+        TwinUniform(0.25, 0.75), unbiased=True,
     ),
     VectorEntry(
         "rotation", "chen2005privacy", "∞ along y, 0 across", True, False,
         Rotation.calibrated, Rotation,
     ),
-    ChannelEntry(
+    _channel(
         "privacy-weights", "ke2023differentiated",
-        "1/σ² at u = 0 (τ² ≤ ½), else (1 + 2τ²)²/8τ²σ²", True, True,
-        PrivacyWeights.calibrated, PrivacyWeights(1.5, 1.0),
+        "1/σ² at u = 0 (τ² ≤ ½), else (1 + 2τ²)²/8τ²σ²", PrivacyWeights(1.5, 1.0), unbiased=True,
     ),
     VectorEntry(
         "geometric", "chen2011geometric", "1/σ² along y, as ‖y‖ → ∞", False, False,
         GeometricPerturbation.calibrated, GeometricPerturbation,
     ),
-    ChannelEntry(
+    _channel(
         "probabilistic-quantiser", "liu2026design; wang2023quantization",
-        "∞ on the grid: 1/(t(Δ − t))", True, True,
-        ProbabilisticQuantiser.calibrated, ProbabilisticQuantiser(1.0),
+        "∞ on the grid: 1/(t(Δ − t))", ProbabilisticQuantiser(1.0), unbiased=True,
     ),
-    ChannelEntry(
+    _channel(
         "triangular-quantiser", "liu2026design, with a bound", "6/Δ², halfway between grid points",
-        True, True, TriangularQuantiser.calibrated, TriangularQuantiser(1.0),
+        TriangularQuantiser(1.0), unbiased=True,
     ),
-    ChannelEntry(
+    _channel(
         "laplace-quantiser", "lang2023federated", "1/b² for every step, at the edge of a cell",
-        True, False, LaplaceQuantiser.calibrated, LaplaceQuantiser(1.0, 1.0),
+        LaplaceQuantiser(1.0, 1.0),
     ),
-    _binary("binary-gaussian", GaussianLaw(), "2/πσ², at u = C"),
-    _binary("binary-laplace", Laplace(), "1/b², at u = C"),
-    _binary("binary-cauchy", Cauchy(), "4/π²γ², at u = C"),
+    _binary("binary-gaussian", noise.GaussianLaw(), "2/πσ², at u = C"),
+    _binary("binary-laplace", noise.Laplace(), "1/b², at u = C"),
+    _binary("binary-cauchy", noise.Cauchy(), "4/π²γ², at u = C"),
 ]  # fmt: skip
 
 

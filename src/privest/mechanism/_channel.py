@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
 from privest.noise import Quadrature
 
@@ -35,9 +35,11 @@ class Channel(ABC):
     differences, information by quadrature or summation (`numerics.py`), with an error.
 
     `discrete`: z takes values on a countable set (`outcomes`) and p is a mass; else a density.
+    `WHY_NOT`: why no choice of parameters bounds the information, where none does.
     """
 
     discrete: ClassVar[bool] = False
+    WHY_NOT: ClassVar[str] = "its information is infinite for every choice of parameters."
 
     # --- the law of z ---------------------------------------------------------------------------
 
@@ -51,7 +53,7 @@ class Channel(ABC):
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
         """∂ ln p(z|u)/∂u; at a kink the mean of both sides."""
-        from privest.mechanism._numerics import score_by_differences
+        from privest.mechanism._numeric_score import score_by_differences
 
         return score_by_differences(self, as_array(z, "z"), as_array(u, "u"))
 
@@ -103,15 +105,23 @@ class Channel(ABC):
 
         `parameters` fixes what is not a matter of scale. Raises NotCalibratable with the reason.
         """
-        raise NotCalibratable(f"{cls.__name__} cannot be calibrated: {cls.why_not()}")
-
-    @classmethod
-    def why_not(cls) -> str:
-        """Why no choice of parameters bounds the information."""
-        return "its information is infinite for every choice of parameters."
+        raise NotCalibratable(f"{cls.__name__} cannot be calibrated: {cls.WHY_NOT}")
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The public parameters by name; none for a subclass that is not a data class."""
         described = fields(cast(Any, self)) if is_dataclass(type(self)) else ()
         return {field.name: getattr(self, field.name) for field in described}
+
+    def _require_positive(self, *names: str) -> None:
+        """Fields of a frozen data class as numbers > 0."""
+        for name in names:
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
+
+
+def as_move(move: float) -> float:
+    """A distance c ≥ 0 by which one number may move."""
+    length = as_number(move, "move")
+    if length < 0:
+        raise InvalidInput(f"move is a distance and must be ≥ 0; received {length:g}.")
+    return length

@@ -18,10 +18,9 @@ def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:
     """
     z, u = np.broadcast_arrays(z, u)
     clear = np.full(z.shape, np.inf)
-    if not channel.discrete:
-        for value in np.unique(u):
-            here = u == value
-            clear[here] = clear_of_landmarks(channel, z[here], float(value))
+    for value in () if channel.discrete else np.unique(u):
+        here = u == value
+        clear[here] = clear_of_landmarks(channel, z[here], float(value))
     return differences(channel, z, u, clear)[0]
 
 
@@ -35,9 +34,7 @@ def score_and_error(channel: Channel, z: Array, u: float, most: float) -> tuple[
     if has_score(channel):
         with np.errstate(all="ignore"):
             return channel.score(z, np.full(z.shape, u)), np.zeros(z.shape)
-    clear = np.full(z.shape, np.inf)
-    if not channel.discrete:
-        clear = clear_of_landmarks(channel, z, u)
+    clear = clear_of_landmarks(channel, z, u)
     return differences(channel, z, np.full(z.shape, u), np.minimum(clear, most))
 
 
@@ -90,10 +87,10 @@ def reach(channel: Channel, z: Array, u: Array, start: Array) -> Array:
 def clear_of_landmarks(channel: Channel, z: Array, u: float) -> Array:
     """Half the move of u after which a landmark or an end of the support arrives at z.
 
-    At a landmark itself: no limit from that one.
+    At a landmark itself: no limit from that one. None at all where z is discrete.
     """
     here = _special(channel, u)
-    if here.size == 0:
+    if channel.discrete or here.size == 0:
         return np.full(z.shape, np.inf)
     h = 2.0**-20 * max(abs(u), 1.0)
     moved = [_special(channel, v) for v in (u - h, u + h)]

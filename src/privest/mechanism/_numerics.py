@@ -15,7 +15,6 @@ What a plain integral or sum gets wrong, and what is done here:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -29,14 +28,11 @@ from privest.mechanism._numeric_score import (
     log_density,
     reach,
     score_and_error,
-    score_by_differences,
 )
 from privest.mechanism._user import UserChannel
 from privest.noise._numerics.density import NumericalDensity
 from privest.noise._numerics.differences import find_jumps
-from privest.noise.quadrature import Quadrature
-
-__all__ = ["density_at", "information_by_numbers", "rough_information", "score_by_differences"]
+from privest.noise.quadrature import Integrand, Quadrature
 
 # Where the law of z is looked at for kinks and jumps in u: no round numbers, which hit kinks in z.
 PROBES = np.array([0.03, 0.0873, 0.1931, 0.337, 0.4639, 0.6127, 0.7591, 0.8853, 0.9689])
@@ -46,8 +42,6 @@ LADDER = 2.0 ** -np.array([8.0, 12.0, 16.0, 17.0])
 GROWS = 1.15
 # Closer than this (in units of u) a kink or a vanishing outcome counts as being at u.
 CLOSE = 2.0**-26
-
-Score = Callable[[Array], tuple[Array, Array]]
 
 
 def information_by_numbers(channel: Channel, u: float) -> Quadrature:
@@ -72,11 +66,9 @@ def _believed(channel: Channel, u: float) -> Channel:
         return channel  # what is wrong shows later
     z = z[log_density(channel, z, u) > -30.0]
     with np.errstate(all="ignore"):
-        own = channel.score(z, np.full(z.shape, u))
-        clear = np.full(z.shape, np.inf)
-        if not channel.discrete:
-            clear = clear_of_landmarks(channel, z, u)
-        other, error = differences(channel, z, np.full(z.shape, u), clear)
+        everywhere = np.full(z.shape, u)
+        own = channel.score(z, everywhere)
+        other, error = differences(channel, z, everywhere, clear_of_landmarks(channel, z, u))
         apart = np.abs(own - other) > 1e-4 * (np.abs(own) + np.abs(other)) + 10 * error
     # One place may be a kink, where the two may differ.
     return _scoreless(channel) if np.count_nonzero(apart) > 1 else channel
@@ -112,7 +104,7 @@ def _integrated(channel: Channel, u: float) -> Quadrature:
         return Quadrature(math.inf, 0.0)
     kink, most = _kinks(channel, probes, u, unit, at_least=2)
     sides = (-1, 1) if kink else (0,)
-    found = [density.expectation(_squared(_score(channel, u, most, side))) for side in sides]
+    found = [density.expectation(_squared(channel, u, most, side)) for side in sides]
     return max(found, key=lambda estimate: estimate.value)
 
 
@@ -202,26 +194,22 @@ def _summed(channel: Channel, u: float) -> Quadrature:
     # A small reach of one outcome says that something happens at that distance, for all of them.
     most = min(most, float(far[~gone].min()))
     if not (kink or lost.size):
-        return _sum(z, mass, _score(channel, u, most))
+        return _sum(z, mass, _squared(channel, u, most))
     found = []
     for side in (-1, 1):
-        own = _sum(z, mass, _score(channel, u, most, side))
+        own = _sum(z, mass, _squared(channel, u, most, side))
         limit = _limit(channel, lost, u, side * unit)
-        found.append(_plus(own, limit))
+        value = own.value + limit.value
+        found.append(Quadrature(value, own.error + limit.error if math.isfinite(value) else 0.0))
     return max(found, key=lambda estimate: estimate.value)
-
-
-def _plus(one: Quadrature, other: Quadrature) -> Quadrature:
-    value = one.value + other.value
-    return Quadrature(value, one.error + other.error if math.isfinite(value) else 0.0)
 
 
 def _outcomes(channel: Channel, u: float) -> Array:
     return np.asarray(channel.outcomes(u), dtype=np.float64)
 
 
-def _sum(z: Array, mass: Array, score: Score) -> Quadrature:
-    value, error = _squared(score)(z)
+def _sum(z: Array, mass: Array, squared: Integrand) -> Quadrature:
+    value, error = squared(z)
     p = np.exp(mass)
     total = float(p @ value)
     return Quadrature(total, float(p @ error) + 16 * EPS * total)
@@ -236,7 +224,7 @@ def _limit(channel: Channel, z: Array, u: float, unit: float) -> Quadrature:
         at = u + unit * distance
         mass = log_density(channel, z, at)
         seen = mass > -np.inf
-        rungs.append(_sum(z[seen], mass[seen], _score(channel, at, abs(unit) * distance / 4)))
+        rungs.append(_sum(z[seen], mass[seen], _squared(channel, at, abs(unit) * distance / 4)))
     far, middle, near, last = (rung.value for rung in rungs)
     if math.isinf(last) or (near > GROWS * middle > GROWS**2 * far):
         return Quadrature(math.inf, 0.0)
@@ -247,17 +235,16 @@ def _limit(channel: Channel, z: Array, u: float, unit: float) -> Quadrature:
 # --- both -----------------------------------------------------------------------------------------
 
 
-def _score(channel: Channel, u: float, most: float, side: int = 0) -> Score:
-    """The score at u, or at a kink that from one side, with its error; steps of at most `most`."""
-    if side == 0:
-        return lambda z: score_and_error(channel, z, u, most)
-    return lambda z: differences(channel, z, np.full(z.shape, u), np.full(z.shape, most), side)
+def _squared(channel: Channel, u: float, most: float, side: int = 0) -> Integrand:
+    """The squared score at u, or at a kink that from one side; steps of at most `most`."""
 
-
-def _squared(score: Score) -> Score:
     def squared(z: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
-            value, error = score(z)
+            if side:
+                everywhere = np.full(z.shape, u)
+                value, error = differences(channel, z, everywhere, np.full(z.shape, most), side)
+            else:
+                value, error = score_and_error(channel, z, u, most)
             return value**2, 2 * np.abs(value) * error + error**2
 
     return squared

@@ -1,4 +1,4 @@
-"""Unbiased random rounding to a grid: uniform dither (infinite information) and triangular."""
+"""Random rounding to a grid: uniform dither (infinite information), triangular and Laplace."""
 
 from __future__ import annotations
 
@@ -10,11 +10,42 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, as_array, as_positive
-from privest.mechanism._channel import Channel, Worst
+from privest.mechanism._channel import Channel, Worst, as_move
 
 
 @dataclass(frozen=True)
-class ProbabilisticQuantiser(Channel):
+class _Grid(Channel):
+    """z on the grid of multiples of Δ = step."""
+
+    step: float
+    discrete = True
+
+    def __post_init__(self) -> None:
+        self._require_positive(*self.parameters)
+
+    def support(self, u: float) -> tuple[float, float]:
+        every = self.outcomes(u)
+        return (float(every[0]), float(every[-1]))
+
+    def _offset(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """x = j − u/Δ for z = jΔ; inf where z is not on the grid (to 1e-9 Δ, or rounding)."""
+        z, u = as_array(z, "z"), as_array(u, "u")
+        index = np.rint(z / self.step)
+        off = np.abs(z - index * self.step) > 1e-9 * self.step + 4 * EPS * np.abs(z)
+        return np.where(off, np.inf, index - u / self.step)
+
+    def _between(self, low: float, high: float) -> Array:
+        """The grid points between two numbers of steps."""
+        return np.arange(math.ceil(low), math.floor(high) + 1) * self.step
+
+    def _from_nearest(self, u: ArrayLike) -> Array:
+        """The offset of u from the nearest grid point, in steps."""
+        part = as_array(u, "u") / self.step
+        return np.asarray(part - np.rint(part))
+
+
+@dataclass(frozen=True)
+class ProbabilisticQuantiser(_Grid):
     """z = Δ·round((u + d)/Δ), d uniform on [−Δ/2, Δ/2]: one of the two grid points around u.
 
         p(jΔ|u) = 1 − |x| ,  x = j − u/Δ ,  |x| ≤ 1 ;     E z = u ,  var z = t(Δ − t)
@@ -31,52 +62,44 @@ class ProbabilisticQuantiser(Channel):
     array([0.75, 0.25, 0.  ])
     """
 
-    step: float
-    discrete = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "step", as_positive(self.step, "step"))
+    worst = Worst(math.inf, 0.0)
+    WHY_NOT = (
+        "its information 1/(t(Δ − t)) is infinite on the grid for every step, and truncation "
+        "only moves the place. TriangularQuantiser is unbiased and has a bound."
+    )
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
-        below, part = _cell(as_array(u, "u"), self.step)
+        below, part = self._cell(as_array(u, "u"))
         return (below + (rng.random(part.shape) < part)) * self.step
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(np.maximum(1.0 - np.abs(offset(z, u, self.step)), 0.0))
+            return np.log(np.maximum(1.0 - np.abs(self._offset(z, u)), 0.0))
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
         """sign(x)/(Δ − |x|Δ); NaN for an outcome of probability 0."""
-        x = offset(z, u, self.step)
+        x = self._offset(z, u)
         mass = 1.0 - np.abs(x)
         return np.where(mass > 0, np.sign(x) / np.where(mass > 0, mass, 1.0) / self.step, np.nan)
 
-    def support(self, u: float) -> tuple[float, float]:
-        return _ends(self.outcomes(u))
-
     def outcomes(self, u: float) -> Array:
-        below, part = _cell(np.asarray(u), self.step)
+        below, part = self._cell(np.asarray(u))
         return (below + np.arange(2 if part > 0 else 1)) * self.step
 
     def information(self, u: ArrayLike) -> Array:
-        _, part = _cell(as_array(u, "u"), self.step)
+        _, part = self._cell(as_array(u, "u"))
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / (part * (1.0 - part)) / self.step**2)
 
-    @property
-    def worst(self) -> Worst:
-        return Worst(math.inf, 0.0)
-
-    @classmethod
-    def why_not(cls) -> str:
-        return (
-            "its information 1/(t(Δ − t)) is infinite on the grid for every step, and truncation "
-            "only moves the place. TriangularQuantiser is unbiased and has a bound."
-        )
+    def _cell(self, u: Array) -> tuple[Array, Array]:
+        """The number of the grid point below, and the distance from it in steps."""
+        part = u / self.step
+        below = np.floor(part)
+        return below, np.asarray(part - below)
 
 
 @dataclass(frozen=True)
-class TriangularQuantiser(Channel):
+class TriangularQuantiser(_Grid):
     """z = Δ·round((u + d)/Δ), d triangular on [−Δ, Δ]: one of the three grid points around u.
 
         p(jΔ|u) = B(j − u/Δ) ,   B(x) = ¾ − x²  (|x| ≤ ½) ,  ½(3/2 − |x|)²  (½ ≤ |x| ≤ 3/2)
@@ -98,42 +121,31 @@ class TriangularQuantiser(Channel):
     TriangularQuantiser(step=2.0)
     """
 
-    step: float
-    discrete = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "step", as_positive(self.step, "step"))
-
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u") / self.step
         dither = rng.random(given.shape) + rng.random(given.shape) - 1.0
         return np.rint(given + dither) * self.step
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
-        size = np.abs(offset(z, u, self.step))
+        size = np.abs(self._offset(z, u))
         room = np.maximum(1.5 - size, 0.0)
         with np.errstate(divide="ignore"):
             return np.log(np.where(size <= 0.5, 0.75 - size**2, 0.5 * room**2))
 
     def score(self, z: ArrayLike, u: ArrayLike) -> Array:
         """2x/(¾ − x²)/Δ or 2 sign(x)/(3/2 − |x|)/Δ; NaN for an outcome of probability 0."""
-        x = offset(z, u, self.step)
+        x = self._offset(z, u)
         size = np.abs(x)
         room = np.where(size < 1.5, 1.5 - size, np.nan)
         middle = 0.75 - np.minimum(size, 0.5) ** 2
         return np.where(size <= 0.5, 2.0 * x / middle, 2.0 * np.sign(x) / room) / self.step
 
-    def support(self, u: float) -> tuple[float, float]:
-        return _ends(self.outcomes(u))
-
     def outcomes(self, u: float) -> Array:
-        first, last = math.ceil(u / self.step - 1.5), math.floor(u / self.step + 1.5)
-        every = np.arange(first, last + 1) * self.step
+        every = self._between(u / self.step - 1.5, u / self.step + 1.5)
         return np.asarray(every[np.isfinite(self.log_density(every, u))])
 
     def information(self, u: ArrayLike) -> Array:
-        part = as_array(u, "u") / self.step
-        s = part - np.rint(part)
+        s = self._from_nearest(u)
         return np.asarray((4.0 + 4.0 * s**2 / (0.75 - s**2)) / self.step**2)
 
     @property
@@ -146,20 +158,84 @@ class TriangularQuantiser(Channel):
         return cls(math.sqrt(6.0 / as_positive(level, "level")))
 
 
-def offset(z: ArrayLike, u: ArrayLike, step: float) -> Array:
-    """x = j − u/Δ for z = jΔ; inf where z is not on the grid (to 1e-9 of a step, or rounding)."""
-    z, u = as_array(z, "z"), as_array(u, "u")
-    index = np.rint(z / step)
-    off = np.abs(z - index * step) > 1e-9 * step + 4 * EPS * np.abs(z)
-    return np.where(off, np.inf, index - u / step)
+@dataclass(frozen=True)
+class LaplaceQuantiser(_Grid):
+    """z = Δ·round((u + d)/Δ), d ~ Laplace(b); Δ = step, b = scale, h = Δ/2b.
 
+    With ξ = (jΔ − u)/b the mass of jΔ is a difference of the Laplace cdf, without cancellation
 
-def _cell(u: Array, step: float) -> tuple[Array, Array]:
-    """The number of the grid point below, and the distance from it in steps."""
-    part = u / step
-    below = np.floor(part)
-    return below, np.asarray(part - below)
+        p = e^{−|ξ|} sinh h                                  |ξ| ≥ h     score sign(ξ)/b
+        p = −½(expm1(−h − ξ) + expm1(−h + ξ))                |ξ| ≤ h     score e^{−h} sinh ξ/(bp)
 
+    Summed, with ξ of the nearest grid point: b² I_z(u) = q(cosh ξ − q)/(1 − q cosh ξ), q = e^{−h}.
+    This grows with |ξ| up to 1 at |ξ| = h, the edge of a cell: sup I = 1/b² for every step, as
+    without rounding. ε = c/b, tight: beyond both inputs the masses fall by e^{−c/b}.
+    Biased, by the rounding that the noise does not smooth out:
+    |E z − u| ≤ (Δ/π) Σ_k 1/(k(1 + (2πkb/Δ)²)), 0.9 % of Δ at Δ = b. Lang et al. 2023.
 
-def _ends(outcomes: Array) -> tuple[float, float]:
-    return (float(outcomes[0]), float(outcomes[-1]))
+    >>> channel = LaplaceQuantiser(step=1.0, scale=0.5)
+    >>> channel.worst, channel.epsilon(1.0)
+    (Worst(information=4.0, at=0.5, attained=True), 2.0)
+    >>> float(channel.information(0.5))
+    4.0
+    """
+
+    scale: float
+
+    @property
+    def _half(self) -> float:
+        return self.step / (2.0 * self.scale)
+
+    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
+        given = as_array(u, "u")
+        noisy = given + rng.laplace(0.0, self.scale, given.shape)
+        return np.rint(noisy / self.step) * self.step
+
+    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
+        size, h = np.abs(self._offset(z, u)) * (2.0 * self._half), self._half
+        # ln sinh h without overflow
+        outer = h - size + math.log(-math.expm1(-2.0 * h) / 2.0)
+        return np.where(size < h, np.log(self._middle(np.minimum(size, h))), outer)
+
+    def score(self, z: ArrayLike, u: ArrayLike) -> Array:
+        """NaN off the grid."""
+        h = self._half
+        xi = self._offset(z, u) * (2.0 * h)
+        size = np.abs(xi)
+        near = np.minimum(size, h)
+        slope = -0.5 * np.exp(near - h) * np.expm1(-2.0 * near) / self._middle(near)
+        return np.where(np.isinf(xi), np.nan, np.sign(xi) * np.where(size < h, slope, 1.0)) / (
+            self.scale
+        )
+
+    def support(self, u: float) -> tuple[float, float]:
+        return (-math.inf, math.inf)
+
+    def outcomes(self, u: float) -> Array:
+        """All within 42 scales: e^-42 is below 1e-18."""
+        reach = 42.0 * self.scale + self.step
+        return self._between((u - reach) / self.step, (u + reach) / self.step)
+
+    def information(self, u: ArrayLike) -> Array:
+        h = self._half
+        xi = 2.0 * h * np.abs(self._from_nearest(u))
+        # q(cosh ξ − q) = q(cosh ξ − 1) + q(1 − q), both without cancellation or overflow
+        above = 0.5 * np.exp(xi - h) * np.expm1(-xi) ** 2 - math.exp(-h) * math.expm1(-h)
+        return np.asarray(above / self._middle(xi) / self.scale**2)
+
+    @property
+    def worst(self) -> Worst:
+        return Worst(1.0 / self.scale**2, 0.5 * self.step)
+
+    def epsilon(self, move: float) -> float:
+        return as_move(move) / self.scale
+
+    @classmethod
+    def calibrated(cls, level: float, *, step: float | None = None) -> Self:  # type: ignore[override]
+        """b = 1/√level. The step is free (the supremum does not depend on it): left out, Δ = b."""
+        scale = 1.0 / math.sqrt(as_positive(level, "level"))
+        return cls(scale if step is None else step, scale)
+
+    def _middle(self, size: Array) -> Array:
+        """The mass of the cell that holds u, |ξ| ≤ h."""
+        return np.asarray(-0.5 * (np.expm1(-self._half - size) + np.expm1(size - self._half)))

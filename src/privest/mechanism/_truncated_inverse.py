@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from privest.arrays import Array, Flags, as_array, as_positive
 from privest.errors import NotCalibratable
 from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._inverse import (
+from privest.mechanism._multiplicative import (
     Noise,
     check_noise,
     log_ratio_density,

@@ -44,6 +44,8 @@ class UserChannel(Channel):
     privest.errors.InvalidInput: UserChannel has a sampler only: ...
     """
 
+    WHY_NOT = "it is a user's own: choose its parameters and let privest.audit.certify check them."
+
     def __init__(
         self,
         *,
@@ -71,26 +73,15 @@ class UserChannel(Channel):
         self._sampler, self._log_density, self._score = sampler, log_density, score
         self._support, self._landmarks, self._outcomes = support, landmarks, outcomes
         self._largest, self.name = worst, str(name)
-
-    @property
-    def has_density(self) -> bool:
-        """Whether p(z|u) was given."""
-        return self._log_density is not None
-
-    @property
-    def has_score(self) -> bool:
-        """Whether ∂ ln p/∂u was given; else it is taken by differences."""
-        return self._score is not None
+        self.has_density, self.has_score = log_density is not None, score is not None
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u")
         if self._sampler is not None:
             return _shaped(self._sampler(given, rng), given.shape, "sampler")
-        distinct, which = np.unique(given, return_inverse=True)
-        which = which.reshape(given.shape)
         result = np.empty(given.shape)
-        for k, value in enumerate(distinct.tolist()):
-            here = which == k
+        for value in np.unique(given).tolist():
+            here = given == value
             result[here] = self._drawn(value, int(here.sum()), rng)
         return result
 
@@ -131,10 +122,6 @@ class UserChannel(Channel):
     def worst(self) -> Worst:
         """As given; NaN where it is not known: `privest.audit.certify` searches for it."""
         return Worst(math.nan if self._largest is None else float(self._largest))
-
-    @classmethod
-    def why_not(cls) -> str:
-        return "it is a user's own: choose its parameters and let privest.audit.certify check them."
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -35,11 +35,7 @@ class Mechanism(ABC):
 
     readings: int
     outputs: int
-
-    @property
-    def discrete(self) -> bool:
-        """Whether z takes values on a countable set."""
-        return False
+    discrete: bool = False  # whether z takes values on a countable set
 
     @abstractmethod
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
@@ -78,6 +74,22 @@ class Mechanism(ABC):
             )
         return given
 
+    def _one_vector(self, y: ArrayLike) -> Array:
+        given = self._readings(y)
+        if given.ndim != 1:
+            raise InvalidInput(f"one vector of readings, please; received shape {given.shape}.")
+        return given
+
+    def _one_each(self, value: ArrayLike, name: str) -> Array:
+        """A number, or one for each output."""
+        given = as_array(value, name, ndim=(0, 1))
+        if given.ndim and len(given) != self.outputs:
+            raise InvalidInput(
+                f"{name} must have {self.outputs} entries; received {len(given)} entries for "
+                f"{self.outputs} outputs."
+            )
+        return given
+
     def _outputs(self, z: ArrayLike) -> Array:
         given = as_array(z, "z")
         if given.ndim == 0 or given.shape[-1] != self.outputs:
@@ -111,12 +123,7 @@ class Componentwise(Mechanism):
     ) -> None:
         self.matrix = None if matrix is None else as_array(matrix, "A", ndim=2)
         self.outputs, self.readings = self._sizes(channels, readings)
-        self.offset = as_array(offset, "b", ndim=(0, 1))
-        if self.offset.ndim and len(self.offset) != self.outputs:
-            raise InvalidInput(
-                f"b must have {self.outputs} entries, as many as outputs; received "
-                f"{len(self.offset)}."
-            )
+        self.offset = self._one_each(offset, "b")
         self.common = channels if isinstance(channels, Channel) else None
         self.channels = (
             (channels,) * self.outputs if isinstance(channels, Channel) else tuple(channels)
@@ -125,6 +132,7 @@ class Componentwise(Mechanism):
             raise InvalidInput(
                 f"there are {len(self.channels)} channels for {self.outputs} outputs."
             )
+        self.discrete = any(channel.discrete for channel in self.channels)
 
     def _sizes(
         self, channels: Channel | Sequence[Channel], readings: int | None
@@ -147,10 +155,6 @@ class Componentwise(Mechanism):
             )
         return sizes[0], sizes[1]
 
-    @property
-    def discrete(self) -> bool:
-        return any(channel.discrete for channel in self.channels)
-
     def inputs(self, y: ArrayLike) -> Array:
         """u = Ay + b."""
         given = self._readings(y)
@@ -169,15 +173,11 @@ class Componentwise(Mechanism):
         return parts if self.matrix is None else parts @ self.matrix
 
     def information(self, y: ArrayLike) -> Information:
-        u = self.inputs(y)
-        if u.ndim != 1:
-            raise InvalidInput(f"one vector of readings, please; received shape {u.shape}.")
+        u = self.inputs(self._one_vector(y))
         found = [c.information_estimate(float(v)) for c, v in zip(self.channels, u)]
         values = np.array([estimate.value for estimate in found])
         error = max(estimate.error for estimate in found)
-        if self.matrix is None:
-            return Information(np.diag(values), error)
-        reach = float(np.abs(self.matrix).sum(axis=0).max()) ** 2
+        reach = 1.0 if self.matrix is None else float(np.abs(self.matrix).sum(axis=0).max()) ** 2
         return Information(self.spread(values), reach * error)
 
     def worst_information(self) -> Array:

@@ -9,16 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import Array, Flags, Index, as_positive
-from privest.errors import InvalidInput, NumericalFailure
+from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.linalg import batched
 from privest.network import _averaging as averaging
-from privest.network._certificate import certified, estimates, spread
+from privest.network._certificate import NetworkMean, certified, estimates
 from privest.network._links import AnyLinks, Links, as_links
-from privest.network._network_mean import NetworkMean, split
 from privest.network._sensor import Contribution, Contributions
 from privest.network._spectrum import Method, Spectrum
-from privest.network.agent import packed
+from privest.network.agent import packed, split
 from privest.records import Record
 
 
@@ -148,29 +147,24 @@ def consensus(
     passing, seen = averaging.states(values, net, way, known), list[Array]()
     if trace:
         passing = _traced(passing, shape, order, seen)
-    for k, now in averaging.looks(passing, limit):
-        wide = spread(now)
-        averaging.require_bounded(wide, mean.radius)
-        reached = apart = mean.error(wide)
+
+    def judge(k: int, now: Array, wide: Array) -> tuple[float, ConsensusResult | None]:
+        apart = mean.error(wide)
         # The mean costs more than the spread: it is not looked at every time.
         if apart <= asked or predicted is None or k >= predicted:
             drift = mean.drift(now)
             if net.keeps_average:
                 mean.require_kept(mean.error(drift), asked)
-        if apart <= asked:
-            # Each agent judges by its own r_i; the common test came first because it is cheap.
-            found = _result(_round(k, now, shape), mean, wide, drift, order, way)
-            reached = found.certified_error if net.keeps_average else apart
-        if reached <= asked:
-            history = np.stack(seen) if trace else None
-            return replace(found, predicted_rounds=predicted, trace=history)
-        if k >= limit:
-            raise NumericalFailure(
-                f"After {k} {way} rounds the estimates are certified to {reached:.2g} standard "
-                f"errors only (asked: {asked:.2g}). Allow more with max_rounds, ask for less, or "
-                "look at the spectral gap of the weights (network.spectrum_of)."
-            )
-    raise AssertionError("the rounds never end")  # pragma: no cover
+        if apart > asked:
+            return apart, None
+        # Each agent judges by its own r_i; the common test came first because it is cheap.
+        found = _result(_round(k, now, shape), mean, wide, drift, order, way)
+        return found.certified_error if net.keeps_average else apart, found
+
+    what = f"{way} rounds the estimates are"
+    found = averaging.certified_round(passing, mean.radius, judge, asked, limit, what)
+    assert found is not None
+    return replace(found, predicted_rounds=predicted, trace=np.stack(seen) if trace else None)
 
 
 def _traced(
@@ -209,12 +203,8 @@ def _prepared(
     stack, net = Contributions.of(contributions), as_links(links)
     if net.agents != stack.agents:
         raise InvalidInput(f"{stack.agents} agents contribute, the links are for {net.agents}.")
-    return (
-        stack,
-        net,
-        averaging.chosen(method, net),
-        packed(stack.x.reshape(stack.agents, -1), stack.r),
-    )
+    start = packed(stack.x.reshape(stack.agents, -1), stack.r)
+    return stack, net, averaging.chosen(method, net), start
 
 
 def _round(number: int, now: Array, shape: tuple[int, ...]) -> Round:

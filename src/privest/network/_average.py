@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_positive
 from privest.bounds import consensus_bound
-from privest.errors import InvalidInput, NumericalFailure
+from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source
 from privest.network import _averaging as averaging
-from privest.network._certificate import centre, spread
+from privest.network._certificate import centre, radius
 from privest.network._links import AnyLinks, Links, as_links
-from privest.network._spectrum import Method, Spectrum
+from privest.network._spectrum import Method, Spectrum, require_method
 from privest.privacy import PrivacyLevel, as_level
 from privest.release import Release, read_count, read_text
 
@@ -46,8 +46,7 @@ class PrivateAverage(Release):
         record = super()._checked(record)
         as_array(record["values"], "the values of a private average")
         record["rounds"] = read_count(record["rounds"], "rounds")
-        if read_text(record["method"], "method") not in ("plain", "chebyshev"):
-            raise InvalidInput("method must be 'plain' or 'chebyshev'.")
+        require_method(read_text(record["method"], "method"))
         for name in ("variance", "certified_error"):
             record[name] = as_positive(record[name], name)
         return record
@@ -103,27 +102,23 @@ def private_average(
     start = masked(given, S, source).reshape(-1, net.agents).T
     start, net, order = averaging.cache_friendly(np.ascontiguousarray(start), net)
     mean = centre(start)
-    reach = averaging.radius(start, mean)
+    reach = radius(start, mean)
     known = averaging.known_spectrum(net, way, spectrum)
     predicted = None
     if known is not None:  # the spread is at most 2‖x_k − x̄‖
         factor = min(asked * unit / float(reach.max()), 0.5) if reach.any() else 0.5
         predicted = known.rounds(way, factor)
     limit = averaging.most_rounds(max_rounds, predicted, spectrum)
-    for k, now in averaging.looks(averaging.states(start, net, way, known), limit):
-        wide = spread(now)
-        averaging.require_bounded(wide, reach)
+
+    def judge(k: int, now: Array, wide: Array) -> tuple[float, tuple[int, float, Array]]:
         error = float((wide + np.abs(centre(now) - mean)).max() / unit)
-        if error <= asked:
-            values = averaging.restored(now, order).T.reshape(given.shape)
-            return PrivateAverage(values, S.fingerprint, source.simulated, variance, k, error, way)
-        if k >= limit:
-            raise NumericalFailure(
-                f"After {k} {way} rounds the average is certified to {error:.2g} standard errors "
-                f"only (asked: {asked:.2g}). Allow more with max_rounds, or ask for less: rounding "
-                "sets a limit too."
-            )
-    raise AssertionError("the rounds never end")  # pragma: no cover
+        return error, (k, error, now)
+
+    passing = averaging.states(start, net, way, known)
+    what = f"{way} rounds the average is"
+    k, error, now = averaging.certified_round(passing, reach, judge, asked, limit, what)
+    values = averaging.restored(now, order).T.reshape(given.shape)
+    return PrivateAverage(values, S.fingerprint, source.simulated, variance, k, error, way)
 
 
 def _require_kept(net: Links, count: int) -> None:

@@ -5,16 +5,20 @@ The same steps as `agent.plain_step` and `agent.chebyshev_step`; row i of X (N, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput, NumericalFailure
+from privest.network._certificate import spread
 from privest.network._links import Fixed, Links
-from privest.network._spectrum import DENSE, Method, Spectrum, spectrum_of
+from privest.network._spectrum import DENSE, Method, Spectrum, require_method, spectrum_of
 from privest.network.agent import next_factor
+
+T = TypeVar("T")
 
 LARGE = 10_000  # agents from which a cache-friendly numbering pays
 PATIENCE = 20  # the certificate is looked at every k/PATIENCE rounds: at most 5 % too many
@@ -23,8 +27,8 @@ MOST_ROUNDS = 1_000_000
 
 def chosen(method: Method | None, links: Links) -> Method:
     """Chebyshev for fixed links, plain otherwise; refuses Chebyshev where W changes."""
-    if method not in (None, "plain", "chebyshev"):
-        raise InvalidInput(f"method must be 'plain' or 'chebyshev'; received {method!r}.")
+    if method is not None:
+        require_method(method)
     fixed = isinstance(links, Fixed)
     if method == "chebyshev" and not fixed:
         raise InvalidInput(
@@ -47,13 +51,42 @@ def states(
     return _chebyshev(start, links, found)
 
 
-def looks(passing: Iterable[Array], limit: int) -> Iterator[tuple[int, Array]]:
-    """The rounds (k, X_k) at which the certificate is looked at, `limit` among them."""
+def certified_round(
+    passing: Iterable[Array],
+    radius: Array,
+    judge: Callable[[int, Array, Array], tuple[float, T]],
+    tolerance: float,
+    limit: int,
+    what: str,
+) -> T:
+    """What `judge` finds in the first round whose certificate it puts within the tolerance.
+
+    `judge` is given k, X_k and its spread (d,), every k/20 rounds and at the `limit`, and returns
+    the certificate in standard errors and its finding. No spread is ever above `radius` (d,):
+    averaging takes no agents apart; Chebyshev does if an eigenvalue lies below its interval.
+    `what` completes the message: "plain rounds the average is".
+    """
     look = 0
     for k, now in enumerate(passing):
-        if k >= look or k >= limit:
-            look = k + max(1, k // PATIENCE)
-            yield k, now
+        if k < min(look, limit):
+            continue
+        look = k + max(1, k // PATIENCE)
+        wide = spread(now)
+        if not (wide <= radius).all():
+            raise NumericalFailure(
+                "The agents drift apart: some eigenvalue of W lies below `lowest` of the spectrum "
+                "that was given, or above 1. Leave spectrum= out, or give a smaller λ_N."
+            )
+        reached, found = judge(k, now, wide)
+        if reached <= tolerance:
+            return found
+        if k >= limit:
+            break
+    raise NumericalFailure(
+        f"After {k} {what} certified to {reached:.2g} standard errors only (asked: "
+        f"{tolerance:.2g}). Allow more with max_rounds, ask for less (rounding sets a limit too), "
+        "or look at the spectral gap of the weights (network.spectrum_of)."
+    )
 
 
 def most_rounds(asked: int | None, predicted: int | None, given: Spectrum | None) -> int:
@@ -97,21 +130,6 @@ def _chebyshev(start: Array, links: Links, spectrum: Spectrum) -> Iterator[Array
         before *= 1.0 - factor
         later += before
         before, now, k = now, later, k + 1
-
-
-def radius(start: Array, mean: Array) -> Array:
-    """2‖X_0 − X̄‖, column by column (d,), with room for rounding: no spread is ever larger."""
-    far = np.linalg.norm(start - mean, axis=0)
-    return np.asarray(2.0 * far * (1.0 + 1e-6) + 1e-6 * np.abs(mean))
-
-
-def require_bounded(spread: Array, limit: Array) -> None:
-    """Averaging takes no agents apart; Chebyshev does if an eigenvalue lies below its interval."""
-    if not (spread <= limit).all():
-        raise NumericalFailure(
-            "The agents drift apart: some eigenvalue of W lies below `lowest` of the spectrum that "
-            "was given, or above 1. Leave spectrum= out, or give a smaller λ_N."
-        )
 
 
 def cache_friendly(values: Array, links: Links) -> tuple[Array, Links, Index | None]:

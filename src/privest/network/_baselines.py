@@ -99,8 +99,7 @@ class DecayingNoise:
         self, y: ArrayLike, weights: Weights, rng: np.random.Generator, rounds: int
     ) -> Array:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
-        _require_rounds(rounds)
-        now = _columns(y, weights)
+        now = _columns(y, weights, rounds)
         scale = self._scales(weights.agents)[:, None]
         draw = rng.laplace if self.law == "laplace" else rng.normal
         for k in range(rounds):
@@ -141,8 +140,7 @@ class DampedNoise:
         self, y: ArrayLike, weights: Weights, rng: np.random.Generator, rounds: int
     ) -> Array:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
-        _require_rounds(rounds)
-        now = _columns(y, weights)
+        now = _columns(y, weights, rounds)
         before: Array = np.zeros_like(now)
         for k in range(rounds):
             fresh = self.damping**k * rng.normal(0.0, self.deviation, now.shape)
@@ -151,13 +149,10 @@ class DampedNoise:
         return now.T.reshape(np.shape(y))
 
 
-def _require_rounds(rounds: int) -> None:
-    """After no round at all the "result" would be y itself."""
+def _columns(y: ArrayLike, weights: Weights, rounds: int) -> Array:
+    """y (N, trials). After no round at all the "result" would be y itself."""
     if rounds < 1:
         raise InvalidInput(f"rounds must be at least 1; received {rounds}.")
-
-
-def _columns(y: ArrayLike, weights: Weights) -> Array:
     given = as_array(y, "the agents' values", ndim=(1, 2))
     if given.shape[-1] != weights.agents:
         raise InvalidInput(

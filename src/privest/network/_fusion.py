@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_count
 from privest.bounds import Bound, bound, classical_bound
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
@@ -110,9 +110,7 @@ class FusionCentre:
     """
 
     def __init__(self, parameters: int) -> None:
-        if not isinstance(parameters, int | np.integer) or parameters < 1:
-            raise InvalidInput("parameters must be a whole number ≥ 1: the length of θ.")
-        self.parameters = int(parameters)
+        self.parameters = as_count(parameters, "parameters", least=1)
         self._parts: dict[Hashable, RunningLeastSquares] = {}
         self._total = self._empty()
         self.simulated = False  # whether any release was

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Index, as_count
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ class Graph:
         names: Sequence[Hashable] | None = None,
     ) -> None:
         pairs = _pairs(edges)
-        count = int(pairs.max()) + 1 if agents is None and len(pairs) else agents
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise InvalidInput(f"agents must be a whole number ≥ 1; received {agents!r}.")
-        self.agents = int(count)
+        count = int(pairs.max(initial=-1)) + 1 if agents is None else agents
+        self.agents = as_count(count, "agents", least=1)
         _require_agents_of(pairs, self.agents)
         self.edges: Index = np.unique(np.sort(pairs, axis=1), axis=0)
         if names is not None and len(names) != self.agents:

@@ -12,7 +12,7 @@ import scipy
 from privest.arrays import Array, Index, as_number
 from privest.errors import InvalidInput
 from privest.network._graph import Graph
-from privest.network._weights import Weights, metropolis
+from privest.network._weights import Weights, assemble, metropolis
 
 if TYPE_CHECKING:
     from privest.network._graph import Sparse
@@ -109,14 +109,10 @@ class Lossy(Links):
         """Where the two directions of every edge and the diagonal lie in the sparse matrix."""
         count, links = self.agents, len(edges)
         number = np.arange(1.0, 2 * links + count + 1)  # recognisable entries; 0 would be dropped
-        (i, j), k = edges.T, np.arange(count)
-        places = (np.concatenate([i, j, k]), np.concatenate([j, i, k]))
-        table = scipy.sparse.csr_array((number, places), shape=(count, count))
-        table.sort_indices()
-        self._table = table
+        self._table = table = assemble(edges, *np.split(number, [links, 2 * links]))
         self._place = np.empty(len(number), dtype=np.intp)
         self._place[table.data.astype(np.intp) - 1] = np.arange(len(number))
-        self._receiver = np.concatenate([i, j])
+        self._receiver = np.concatenate([*edges.T])
 
     def matrix(self, k: int) -> Sparse:
         a = self.weights.edge_weights

@@ -107,6 +107,11 @@ def _require_factor(factor: float) -> None:
         raise InvalidInput(f"the factor to gain must lie between 0 and 1; received {factor:g}.")
 
 
+def require_method(method: str) -> None:
+    if method not in ("plain", "chebyshev"):
+        raise InvalidInput(f"method must be 'plain' or 'chebyshev'; received {method!r}.")
+
+
 def spectrum_of(matrix: Sparse) -> Spectrum:
     """λ_2 and λ_N of a checked W: all eigenvalues up to 800 agents; beyond, λ_2 from a
     factorisation of I − W for thin graphs (chains, rings) and by Lanczos for the others.

@@ -104,7 +104,7 @@ class Weights:
     @cached_property
     def matrix(self) -> Sparse:
         """W (N, N), sparse; indices sorted in every row."""
-        return assemble(self.graph.edges, self.edge_weights, self.own_weights)
+        return assemble(self.graph.edges, self.edge_weights, self.edge_weights, self.own_weights)
 
     def of(self, agent: int) -> tuple[Index, Array]:
         """The neighbours of an agent and their weights: all that it needs to take part."""
@@ -117,12 +117,12 @@ class Weights:
         return f"Weights({self.agents} agents, {len(self.graph.edges)} edges)"
 
 
-def assemble(edges: Index, edge_weights: Array, own_weights: Array) -> Sparse:
-    """W from a_ij on edges (E, 2) and a_ii."""
-    count, (i, j), k = len(own_weights), edges.T, np.arange(len(own_weights))
-    values = np.concatenate([edge_weights, edge_weights, own_weights])
+def assemble(edges: Index, *values: Array) -> Sparse:
+    """W from a_ij and a_ji on edges (E, 2), and a_ii (N,)."""
+    (i, j), count = edges.T, len(values[-1])
+    k = np.arange(count)
     places = (np.concatenate([i, j, k]), np.concatenate([j, i, k]))
-    table = scipy.sparse.csr_array((values, places), shape=(count, count))
+    table = scipy.sparse.csr_array((np.concatenate(values), places), shape=(count, count))
     table.sort_indices()
     return table
 

@@ -134,3 +134,14 @@ def unpacked(vector: Array) -> tuple[Array, Array]:
     r[..., above[0], above[1]] = vector[..., n:]
     r[..., above[1], above[0]] = vector[..., n:]
     return vector[..., :n], r
+
+
+def split(values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """x (..., trials·n) and r (..., n, n) of vectors (..., trials·n + n(n+1)/2).
+
+    `shape` is that of x of all agents: (N, n) or (N, trials, n).
+    """
+    n = shape[-1]
+    flat = values.shape[-1] - n * (n + 1) // 2
+    behind_zeros = np.concatenate([np.zeros((*values.shape[:-1], n)), values[..., flat:]], axis=-1)
+    return values[..., :flat], unpacked(behind_zeros)[1]

@@ -30,9 +30,8 @@ from privest.network import _certificate as certificate
 from privest.network import agent
 from privest.network._graph import Graph
 from privest.network._neighbourhood import AgentSilent, Neighbourhood
-from privest.network._network_mean import split
 from privest.network._sensor import Contribution
-from privest.network._spectrum import Method, Spectrum, spectrum_of
+from privest.network._spectrum import Method, Spectrum, require_method, spectrum_of
 from privest.network._weights import Weights, metropolis
 
 __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
@@ -100,8 +99,7 @@ def consensus(
     Source: `algo:average`.
     """
     asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
-    if method not in ("plain", "chebyshev"):
-        raise InvalidInput(f"method must be 'plain' or 'chebyshev'; received {method!r}.")
+    require_method(method)
     weights = links if isinstance(links, Weights) else metropolis(links)
     weights.graph.require_connected("the graph of the weights")
     comm = world() if comm is None else comm
@@ -112,24 +110,13 @@ def consensus(
         )
     start, parts = _packed(contribution)
     called = None if names is None else tuple(map(str, names))
-    facts = (
-        weights.edge_weights.tobytes(),
-        len(start),
-        method,
-        asked,
-        spectrum,
-        max_rounds,
-        called,
-    )
+    facts = weights.edge_weights.tobytes(), len(start), method, asked, spectrum, max_rounds, called
     known = spectrum_of(weights.matrix) if spectrum is None else spectrum
     neighbours, shares = weights.of(comm.rank)
     net = Neighbourhood(comm, [int(j) for j in neighbours], wait, weights.graph)
     net.greet(repr((weights.graph.edges.tolist(), facts)).encode())
     reach = max(weights.graph.reach, 1)
-    limit = max_rounds
-    if limit is None:
-        limit = known.rounds(method, GAIN) + 4 * reach
-
+    limit = known.rounds(method, GAIN) + 4 * reach if max_rounds is None else max_rounds
     used = shares if method == "plain" else shares * known.stretch
 
     def step(now: _Held, heard: Array) -> _Held:
@@ -223,7 +210,7 @@ def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[
     x, r = as_array(contribution.x, "x"), as_array(contribution.r, "r")
 
     def parts(vector: Array) -> tuple[Array, Array]:
-        flat, half = split(vector, x.shape)
+        flat, half = agent.split(vector, x.shape)
         return flat.reshape(x.shape), half
 
     return agent.packed(x.ravel(), r), parts
