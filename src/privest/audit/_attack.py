@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,11 @@ def as_prior(prior: tuple[float, float] | None) -> Prior | None:
             f"the prior is (mean, variance), two numbers; received {given.size} of them."
         )
     return float(given[0]), as_positive(given[1], "the prior's variance")
+
+
+def drawn_from(prior: Prior, rng: np.random.Generator, *size: int) -> Array:
+    """Independent numbers that the prior thinks likely."""
+    return rng.normal(prior[0], math.sqrt(prior[1]), size)
 
 
 @dataclass(frozen=True)
@@ -107,16 +114,14 @@ class Attack(Record):
                     f"{e.bias_error:.2g}, typical error {e.typical:.4g}"
                     + (f", no maximum in {e.unbounded:.0%}" if e.unbounded else "")
                 )
-        if self.unbiased_floor is not None:
-            lines.append(f"  {'unbiased floor 1/I':22s} {self.unbiased_floor:.4g}")
-        if self.level_floor is not None:
-            lines.append(f"  {'level allows 1/S':22s} {self.level_floor:.4g}")
+        bounds = [
+            ("unbiased floor 1/I", self.unbiased_floor),
+            ("level allows 1/S", self.level_floor),
+            ("van Trees bound", self.van_trees),
+        ]
+        lines += [f"  {name:22s} {bound:.4g}" for name, bound in bounds if bound is not None]
         if self.van_trees is not None and self.prior is not None:
-            mean, variance = self.prior
-            lines.append(
-                f"  {'van Trees bound':22s} {self.van_trees:.4g} for the prior "
-                f"N({mean:.4g}, {variance:.4g})"
-            )
+            lines[-1] += " for the prior N({:.4g}, {:.4g})".format(*self.prior)
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
 
@@ -133,14 +138,22 @@ class Believer(NamedTuple):
     there: Errors | None = None
     bound: float | None = None
 
+    @classmethod
+    def of_each(
+        cls, here: Array, truth: Array, there: Array, drawn: Array, bounds: Sequence[float] = ()
+    ) -> list[Believer]:
+        """From guesses (trials, k) of the truth, and of what was drawn from the prior."""
+        both = Errors.of_each(here, truth), Errors.of_each(there, drawn)
+        return [cls(*each) for each in zip_longest(*both, bounds)]
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """What every attacker is asked.
 
     truth     the numbers that are attacked: the readings y, or the inputs of channels.
-    floors    what the level allows an unbiased attacker on each of them; None without a level.
-    prior     (mean, variance) of each of them, independently; None: no attacker with a prior.
+    floors    what the level allows an unbiased attacker on each of them.
+    prior     of each of them, independently; None: no attacker with a prior.
     """
 
     truth: Array
@@ -153,23 +166,31 @@ class Task:
         """z (trials, q) of the y at hand."""
         return mechanism.simulate(self.truth, self.rng, trials=self.trials)
 
-    def drawn(self, prior: Prior, *size: int) -> Array:
-        """Truths (trials, *size) of the prior."""
-        return self.rng.normal(prior[0], math.sqrt(prior[1]), (self.trials, *size))
-
     def report(
         self,
         i: int,
-        likelihood: Errors | None,
-        unbiased_floor: float | None,
+        best: Errors | None,
+        floor: float | None,
         believer: Believer,
-        *,
         target: str = "reading",
         attacker: str = "most likely value",
         notes: tuple[str, ...] = (),
     ) -> Attack:
         """The attack on number i."""
-        floor = None if self.floors is None else float(self.floors[i])
-        return Attack(
-            i, likelihood, unbiased_floor, floor, self.prior, *believer, target, attacker, notes
-        )
+        allowed = None if self.floors is None else float(self.floors[i])
+        return Attack(i, best, floor, allowed, self.prior, *believer, target, attacker, notes)
+
+    def readings(
+        self, guess: Array | None, floors: Array | None, believers: list[Believer], *notes: str
+    ) -> list[Attack]:
+        """One attack a reading, by guesses (trials, m) without a prior for those that are shown."""
+        attacks = []
+        for i, believer in enumerate(believers):
+            floor = None if floors is None else float(floors[i])
+            if guess is None or floor == math.inf:
+                best = None
+            else:
+                best = Errors.of(guess[:, i], self.truth[i])
+            said = (NOT_SHOWN, *notes) if floor == math.inf else notes
+            attacks.append(self.report(i, best, floor, believer, notes=said))
+        return attacks

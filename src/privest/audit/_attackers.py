@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from privest.arrays import EPS, Array, Index
-from privest.audit._attack import Attack, Believer, Errors, Task
-from privest.audit._averaged import averaged_information
+from privest.audit._attack import Attack, Believer, Errors, Task, drawn_from
+from privest.audit._averaged import LogWeight, averaged_information, row_moments
 from privest.audit._door import has_density
-from privest.audit._rowwise import LogWeight, row_moments
 from privest.audit._simulation_attacker import LEARNT, learnt
 from privest.errors import NumericalFailure
 from privest.mechanism import Channel, Componentwise
@@ -37,21 +36,21 @@ def _channel(i: int, channel: Channel, task: Task) -> Attack:
     u = float(task.truth[i])
     if not has_density(channel):
         (believer,) = learnt(channel.sample, replace(task, truth=task.truth[i : i + 1]))
-        return task.report(i, None, None, believer, target="input", notes=(LEARNT,))
+        return task.report(i, None, None, believer, "input", notes=(LEARNT,))
     z = channel.sample(np.full(task.trials, u), task.rng)
     guess, unbounded = most_likely(channel, z, u)
     likelihood = Errors.of(guess, u, unbounded)
     shown = channel.information_estimate(u).value
     believer, notes = _believer(channel, z, u, task)
     floor = math.inf if shown == 0 else 1 / shown
-    return task.report(i, likelihood, floor, believer, target="input", notes=notes)
+    return task.report(i, likelihood, floor, believer, "input", notes=notes)
 
 
 def _believer(channel: Channel, z: Array, u: float, task: Task) -> tuple[Believer, tuple[str, ...]]:
     if task.prior is None:
         return Believer(), ()
     mean, variance = task.prior
-    drawn = task.drawn(task.prior)
+    drawn = drawn_from(task.prior, task.rng, task.trials)
     seen = channel.sample(drawn, task.rng)
     average = averaged_information(channel, mean, math.sqrt(variance))
     here = Errors.of(posterior_mean(channel, z, mean, variance, u), u)
@@ -69,18 +68,11 @@ def most_likely(channel: Channel, z: Array, near: float) -> tuple[Array, float]:
     a tenth of a unit close to both centres.
     """
     distinct, back = np.unique(z, return_inverse=True)
-    unit = scale(channel, distinct, near)
-    moves = unit * np.sinh(np.linspace(-1, 1, GRID) * math.asinh(WINDOW / 0.5)) * 0.5
-    wide = np.sort(near + moves)
-    own = distinct[:, None] + moves
-    grid = np.sort(np.concatenate([np.broadcast_to(wide, own.shape), own], axis=1), axis=1)
-    values = _by_rows(channel, distinct, grid)
-    best = values.argmax(axis=1)
-    last = grid.shape[1] - 1
-    rows = np.arange(distinct.size)
-    low = grid[rows, np.maximum(best - 1, 0)]
-    high = grid[rows, np.minimum(best + 1, last)]
-    found = _golden(lambda u: log_density(channel, distinct, u), low, high)
+    centres = np.column_stack([np.full(distinct.size, near), distinct])
+    grid = _widening(centres, scale(channel, distinct, near), GRID)
+    values = log_density(channel, np.broadcast_to(distinct[:, None], grid.shape), grid)
+    best, rows, last = values.argmax(axis=1), np.arange(distinct.size), grid.shape[1] - 1
+    found = _golden(lambda u: log_density(channel, distinct, u), *_cells(grid, rows, best))
     highest, climbed = values[rows, best], log_density(channel, distinct, found)
     guess = np.where(climbed >= highest, found, grid[rows, best])
     # Noise with a flat top: the middle of the plateau, not its edge.
@@ -96,11 +88,7 @@ def most_likely(channel: Channel, z: Array, near: float) -> tuple[Array, float]:
 
 
 def posterior_mean(
-    channel: Channel,
-    z: Array,
-    mean: float,
-    variance: float,
-    near: Array | float | None = None,
+    channel: Channel, z: Array, mean: float, variance: float, near: Array | float | None = None
 ) -> Array:
     """E[u|z] for every z under the prior N(mean, variance).
 
@@ -126,38 +114,29 @@ def _posterior(channel: Channel, z: Array, near: Array, mean: float, deviation: 
         seen = log_density(channel, np.broadcast_to(z[rows][:, None], u.shape), u)
         return seen - ((u - mean) / deviation) ** 2 / 2
 
-    every = np.arange(z.size)
-    unit = _units(channel, z, near, mean, deviation)[:, None]
-    middle = np.full((z.size, 1), mean)
-    moves = 0.5 * np.sinh(np.linspace(-1, 1, CENTRE) * math.asinh(WINDOW / 0.5))
-    grid = np.concatenate(
-        [middle + deviation * moves, z[:, None] + unit * moves, near[:, None] + unit * moves],
-        axis=1,
-    )
-    grid.sort(axis=1)
-    values = at(every, grid)
-    peaks = _climbed(at, grid, values)
-    top = peaks[:, :1]
-    wide = _widths(at, peaks, deviation)
+    unit = _units(channel, z, near, mean, deviation)
+    units = np.column_stack([np.full(z.size, deviation), unit, unit])
+    centres = np.column_stack([np.full(z.size, mean), z, near])
+    grid = _widening(centres, units, CENTRE)
+    peaks = _climbed(at, grid, at(np.arange(z.size), grid))
+    top = peaks[:, 0]
     # Beyond the last centre by so much both factors are long past their peaks.
-    far = 12 * np.maximum(deviation, unit)
-    first = np.minimum(np.minimum(middle, near[:, None]), np.minimum(z[:, None], top)) - far
-    last = np.maximum(np.maximum(middle, near[:, None]), np.maximum(z[:, None], top)) + far
+    far = 12 * np.maximum(deviation, unit)[:, None]
+    ends = np.column_stack([centres, top])
+    first, last = ends.min(axis=1, keepdims=True) - far, ends.max(axis=1, keepdims=True) + far
     octaves = 4.0 ** np.arange(-1, 22)
     steps = np.concatenate([-octaves[::-1], [0.0], octaves])
-    edges = np.concatenate(
-        [first, last, z[:, None], near[:, None], middle + deviation * steps]
-        + [peaks[:, [k]] + wide[:, [k]] * steps for k in range(peaks.shape[1])],
-        axis=1,
-    )
-    edges = np.sort(np.clip(edges, first, last), axis=1)
-    found = row_moments(at, edges, top[:, 0])
+    places = np.column_stack([centres[:, :1], peaks])
+    wide = np.column_stack([units[:, :1], _widths(at, peaks, deviation)])
+    around = (places[:, :, None] + wide[:, :, None] * steps).reshape(z.size, -1)
+    edges = np.concatenate([first, last, centres[:, 1:], around], axis=1)
+    found = row_moments(at, np.sort(np.clip(edges, first, last), axis=1), top)
     if not (found.mass > 0).all():
         raise NumericalFailure(
             f"{np.count_nonzero(found.mass == 0)} of {z.size} releases are explained by no input "
             "that the search met: the likelihood is narrower than its grid. Give `near`."
         )
-    return np.asarray(top[:, 0] + found.first / found.mass)
+    return np.asarray(top + found.first / found.mass)
 
 
 def _units(channel: Channel, z: Array, near: Array, mean: float, deviation: float) -> Array:
@@ -178,9 +157,7 @@ def _climbed(at: LogWeight, grid: Array, values: Array) -> Array:
     best = np.argsort(-height, axis=1, kind="stable")[:, :PEAKS]
     rows = np.repeat(np.arange(len(grid)), PEAKS)
     i = best.ravel()
-    low = grid[rows, np.maximum(i - 1, 0)]
-    high = grid[rows, np.minimum(i + 1, grid.shape[1] - 1)]
-    found = _golden(lambda u: at(rows, u[:, None])[:, 0], low, high)
+    found = _golden(lambda u: at(rows, u[:, None])[:, 0], *_cells(grid, rows, i))
     better = at(rows, found[:, None])[:, 0] >= values[rows, i]
     return np.where(better, found, grid[rows, i]).reshape(best.shape)
 
@@ -212,9 +189,16 @@ def scale(channel: Channel, z: Array, near: float) -> float:
     return float(np.median(reach(channel, some, np.full(some.shape, near), start)))
 
 
-def _by_rows(channel: Channel, z: Array, u: Array) -> Array:
-    """ln p(z_i|u_ij)."""
-    return log_density(channel, np.broadcast_to(z[:, None], u.shape), u)
+def _widening(centres: Array, units: Array | float, count: int) -> Array:
+    """A grid a row, in order: so many points around each of its centres, ever further apart."""
+    moves = 0.5 * np.sinh(np.linspace(-1, 1, count) * math.asinh(WINDOW / 0.5))
+    grid = centres[:, :, None] + np.broadcast_to(units, centres.shape)[:, :, None] * moves
+    return np.sort(grid.reshape(len(centres), -1), axis=1)
+
+
+def _cells(grid: Array, rows: Index, i: Index) -> tuple[Array, Array]:
+    """The neighbours of the points i on the grid."""
+    return grid[rows, np.maximum(i - 1, 0)], grid[rows, np.minimum(i + 1, grid.shape[1] - 1)]
 
 
 def _golden(function: Callable[[Array], Array], low: Array, high: Array) -> Array:

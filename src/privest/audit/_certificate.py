@@ -12,19 +12,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array
+from privest.arrays import Array, as_array, as_confidence, as_count
 from privest.audit._by_density import CLOSED_FORM, Finding, by_density
-from privest.audit._by_simulation import by_samples, by_scores
-from privest.audit._door import (
-    Audited,
-    Look,
-    Stated,
-    as_audited,
-    as_sampler,
-    has_density,
-    stated_level,
-)
-from privest.audit._running import by_running
+from privest.audit._by_simulation import by_running, by_samples, by_scores
+from privest.audit._door import Audited, Look, Stated, as_audited, has_density, stated_level
 from privest.audit._sampled import UNCHANGED
 from privest.mechanism import Mechanism, RunningMechanism
 from privest.records import Record
@@ -122,37 +113,36 @@ def certify(
     >>> certify(Additive(privest.noise.Uniform(1.0)), 1.0).margin
     inf
     """
-    look = Look.of(search, samples, confidence, rng, least=4)
+    count = as_count(samples, "samples", least=4)
+    places = np.zeros((0, 0)) if search is None else as_array(search, "search", ndim=(1, 2))
+    look = Look(np.atleast_2d(places), count, as_confidence(confidence), rng)
     audited, stated = as_audited(mechanism, "certify", steps), stated_level(level, steps)
-    if not isinstance(audited, Mechanism) or not has_density(audited):
-        named = look.places.shape[1] or stated.size or 1
-        size = audited.readings if isinstance(audited, Mechanism) else named
-        found = by_samples(as_sampler(audited), stated.for_size(size), look)
-        return _certificate(found, _judged(found))
+    if not isinstance(audited, Mechanism):
+        size = look.places.shape[1] or stated.size or 1
+        return _judged(by_samples(audited, stated.for_size(size), look))
     S = stated.for_size(audited.readings)
+    if not has_density(audited):
+        return _judged(by_samples(audited, S, look))
     if isinstance(audited, RunningMechanism):
-        found = by_running(audited, S, look)
-    else:
-        found = by_density(audited, S, look.places) or by_scores(audited, S, look)
-    return _certificate(found, _judged(found))
+        return _judged(by_running(audited, S, look))
+    return _judged(by_density(audited, S, look.places) or by_scores(audited, S, look))
 
 
-def _judged(found: Finding) -> Verdict:
+def _judged(found: Finding) -> Certificate:
+    within = found.claimed <= 1 + TOLERANCE and not (found.refuted or found.unsure)
+    verdict: Verdict = "holds" if within else "undecided"
     if found.least > 1 + TOLERANCE:
-        return "violated"
-    within = found.claimed <= 1 + TOLERANCE
-    return "holds" if within and not (found.refuted or found.unsure) else "undecided"
-
-
-def _certificate(found: Finding, verdict: Verdict) -> Certificate:
-    endless = not found.refuted and found.claimed == found.margin == math.inf
+        verdict = "violated"
+    settled = verdict == "holds" or (
+        not found.refuted and found.claimed == found.margin == math.inf
+    )
     return Certificate(
         verdict,
         found.margin,
         found.error,
         found.claimed,
         found.worst_y,
-        CLOSED_FORM if verdict == "holds" or endless else found.method,
+        CLOSED_FORM if settled else found.method,
         found.confidence,
         found.reasons + (found.undecided if verdict == "undecided" else ()),
     )

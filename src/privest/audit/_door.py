@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import signature
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_confidence, as_count
+from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.mechanism import Channel, Componentwise, Mechanism, Runnable
 from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_level
@@ -27,6 +28,11 @@ def as_audited(given: Audited, verb: str, steps: int | None = None) -> Mechanism
     if isinstance(given, Channel):
         return Componentwise(given, readings=1)
     if isinstance(given, Runnable):
+        if steps is not None and not signature(given.as_mechanism).parameters:
+            raise InvalidInput(
+                f"steps= is for streams and tables: a {type(given).__name__} always releases all "
+                "its readings. Leave it out."
+            )
         return given.as_mechanism() if steps is None else given.as_mechanism(steps)
     if not isinstance(given, Mechanism) and not callable(given):
         raise InvalidInput(
@@ -63,18 +69,13 @@ def has_density(mechanism: Mechanism | Channel) -> bool:
     return all(getattr(channel, "has_density", True) for channel in channels)
 
 
-def as_sampler(mechanism: Mechanism | Sampler) -> Sampler:
-    """The mechanism as a plain function (y, rng, n) → (n, q)."""
-    if not isinstance(mechanism, Mechanism):
-        return mechanism
-    return lambda y, rng, n: mechanism.simulate(y, rng, trials=n)
-
-
-def checked_sampler(sampler: Sampler) -> Sampler:
-    """The sampler, with its output checked to be (n, q)."""
+def as_sampler(given: Mechanism | Sampler) -> Sampler:
+    """A plain function (y, rng, n) → (n, q), with its output checked."""
 
     def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
-        z = np.asarray(sampler(y, rng, n), dtype=np.float64)
+        plain = not isinstance(given, Mechanism)
+        z = given(y, rng, n) if plain else given.simulate(y, rng, trials=n)
+        z = np.asarray(z, dtype=np.float64)
         z = z[:, None] if z.ndim == 1 else z
         if z.ndim != 2 or len(z) != n:
             raise InvalidInput(
@@ -97,21 +98,6 @@ class Look:
     samples: int
     confidence: float
     generator: np.random.Generator | None
-
-    @classmethod
-    def of(
-        cls,
-        places: ArrayLike | None,
-        samples: int,
-        confidence: float,
-        rng: np.random.Generator | None,
-        *,
-        least: int,
-    ) -> Look:
-        """As a user asked for it."""
-        count = as_count(samples, "samples", least=least)
-        where = np.zeros((0, 0)) if places is None else as_array(places, "search", ndim=(1, 2))
-        return cls(np.atleast_2d(where), count, as_confidence(confidence), rng)
 
     def at(self, usual: Callable[[], Array]) -> Look:
         """The same, at the usual places where none were named."""

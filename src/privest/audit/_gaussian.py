@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from privest.arrays import Array
-from privest.audit._attack import NOT_SHOWN, Attack, Believer, Errors, Task
+from privest.audit._attack import Attack, Believer, Task, drawn_from
 from privest.audit._floors import AGREE, inverse_root, unbiased_floors
 from privest.mechanism import AffineMechanism, GaussianMechanism, Mechanism
 from privest.noise import GaussianLaw
@@ -78,28 +80,13 @@ def attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
     floors = unbiased_floors(np.eye(len(S)), S)
     z = task.releases(mechanism)
     guess = _sufficient(mechanism, z) @ root @ root.T
-    best = [
-        error if np.isfinite(floor) else None
-        for error, floor in zip(Errors.of_each(guess, task.truth), floors)
-    ]
-    believers = _believers(mechanism, S, task, z)
-    return [
-        task.report(
-            i,
-            best[i],
-            float(floors[i]),
-            believers[i],
-            attacker="best unbiased",
-            notes=_notes(best[i], float(floors[i])),
-        )
-        for i in range(len(S))
-    ]
-
-
-def _notes(best: Errors | None, floor: float) -> tuple[str, ...]:
-    if best is None:
-        return (NOT_SHOWN,)
-    return (EXPOSED,) if best.mse + SURE * best.mse_error < floor else ()
+    attacks = []
+    for attack in task.readings(guess, floors, _believers(mechanism, S, task, z)):
+        best, floor = attack.likelihood, attack.unbiased_floor
+        exposed = best and floor and best.mse + SURE * best.mse_error < floor
+        notes = (EXPOSED,) if exposed else attack.notes
+        attacks.append(replace(attack, attacker="best unbiased", notes=notes))
+    return attacks
 
 
 def _believers(mechanism: Mechanism, S: Array, task: Task, z: Array) -> list[Believer]:
@@ -113,10 +100,10 @@ def _believers(mechanism: Mechanism, S: Array, task: Task, z: Array) -> list[Bel
     def posterior(z: Array) -> Array:
         return (_sufficient(mechanism, z) + mean / variance) @ covariance
 
-    drawn = task.drawn(task.prior, len(S))
-    there = Errors.of_each(posterior(mechanism.simulate(drawn, task.rng)), drawn)
-    here = Errors.of_each(posterior(z), task.truth)
-    return [Believer(*each) for each in zip(here, there, np.diagonal(covariance).tolist())]
+    drawn = drawn_from(task.prior, task.rng, task.trials, len(S))
+    there = posterior(mechanism.simulate(drawn, task.rng))
+    bounds = np.diagonal(covariance).tolist()
+    return Believer.of_each(posterior(z), task.truth, there, drawn, bounds)
 
 
 def _sufficient(mechanism: Mechanism, z: Array) -> Array:

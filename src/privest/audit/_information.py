@@ -9,19 +9,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import CONFIDENCE
+from privest.arrays import CONFIDENCE, as_confidence, as_count
 from privest.audit._by_density import of_channels
-from privest.audit._door import (
-    Audited,
-    Look,
-    Sampler,
-    as_audited,
-    as_sampler,
-    has_density,
-    one_vector,
-)
+from privest.audit._by_simulation import described, examined
+from privest.audit._door import Audited, Look, Sampler, as_audited, has_density, one_vector
 from privest.audit._gaussian import checked_precision
-from privest.audit._running import described, examined
 from privest.audit._sampled import FisherInformation, Sampled, information_from_samples
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, GaussianMechanism, Mechanism, RunningMechanism
@@ -66,11 +58,12 @@ def fisher_information(
     """
     audited = as_audited(mechanism, "audit", steps)
     given = one_vector(y, audited)
-    look = Look.of(given, samples, confidence, rng, least=2)
+    count, sure = as_count(samples, "samples", least=2), as_confidence(confidence)
+    look = Look(given[None], count, sure, rng)
     if method == "density" and not isinstance(audited, Mechanism):
         raise InvalidInput("a plain sampler has no density: use method='samples'.")
     if method == "samples" or not isinstance(audited, Mechanism) or not has_density(audited):
-        return _by_samples(as_sampler(audited), look)
+        return _by_samples(audited, look)
     if isinstance(audited, Componentwise):
         return of_channels(audited, given)
     if isinstance(audited, GaussianMechanism):
@@ -103,7 +96,7 @@ def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
     place = examined(mechanism, look.places[0], look)
     notes = (described([place], look),)
     if not place.good:
-        found = _by_samples(as_sampler(mechanism), look)
+        found = _by_samples(mechanism, look)
         return replace(found, notes=notes + found.notes)
     S = mechanism.worst_information()
     return FisherInformation(
@@ -115,6 +108,6 @@ def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
     )
 
 
-def _by_samples(sampler: Sampler, look: Look) -> Sampled:
+def _by_samples(sampler: Mechanism | Sampler, look: Look) -> Sampled:
     (y,), sure = look.places, look.confidence
     return information_from_samples(sampler, y, samples=look.samples, rng=look.rng, confidence=sure)

@@ -21,10 +21,11 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, Flags, as_confidence, as_count
-from privest.audit._door import Sampler, checked_sampler
+from privest.audit._door import Sampler, as_sampler
 from privest.audit._move_size import moving_atoms, seen_unit
 from privest.audit._score_regression import Statistic, fitted
 from privest.errors import InvalidInput
+from privest.mechanism import Mechanism
 from privest.records import Record
 
 # Steps are in units of 1/√I: the range of those to learn g with. A fit of K splines on n samples at
@@ -107,7 +108,7 @@ class Sampled(FisherInformation):
 
 
 def information_from_samples(
-    sampler: Sampler,
+    sampler: Mechanism | Sampler,
     y: Array,
     *,
     samples: int,
@@ -128,7 +129,7 @@ def information_from_samples(
     """
     D = np.eye(len(y)) if directions is None else directions
     count, confidence = as_count(samples, "samples", least=1), as_confidence(confidence)
-    asked = _Asked(checked_sampler(sampler), y, D, count, rng, confidence)
+    asked = _Asked(as_sampler(sampler), y, D, count, rng, confidence)
     if np.isnan(asked.draw(y, _rng(0, 0), count)).any():
         raise InvalidInput("the sampler returned NaN at y: there is no release to audit.")
     try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from privest.arrays import Array
-from privest.audit._attack import Attack, Believer, Errors, Task
-from privest.audit._door import Sampler, checked_sampler
+from privest.audit._attack import Attack, Believer, Task, drawn_from
+from privest.audit._door import Sampler, as_sampler
 from privest.audit._score_regression import Splines, solved
 from privest.errors import InvalidInput
 
@@ -38,13 +37,11 @@ def learnt(release: Releases, task: Task) -> list[Believer]:
             "prior=(mean, variance)."
         )
     rng, size = task.rng, task.truth.size
-    y = rng.normal(task.prior[0], math.sqrt(task.prior[1]), (PAIRS, size))
+    y = drawn_from(task.prior, rng, PAIRS, size)
     guess = _regression(y, release(y, rng), task.prior[0])
-    drawn = task.drawn(task.prior, size)
+    drawn = drawn_from(task.prior, rng, task.trials, size)
     here = guess(release(np.tile(task.truth, (task.trials, 1)), rng))
-    there = guess(release(drawn, rng))
-    errors = zip(Errors.of_each(here, task.truth), Errors.of_each(there, drawn))
-    return [Believer(*each) for each in errors]
+    return Believer.of_each(here, task.truth, guess(release(drawn, rng)), drawn)
 
 
 def _regression(y: Array, z: Array, mean: float) -> Callable[[Array], Array]:
@@ -58,11 +55,10 @@ def _regression(y: Array, z: Array, mean: float) -> Callable[[Array], Array]:
 
 def attack_sampler(sampler: Sampler, task: Task) -> list[Attack]:
     """One attack a reading."""
-    draw = checked_sampler(sampler)
+    draw = as_sampler(sampler)
 
     def release(v: Array, rng: np.random.Generator) -> Array:
         # A plain sampler takes one y at a time: a call for each.
         return np.concatenate([draw(one, rng, 1) for one in v])
 
-    found = learnt(release, task)
-    return [task.report(i, None, None, each, notes=(LEARNT,)) for i, each in enumerate(found)]
+    return task.readings(None, None, learnt(release, task), LEARNT)

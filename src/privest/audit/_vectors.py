@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
-from privest.audit._attack import NOT_SHOWN, Attack, Believer, Errors, Prior, Task
+from privest.audit._attack import Attack, Believer, Errors, Prior, Task, drawn_from
 from privest.audit._attackers import most_likely
 from privest.audit._floors import inverse_root, unbiased_floors
 from privest.mechanism import (
@@ -43,23 +43,12 @@ def attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
     y, m = task.truth, task.truth.size
     z = task.releases(mechanism)
     information = mechanism.information(y).matrix
-    finite = bool(np.isfinite(information).all())
-    floors = unbiased_floors(np.eye(m), information) if finite else np.zeros(m)
-    best: list[Errors | None] = [None] * m
-    if finite and np.isfinite(floors).any():
-        every = Errors.of_each(_most_likely(mechanism, z, y, information), y)
-        best = [error if math.isfinite(f) else None for error, f in zip(every, floors)]
+    floors = guess = None
+    if np.isfinite(information).all():
+        floors = unbiased_floors(np.eye(m), information)
+        guess = _most_likely(mechanism, z, y, information) if np.isfinite(floors).any() else None
     believers, notes = _believers(mechanism, z, task)
-    attacks = [
-        task.report(
-            i,
-            best[i],
-            float(floors[i]) if finite else None,
-            believers[i],
-            notes=notes if math.isfinite(floors[i]) else (NOT_SHOWN, *notes),
-        )
-        for i in range(m)
-    ]
+    attacks = task.readings(guess, floors, believers[:m], *notes)
     if isinstance(mechanism, GeometricPerturbation):
         attacks.append(_attack_length(mechanism, z, task, believers[m]))
     return attacks
@@ -121,10 +110,9 @@ def _believers(
     truth = _values(mechanism, task.truth[None])[0]
     if task.prior is None:
         return [Believer()] * truth.size, ()
-    mean, variance = task.prior
-    drawn = task.drawn(task.prior, mechanism.readings)
+    drawn = drawn_from(task.prior, task.rng, task.trials, mechanism.readings)
     seen = mechanism.simulate(drawn, task.rng)
-    particles = task.rng.normal(mean, math.sqrt(variance), (DRAWS, mechanism.readings))
+    particles = drawn_from(task.prior, task.rng, DRAWS, mechanism.readings)
     here, few = weighted_means(mechanism, z, particles)
     there, fewer = weighted_means(mechanism, seen, particles)
     effective = np.concatenate([few, fewer])
@@ -134,30 +122,25 @@ def _believers(
     )
     if np.quantile(effective, 0.1) < FEW:
         note += " Too few for some releases: the best attacker does better than this one."
-    bounds, how = _van_trees(mechanism, seen, drawn, variance)
-    errors = zip(
-        Errors.of_each(here, truth),
-        Errors.of_each(there, _values(mechanism, drawn)),
-        [*bounds, *([None] * (truth.size - len(bounds)))],
-    )
-    return [Believer(*each) for each in errors], (note, *how)
+    bounds, how = _van_trees(mechanism, seen, drawn, task.prior[1])
+    believers = Believer.of_each(here, truth, there, _values(mechanism, drawn), bounds)
+    return believers, (note, *how)
 
 
 def _van_trees(
     mechanism: Mechanism, z: Array, y: Array, variance: float
-) -> tuple[list[float], tuple[str, ...]]:
+) -> tuple[list[float], list[str]]:
     """[(E I + I/v)⁻¹]_ii from pairs y, z drawn with the prior, and where E I comes from."""
-    average = mechanism.worst_information()
-    how: tuple[str, ...] = ()
+    average, how = mechanism.worst_information(), ""
     if not np.isfinite(average).all():
-        endless = "The information has no bound: van Trees' bound is taken as 0."
-        return [0.0] * mechanism.readings, (endless,)
+        how = "The information has no bound: van Trees' bound is taken as 0."
+        return [0.0] * mechanism.readings, [how]
     if not isinstance(mechanism, AffineMechanism):  # there: the same at every y
         score = mechanism.score(z, y)
         average = score.T @ score / len(z)
-        how = (f"E I in van Trees' bound is a mean over {len(z)} simulated scores.",)
+        how = f"E I in van Trees' bound is a mean over {len(z)} simulated scores."
     factor = np.linalg.inv(np.linalg.cholesky(average * variance + np.eye(mechanism.readings)))
-    return (variance * (factor**2).sum(axis=0)).tolist(), how
+    return (variance * (factor**2).sum(axis=0)).tolist(), [how] if how else []
 
 
 def weighted_means(mechanism: Mechanism, z: Array, particles: Array) -> tuple[Array, Array]:
@@ -202,23 +185,19 @@ def attack_rotation(mechanism: Rotation, task: Task) -> list[Attack]:
     """
     m = task.truth.size
     radius = _norm(task.releases(mechanism))
-    believers = [Believer()] * m
-    notes: tuple[str, ...] = (NOT_SHOWN,)
+    believers, notes = [Believer()] * m, []
     if task.prior is not None:
-        drawn = task.drawn(task.prior, m)
+        drawn = drawn_from(task.prior, task.rng, task.trials, m)
         seen = _norm(mechanism.simulate(drawn, task.rng))
         here, there = (
             np.repeat(posterior_on_sphere(r, m, task.prior)[:, None], m, axis=1)
             for r in (radius, seen)
         )
-        errors = zip(Errors.of_each(here, task.truth), Errors.of_each(there, drawn))
-        believers = [Believer(*each, bound=0.0) for each in errors]
-        notes = (NOT_SHOWN, "The information along y is infinite: van Trees' bound is 0.")
+        believers = Believer.of_each(here, task.truth, there, drawn, [0.0] * m)
+        notes = ["The information along y is infinite: van Trees' bound is 0."]
     exact = Errors.of(radius, float(np.linalg.norm(task.truth)))
-    return [
-        *(task.report(i, None, math.inf, believers[i], notes=notes) for i in range(m)),
-        Attack(0, exact, 0.0, target="length", attacker="length of z"),
-    ]
+    length = Attack(0, exact, 0.0, target="length", attacker="length of z")
+    return [*task.readings(None, np.full(m, math.inf), believers, *notes), length]
 
 
 def posterior_on_sphere(radius: Array, dimension: int, prior: Prior) -> Array:

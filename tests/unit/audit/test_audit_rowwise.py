@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privest.audit._rowwise import row_moments
+from privest.audit._averaged import row_moments
 
 EDGES = np.array([-1.0, -0.2, 0.3, 2.0])
 

@@ -208,3 +208,9 @@ def test_results_are_plain_values():
     assert attack.to_dict()["likelihood"]["mse"] == attack.likelihood.mse
     shown = fisher_information(running, [0.3], steps=1, samples=2000, rng=rng()).to_dict()
     assert shown["matrix"] == [[pytest.approx(4.0)]]
+
+
+@pytest.mark.parametrize("ask", [adversary, certify, fisher_information])
+def test_steps_of_what_has_no_steps_are_refused(ask):
+    with pytest.raises(InvalidInput, match="a Sensor always releases all its readings"):
+        ask(sensor(DENSE), DENSE if ask is certify else np.zeros(3), steps=2, rng=rng())
