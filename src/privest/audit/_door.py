@@ -73,8 +73,10 @@ def as_sampler(given: Mechanism | Sampler) -> Sampler:
     """A plain function (y, rng, n) → (n, q), with its output checked."""
 
     def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
-        plain = not isinstance(given, Mechanism)
-        z = given(y, rng, n) if plain else given.simulate(y, rng, trials=n)
+        if isinstance(given, Mechanism):
+            z = given.simulate(y, rng, trials=n)
+        else:
+            z = given(y, rng, n)
         z = np.asarray(z, dtype=np.float64)
         z = z[:, None] if z.ndim == 1 else z
         if z.ndim != 2 or len(z) != n:
