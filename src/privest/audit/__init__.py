@@ -1,15 +1,13 @@
 """Audits: does a mechanism keep its promise, and what do attackers make of it?
 
 information          I_z(y), by numbers or from samples alone
-  gaussian             the curvature of a Gaussian log-density, and attackers on it
   sampled              the estimate and the bounds from samples (move_size, score_regression)
 certificate          a verdict on a level: judges and explains what was found
   by_density           the input that shows most (search), or the curvature
-  by_simulation        by simulated scores, or by samples
+  by_simulation        by simulated scores, by samples, or by running what users run
 adversary            attackers and the floors below them
-  attackers            on one channel (rowwise: their integrals; averaged: E I over a prior)
+  attackers            on one channel (averaged: their integrals over a prior), on samplers
   vectors              on mechanisms that mix the readings
-  simulation_attacker  on samplers
   floors               what information lets an unbiased attacker do
 """
 

@@ -7,12 +7,10 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import as_count
 from privest.audit._attack import Attack, Task, as_prior
-from privest.audit._attackers import attack_channels
+from privest.audit._attackers import attack_channels, attack_sampler
 from privest.audit._door import Audited, Stated, as_audited, one_vector, stated_level
 from privest.audit._floors import unbiased_floors
-from privest.audit._gaussian import attack_linear, linear_information
-from privest.audit._simulation_attacker import attack_sampler
-from privest.audit._vectors import attack_rotation, attack_vector
+from privest.audit._vectors import attack_linear, attack_rotation, attack_vector, linear_information
 from privest.mechanism import Componentwise, Mechanism, Rotation
 
 
@@ -32,20 +30,17 @@ def adversary(
 
     Independent channels (`Componentwise`, or one `Channel`): z_i tells about u_i = (Ay + b)_i
       alone, so each *input* u_i is attacked by itself, with the most likely u_i and E[u_i|z_i].
-    `GaussianMechanism`, `AffineMechanism` with Gaussian noise, what users really run
-      (`StreamMechanism`, `Sensor`, a table's mechanism; `steps` as in `certify`): each *reading*
-      y_i, by the best unbiased estimate and the posterior mean, both in closed form; S may be dense
-      or singular. An attacker that beats the floor of the release's own density is noted.
-      A reading that is not shown has no unbiased attacker, and its floor is inf.
+    Linear with Gaussian noise, as is what users really run (`steps` as in `certify`): each
+      *reading* y_i, by the best unbiased estimate and the posterior mean, both in closed form; S
+      may be dense or singular. An attacker that beats the release's own floor is noted.
     Other mechanisms with a density: each reading, by its likelihood and by importance sampling; a
       rotation also its *length*.
     Samplers, and channels without a density: E[·|z] learnt by regression; needs a prior. There is
-      no density, so no likelihood, no floor of its own and no van Trees bound.
+      no likelihood, no floor of its own and no van Trees bound.
 
     `level_floor` is aᵀ S⁺ a for a (a row of A, or e_i) in the range of S, 1/s for data perturbation
     at level s. Outside the range some direction that must stay hidden is mixed in: the level allows
     no unbiased attacker at all, and the floor is inf.
-    `van_trees` is 0, with the reason in `notes`, where the averaged information is infinite.
     The report shows the private readings' errors: it is for the data holder only.
     Cost: per input about 2000 log-densities a trial, and up to 10⁴ more with a prior.
 

@@ -74,16 +74,13 @@ class Errors(Record):
 class Attack(Record):
     """Attackers on one number (`target` and index `output`), and the floors they cannot pass.
 
-    likelihood        without a prior (`attacker` says which one), releases of the y at hand; None
-                      where there is no such attacker (`notes` say why).
+    likelihood        without a prior, by `attacker`, releases of the y at hand; None: see `notes`.
     bayesian          E[·|z] under the stated prior, releases of the same y: biased towards the
                       prior, so it can be better or worse than any floor at a single y.
     averaged          the same with y drawn from the prior: what van Trees bounds.
     unbiased_floor    from I_z(y): no unbiased attacker does better, for many releases also not
-                      the most likely value. inf: there is none of finite variance; None: I_z(y) is
-                      not known.
-    level_floor       what the level allows an unbiased attacker; inf: none at all. None without a
-                      level.
+                      the most likely value. inf: there is none of finite variance; None: not known.
+    level_floor       what the level allows an unbiased attacker; inf: none at all.
     van_trees         no attacker does better than this on average over the prior; 0 where the
                       averaged information is infinite (`notes`), None where it is not known.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -41,14 +41,12 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
             margin, error, worst = here, doubt, y
     least = margin - error
     lies = least > claimed * (1 + AGREE)
-    said = f"The supremum it claims, {claimed:.6g} of the level, is wrong."
-    reasons = (
+    reasons: tuple[str, ...] = (
         f"Looked at {len(look.places)} reading vectors; scores do not show a density that jumps.",
-        *([said] if lies else []),
     )
-    return Finding(
-        margin, error, least, claimed, worst, method, reasons, look.confidence, refuted=lies
-    )
+    if lies:
+        reasons += (f"The supremum it claims, {claimed:.6g} of the level, is wrong.",)
+    return Finding(margin, error, least, claimed, worst, method, reasons, look.confidence, lies)
 
 
 def _around(readings: int, rng: np.random.Generator) -> Array:
@@ -113,16 +111,8 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
         f"Looked at {len(look.places)} reading vectors: at least {lower:.4g} of the level is shown "
         "close to one of them.",
     )
-    return Finding(
-        margin,
-        max(margin - lower, 0.0),
-        lower,
-        math.nan,
-        worst,
-        "samples",
-        (UNCHANGED,) if unchanged else reasons,
-        look.confidence,
-    )
+    said, error = (UNCHANGED,) if unchanged else reasons, max(margin - lower, 0.0)
+    return Finding(margin, error, lower, math.nan, worst, "samples", said, look.confidence)
 
 
 def _endless(y: Array, found: Sampled, look: Look) -> Finding:
@@ -133,17 +123,11 @@ def _endless(y: Array, found: Sampled, look: Look) -> Finding:
 # --- what users run: is the noise of the code that of the density it claims? ----------------------
 
 
-@dataclass(frozen=True)
-class Examined:
+class Examined(NamedTuple):
     """What the noise of running code was at one y: the TESTS it failed, and an atom that moves."""
 
     wrong: tuple[str, ...]
     atom: str | None
-
-    @property
-    def good(self) -> bool:
-        """Nothing speaks against what the code claims."""
-        return not self.wrong and self.atom is None
 
 
 def runs(look: Look) -> int:

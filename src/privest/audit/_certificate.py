@@ -88,7 +88,7 @@ def certify(
 
     Independent channels (`Componentwise`, or one `Channel`): one input at a time, by numbers.
       "holds" needs both: the mechanism's own supremum within the level, and a search that found
-      nothing above that supremum. A supremum that the search exceeds is a lie, and is said.
+      nothing above it.
     `GaussianMechanism`: its log-density is checked to be quadratic in y with the stated curvature,
       which is then the information at every y; no random numbers are needed.
     Other mechanisms: simulated scores at each y; half of the `samples` choose the direction that
@@ -100,8 +100,7 @@ def certify(
       at a tenth of `samples` runs for each y, and no exact output that moves with y). Noise
       that contradicts the claim is "violated" where its variance proves it, else "undecided".
     A plain sampler `f(y, rng, n)`: "violated" if a lower bound from the samples exceeds the level,
-      at `confidence` for all y looked at together, or if an exact output moves with y (infinite);
-      else "undecided". Samples cannot prove that something never happens.
+      or if an exact output moves with y (infinite); else "undecided".
 
     >>> import privest.noise
     >>> from privest.mechanism._additive import Additive

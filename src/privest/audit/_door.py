@@ -73,10 +73,7 @@ def as_sampler(given: Mechanism | Sampler) -> Sampler:
     """A plain function (y, rng, n) → (n, q), with its output checked."""
 
     def draw(y: Array, rng: np.random.Generator, n: int) -> Array:
-        if isinstance(given, Mechanism):
-            z = given.simulate(y, rng, trials=n)
-        else:
-            z = given(y, rng, n)
+        z = given.simulate(y, rng, trials=n) if isinstance(given, Mechanism) else given(y, rng, n)
         z = np.asarray(z, dtype=np.float64)
         z = z[:, None] if z.ndim == 1 else z
         if z.ndim != 2 or len(z) != n:

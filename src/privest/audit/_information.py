@@ -10,10 +10,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from privest.arrays import CONFIDENCE, as_confidence, as_count
-from privest.audit._by_density import of_channels
+from privest.audit._by_density import checked_precision, of_channels
 from privest.audit._by_simulation import described, examined
 from privest.audit._door import Audited, Look, Sampler, as_audited, has_density, one_vector
-from privest.audit._gaussian import checked_precision
 from privest.audit._sampled import FisherInformation, Sampled, information_from_samples
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, GaussianMechanism, Mechanism, RunningMechanism
@@ -37,18 +36,15 @@ def fisher_information(
     None of the mechanism's own closed forms is believed.
 
     From the density (`method="density"`, the default where there is one):
-      independent channels (`Componentwise`, or a `Channel` by itself): quadrature or summation for
-      each, with an error bound; jumps in y, vanishing outcomes and one-sided limits are seen;
-      `GaussianMechanism`: its S, after a check that the log-density is quadratic in y with just
-      this curvature; no random numbers are needed;
-      what users really run (`steps` as in `certify`): what it claims, if its noise at y bears
-      that out; else from samples;
+      independent channels: quadrature or summation for each, with an error bound; jumps in y,
+      vanishing outcomes and one-sided limits are seen;
+      `GaussianMechanism`, and what users really run (`steps`): S, checked as in `certify`; running
+      code that fails is judged from samples;
       any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval.
       That mean does not see a density that jumps; the samples method does.
     From samples (`method="samples"`; the only one for a plain sampler `f(y, rng, n)` → (n, q)):
-      an estimate with an interval and lower bounds that hold whatever the mechanism is; infinite
-      if an exact output moves with y.
-      `samples` is the number of draws at each of about eight points a reading.
+      an estimate and lower bounds that hold whatever the mechanism is; infinite if an exact output
+      moves with y. `samples` is the number of draws at each of about eight points a reading.
 
     >>> import privest.noise
     >>> from privest.mechanism._additive import Additive
@@ -84,28 +80,19 @@ def _by_scores(mechanism: Mechanism, look: Look) -> FisherInformation:
     fourth = (score**2).T @ score**2 / samples
     deviation = np.sqrt(np.maximum(fourth - matrix**2, 0.0) / samples)
     wide = scipy.stats.norm.ppf((1 + look.confidence) / 2)
-    return FisherInformation(
-        matrix=matrix,
-        error=wide * deviation,
-        method="mean over simulated scores",
-        confidence=look.confidence,
-    )
+    how, sure = "mean over simulated scores", look.confidence
+    return FisherInformation(matrix=matrix, error=wide * deviation, method=how, confidence=sure)
 
 
 def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
     place = examined(mechanism, look.places[0], look)
     notes = (described([place], look),)
-    if not place.good:
+    if place.wrong or place.atom is not None:
         found = _by_samples(mechanism, look)
         return replace(found, notes=notes + found.notes)
-    S = mechanism.worst_information()
-    return FisherInformation(
-        matrix=S,
-        error=np.zeros_like(S),
-        method="as claimed, borne out by runs of the code",
-        confidence=look.confidence,
-        notes=notes,
-    )
+    S, how = mechanism.worst_information(), "as claimed, borne out by runs of the code"
+    error, sure = np.zeros_like(S), look.confidence
+    return FisherInformation(matrix=S, error=error, method=how, confidence=sure, notes=notes)
 
 
 def _by_samples(sampler: Mechanism | Sampler, look: Look) -> Sampled:

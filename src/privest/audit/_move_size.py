@@ -46,7 +46,6 @@ def seen_unit(
     """
 
     def apart(h: float) -> float | None:
-        """None where the sampler does not answer."""
         try:
             low, high = draw(y - h * v, rng, PILOT), draw(y + h * v, rng, PILOT)
         except Exception:  # whatever a user's function raises outside its domain
@@ -74,18 +73,14 @@ def _widened(apart: Apart, start: float) -> tuple[list[float], list[float]]:
     seen: list[float] = []
     for h in (start * OCTAVES).tolist():
         far = apart(h)
-        if far is None:
-            if not moves:
-                raise InvalidInput(
-                    "the sampler does not answer at readings very close to y, though it does at y: "
-                    "y lies on the edge of its domain. Audit a y inside."
-                )
-            moves.append(_edge(apart, moves[-1], h))
-            seen.append(apart(moves[-1]) or 0.0)
-            break
-        moves.append(h)
-        seen.append(far)
-        if far >= SEEN:
+        if far is None and not moves:
+            raise InvalidInput(
+                "the sampler does not answer at readings very close to y, though it does at y: "
+                "y lies on the edge of its domain. Audit a y inside."
+            )
+        moves.append(_edge(apart, moves[-1], h) if far is None else h)
+        seen.append(apart(moves[-1]) or 0.0 if far is None else far)
+        if far is None or far >= SEEN:
             break
     return moves, seen
 
@@ -95,18 +90,22 @@ def _bisected(apart: Apart, moves: list[float], seen: list[float]) -> float:
     goal = min(SEEN, 0.5 * max(seen))
     first = next(i for i, far in enumerate(seen) if far >= goal)
     low, high = moves[max(first - 1, 0)], moves[first]
-    for _ in range(6):
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if (apart(middle) or 0.0) >= goal else (middle, high)
+    low, high = _between(low, high, lambda h: (apart(h) or 0.0) < goal, 6)
     return float(np.sqrt(low * high))
 
 
 def _edge(apart: Apart, low: float, high: float) -> float:
     """The largest move that was answered, between one that is and one that is not."""
-    for _ in range(10):
+    return _between(low, high, lambda h: apart(h) is not None, 10)[0]
+
+
+def _between(
+    low: float, high: float, below: Callable[[float], bool], rounds: int
+) -> tuple[float, float]:
+    for _ in range(rounds):
         middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if apart(middle) is not None else (low, middle)
-    return low
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low, high
 
 
 def distance(one: Array, other: Array) -> float:
@@ -139,7 +138,10 @@ def moving_atoms(
     """
     here, again, *others = rng.spawn(2 + 4 * D.shape[1])
     size = float(np.abs(y).max()) or 1.0
-    named = [_repeated(column) for column in _columns(draw(y, here, samples))]
+    named = []
+    for column in _columns(draw(y, here, samples)):
+        values, often = np.unique(column, return_counts=True)
+        named.append(values[(often >= NAMED) & np.isfinite(values)])
     tests = 4 * D.shape[1] * sum(atoms.size for atoms in named)
     if tests == 0:
         return tuple(None for _ in D.T)
@@ -149,13 +151,16 @@ def moving_atoms(
     def moved(v: Array, generators: list[np.random.Generator]) -> str | None:
         for (move, side), own in zip(product(MOVES, (-1, 1)), generators):
             step = side * move * size * v / float(np.abs(v).max())
-            there = _columns(draw(y + step, own, samples))
-            columns = zip(there, named, counts)
-            close = move > MOVES[0]
-            found = [_lost(*each, size, tests, close) for each in columns]
+            columns = zip(_columns(draw(y + step, own, samples)), named, counts)
+            found = [_lost(*each, size, tests, move > MOVES[0]) for each in columns]
             lost, left = max(found, key=lambda pair: pair[0])
             if lost:
-                return _sentence(lost / samples, left / samples, move * size)
+                other = f"{left / samples:.2%}" if left else "none"
+                return (
+                    f"One exact output makes up {lost / samples:.2%} of all releases at y and "
+                    f"{other} at a distance of {move * size:.1g}: it moves with y and gives it "
+                    f"away, so the information is infinite (false alarm below {FALSE_ALARM:.0e})."
+                )
         return None
 
     return tuple(moved(v, others[4 * i : 4 * i + 4]) for i, v in enumerate(D.T))
@@ -166,24 +171,13 @@ def _lost(
 ) -> tuple[float, float]:
     """How often the most frequent atom that is gone occurred at y, and still does; 0, 0: none."""
     stays = _count(column, atoms, size)
-    gone = (2 * stays <= count) & (_chance(count, stays) <= FALSE_ALARM / tests)
+    chance = scipy.stats.binom.cdf(
+        stays, count + stays, 0.5
+    )  # of so few in one of two equal samples
+    gone = (2 * stays <= count) & (chance <= FALSE_ALARM / tests)
     if close:
         gone &= _count(column, atoms, size, CLOSE) - stays >= NAMED
     return max(zip(count[gone].tolist(), stays[gone].tolist()), default=(0.0, 0.0))
-
-
-def _chance(count: Array, stays: Array) -> Array:
-    """How likely so few of count + stays are in the one of two equal samples."""
-    return np.asarray(scipy.stats.binom.cdf(stays, count + stays, 0.5))
-
-
-def _sentence(share: float, left: float, move: float) -> str:
-    other = f"{left:.2%}" if left else "none"
-    return (
-        f"One exact output makes up {share:.2%} of all releases at y and {other} at a "
-        f"distance of {move:.1g}: it moves with y and gives it away, so the information is "
-        f"infinite (false alarm below {FALSE_ALARM:.0e})."
-    )
 
 
 def _columns(z: Array) -> list[Array]:
@@ -192,11 +186,6 @@ def _columns(z: Array) -> list[Array]:
     if z.shape[1] > 1:
         columns.append((z * np.random.default_rng(11).uniform(1, 2, z.shape[1])).sum(axis=1))
     return columns
-
-
-def _repeated(column: Array) -> Array:
-    values, counts = np.unique(column, return_counts=True)
-    return np.asarray(values[(counts >= NAMED) & np.isfinite(values)])
 
 
 def _count(column: Array, atoms: Array, size: float, part: float = SAME) -> Array:

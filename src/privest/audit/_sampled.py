@@ -121,8 +121,7 @@ def information_from_samples(
     Means and their errors come from 32 independent batches (Student's t). In a batch both ends of a
     segment are drawn from the same random numbers: where the sampler turns the same numbers
     into nearby releases this removes most of the noise; where it does not, nothing is lost.
-    A sampler with a domain is called close to y first, and further away only while it answers; one
-    that raises or returns NaN is not followed there, and a note says so.
+    A sampler that raises or returns NaN further away is not followed there, and a note says so.
     Cost: about 8·`samples` draws a direction.
     A mechanism without Fisher information (jumps) shows as a bound that grows as steps shrink;
     one that sometimes shows y exactly is found by its atoms.

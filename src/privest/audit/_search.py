@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -125,10 +126,9 @@ class _Numbers:
         self.seen: dict[float, Quadrature] = {}
 
     def __call__(self, u: float) -> Quadrature:
-        key = float(u)
-        if key not in self.seen:
-            self.seen[key] = information_by_numbers(self.channel, key)
-        return self.seen[key]
+        if float(u) not in self.seen:
+            self.seen[float(u)] = information_by_numbers(self.channel, float(u))
+        return self.seen[float(u)]
 
     def largest(self) -> tuple[float, Quadrature]:
         return max(self.seen.items(), key=lambda item: item[1].value)
@@ -199,17 +199,17 @@ def _jump(channel: Channel, grid: Array) -> float | None:
         probes = np.unique(np.concatenate([channel.outcomes(float(u)) for u in places]))[:12]
     else:
         probes = np.unique(channel.sample(places, np.random.default_rng(11)))
-    width = 1e-12 * float(np.abs(grid).max())
+
+    def seen(z: float, u: Array) -> Array:
+        return np.asarray(np.exp(log_density(channel, np.full(u.shape, z), u)))
 
     def least(a: Array, b: Array) -> Array:
         return 1e-6 * np.maximum(a, b) + 1e-200
 
-    for z in probes:
-
-        def seen(u: Array, z: float = float(z)) -> Array:
-            return np.asarray(np.exp(log_density(channel, np.full(u.shape, z), u)))
-
-        found = find_jumps(seen, *_segments(grid), width=width, least=least, kept=0.9)
+    width = 1e-12 * float(np.abs(grid).max())
+    low, high = _segments(grid)
+    for z in probes.tolist():
+        found = find_jumps(partial(seen, z), low, high, width=width, least=least, kept=0.9)
         if found:
             return float(found[0])
     return None
@@ -231,22 +231,22 @@ def _edges(channel: Channel, grid: Array) -> Array:
     probes = np.unique(channel.sample(places, np.random.default_rng(7)))
     size = float(np.abs(grid).max())
     width = 1e-9 * size
-    points: list[float] = []
+
+    def score(z: float, u: Array) -> Array:
+        h = 1e-10 * np.maximum(np.abs(u), 1e-3 * size)
+        there = np.full(u.shape, z)
+        with np.errstate(all="ignore"):
+            rise = log_density(channel, there, u + h) - log_density(channel, there, u - h)
+            slope = np.asarray(rise / (2 * h))
+        return np.where(np.isfinite(slope), slope, 0.0)
 
     def least(a: Array, b: Array) -> Array:
         return np.asarray(1e-3 * (np.abs(a) + np.abs(b)) + 1e-6 / size)
 
-    for z in probes:
-
-        def score(u: Array, z: float = float(z)) -> Array:
-            h = 1e-10 * np.maximum(np.abs(u), 1e-3 * size)
-            there = np.full(u.shape, z)
-            with np.errstate(all="ignore"):
-                rise = log_density(channel, there, u + h) - log_density(channel, there, u - h)
-                slope = np.asarray(rise / (2 * h))
-            return np.where(np.isfinite(slope), slope, 0.0)
-
-        points += find_jumps(score, *_segments(grid), width=width, least=least, kept=0.5, zoom=100)
+    points: list[float] = []
+    for z in probes.tolist():
+        seen = partial(score, z)
+        points += find_jumps(seen, *_segments(grid), width=width, least=least, kept=0.5, zoom=100)
     every = np.sort(np.array(points))
     same = every[:-1][np.diff(every) < 4 * width]
     apart = np.concatenate([[True], np.diff(same) > 8 * width])[: same.size]
