@@ -64,11 +64,6 @@ class Errors(Record):
             unbounded,
         )
 
-    @classmethod
-    def of_each(cls, guess: Array, truth: Array) -> list[Errors]:
-        """Summarise guesses (trials, k) of k numbers; truth (k,) or (trials, k)."""
-        return [cls.of(guess[:, i], truth[..., i]) for i in range(guess.shape[1])]
-
 
 @dataclass(frozen=True)
 class Attack(Record):
@@ -107,7 +102,7 @@ class Attack(Record):
         for name, e in rows:
             if e is not None:
                 lines.append(
-                    f"  {name:22s} mse {e.mse:.4g} ± {e.mse_error:.2g}, bias {e.bias:+.3g} ± "
+                    f"{name:22s} mse {e.mse:.4g} ± {e.mse_error:.2g}, bias {e.bias:+.3g} ± "
                     f"{e.bias_error:.2g}, typical error {e.typical:.4g}"
                     + (f", no maximum in {e.unbounded:.0%}" if e.unbounded else "")
                 )
@@ -116,10 +111,10 @@ class Attack(Record):
             ("level allows 1/S", self.level_floor),
             ("van Trees bound", self.van_trees),
         ]
-        lines += [f"  {name:22s} {bound:.4g}" for name, bound in bounds if bound is not None]
+        lines += [f"{name:22s} {bound:.4g}" for name, bound in bounds if bound is not None]
         if self.van_trees is not None and self.prior is not None:
             lines[-1] += " for the prior N({:.4g}, {:.4g})".format(*self.prior)
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        return "\n  ".join([*lines, *self.notes])
 
 
 NOT_SHOWN = (
@@ -140,8 +135,8 @@ class Believer(NamedTuple):
         cls, here: Array, truth: Array, there: Array, drawn: Array, bounds: Sequence[float] = ()
     ) -> list[Believer]:
         """From guesses (trials, k) of the truth, and of what was drawn from the prior."""
-        both = Errors.of_each(here, truth), Errors.of_each(there, drawn)
-        return [cls(*each) for each in zip_longest(*both, bounds)]
+        every = zip_longest(here.T, truth, there.T, drawn.T, bounds)
+        return [cls(Errors.of(a, b), Errors.of(c, d), bound) for a, b, c, d, bound in every]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,24 +153,20 @@ class Task:
     prior: Prior | None
     trials: int
     rng: np.random.Generator
+    target: str = "reading"
+    attacker: str = "most likely value"
 
     def releases(self, mechanism: Mechanism) -> Array:
         """z (trials, q) of the y at hand."""
         return mechanism.simulate(self.truth, self.rng, trials=self.trials)
 
     def report(
-        self,
-        i: int,
-        best: Errors | None,
-        floor: float | None,
-        believer: Believer,
-        target: str = "reading",
-        attacker: str = "most likely value",
-        notes: tuple[str, ...] = (),
+        self, i: int, best: Errors | None, floor: float | None, believer: Believer, *notes: str
     ) -> Attack:
         """The attack on number i."""
         allowed = None if self.floors is None else float(self.floors[i])
-        return Attack(i, best, floor, allowed, self.prior, *believer, target, attacker, notes)
+        said = self.target, self.attacker, notes
+        return Attack(i, best, floor, allowed, self.prior, *believer, *said)
 
     def readings(
         self, guess: Array | None, floors: Array | None, believers: list[Believer], *notes: str
@@ -184,10 +175,10 @@ class Task:
         attacks = []
         for i, believer in enumerate(believers):
             floor = None if floors is None else float(floors[i])
-            if guess is None or floor == math.inf:
-                best = None
-            else:
+            best, said = None, notes
+            if floor == math.inf:
+                said = (NOT_SHOWN, *notes)
+            elif guess is not None:
                 best = Errors.of(guess[:, i], self.truth[i])
-            said = (NOT_SHOWN, *notes) if floor == math.inf else notes
-            attacks.append(self.report(i, best, floor, believer, notes=said))
+            attacks.append(self.report(i, best, floor, believer, *said))
         return attacks

@@ -37,7 +37,7 @@ LEARNT = (
 
 def attack_channels(mechanism: Componentwise, task: Task) -> list[Attack]:
     """One attack an input, by itself: z_i tells about u_i alone."""
-    inputs = replace(task, truth=mechanism.inputs(task.truth))
+    inputs = replace(task, truth=mechanism.inputs(task.truth), target="input")
     return [_channel(i, channel, inputs) for i, channel in enumerate(mechanism.channels)]
 
 
@@ -45,14 +45,14 @@ def _channel(i: int, channel: Channel, task: Task) -> Attack:
     u = float(task.truth[i])
     if not has_density(channel):
         (believer,) = learnt(channel.sample, replace(task, truth=task.truth[i : i + 1]))
-        return task.report(i, None, None, believer, "input", notes=(LEARNT,))
+        return task.report(i, None, None, believer, LEARNT)
     z = channel.sample(np.full(task.trials, u), task.rng)
     guess, unbounded = most_likely(channel, z, u)
     likelihood = Errors.of(guess, u, unbounded)
     shown = channel.information_estimate(u).value
-    believer, notes = _believer(channel, z, u, task)
     floor = math.inf if shown == 0 else 1 / shown
-    return task.report(i, likelihood, floor, believer, "input", notes=notes)
+    believer, notes = _believer(channel, z, u, task)
+    return task.report(i, likelihood, floor, believer, *notes)
 
 
 def _believer(channel: Channel, z: Array, u: float, task: Task) -> tuple[Believer, tuple[str, ...]]:

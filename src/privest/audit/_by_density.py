@@ -50,14 +50,13 @@ class Finding:
 
 def by_density(mechanism: Mechanism, S: PSD, places: Array) -> Finding | None:
     """What needs no random numbers, also at the places (k, m); None where that is not enough."""
+    at = places if places.size else np.zeros((0, S.size))
     if isinstance(mechanism, Componentwise):
-        return by_search(mechanism, S, mechanism.inputs(places) if places.size else None)
-    if isinstance(mechanism, GaussianMechanism):
-        return by_curvature(mechanism, S, places if places.size else np.zeros((0, S.size)))
-    return None
+        return by_search(mechanism, S, mechanism.inputs(at))
+    return by_curvature(mechanism, S, at) if isinstance(mechanism, GaussianMechanism) else None
 
 
-def by_search(mechanism: Componentwise, S: PSD, inputs: Array | None) -> Finding:
+def by_search(mechanism: Componentwise, S: PSD, inputs: Array) -> Finding:
     """Independent channels: the worst input of each, and what they show together.
 
     `inputs` (k, q): inputs to look at besides those of the search.
@@ -65,8 +64,7 @@ def by_search(mechanism: Componentwise, S: PSD, inputs: Array | None) -> Finding
     found: dict[Channel, Found] = {}
     for channel in dict.fromkeys(mechanism.channels):
         same = [j for j, other in enumerate(mechanism.channels) if other == channel]
-        own = None if inputs is None else inputs[:, same]
-        found[channel] = worst_input(channel, inputs=own)
+        found[channel] = worst_input(channel, inputs=inputs[:, same])
     each = [found[channel] for channel in mechanism.channels]
     margin, error, y = _together(mechanism, S, each)
     claimed = math.nan

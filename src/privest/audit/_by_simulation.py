@@ -13,7 +13,7 @@ from privest.audit._by_density import Finding
 from privest.audit._door import Look, Sampler, as_sampler
 from privest.audit._floors import AGREE, inverse_root, relative
 from privest.audit._move_size import moving_atoms
-from privest.audit._sampled import UNCHANGED, Sampled, information_from_samples
+from privest.audit._sampled import SAMPLES, UNCHANGED, Sampled, information_from_samples
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Mechanism, RunningMechanism
@@ -112,12 +112,12 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
         "close to one of them.",
     )
     said, error = (UNCHANGED,) if unchanged else reasons, max(margin - lower, 0.0)
-    return Finding(margin, error, lower, math.nan, worst, "samples", said, look.confidence)
+    return Finding(margin, error, lower, math.nan, worst, SAMPLES, said, look.confidence)
 
 
 def _endless(y: Array, found: Sampled, look: Look) -> Finding:
     notes, sure = found.notes, look.confidence
-    return Finding(math.inf, 0.0, math.inf, math.nan, y, "samples", notes, sure)
+    return Finding(math.inf, 0.0, math.inf, math.nan, y, SAMPLES, notes, sure)
 
 
 # --- what users run: is the noise of the code that of the density it claims? ----------------------

@@ -58,14 +58,12 @@ class Certificate(Record):
             "violated": "VIOLATED: the release shows more than the level allows",
             "undecided": "UNDECIDED: no violation was found, and none was excluded",
         }[self.verdict]
-        size = f"{self.margin:.6g} of the level"
         doubt = f" ± {self.error:.1g}" if self.error > 0 else ""
         sure = "" if self.confidence is None else f", confidence {self.confidence:.4g}"
-        what = f"worst information {size}{doubt}"
+        what = f"worst information {self.margin:.6g} of the level{doubt}"
         if UNCHANGED in self.reasons:
             what = "no information was seen"
-        lines = [f"{head}.", f"  {what} ({self.method}{sure})"]
-        return "\n".join([*lines, *(f"  {reason}" for reason in self.reasons)])
+        return "\n  ".join([f"{head}.", f"{what} ({self.method}{sure})", *self.reasons])
 
 
 def certify(
@@ -132,16 +130,9 @@ def _judged(found: Finding) -> Certificate:
     verdict: Verdict = "holds" if within else "undecided"
     if found.least > 1 + TOLERANCE:
         verdict = "violated"
-    settled = verdict == "holds" or (
-        not found.refuted and found.claimed == found.margin == math.inf
-    )
-    return Certificate(
-        verdict,
-        found.margin,
-        found.error,
-        found.claimed,
-        found.worst_y,
-        CLOSED_FORM if settled else found.method,
-        found.confidence,
-        found.reasons + (found.undecided if verdict == "undecided" else ()),
-    )
+    endless = not found.refuted and found.claimed == found.margin == math.inf
+    method = CLOSED_FORM if verdict == "holds" or endless else found.method
+    more = found.undecided if verdict == "undecided" else ()
+    margin, error, claimed, y = found.margin, found.error, found.claimed, found.worst_y
+    said = found.reasons + more
+    return Certificate(verdict, margin, error, claimed, y, method, found.confidence, said)

@@ -43,6 +43,7 @@ PRECISE = 0.02
 # An allowance, not a theorem: no number of samples bounds the information from above.
 MISSED = 0.55
 BATCHES = 32
+SAMPLES = "samples"
 # Var g at y below this part of that beside y.
 STILL = 1e-6
 AT_Y = "Releases at y hardly vary while those beside it do: no estimate at y, only the lower bound."
@@ -52,7 +53,7 @@ UNCHANGED = (
 )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class FisherInformation(Record):
     """I_z(y) as an audit found it.
 
@@ -90,17 +91,15 @@ class FisherInformation(Record):
         return "\n".join([head, *(f"  {note}" for note in self.notes)])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Sampled(FisherInformation):
     """What samples around y tell of DᵀI(y)D, for directions D (m, k).
 
     `error` has an allowance for what splines miss of a score that jumps or has no bound (6 % from
-    a million samples, 12 % from 200,000, 32 % from 20,000). It is from experience, measured with
-    the laws of the catalogue; `lower` needs none: somewhere on the segments y ± reach_i·D_i the
-    information about D_i is at least lower_i, for all i together.
+    a million samples, 12 % from 200,000, 32 % from 20,000; see MISSED). `lower` needs none: it is
+    reached somewhere on the segments y ± reach_i·D_i, for all i together.
     """
 
-    method: str = "samples"
     confidence: float
     lower: Array
     reach: Array
@@ -175,15 +174,7 @@ def _endless(
         lower[finite], reach[finite] = rest.lower, rest.reach
         unchanged[finite] = rest.unchanged
         notes = (*notes, *rest.notes)
-    return Sampled(
-        matrix=matrix,
-        error=error,
-        lower=lower,
-        reach=reach,
-        confidence=confidence,
-        unchanged=unchanged,
-        notes=notes,
-    )
+    return Sampled(matrix, error, SAMPLES, confidence, lower, reach, unchanged, notes)
 
 
 def _smooth(asked: _Asked) -> Sampled:
@@ -257,15 +248,10 @@ def _judged(
     still = np.diagonal(spread) < STILL * beside
     deviation = np.where(still | still[:, None], np.inf, deviation)
     matrix = np.where(still | still[:, None], np.nan, matrix)
-    return Sampled(
-        matrix=matrix,
-        error=two_sided * deviation + missed * np.abs(np.nan_to_num(matrix)),
-        lower=lower.max(axis=0),
-        reach=np.take_along_axis(steps, best[None], axis=0)[0],
-        confidence=asked.confidence,
-        unchanged=unchanged,
-        notes=(AT_Y,) if still.any() else (),
-    )
+    error = two_sided * deviation + missed * np.abs(np.nan_to_num(matrix))
+    reach, notes = np.take_along_axis(steps, best[None], axis=0)[0], (AT_Y,) if still.any() else ()
+    sure, top = asked.confidence, lower.max(axis=0)
+    return Sampled(matrix, error, SAMPLES, sure, top, reach, unchanged, notes)
 
 
 def _rng(seed: int, part: int) -> np.random.Generator:

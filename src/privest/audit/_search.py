@@ -295,12 +295,9 @@ def _refined(function: Callable[[float], float], grid: Array, values: Array, rou
     if math.isinf(values[order[0]]):
         return np.array(best)
     for i in order:
-        low, high = grid[max(i - 1, 0)], grid[min(i + 1, grid.size - 1)]
+        ends = grid[max(i - 1, 0)], grid[min(i + 1, grid.size - 1)]
         found = scipy.optimize.minimize_scalar(
-            lambda u: -function(u),
-            bounds=(low, high),
-            method="bounded",
-            options={"maxiter": rounds},
+            lambda u: -function(u), bounds=ends, method="bounded", options={"maxiter": rounds}
         )
         best.append(float(found.x))
     return np.array(best)

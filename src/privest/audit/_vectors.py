@@ -63,13 +63,14 @@ def attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
     floors = unbiased_floors(np.eye(len(S)), S)
     z = task.releases(mechanism)
     guess = _sufficient(mechanism, z) @ root @ root.T
-    attacks = []
-    for attack in task.readings(guess, floors, _linear_believers(mechanism, S, task, z)):
-        best, floor = attack.likelihood, attack.unbiased_floor
-        exposed = best and floor and best.mse + SURE * best.mse_error < floor
-        notes = (EXPOSED,) if exposed else attack.notes
-        attacks.append(replace(attack, attacker="best unbiased", notes=notes))
-    return attacks
+    asked = replace(task, attacker="best unbiased")
+    attacks = asked.readings(guess, floors, _linear_believers(mechanism, S, task, z))
+    return [replace(a, notes=(EXPOSED,)) if _exposed(a) else a for a in attacks]
+
+
+def _exposed(attack: Attack) -> bool:
+    best, floor = attack.likelihood, attack.unbiased_floor
+    return bool(best and floor and best.mse + SURE * best.mse_error < floor)
 
 
 def _linear_believers(mechanism: Mechanism, S: Array, task: Task, z: Array) -> list[Believer]:
