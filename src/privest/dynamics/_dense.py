@@ -22,8 +22,9 @@ from privest.dynamics._information import responses
 from privest.dynamics._means import LOG_2PI, smoothed_means
 from privest.dynamics._sweep import Marginals, marginals
 from privest.dynamics._system import StateSpace
-from privest.dynamics._trajectory import Estimates, factored, prior_means, rows_shown, trajectory
+from privest.dynamics._trajectory import Estimates, prior_means, rows_shown, trajectory
 from privest.errors import LevelBelowPrior, NumericalFailure
+from privest.linalg._sequential import with_unit
 from privest.privacy import SequentialLevel
 
 PREFERRED = 1e4  # prior variance / what is left, from which on the way by the readings is taken
@@ -93,7 +94,7 @@ def _by_readings(
         moved[start:stop] = -np.linalg.solve(own[:, start:stop], own[:, :start] @ moved[:start])
         shown = rows[start:stop, :stop]
         heard = _against(upper[:stop, :stop], shown)
-        lower = factored(heard.T @ heard)
+        lower = with_unit(heard.T @ heard)
         surprise = fresh[:, start:stop].T - shown @ moved[:stop]
         white = scipy.linalg.solve_triangular(lower, surprise, lower=True)
         pull = heard @ scipy.linalg.solve_triangular(lower, white, lower=True, trans="T")

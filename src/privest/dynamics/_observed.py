@@ -189,7 +189,8 @@ def _augmented(
     transition[:, n + m + kept, n + kept] = 1.0
     shown = level.blocks(stop - 1, stop) if same else level.blocks(start, stop)[:, own]
     rows = np.zeros((J, m, N))
-    rows[:, :, n:] = shown.transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
+    # A level shorter than its lags stores more of them than it reaches back.
+    rows[:, :, n:] = shown[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
     rows[absent] = 0.0
     noise = np.broadcast_to(np.eye(m), (J, m, m))
     mean, root = np.zeros(N), np.zeros((N, N))

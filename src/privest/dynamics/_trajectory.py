@@ -23,9 +23,8 @@ from privest.dynamics._information import reading_information
 from privest.dynamics._means import LOG_2PI
 from privest.dynamics._observed import Level, asked
 from privest.dynamics._system import StateSpace, at, stack
-from privest.errors import NumericalFailure
-from privest.linalg._sequential import LOST
-from privest.linalg.batched import cholesky, solve_lower
+from privest.linalg._sequential import with_unit
+from privest.linalg.batched import solve_lower
 from privest.privacy import SequentialLevel
 from privest.records import Record
 
@@ -104,7 +103,7 @@ class Trajectory(Record):
         q = self.spread.shape[1]
         half = self.rows @ _diagonal(self.system.R_root, self.steps)
         shown = self.rows @ _diagonal(stack(self.system.C), self.steps) @ self.spread
-        whitened = solve_lower(factored(half @ half.T)[None], shown[None])[0]
+        whitened = solve_lower(with_unit(half @ half.T)[None], shown[None])[0]
         upper = np.linalg.qr(np.concatenate([whitened, np.eye(q)]), mode="r")
         root = scipy.linalg.solve_triangular(upper, self.spread.T, trans="T").T
         return np.asarray(root @ root.T)
@@ -165,18 +164,9 @@ def trajectory(
     spread = _spread(system, steps)
     shown = rows @ _diagonal(stack(system.C), steps) @ spread
     half = np.concatenate([shown, rows @ _diagonal(system.R_root, steps)], axis=1)
-    lower = factored(half @ half.T)
+    lower = with_unit(half @ half.T)
     whitened = solve_lower(lower[None], shown[None])[0]
     return Trajectory(system, steps, missing, rows, spread, lower, whitened)
-
-
-def factored(square: Array) -> Array:
-    """C with C Cᵀ = square + I. Overwrites `square`."""
-    square[np.diag_indices_from(square)] += 1.0
-    lower = cholesky(square[None])
-    if lower is None:
-        raise NumericalFailure(LOST)
-    return np.asarray(lower[0])
 
 
 def trajectory_bound(

@@ -177,7 +177,7 @@ class PrivateRLS:
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
             as_array(steps.values, "the release")
-        self._fit.add_triangle(triangle)
+        self._fit.add(triangle)
         return True
 
     def _open_triangle(self, steps: Steps, H: Array) -> Array | None:
@@ -245,7 +245,7 @@ class PrivateRLS:
 
     def _advance(self, release: StreamRelease, floor: Array | None) -> None:
         if self._open is not None and floor is not None:
-            self._open.add_triangle(floor)
+            self._open.add(floor)
         self.steps += release.steps
         self.readings += len(release.values)
         self._rows.readings = self.readings
@@ -261,9 +261,9 @@ class PrivateRLS:
             raise InvalidInput("only estimators of an endless level without lags can be joined.")
         if other.fingerprint != self.fingerprint or (self._open is None) != (other._open is None):
             raise InvalidInput("estimators are joined that have the same level, length and noise.")
-        self._fit.add_triangle(other._fit.triangle)
+        self._fit.add(other._fit.triangle)
         if self._open is not None and other._open is not None:
-            self._open.add_triangle(other._open.triangle)
+            self._open.add(other._open.triangle)
         self._alike &= other._alike
         self._gaussian &= other._gaussian
         self.simulated |= other.simulated

@@ -104,33 +104,21 @@ class BandedAppend:
         return white, sizes
 
     def _shift(
-        self,
-        own: Array,
-        sigma: Array,
-        weighted: Array,
-        right: Array,
-        corner: Array,
-        lower: Array,
+        self, own: Array, sigma: Array, weighted: Array, right: Array, corner: Array, lower: Array,
         white: Array,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """The window moves on by one step."""
         m = self.block
-        for matrix, row, diagonal in (
-            (self.rows, own[:, m:], None),
-            (self.lower, corner[:, m:], lower),
-            (self.crossed.T, weighted[:, m:], None),
-        ):
+        last = np.concatenate([corner[:, m:], lower], axis=1)
+        for matrix, row in (
+            (self.rows, own[:, m:]), (self.lower, last), (self.crossed.T, weighted[:, m:]),
+        ):  # fmt: skip
             matrix[:-m, :-m] = matrix[m:, m:]
             matrix[:-m, -m:] = 0.0
-            if diagonal is None:
-                matrix[-m:] = row
-            else:
-                matrix[-m:, :-m], matrix[-m:, -m:] = row, diagonal
-        for window, last in ((self.right, right), (self.white, white)):
-            window[:-m] = window[m:]
-            window[-m:] = last
-        self.sigma[:-1] = self.sigma[1:]
-        self.sigma[-1] = sigma
+            matrix[-m:] = row
+        for window, new in ((self.right, right), (self.white, white), (self.sigma, sigma[None])):
+            window[: -len(new)] = window[len(new) :]
+            window[-len(new) :] = new
 
     def _together(
         self, rows: Array, sigma: Array, right: Array, given: Array, natural: bool
@@ -247,14 +235,11 @@ class DenseAppend:
 
     def state(self) -> dict[str, Array]:
         """Everything that the next steps need."""
-        used = self.size * (self.size + 1) // 2
+        size, used = self.size, self.size * (self.size + 1) // 2
         return {
-            "scaled": self.scaled[:used],
-            "lower": self.lower[:used],
-            "half": self.half[:, : self.size],
-            "right": self.right[: self.size],
-            "white": self.white[: self.size],
-        }
+            "scaled": self.scaled[:used], "lower": self.lower[:used],
+            "half": self.half[:, :size], "right": self.right[:size], "white": self.white[:size],
+        }  # fmt: skip
 
     def mark(self) -> object:
         """Something to go back to with `rollback`: rows are only ever appended."""
@@ -271,14 +256,9 @@ class DenseAppend:
             setattr(self, name, array.copy())
 
     def extend(
-        self,
-        rows: Array,
-        halves: Array | list[Array],
-        right: Array,
-        given: Array,
-        *,
-        natural: bool = True,
-    ) -> tuple[Array, Array | None]:
+        self, rows: Array, halves: Array | list[Array], right: Array, given: Array,
+        *, natural: bool = True,
+    ) -> tuple[Array, Array | None]:  # fmt: skip
         """C⁻¹(A X + D) for the new steps and, if wanted, |A||X| over the diagonal of C.
 
         rows (r, M + r) of A, M readings so far; halves: a factor of Σ_k for each new step, or one

@@ -96,12 +96,9 @@ def _compiled(
     def compiled(cache: bool) -> Callable[..., Any]:
         # error_model: 1/0 is inf, as in NumPy, instead of an exception that stops vectorising
         # contract: a·b + c is rounded once; reassociate: a sum may be taken in another order
-        loop: Callable[..., Any] = numba.njit(
-            signature,
-            cache=cache,
-            error_model="numpy",
-            fastmath={"reassoc", "contract"} if reassociate else {"contract"},
-        )(function)
+        relaxed = {"reassoc", "contract"} if reassociate else {"contract"}
+        compiler = numba.njit(signature, cache=cache, error_model="numpy", fastmath=relaxed)
+        loop: Callable[..., Any] = compiler(function)
         return loop
 
     try:

@@ -59,11 +59,7 @@ class PointwiseColumns(Columns):
     """
 
     def __init__(
-        self,
-        matrix: Array,
-        release: Array | None,
-        level: Array | float,
-        variance: Array | float,
+        self, matrix: Array, release: Array | None, level: Array | float, variance: Array | float
     ) -> None:
         self.readings, n = matrix.shape
         self.matrix, self.release = matrix, release

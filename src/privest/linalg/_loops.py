@@ -16,16 +16,9 @@ LANES = 128  # steps side by side: their n² vectors fit the first-level cache
 
 
 def every_step(
-    columns: Array,
-    ends: Index,
-    carry: Array,
-    bounds: Array,
-    estimates: Array,
-    at: int,
-    limit: float,
-    own: Array,
-    good: Flags,
-) -> None:
+    columns: Array, ends: Index, carry: Array, bounds: Array, estimates: Array, at: int,
+    limit: float, own: Array, good: Flags,
+) -> None:  # fmt: skip
     """`numpy_kernel`, LANES steps at a time; every innermost loop runs over steps."""
     n, size, steps = bounds.shape[1], columns.shape[0], good.shape[0]
     work = np.ones((size, n, LANES))

@@ -49,12 +49,9 @@ class RunningLeastSquares:
     def state(self) -> dict[str, Array]:
         """Everything that the next rows need."""
         return {
-            "triangle": self.triangle,
-            "natural": self.natural,
-            "full": np.array(self.full),
-            "per": self._per,
-            "growth": np.array(self._growth),
-        }
+            "triangle": self.triangle, "natural": self.natural, "full": np.array(self.full),
+            "per": self._per, "growth": np.array(self._growth),
+        }  # fmt: skip
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up a state again."""
@@ -62,18 +59,18 @@ class RunningLeastSquares:
         self.natural, self._per = state["natural"].copy(), state["per"].copy()
         self.full, self._growth = bool(state["full"]), float(state["growth"])
 
-    def add(self, rows: Array, natural: Array | None) -> None:
-        """Add whitened rows [G, ζ] (r, n + 1); natural (r, n): the size of G without cancellation,
-        needed until the rank is full.
+    def add(self, rows: Array, natural: Array | None = None) -> None:
+        """Add whitened rows [G, ζ] (r, n + 1), or their triangle. natural (r, n): the size of G
+        without cancellation, looked at until the rank is full; None where nothing cancelled.
 
         Cost 2rn² flops; one LAPACK call of about a microsecond for one row.
         """
         self._merge(rows)
-        if not self.full:
-            assert natural is not None
-            self._look(np.hypot.reduce(natural, axis=0))
+        if self.full:
+            scaled = (rows[:, :-1] * self._per).ravel()
+            self._growth += float(scaled.dot(scaled))
         else:
-            self._grow(rows)
+            self._look(np.hypot.reduce(rows[:, :-1] if natural is None else natural, axis=0))
 
     def add_row(self, row: Array) -> None:
         """Add one row [g, ζ] (1, n + 1) in which nothing cancelled."""
@@ -84,14 +81,6 @@ class RunningLeastSquares:
             scaled = row[0, :-1] * self._per
             self._growth += scaled.dot(scaled)
 
-    def add_triangle(self, triangle: Array) -> None:
-        """Add rows that were reduced before, and in which nothing cancelled: their triangle."""
-        self._merge(triangle)
-        if not self.full:
-            self._look(np.hypot.reduce(triangle[:, :-1], axis=0))
-        else:
-            self._grow(triangle)
-
     def _merge(self, rows: Array) -> None:
         n = self.parameters + 1
         self.triangle = scipy.linalg.lapack.dtpqrt(0, n, self.triangle, rows, overwrite_a=1)[0]
@@ -101,10 +90,6 @@ class RunningLeastSquares:
         self.full = self.root().rank == self.parameters
         if self.full:
             self._measure()
-
-    def _grow(self, rows: Array) -> None:
-        scaled = (rows[:, :-1] * self._per).ravel()
-        self._growth += float(scaled.dot(scaled))
 
     def _measure(self) -> Array:
         """The sizes of the columns now."""
@@ -153,14 +138,9 @@ class RunningLeastSquares:
 
 
 def tall_triangle(
-    matrix: Array,
-    right: Array,
-    weight: Array | float,
-    unit: Array | float,
-    shift: Array | float,
-    *,
-    compiled: bool | None = None,
-) -> Array:
+    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float,
+    *, compiled: bool | None = None,
+) -> Array:  # fmt: skip
     """R of [g∘H, u∘z − v], (n + 1, n + 1).
 
     matrix H (m, n), right z (m,), weight g, unit u and shift v: numbers or vectors (m,).
@@ -170,7 +150,9 @@ def tall_triangle(
         if machine.wanted(compiled, len(matrix)):
             gram = machine.gram(matrix, right, weight, unit, shift)
         elif np.ndim(weight) or np.ndim(unit) or np.ndim(shift):
-            gram = _weighted_gram(matrix, right, weight, unit, shift)
+            gram = np.zeros((matrix.shape[1] + 1,) * 2)
+            for rows in _weighted_chunks(matrix, right, weight, unit, shift):
+                gram += rows.T @ rows
         else:
             gram = _plain_gram(matrix, right, float(weight), float(unit), float(shift))
     scale = np.sqrt(np.diagonal(gram))
@@ -179,7 +161,10 @@ def tall_triangle(
         values = np.linalg.eigvalsh(correlation)
         if values[0] * GRAM_CONDITION > values[-1]:
             return np.asfortranarray(np.linalg.cholesky(correlation).T * scale)
-    return _triangle_by_qr(matrix, right, weight, unit, shift)
+    triangle = np.zeros(gram.shape, order="F")
+    for rows in _weighted_chunks(matrix, right, weight, unit, shift):
+        triangle = scipy.linalg.lapack.dtpqrt(0, len(gram), triangle, rows, overwrite_a=1)[0]
+    return triangle
 
 
 def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: float) -> Array:
@@ -192,8 +177,9 @@ def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: 
             values = values - shift / unit
         if len(rows) % PAIRED == 0 and rows.flags.c_contiguous:
             wide, pairs = rows.reshape(-1, PAIRED * n), values.reshape(-1, PAIRED)
-            own += _diagonal_sum(wide.T @ wide, n)
-            crossed += _diagonal_sum(wide.T @ pairs, n, 1)[:, 0]
+            square, mixed = wide.T @ wide, wide.T @ pairs
+            own += square[:n, :n] + square[n:, n:]  # the sum of the diagonal blocks
+            crossed += mixed[:n, 0] + mixed[n:, 1]
         else:
             own += rows.T @ rows
             crossed += rows.T @ values
@@ -203,32 +189,6 @@ def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: 
     gram[:n, n] = gram[n, :n] = weight * unit * crossed
     gram[n, n] = unit**2 * total
     return gram
-
-
-def _diagonal_sum(product: Array, rows: int, columns: int | None = None) -> Array:
-    """The sum of the diagonal blocks."""
-    columns = rows if columns is None else columns
-    return product[:rows, :columns] + product[rows:, columns:]
-
-
-def _weighted_gram(
-    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
-) -> Array:
-    n = matrix.shape[1]
-    gram = np.zeros((n + 1, n + 1))
-    for rows in _weighted_chunks(matrix, right, weight, unit, shift):
-        gram += rows.T @ rows
-    return gram
-
-
-def _triangle_by_qr(
-    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
-) -> Array:
-    n = matrix.shape[1]
-    triangle = np.zeros((n + 1, n + 1), order="F")
-    for rows in _weighted_chunks(matrix, right, weight, unit, shift):
-        triangle = scipy.linalg.lapack.dtpqrt(0, n + 1, triangle, rows, overwrite_a=1)[0]
-    return triangle
 
 
 def _weighted_chunks(

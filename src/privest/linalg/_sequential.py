@@ -28,6 +28,18 @@ LOST = (
 )
 
 
+def with_unit(square: Array, *, overwrite: bool = False) -> Array:
+    """C with C Cᵀ = V = square + I, or NumericalFailure. Adds the unit to `square` itself.
+
+    `overwrite`: see `batched.cholesky`.
+    """
+    batched.add_to_diagonal(square[None], 1.0)
+    lower = batched.cholesky(square[None], overwrite=overwrite)
+    if lower is None:
+        raise NumericalFailure(LOST)
+    return np.asarray(lower[0])
+
+
 class Rows(ABC):
     """The block lower-triangular matrix A of a stream level, (M, M), M = Σ m_k."""
 
@@ -37,9 +49,9 @@ class Rows(ABC):
     def times(self, right: Array) -> Array:
         """A X for X (M, c)."""
 
-    @abstractmethod
     def dense(self) -> Array:
         """A as an M×M matrix."""
+        return self.times(np.eye(self.size))
 
     @abstractmethod
     def level_diagonal(self) -> Array:
@@ -50,13 +62,9 @@ class Rows(ABC):
         """C⁻¹ X for X (M, c), V = A Σ̄ Aᵀ + I = C Cᵀ."""
 
     def columns(
-        self,
-        covariance: PSD,
-        matrix: Array,
-        release: Array | None = None,
-        *,
-        compiled: bool = False,
-    ) -> Columns:
+        self, covariance: PSD, matrix: Array, release: Array | None = None,
+        *, compiled: bool = False,
+    ) -> Columns:  # fmt: skip
         """C⁻¹[A H, z̃] for H (M, n) and releases z̃ (M,), or C⁻¹A H alone."""
         quick = self._quick_columns(covariance, matrix, release, compiled)
         if quick is not None:
@@ -82,9 +90,6 @@ class IndependentRows(Rows):
 
     def times(self, right: Array) -> Array:
         return self.level.factor_rows(right)
-
-    def dense(self) -> Array:
-        return self.times(np.eye(self.size))
 
     def level_diagonal(self) -> Array:
         return self.level.diagonal()
@@ -122,12 +127,8 @@ class DenseRows(Rows):
         return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix))
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
-        stack = self._variance(covariance)[None]
-        batched.add_to_diagonal(stack, 1.0)
-        lower = batched.cholesky(stack, overwrite=True)
-        if lower is None:
-            raise NumericalFailure(LOST)
-        return np.asarray(batched.solve_lower(lower, right[None])[0])
+        lower = with_unit(self._variance(covariance), overwrite=True)
+        return np.asarray(batched.solve_lower(lower[None], right[None])[0])
 
     def _variance(self, covariance: PSD) -> Array:
         """The upper triangle of A Σ̄ Aᵀ; where Σ̄ does not mix readings, at a third of the price.
@@ -141,16 +142,12 @@ class DenseRows(Rows):
         diagonal = covariance.diagonal()
         variance = np.zeros(self.matrix.shape)
         for start in range(0, self.size, PANEL):
-            stop = self._block_end(min(start + PANEL, self.size))
-            panel = self.matrix[start : start + PANEL, :stop] * diagonal[:stop]
-            np.matmul(
-                panel, self.matrix[start:, :stop].T, out=variance[start : start + PANEL, start:]
-            )
+            own = slice(start, start + PANEL)
+            # The last column that these rows may use: blocks look ahead within themselves.
+            stop = min(start + PANEL + self.widest - 1, self.size)
+            panel = self.matrix[own, :stop] * diagonal[:stop]
+            np.matmul(panel, self.matrix[start:, :stop].T, out=variance[own, start:])
         return variance
-
-    def _block_end(self, row: int) -> int:
-        """The last column that rows before `row` may use: blocks look ahead within themselves."""
-        return min(row + self.widest - 1, self.size)
 
 
 class BandedRows(Rows):
@@ -174,9 +171,6 @@ class BandedRows(Rows):
         for lag in range(1, self.reach + 1):
             result[lag:] += self._times(self.blocks[lag, lag:], parts[:-lag])
         return np.asarray(result.reshape(self.size, -1))
-
-    def dense(self) -> Array:
-        return self.times(np.eye(self.size))
 
     def level_diagonal(self) -> Array:
         total = np.zeros((self.steps, self.block))

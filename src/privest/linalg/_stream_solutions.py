@@ -16,14 +16,7 @@ import scipy
 
 from privest.arrays import Array, Flags, Index
 from privest.errors import NumericalFailure
-from privest.linalg._cumulative import (
-    Carry,
-    Columns,
-    Kernel,
-    chunks,
-    numpy_kernel,
-    step_columns,
-)
+from privest.linalg._cumulative import Carry, Columns, Kernel, chunks, numpy_kernel, step_columns
 from privest.linalg._root import InformationRoot
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import rank_tolerance

@@ -14,12 +14,9 @@ from privest.linalg.tolerances import ASYMMETRY
 
 
 def psd(
-    value: ArrayLike,
-    name: str,
-    *,
-    size: int | None = None,
+    value: ArrayLike, name: str, *, size: int | None = None,
     error: type[InvalidInput] = InvalidInput,
-) -> PSD:
+) -> PSD:  # fmt: skip
     """Check that `value` is finite, symmetric and ≥ 0, and keep its structure.
 
     A number (needs `size`), a vector (diagonal), a matrix, or blocks as an array (K, b, b).

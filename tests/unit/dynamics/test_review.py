@@ -172,3 +172,12 @@ def test_counts_that_cannot_be():
     bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     with pytest.raises(InvalidInput, match=r"must be \(K, 1\); received shape \(0, 1\)"):
         dynamics.local_bound(bent, 1.0, np.zeros((0, 1)))
+
+
+def test_a_level_of_fewer_steps_than_lags():
+    """It stores lags that no step has: none of them belongs to the state of the filter."""
+    walk = dynamics.StateSpace(A=0.9, C=1.0, Q=1.0, R=0.5, cov0=1.0)
+    level = pv.StreamLevel.from_lags([1.0, 2.0], [0.5, 0.25, 0.125])
+    found, expected = dynamics.bound(walk, level), dynamics.trajectory_bound(walk, level)
+    for name in ("predicted", "filtered", "smoothed"):
+        assert np.allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
