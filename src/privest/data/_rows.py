@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -144,13 +145,14 @@ def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
 def gaps_of(columns: Columns, name: str, before: int) -> dict[str, Flags]:
     """Where values are missing, for the columns in which some are. An infinity is refused."""
     found: dict[str, Flags] = {}
-    for column, values in columns.items():
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = [0.0 if isinstance(held, Texts) else held.sum() for held in columns.values()]
+    for (column, values), total in zip(columns.items(), sums):
         if isinstance(values, Texts):
             gap = values.missing
         else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                if np.isfinite(values.sum()):
-                    continue
+            if math.isfinite(total):  # one pass when all is well
+                continue
             infinite = np.isinf(values)
             if infinite.any():
                 raise InvalidInput(

@@ -107,11 +107,17 @@ class PrivateRLS:
     # --- updates ------------------------------------------------------------------------------
 
     def update(
-        self, release: StreamRelease, rows: ArrayLike, *, noise: Noise | None = None
+        self,
+        release: StreamRelease,
+        rows: ArrayLike,
+        *,
+        noise: Noise | None = None,
+        scale: Array | None = None,
     ) -> None:
         """Use the release of the next step or steps; `rows` are their H, (n,) or (readings, n).
 
-        `noise` is the law of all readings of this release, if it is not the usual one.
+        `noise` is the law of all readings of this release, if it is not the usual one. `scale`
+        (readings,): what was released is c∘y, of level c²s. Only for U = 0 with nothing mixed.
         """
         if not isinstance(release, StreamRelease):
             raise InvalidInput(
@@ -120,18 +126,20 @@ class PrivateRLS:
             )
         if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             self._refuse(release)
-        if release.steps == 1 and self._one is not None and noise is None:
+        if release.steps == 1 and self._one is not None and noise is None and scale is None:
             return self._update_one(release, rows)
         self._require_whole(release)
         H = self._matrix(rows, len(release.values))
         law = self.noise if noise is None else as_joint(noise)
         steps = Steps(release, self.level, law, noise is not None)
         floor = self._open_triangle(steps, H)
-        if not self._add_independent(steps, H):
+        if not self._add_independent(steps, H, scale):
+            if scale is not None:
+                raise InvalidInput("scale is for readings that are shown one by one.")
             self._require_finite(steps, H)
             white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
             self._fit.add(white, None if natural is None else natural[:, :-1])
-        self._alike &= noise is None
+        self._alike &= noise is None and scale is None
         self._gaussian &= law.gaussian
         return self._advance(release, floor)
 
@@ -162,14 +170,23 @@ class PrivateRLS:
         self.readings += 1
         self.simulated |= release.simulated
 
-    def _add_independent(self, steps: Steps, H: Array) -> bool:
+    def _add_independent(self, steps: Steps, H: Array, scale: Array | None) -> bool:
         """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
         level = self.level.pointwise(steps.release.start, steps.stop)
         variance = None if level is None else steps.covariance.pointwise
         if level is None or variance is None:
             return False
-        root, deviation = np.sqrt(level), np.sqrt(1.0 + np.multiply(level, variance))
-        weight, unit, shift = root / deviation, 1.0 / deviation, root * steps.mean / deviation
+        root = np.sqrt(level)
+        if scale is not None:
+            root = root * scale
+            level = root * root
+        deviation = np.multiply(level, variance)
+        deviation += 1.0
+        deviation = np.sqrt(deviation, out=deviation if deviation.ndim else None)
+        weight, shift = root / deviation, steps.mean
+        if np.any(shift):
+            shift = root * shift / deviation
+        unit = np.divide(1.0, deviation, out=deviation if deviation.ndim else None)
         if steps.absent is not None:
             seen = ~steps.absent
             weight, unit, shift = weight * seen, unit * seen, shift * seen
@@ -190,7 +207,8 @@ class PrivateRLS:
                 "classical=True is for noise that is independent between readings, none of them "
                 "without noise; bounds.classical_bound takes any."
             )
-        weight = 1.0 / np.sqrt(variance)
+        weight = np.sqrt(variance)
+        weight = np.divide(1.0, weight, out=weight if weight.ndim else None)
         if steps.absent is not None:
             weight = weight * ~steps.absent
         # With any readings: only the part of H is wanted.

@@ -14,6 +14,7 @@ chunks that stay in cache.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -196,14 +197,26 @@ def _weighted_chunks(
 ) -> Iterator[Array]:
     n = matrix.shape[1]
     step = CHUNK // 2
-    buffer = np.empty((min(step, len(matrix)), n + 1))
+    buffer = _kept(min(step, len(matrix)), n + 1)
     for at in range(0, len(matrix), step):
         part = slice(at, min(at + step, len(matrix)))
         rows = buffer[: part.stop - at]
         np.multiply(matrix[part], _column(weight, part), out=rows[:, :n])
         np.multiply(right[part, None], _column(unit, part), out=rows[:, n:])
-        rows[:, n:] -= _column(shift, part)
+        if np.ndim(shift) or shift:
+            rows[:, n:] -= _column(shift, part)
         yield rows
+
+
+_THREAD = threading.local()
+
+
+def _kept(rows: int, columns: int) -> Array:
+    """Memory that a thread keeps: to fetch it from the system costs more than to fill it."""
+    held: Array | None = getattr(_THREAD, "buffer", None)
+    if held is None or len(held) < rows * columns:
+        held = _THREAD.buffer = np.empty(rows * columns)
+    return held[: rows * columns].reshape(rows, columns)
 
 
 def _column(value: Array | float, part: slice) -> Array:

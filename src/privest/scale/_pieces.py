@@ -26,9 +26,7 @@ from privest.mechanism.source import Source, seeded
 from privest.noise import Gaussian
 from privest.release import StreamRelease
 
-# Rows of H at a time: they stay in cache between filling and multiplying, and a column of them is
-# small enough (96 kB) that the allocator keeps it instead of asking the system every time.
-BLOCK = 12288
+BLOCK = 32768  # rows at a time, two chunks of `tall_triangle`: they stay in the outer cache
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Job:
     def estimator(self) -> PrivateRLS:
         """One that has seen nothing yet.
 
-        A level that is a column goes into the rows: √s·y at level 1, with noise of variance sσ².
+        A level that is a column goes into the readings: √s·y is released at level 1.
         """
         level = 1.0 if isinstance(self.level, str) else self.level
         varied = isinstance(self.level, str) or isinstance(self.noise, str)
@@ -167,8 +165,8 @@ def _refuse_gaps(gaps: Mapping[str, tuple[int, int]], valued: set[str] | frozens
 class _Rows:
     """Blocks of columns as releases of a stream, and the estimator that uses them.
 
-    H is filled into one buffer that stays in cache: Dask's workers hand memory back to the system
-    at once, so that a new block every time would cost three times the arithmetic.
+    H and z̃ are filled into buffers that stay in cache: Dask's workers hand memory back to the
+    system at once, so that a new block every time would cost three times the arithmetic.
     """
 
     def __init__(self, job: Job, where: str, source: Source | None) -> None:
@@ -176,6 +174,7 @@ class _Rows:
         self.rls = job.estimator()
         self._mechanism = StreamMechanism(self.rls.level)
         self._buffer: Array = np.ones((BLOCK, len(job.features.names)))
+        self._shown: Array = np.empty(BLOCK)
 
     def add(self, columns: Columns, missing: Mapping[str, Flags], first: int) -> None:
         """Use the rows without gaps; `first` is the number of the first row."""
@@ -186,45 +185,44 @@ class _Rows:
             line = np.asarray(line)[whole]
         if not len(line):
             return
-        reading, root = np.asarray(columns[self.job.target]), None
+        H = self._matrix(columns, line)
+        reading, scale = np.asarray(columns[self.job.target]), None
         level = self._positive(self.job.level, columns, line)
         variance = self._positive(self.job.noise, columns, line)
-        if level.ndim:
-            root = np.sqrt(level)
-            reading, variance = root * reading, level * variance
-        H = self._matrix(columns, line, root)
-        noise = Gaussian(cov=variance) if np.ndim(variance) else None
-        self.rls.update(self._released(reading), H, noise=noise)
+        if level is not None:
+            scale = np.sqrt(level)
+            reading = np.multiply(scale, reading, out=self._shown[: len(line)])
+        noise = None if variance is None else Gaussian(cov=variance)
+        self.rls.update(self._released(reading), H, noise=noise, scale=scale)
 
     def _released(self, reading: Array) -> StreamRelease:
         """The release of these readings, which they are already where nothing is simulated."""
         if self.source is not None:
             return self._mechanism.simulate(reading, self.source)
         level, start = self.rls.level, self.rls.steps
-        shown = reading * np.sqrt(level.pointwise(start, start + 1) or 0.0)
+        root = np.sqrt(level.pointwise(start, start + 1) or 0.0)
+        shown = np.multiply(root, reading, out=self._shown[: len(reading)])
         return StreamRelease(start, len(reading), shown, None, level.fingerprint, False)
 
-    def _matrix(self, columns: Columns, line: AnyArray | range, root: Array | None) -> Array:
-        """`Features.matrix`, into the buffer where all features are numbers; rows times `root`."""
+    def _matrix(self, columns: Columns, line: AnyArray | range) -> Array:
+        """`Features.matrix`, into the buffer where all features are numbers."""
         features = self.job.features
         if features.categories:
             try:
-                H = features.matrix(columns, np.asarray(line))
+                return features.matrix(columns, np.asarray(line))
             except InvalidInput as error:
                 raise InvalidInput(f"{self.where}, {error}") from None
-            return H if root is None else H * root[:, None]
         H = self._buffer[: len(line)]
         for place, name in enumerate(features.columns, int(features.intercept)):
             H[:, place] = np.asarray(columns[name])
-            if root is not None:
-                H[:, place] *= root
-        if root is not None and features.intercept:
-            H[:, 0] = root
         return H
 
-    def _positive(self, given: float | str, columns: Columns, line: AnyArray | range) -> Array:
+    def _positive(
+        self, given: float | str, columns: Columns, line: AnyArray | range
+    ) -> Array | None:
+        """The values of a column, all > 0; None where one number is given for all rows."""
         if not isinstance(given, str):
-            return np.asarray(given)
+            return None
         values = np.asarray(columns[given])
         good = values > 0
         if not good.all():
