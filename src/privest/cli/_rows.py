@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._cells import is_number, number
+from privest.data._cells import is_number, number, numbers
 from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 
@@ -76,16 +77,27 @@ class Rows:
             )
 
     def __iter__(self) -> Iterator[Row]:
+        take = itemgetter(*self.features, self.value)
         for line, record in self._records:
-            features = [self._number(record, name, line) for name in self.features]
-            for name, found in zip(self.features, features):
-                if math.isnan(found):
-                    raise InvalidInput(
-                        f"line {line}: {name!r} is missing. Features are public and must be "
-                        "given; only a reading may be missing."
-                    )
-            value = self._number(record, self.value, line)
+            try:
+                found = numbers(take(record))
+            except (KeyError, ValueError):
+                found = [math.nan]
+            if not math.isfinite(sum(found)):
+                found = self._checked(record, line)
+            *features, value = found
             yield Row(features, value, {name: record.get(name) for name in self.others})
+
+    def _checked(self, record: dict[str, Any], line: int) -> list[float]:
+        """One by one: the features, which must be there, and the reading, which may be missing."""
+        found = [self._number(record, name, line) for name in self.features]
+        for name, value in zip(self.features, found):
+            if math.isnan(value):
+                raise InvalidInput(
+                    f"line {line}: {name!r} is missing. Features are public and must be "
+                    "given; only a reading may be missing."
+                )
+        return [*found, self._number(record, self.value, line)]
 
     def _number(self, record: dict[str, Any], name: str, line: int) -> float:
         if name not in record:

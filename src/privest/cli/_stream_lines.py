@@ -64,7 +64,7 @@ def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bo
     writer = csv.writer(text, lineterminator="\n")
     if heading:
         writer.writerow(records[0])
-    writer.writerows(["" if v is None else v for v in record.values()] for record in records)
+    writer.writerows(record.values() for record in records)
     return text.getvalue()
 
 
