@@ -1,6 +1,7 @@
 """`privest bound`: a table for people, JSON for programs, one clear error for bad input."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -18,7 +19,13 @@ def privest(*arguments):
         capture_output=True,
         text=True,
         check=False,
-        env={"COLUMNS": "200", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+        env={
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+            "PATH": "",
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
     )
 
 
@@ -208,7 +215,13 @@ def test_a_terminal_without_greek_letters(folder):
         [sys.executable, "-c", "from privest.cli import main; main()", "bound", "--help"],
         capture_output=True,
         check=False,
-        env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": ""},
+        env={
+            "LC_ALL": "C",
+            "PYTHONUTF8": "0",
+            "PYTHONCOERCECLOCALE": "0",
+            "PATH": "",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
     )
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr

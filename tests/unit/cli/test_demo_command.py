@@ -1,5 +1,6 @@
 """`privest demo --first`: the table agrees with the library and the picture is a picture."""
 
+import os
 import subprocess
 import sys
 
@@ -18,7 +19,13 @@ def demo(folder, before=""):
         capture_output=True,
         text=True,
         check=True,
-        env={"COLUMNS": "200", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+        env={
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+            "PATH": "",
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
     )
 
 

@@ -1,6 +1,7 @@
 """`privest reproduce`: tables, points, pictures."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,13 @@ import typer
 
 from privest.paper._commands import options
 
-ENV = {"COLUMNS": "120", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"}
+ENV = {
+    "COLUMNS": "120",
+    "NO_COLOR": "1",
+    "PATH": "",
+    "PYTHONIOENCODING": "utf-8",
+    "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+}
 
 
 def reproduce(*arguments):

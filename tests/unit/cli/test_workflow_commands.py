@@ -303,7 +303,8 @@ def test_a_release_that_is_stopped(tmp_path, sent, left):
 def test_help_names_the_steps():
     done = subprocess.run(
         [*MAIN, "--help"], capture_output=True, text=True, check=True,
-        env={"COLUMNS": "80", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8"},
+        env={"COLUMNS": "80", "NO_COLOR": "1", "PATH": "", "PYTHONIOENCODING": "utf-8",
+             "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
     )  # fmt: skip
     for step in ("plan", "release", "estimate", "report"):
         assert step in done.stdout

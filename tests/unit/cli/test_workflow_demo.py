@@ -15,6 +15,7 @@ ENV = {
     "PYTHONIOENCODING": "utf-8",
     "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
 }
 FILES = ["people.csv", "plan.toml", "reference.csv", "release.csv", "release.csv.json"]
 
