@@ -70,7 +70,7 @@ def maximum_likelihood(
     """Maximise Σ_i ℓ(z_i, (Hθ)_i) over θ for every row of z (trials, m); H is (m, n).
 
     `starts`: how many exact fits of n readings to start from, besides least squares (the best by a
-    screening, `starts.py`); or start points, (k, n) for all trials or (trials, k, n). Left out:
+    screening, `_starts`); or start points, (k, n) for all trials or (trials, k, n). Left out:
     least squares alone where the likelihood is known to have one maximum, else `likelihood.fits`
     fits as well.
 

@@ -1,6 +1,6 @@
 """Maximum likelihood from the release of any mechanism of the catalogue.
 
-`mle.py` solves Σ_i ℓ(z_i, (Gθ)_i) with one number of noise in each reading. Here a model and a
+`_mle` solves Σ_i ℓ(z_i, (Gθ)_i) with one number of noise in each reading. Here a model and a
 mechanism are brought to that form: y = Hθ + w, w ~ N(ω, Σ), and what the mechanism does to y.
 """
 

@@ -1,7 +1,7 @@
 """A mechanism for one number: u goes in, z ~ p(·|u) comes out.
 
 Most mechanisms of the paper treat readings, or linear combinations of them, one by one. What is
-done to one number is a `Channel`; `Componentwise` (`vector.py`) applies channels to u = Ay + b.
+done to one number is a `Channel`; `Componentwise` (`_vector`) applies channels to u = Ay + b.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Channel(ABC):
 
     A subclass is best a frozen data class whose fields are the public parameters. It must give
     `sample` and `log_density`; what it does not give is computed from the density: score by
-    differences, information by quadrature or summation (`numerics.py`), with an error.
+    differences, information by quadrature or summation (`_numerics`), with an error.
 
     `discrete`: z takes values on a countable set (`outcomes`) and p is a mass; else a density.
     `WHY_NOT`: why no choice of parameters bounds the information, where none does.

@@ -127,7 +127,7 @@ def consensus(
                        Double precision reaches 1e-9 with a hundred agents, 1e-7 with 10⁵.
         spectrum       λ_N and λ_2 of W if you know them (Chebyshev; else they are computed).
         max_rounds     give up after so many: NumericalFailure, never a silent half result.
-    Guarantees: |θ̂_i − θ*| ≤ `certified_errors` (see `network.certificate`), whatever the spectrum.
+    Guarantees: |θ̂_i − θ*| ≤ `certified_errors` (see `network._certificate`), whatever the spectrum.
     No agent has an estimate while its r_i,k is not positive definite.
     Counting: agents learn the spread that the certificate needs by max-consensus, at most
     `Graph.reach` more rounds, which may run alongside; `rounds` does not include them.

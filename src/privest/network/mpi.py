@@ -46,7 +46,7 @@ class AgentResult(Result):
     estimate         (n,) or (trials, n).
     covariance       (N r_i)⁻¹ → Σ'_PPCR, with r_i = `information` (n, n), about the mean of all.
     certified_error  bound on the distance of the WORST agent from the efficient estimate, in
-                     standard errors of the efficient one (`network.certificate`). It includes
+                     standard errors of the efficient one (`network._certificate`). It includes
                      what rounding can have moved the mean, in the worst case
                      (`agent.rounding_step`), so it is larger than the simulation's.
     rounds           of averaging in the estimate; `exchanges` includes those that certified it.

@@ -63,16 +63,11 @@ class GaussianMixture(CentredLaw):
     def _columns(self) -> tuple[Array, Array, Array]:
         return np.array(self.weights), np.array(self.means), np.array(self.sds)
 
-    def _log_parts(self, x: Array) -> Array:
-        """ln w_i φ_i(x), components first: sums over them are then sums of whole arrays."""
-        w, mu, sd = (c.reshape(-1, *(1,) * x.ndim) for c in self._columns())
-        z = (x - mu) / sd
-        return np.asarray(np.log(w / sd) - 0.5 * math.log(2 * math.pi) - 0.5 * z**2)
-
     def _shares(self, x: Array) -> tuple[Array, Array, Array]:
-        """ln f(x), r_i(x) and t_i(x), components first."""
-        _, mu, sd = (c.reshape(-1, *(1,) * x.ndim) for c in self._columns())
-        parts = self._log_parts(x)
+        """ln f(x), r_i(x), t_i(x), components first: sums over them are sums of whole arrays."""
+        w, mu, sd = (c.reshape(-1, *(1,) * x.ndim) for c in self._columns())
+        # ln w_i φ_i(x)
+        parts = np.log(w / sd) - 0.5 * math.log(2 * math.pi) - 0.5 * ((x - mu) / sd) ** 2
         top = parts.max(axis=0)
         share = np.exp(parts - top)
         total = share.sum(axis=0)

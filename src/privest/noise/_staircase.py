@@ -97,10 +97,10 @@ class Staircase(CentredLaw):
 
     def sample(self, size: Size, rng: np.random.Generator) -> Array:
         """Draw sign, stair (geometric), part of the stair, and place in it."""
-        b, gamma = math.exp(-self.epsilon), self._gamma
+        gamma = self._gamma
         # The stair: P(k) = (1 − b) b^k, from an exponential (exact for tiny ε too).
         stair = np.floor(as_generator(rng).standard_exponential(size) / self.epsilon)
-        first = rng.random(size) < gamma / (gamma + b * (1 - gamma))
+        first = rng.random(size) < gamma / self._flat
         place = rng.random(size)
         within = np.where(first, gamma * place, gamma + (1 - gamma) * place)
         sign = np.where(rng.random(size) < 0.5, -1.0, 1.0)

@@ -67,7 +67,7 @@ class LaplaceScore(Score):
 
 
 class NumericalScore(Score):
-    """The optimal score of any law, by the weighted boundary-value problem of `noise.numerics`.
+    """The optimal score of any law, by the weighted boundary-value problem of `least_score`.
 
     `error` is the relative error of J*, found by halving every element.
     """

@@ -6,7 +6,7 @@ large K, the mean-square error J(ψ)·(ΣH_kᵀH_k)⁻¹ with
     J(ψ) = (E ψ² + λ E ψ'²) / (E ψ')² ,
 
 λ = n/s for the paper's noise shape (docs/theory.md 7). Maximum likelihood is ψ = −l', least squares
-ψ(x) = x; `optimal_score.py` minimises J.
+ψ(x) = x; `_optimal_score` minimises J.
 """
 
 from __future__ import annotations

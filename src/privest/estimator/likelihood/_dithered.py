@@ -8,13 +8,14 @@ likelihood is log-concave where that of d is: one maximum.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags, as_positive
 from privest.estimator.likelihood._combined import for_each_variance
-from privest.estimator.likelihood._pieces import Piece, between, joined, piece
+from privest.estimator.likelihood._pieces import Piece, Polynomial, between, joined, piece
 from privest.estimator.likelihood._smear import Smear, Table
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
 from privest.mechanism import LaplaceQuantiser, ProbabilisticQuantiser, TriangularQuantiser
@@ -65,33 +66,33 @@ class DitheredLikelihood(Likelihood):
         )
 
     def _linear(self, centre: Array, unit: Array, backend: Backend) -> list[Piece]:
-        pieces = []
-        for side in (1.0, -1.0):  # 0 < x < 1, and its mirror image
-            mu = side * centre
-            spot = between(0.0 * mu, 0.0 * mu + 1.0, mu, unit**0.5, backend)
-            height = -0.5 * (spot.at - mu) ** 2 / unit
-            one = piece(spot, (1.0 - spot.at, -1.0), height, unit)
-            pieces.append(_mirrored(one, side))
-        return pieces
+        return _two_sides(0.0 * centre, lambda x: (1.0 - x, -1.0), centre, unit, backend)
 
     def _quadratic(self, centre: Array, unit: Array, backend: Backend) -> list[Piece]:
+        def outer(x: Array) -> Polynomial:
+            room = 1.5 - x
+            return 0.5 * room * room, -room, 0.5
+
         half = 0.0 * centre + 0.5
         spot = between(-half, half, centre, unit**0.5, backend)
         weight = (0.75 - spot.at * spot.at, -2.0 * spot.at, -1.0)
-        pieces = [piece(spot, weight, -0.5 * (spot.at - centre) ** 2 / unit, unit)]
-        for side in (1.0, -1.0):  # ½ < x < 3/2, and its mirror image
-            mu = side * centre
-            spot = between(half, half + 1.0, mu, unit**0.5, backend)
-            room = 1.5 - spot.at
-            height = -0.5 * (spot.at - mu) ** 2 / unit
-            one = piece(spot, (0.5 * room * room, -room, 0.5), height, unit)
-            pieces.append(_mirrored(one, side))
-        return pieces
+        inner = piece(spot, weight, -0.5 * (spot.at - centre) ** 2 / unit, unit)
+        return [inner, *_two_sides(half, outer, centre, unit, backend)]
 
 
-def _mirrored(one: Piece, side: float) -> Piece:
-    m0, m1, m2 = one.moments
-    return Piece(side * one.at, one.log_scale, (m0, side * m1, m2))
+def _two_sides(
+    low: Array, weight: Callable[[Array], Polynomial], centre: Array, unit: Array, backend: Backend
+) -> list[Piece]:
+    """The piece on low < x < low + 1, and its mirror image."""
+    pieces = []
+    for side in (1.0, -1.0):
+        mu = side * centre
+        spot = between(low, low + 1.0, mu, unit**0.5, backend)
+        height = -0.5 * (spot.at - mu) ** 2 / unit
+        one = piece(spot, weight(spot.at), height, unit)
+        m0, m1, m2 = one.moments
+        pieces.append(Piece(side * one.at, one.log_scale, (m0, side * m1, m2)))
+    return pieces
 
 
 class LaplaceQuantiserLikelihood(Likelihood):

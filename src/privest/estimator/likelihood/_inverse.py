@@ -33,11 +33,12 @@ class InverseLikelihood(Likelihood):
     """What Gaussian and Laplacian g have in common; truncated at ε ≥ 0 (0: not at all).
 
     The density of y given z has up to three humps, and Σℓ several maxima. z = 0 has probability 0:
-    ℓ = −∞ there.
+    ℓ = −∞ there. Numerics: ℓ to 1e-12 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², at any distance.
     """
 
     several_maxima = True
     log_constant: float  # of f
+    best: float  # p(z|·) without truncation is largest at y = best·z
 
     def __init__(self, variance: ArrayLike, truncation: float) -> None:
         super().__init__(variance)
@@ -104,6 +105,10 @@ class InverseLikelihood(Likelihood):
         """One on each side of 0."""
         return np.asarray(eta > 0, dtype=np.intp)
 
+    def centre(self, z: Array) -> Array:
+        """The maximum of p(z|·), or the edge of the truncation."""
+        return np.where(z < 0, -1.0, 1.0) * np.maximum(np.abs(z) * self.best, self.truncation)
+
 
 class InverseGaussianLikelihood(InverseLikelihood):
     """ℓ(z, η) for z = u/g, g ~ N(1, τ²), truncated at ε ≥ 0 (0: not at all).
@@ -113,7 +118,6 @@ class InverseGaussianLikelihood(InverseLikelihood):
         N(y; z, τ²z²) N(y; η, σ²) = N(z; η, v) N(y; μ, s²),
         v = σ² + τ²z²,   μ = (σ²z + τ²z²η)/v,   s² = σ²τ²z²/v.
 
-    Numerics: ℓ to 1e-12 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², at any distance.
     Cost: four erfcx.
 
     >>> likelihood = InverseGaussianLikelihood(0.04, sd=1.5, truncation=2.0)
@@ -126,6 +130,7 @@ class InverseGaussianLikelihood(InverseLikelihood):
         super().__init__(variance, truncation)
         self.sd = as_positive(sd, "sd")
         self.log_constant = -math.log(self.sd * math.sqrt(2.0 * math.pi))
+        self.best = (1 + math.sqrt(1 + 4 * self.sd**2)) / 2
 
     def log_noise(self, d: Array, backend: Backend) -> Array:
         return -0.5 * (d / self.sd) ** 2
@@ -141,11 +146,6 @@ class InverseGaussianLikelihood(InverseLikelihood):
         edge = self.truncation + xp.zeros_like(mu)
         return [(above(edge, mu, s, backend), 1.0), (below(-edge, mu, s, backend), -1.0)]
 
-    def centre(self, z: Array) -> Array:
-        """The maximum of p(z|·): z(1 + √(1 + 4τ²))/2, or the edge of the truncation."""
-        best = np.abs(z) * (1 + math.sqrt(1 + 4 * self.sd**2)) / 2
-        return np.where(z < 0, -1.0, 1.0) * np.maximum(best, self.truncation)
-
 
 class InverseLaplaceLikelihood(InverseLikelihood):
     """ℓ(z, η) for z = u/g, g = 1 + Laplace(b), truncated at ε ≥ 0 (0: not at all).
@@ -154,7 +154,6 @@ class InverseLaplaceLikelihood(InverseLikelihood):
 
         p(z|y) = |y|/2bz² · e^{(y/ζ − 1)/b}  (y ≤ ζ) ,   |y|/2bz² · e^{−(y/ζ − 1)/b}  (y ≥ ζ).
 
-    Numerics: ℓ to 1e-12 of 1 + |ℓ|, ℓ' to 1e-11/σ, ℓ'' to 1e-10/σ², at any distance.
     Cost: six erfcx.
 
     >>> likelihood = InverseLaplaceLikelihood(1e-8, scale=0.5)
@@ -167,6 +166,7 @@ class InverseLaplaceLikelihood(InverseLikelihood):
         super().__init__(variance, truncation)
         self.scale = as_positive(scale, "scale")
         self.log_constant = -math.log(2.0 * self.scale)
+        self.best = max(1.0, self.scale)
 
     def log_noise(self, d: Array, backend: Backend) -> Array:
         size: Array = backend.xp.abs(d)
@@ -184,11 +184,6 @@ class InverseLaplaceLikelihood(InverseLikelihood):
             (between(edge, kink, eta + move, sd, backend), 1.0),
             (above(kink, eta - move, sd, backend), 1.0),
         ]
-
-    def centre(self, z: Array) -> Array:
-        """The maximum of p(z|·): z, or bz if b > 1, or the edge of the truncation."""
-        best = np.abs(z) * max(1.0, self.scale)
-        return np.where(z < 0, -1.0, 1.0) * np.maximum(best, self.truncation)
 
 
 @likelihood_of.register

@@ -186,7 +186,7 @@ def piece(spot: Spot, weight: Polynomial, log_scale: Array, variance: Array) -> 
 def joined(
     pieces: Sequence[Piece], eta: Array, variance: Array, possible: Flags, backend: Backend
 ) -> Terms:
-    """ℓ, ℓ', −ℓ'' from all pieces. Where z is not `possible`: ℓ = −∞, and no slope."""
+    """ℓ, ℓ', −ℓ'' from all pieces; `possible` as in `Terms.where`."""
     xp = backend.xp
     top = pieces[0].log_scale
     for one in pieces[1:]:
@@ -205,11 +205,5 @@ def joined(
         m0, m1, m2 = one.moments
         spread = spread + scale * (m2 + d * (2.0 * m1 + d * m0))
     weight = xp.ones_like(top) / variance
-    value = top + xp.log(mass)
     curvature = weight * (1.0 - spread / mass * weight)
-    return Terms(
-        xp.where(possible, value, -math.inf),
-        xp.where(possible, off * weight, 0.0),
-        xp.where(possible, curvature, 0.0),
-        weight,
-    )
+    return Terms(top + xp.log(mass), off * weight, curvature, weight).where(possible, xp)

@@ -50,6 +50,9 @@ class Smear:
         self.g, self.sd, self.support = g, sd, support
         self.bounded = all(math.isfinite(end) for end in support)
         self.x, self.log_weight = self._grid(sorted({p for p in points if math.isfinite(p)}))
+        lo, hi = support
+        self.low = lo if math.isfinite(lo) else float(self.x[0]) + WINDOW * sd
+        self.high = hi if math.isfinite(hi) else float(self.x[-1]) - WINDOW * sd
 
     def _grid(self, points: list[float]) -> tuple[Array, Array]:
         lo, hi = self.support
@@ -115,18 +118,6 @@ class Smear:
         live = np.isfinite(log_weight)
         return x[live], log_weight[live]
 
-    @property
-    def low(self) -> float:
-        """Least r that the grid serves."""
-        closed = math.isfinite(self.support[0])
-        return self.support[0] if closed else float(self.x[0]) + WINDOW * self.sd
-
-    @property
-    def high(self) -> float:
-        """Largest r that the grid serves."""
-        closed = math.isfinite(self.support[1])
-        return self.support[1] if closed else float(self.x[-1]) - WINDOW * self.sd
-
     def at(self, r: Array) -> tuple[Array, Array, Array]:
         """ℓ, ℓ', −ℓ'' at points r (1-d) that lie close together: idle nodes are left out.
 
@@ -140,7 +131,7 @@ class Smear:
 
     def beyond(self, r: Array) -> tuple[Array, Array, Array]:
         """The same at points outside the grid of an unbounded law, any number of them."""
-        if self.bounded or r.size == 0:
+        if self.bounded:
             parts = [self.at(r[i : i + 1]) for i in range(r.size)]
             value, slope, curvature = (np.array([p[k][0] for p in parts]) for k in range(3))
             return value, slope, curvature

@@ -13,6 +13,7 @@ weight of EM, and a step with it never descends. Where p(z|y) is a scale mixture
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import singledispatch
@@ -55,6 +56,12 @@ class Terms(NamedTuple):
     slope: Array  # ℓ'
     curvature: Array  # −ℓ'': negative where ℓ is convex
     weight: Array  # w > 0 with ℓ(η + h) ≥ ℓ(η) + ℓ'h − wh²/2 for every h
+
+    def where(self, possible: Flags, xp: Namespace) -> Terms:
+        """The same; where z is not `possible` ℓ = −∞, and no slope."""
+        value = xp.where(possible, self.value, -math.inf)
+        slope, curvature = (xp.where(possible, a, 0.0) for a in (self.slope, self.curvature))
+        return Terms(value, slope, curvature, self.weight)
 
 
 class Likelihood(ABC):

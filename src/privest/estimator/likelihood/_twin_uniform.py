@@ -80,14 +80,9 @@ class TwinUniformLikelihood(Likelihood):
             spread = spread + scale * (one[3] + (side * turn * one[2] - mean) ** 2)
         constant = math.log(2.0 * (self.outer - self.inner) * math.sqrt(2.0 * math.pi))
         weight = 1.0 / (sd * sd)
-        possible = z + xp.zeros_like(eta) != 0
         value = top + xp.log(mass) - xp.log(sd) - constant
-        return Terms(
-            xp.where(possible, value, -math.inf),
-            xp.where(possible, mean / sd, 0.0),
-            xp.where(possible, (1.0 - spread / mass) * weight, 0.0),
-            weight,
-        )
+        found = Terms(value, mean / sd, (1.0 - spread / mass) * weight, weight)
+        return found.where(z + xp.zeros_like(eta) != 0, xp)
 
     def _interval(
         self, size: Array, eta: Array, sd: Array, low: float, high: float, backend: Backend
