@@ -1,17 +1,14 @@
-"""The bounds, one result of the paper a file. A bound knows the model and the level; it never
-sees a mechanism and never sees data.
-"""
+"""The bounds. A bound knows the model and the level; it never sees a mechanism, and never data."""
 
 from privest.bounds._bayesian import (
     BayesianBound,
     bayesian_bound,
     bayesian_bound_from_information,
 )
-from privest.bounds._classical import classical_bound
+from privest.bounds._classical import Identifiability, classical_bound, identifiability
 from privest.bounds._consensus import consensus_bound
 from privest.bounds._crlb import Bound, averaged_bound, bound
 from privest.bounds._dp import TraceBound, metric_dp_bound, trace_bound
-from privest.bounds._identifiable import Identifiability, identifiability
 from privest.bounds._recursive import StreamBound, stream_bound, stream_estimates
 from privest.bounds._sweep import BoundSweep, bound_sweep
 from privest.bounds._trace_budget import (

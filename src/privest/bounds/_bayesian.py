@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array
-from privest.bounds._classical import level_for, local_model
+from privest.arrays import Array, Flags
+from privest.bounds._classical import Floor, level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
-from privest.records import Record, standard_errors
+from privest.records import standard_errors
 
 
 @dataclass(frozen=True, eq=False)
-class BayesianBound(Record):
+class BayesianBound(Floor):
     """The floor on the mean-square error matrix when θ has a prior.
 
     bppcrlb                    Σ_BPPCR (n, n).
@@ -43,11 +44,6 @@ class BayesianBound(Record):
     def standard_error(self) -> Array:
         """√diag Σ_BPPCR."""
         return standard_errors(self.bppcrlb)
-
-    @property
-    def classical_error(self) -> Array:
-        """√diag Σ_BCR: the least errors without privacy."""
-        return standard_errors(self.classical)
 
     def __repr__(self) -> str:
         private, without = np.trace(self.bppcrlb), np.trace(self.classical)
@@ -182,29 +178,37 @@ def bayesian_bound_from_information(
 
 
 def _extra_level(level: PSD, known: Array) -> Blocks:
-    """S − J_Y as a structured level, or LevelBelowPrior with the violated direction.
+    """S − J_Y as a structured level."""
+    revealed = "the prior and the known noise law reveal"
+    factor, _ = above_prior(level.dense(), known, revealed, "y[{0}]".format)
+    return Blocks([factor @ factor.T], [factor])
 
-    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter.
+
+def above_prior(
+    level: Array, known: Array, revealed: str, name: Callable[[int], str]
+) -> tuple[Array, Flags]:
+    """F with FFᵀ = S − J_Y, and which of its columns are not zero, or LevelBelowPrior.
+
+    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter. The error
+    says what was `revealed` before, and the violated direction in the names of the readings.
     """
     unit = 1.0 / np.sqrt(np.diagonal(known))
-    total = level.dense() * unit * unit[:, None]
-    prior = known * unit * unit[:, None]
+    total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
     order = loewner(prior, total)
     if not order:
         direction = order.direction * unit
         direction /= np.linalg.norm(direction)
         strongest = np.argsort(-np.abs(direction))[:5]
-        listed = ", ".join(f"{direction[k]:+.2f}·y[{k}]" for k in strongest)
+        listed = ", ".join(f"{direction[k]:+.2f}·{name(int(k))}" for k in strongest)
         raise LevelBelowPrior(
-            "The level asks for less than the prior and the known noise law reveal about the "
-            "readings before anything is released: S − J_Y is negative in the direction "
-            f"{listed}{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it. A level "
-            f"s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
+            f"The level asks for less than {revealed} about the readings before anything is "
+            f"released: S − J_Y is negative in the direction {listed}"
+            f"{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it, not even silence. "
+            f"A level s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
         )
     values, vectors = np.linalg.eigh(_symmetric(total - prior))
     kept = values > order.tolerance
-    factor = vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None]
-    return Blocks([factor @ factor.T], [factor])
+    return vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None], kept
 
 
 def _posterior(rows: Array, root: Array) -> Array:

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array
-from privest.bounds._classical import classical_bound, level_for, local_model, require_seen
-from privest.bounds._identifiable import Identifiability, verdict
+from privest.bounds._classical import (
+    Floor,
+    Identifiability,
+    classical_bound,
+    level_for,
+    local_model,
+    require_seen,
+    verdict,
+)
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg import (
     InformationRoot,
@@ -21,11 +28,11 @@ from privest.linalg import (
 )
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel
-from privest.records import Record, plain, standard_errors
+from privest.records import plain
 
 
 @dataclass(frozen=True, eq=False)
-class Bound(Record):
+class Bound(Floor):
     """The floor on the error covariance of any unbiased estimate under any admissible mechanism.
 
     information       PI, (n, n): the privacy-preserving Fisher information matrix.
@@ -69,16 +76,6 @@ class Bound(Record):
     def privacy_cost(self) -> Array:
         return self.ppcrlb - self.classical
 
-    @property
-    def standard_error(self) -> Array:
-        """√diag Σ_PPCR: the least standard error of each parameter."""
-        return standard_errors(self.ppcrlb)
-
-    @property
-    def classical_error(self) -> Array:
-        """√diag Σ_CR: the least standard errors without privacy."""
-        return standard_errors(self.classical)
-
     def _existing(self, matrix: Array | None) -> Array:
         if matrix is None:
             raise NotIdentifiable(
@@ -111,10 +108,9 @@ class Bound(Record):
 
 
 def bound(
-    model: LinearModel | NonlinearModel,
-    level: PrivacyLevel | ArrayLike,
+    model: LinearModel | NonlinearModel, level: PrivacyLevel | ArrayLike,
     theta: ArrayLike | None = None,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """What accuracy is possible at all under the level, and what does privacy cost?
 
         Σ_PPCR = (Hᵀ L (LᵀΣL + I)⁻¹ Lᵀ H)⁻¹ ,   S = L Lᵀ ,  Σ = (I_y(Hθ))⁻¹
@@ -164,10 +160,9 @@ def bound(
 
 
 def averaged_bound(
-    model: LinearModel | NonlinearModel,
-    level: PrivacyLevel | ArrayLike,
+    model: LinearModel | NonlinearModel, level: PrivacyLevel | ArrayLike,
     theta: ArrayLike | None = None,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """The same floor when only the average E[I_z(y) | θ] ≤ S is promised.
 
     The number is that of `bound`: the proof uses only the average (`ineq:ES`). The promise is

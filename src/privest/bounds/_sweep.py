@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import EPS, Array, Flags, as_array
-from privest.bounds._classical import classical_bound, local_model
+from privest.bounds._classical import Floor, classical_bound, local_model
 from privest.bounds._crlb import inverse_information
 from privest.bounds._trace_budget import eigen_coordinates, inverse_gram
 from privest.errors import NotAPrivacyLevel
@@ -23,13 +23,12 @@ from privest.linalg import (
 )
 from privest.linalg.batched import inverse_of_many
 from privest.model import LinearModel, NonlinearModel
-from privest.records import Record, standard_errors
 
 INVISIBLE = 1e-10  # relative error of PI that rounding of the eigenvalues of Σ may cause
 
 
 @dataclass(frozen=True, eq=False)
-class BoundSweep(Record):
+class BoundSweep(Floor):
     """The floors of k scalar levels.
 
     levels         s (k,).
@@ -62,16 +61,6 @@ class BoundSweep(Record):
     def trace(self) -> Array:
         """tr Σ_PPCR (k,)."""
         return np.asarray(self.ppcrlb.trace(axis1=1, axis2=2))
-
-    @property
-    def standard_error(self) -> Array:
-        """√diag Σ_PPCR (k, n)."""
-        return standard_errors(self.ppcrlb)
-
-    @property
-    def classical_error(self) -> Array:
-        """√diag Σ_CR (n,)."""
-        return standard_errors(self.classical)
 
     def __len__(self) -> int:
         return len(self.levels)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array
+from privest.bounds._bayesian import above_prior
 from privest.dynamics._means import Means, filtered_means
 from privest.dynamics._observed import Observed, unprotected
 from privest.dynamics._recursions import backwards, spread
@@ -20,7 +21,7 @@ from privest.dynamics._sweep import Sweep, forward
 from privest.dynamics._system import StateSpace, stack
 from privest.errors import LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
 from privest.linalg import batched as stacked
-from privest.linalg import loewner, psd
+from privest.linalg import psd
 from privest.linalg.tolerances import rounding
 from privest.privacy import EndlessLevel, StreamLevel
 
@@ -103,17 +104,12 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     count, m = system.require_steps(steps), system.readings
     total = _whole(S, count, m)
     known = reading_information(system, count)
-    # Readings in the units 1/√[J_Y]_kk, so that their own units do not matter.
-    unit = 1.0 / np.sqrt(np.diagonal(known))
-    scaled, prior = total * unit * unit[:, None], known * unit * unit[:, None]
-    order = loewner(prior, scaled)
-    if not order:
-        raise LevelBelowPrior(_below(order.direction * unit, known, m))
-    values, vectors = np.linalg.eigh((scaled - prior + (scaled - prior).T) / 2)
-    kept = values > order.tolerance
-    factor = vectors[:, kept] * np.sqrt(values[kept]) / unit[:, None]
+    every, kept = above_prior(
+        total, known, "the system alone reveals", lambda i: f"y_{i // m}[{i % m}]"
+    )
     if not kept.any():
         return StreamLevel(np.zeros((count, m, m)))
+    factor = every[:, kept]
     return StreamLevel.from_cumulative(factor @ factor.T, [m] * count)
 
 
@@ -171,15 +167,3 @@ def _whole(S: ArrayLike, steps: int, m: int) -> Array:
     if array.shape == (m, m) and steps > 1:
         array = np.broadcast_to(array, (steps, m, m))
     return psd(array, name, size=size, error=NotAPrivacyLevel).dense()
-
-
-def _below(direction: Array, known: Array, m: int) -> str:
-    direction = direction / np.linalg.norm(direction)
-    strongest = np.argsort(-np.abs(direction))[:5]
-    listed = ", ".join(f"{direction[i]:+.2f}·y_{i // m}[{i % m}]" for i in strongest)
-    return (
-        "The level asks for less than the system alone reveals about the readings before anything "
-        f"is released: S − J_Y is negative in the direction {listed}"
-        f"{' + …' if len(direction) > 5 else ''}. No mechanism satisfies it, not even silence. A "
-        f"level s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
-    )
