@@ -141,11 +141,9 @@ def _noise_whitener(sigma: PSD, size: Array) -> Array | None:
 
 
 def bayesian_bound_from_information(
-    model: LinearModel,
-    level: PrivacyLevel | ArrayLike,
-    prior_information: ArrayLike,
+    model: LinearModel, level: PrivacyLevel | ArrayLike, prior_information: ArrayLike,
     measurement_information: ArrayLike,
-) -> BayesianBound:
+) -> BayesianBound:  # fmt: skip
     """Σ_BPPCR for any prior, from J_θ (n, n) > 0 and J_Y (m, m) as defined in `def:prior`.
 
     Both are the caller's promise: J_θ = E[(∂ ln f_θ)(∂ ln f_θ)ᵀ] and J_Y the same for the marginal

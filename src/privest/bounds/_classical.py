@@ -97,10 +97,7 @@ def require_seen(model: LinearModel, root: InformationRoot | None = None) -> Non
     zero = np.flatnonzero(root.column_scale == 0)
     if len(zero):
         listed = parameter_list(np.eye(n)[:, zero], model.names)
-        raise NotIdentifiable(
-            f"H has zero columns: no reading depends on {listed}.",
-            root.hidden,
-        )
+        raise NotIdentifiable(f"H has zero columns: no reading depends on {listed}.", root.hidden)
     listed = parameter_list(root.hidden, model.names)
     raise NotIdentifiable(
         f"H has rank {root.rank} of {n}: the columns of {listed} are linearly dependent, so these "

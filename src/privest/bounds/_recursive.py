@@ -93,11 +93,9 @@ class StreamBound(Record):
 
 
 def stream_bound(
-    model: LinearModel,
-    level: StreamLevel | PrivacyLevel | ArrayLike,
-    *,
-    compiled: bool | None = None,
-) -> StreamBound:
+    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike,
+    *, compiled: bool | None = None,
+) -> StreamBound:  # fmt: skip
     """What accuracy is possible after each step of a stream?
 
         PI_k = Σ_{j ≤ k} G_jᵀG_j ,   G = C⁻¹A H̄ ,   V = A Σ̄ Aᵀ + I = C Cᵀ ,   S̄_K = AᵀA
@@ -122,12 +120,9 @@ def stream_bound(
 
 
 def stream_estimates(
-    model: LinearModel,
-    level: StreamLevel | PrivacyLevel | ArrayLike,
-    releases: ArrayLike,
-    *,
-    compiled: bool | None = None,
-) -> tuple[Array, StreamBound]:
+    model: LinearModel, level: StreamLevel | PrivacyLevel | ArrayLike, releases: ArrayLike,
+    *, compiled: bool | None = None,
+) -> tuple[Array, StreamBound]:  # fmt: skip
     """θ̂_k for k = first..K−1, (K − first, n), from the releases z̃ (M,), and their covariances.
 
     The estimates of `algo:PP_RLS`: θ̂_k = PI_k⁻¹ Σ_{j ≤ k} G_jᵀ(C⁻¹z̃)_j, with cov w for Σ̄. The
@@ -189,13 +184,9 @@ class _Whitened:
     """
 
     def __init__(
-        self,
-        model: LinearModel,
-        level: StreamLevel,
-        covariance: PSD,
-        release: Array | None,
+        self, model: LinearModel, level: StreamLevel, covariance: PSD, release: Array | None,
         compiled: bool | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.model, self.level, self.n = model, level, model.parameters
         rows = _rows_for(model, level)
         use = machine.wanted(compiled, level.readings)

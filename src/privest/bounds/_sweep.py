@@ -114,9 +114,7 @@ def _private(model: LinearModel, levels: Array, inverse: Array) -> tuple[Array, 
         return weight * gram, inverse / weight
     values, rows = eigen_coordinates(model.matrix, sigma)
     information = weighted_grams(
-        rows,
-        len(levels),
-        lambda part: np.asarray(pointwise_weight(levels[:, None], values[part])),
+        rows, len(levels), lambda part: np.asarray(pointwise_weight(levels[:, None], values[part]))
     )
     found, good = inverse_of_many(information)
     for k in np.flatnonzero(~(good & _exact(levels, values, sigma))):

@@ -159,11 +159,8 @@ def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
     root = _root_by_qr(matrix / top, scaled)
     size = top * np.sqrt(heaviest)
     seen = np.abs(matrix).max(axis=0) > 0
-    return replace(
-        root,
-        triangle=root.triangle * size,
-        column_scale=np.where(seen, root.column_scale * size, 0),
-    )
+    scale = np.where(seen, root.column_scale * size, 0)
+    return replace(root, triangle=root.triangle * size, column_scale=scale)
 
 
 def _upper(rows: Array) -> Array:
