@@ -13,7 +13,7 @@ from privest.audit._by_density import Finding
 from privest.audit._door import Look, Sampler, as_sampler
 from privest.audit._floors import AGREE, inverse_root, relative
 from privest.audit._move_size import moving_atoms
-from privest.audit._sampled import SAMPLES, UNCHANGED, Sampled, information_from_samples
+from privest.audit._sampled import SAMPLES, UNCHANGED, information_from_samples
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Mechanism, RunningMechanism
@@ -41,11 +41,9 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
             margin, error, worst = here, doubt, y
     least = margin - error
     lies = least > claimed * (1 + AGREE)
-    reasons: tuple[str, ...] = (
-        f"Looked at {len(look.places)} reading vectors; scores do not show a density that jumps.",
-    )
-    if lies:
-        reasons += (f"The supremum it claims, {claimed:.6g} of the level, is wrong.",)
+    said = f"Looked at {len(look.places)} reading vectors; scores do not show a density that jumps."
+    lie = f"The supremum it claims, {claimed:.6g} of the level, is wrong."
+    reasons = (said, lie) if lies else (said,)
     return Finding(margin, error, least, claimed, worst, method, reasons, look.confidence, lies)
 
 
@@ -94,30 +92,26 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
     samples, rng, unchanged = look.samples, look.rng, True
     for y in look.places:
         first = information_from_samples(sampler, y, samples=samples, rng=rng, directions=root)
-        if np.isinf(first.matrix).any():
-            return _endless(y, first, look)
-        direction = root @ np.linalg.eigh(np.nan_to_num(first.matrix))[1][:, -1:]
-        found = information_from_samples(
-            sampler, y, samples=samples, rng=rng, directions=direction, confidence=look.each
-        )
+        found = first
+        if not np.isinf(first.matrix).any():
+            direction = root @ np.linalg.eigh(np.nan_to_num(first.matrix))[1][:, -1:]
+            found = information_from_samples(
+                sampler, y, samples=samples, rng=rng, directions=direction, confidence=look.each
+            )
         if np.isinf(found.matrix).any():
-            return _endless(y, found, look)
+            notes, sure = found.notes, look.confidence
+            return Finding(math.inf, 0.0, math.inf, math.nan, y, SAMPLES, notes, sure)
         # An estimate below its own lower bound (or below 0, by noise) says no more than that.
         margin = max(margin, float(np.fmax(found.matrix[0, 0], found.lower[0])))
         unchanged = unchanged and bool(first.unchanged.all() and found.unchanged.all())
         if found.lower[0] > lower:
             lower, worst = float(found.lower[0]), y
-    reasons = (
+    said = (
         f"Looked at {len(look.places)} reading vectors: at least {lower:.4g} of the level is shown "
-        "close to one of them.",
+        "close to one of them."
     )
-    said, error = (UNCHANGED,) if unchanged else reasons, max(margin - lower, 0.0)
-    return Finding(margin, error, lower, math.nan, worst, SAMPLES, said, look.confidence)
-
-
-def _endless(y: Array, found: Sampled, look: Look) -> Finding:
-    notes, sure = found.notes, look.confidence
-    return Finding(math.inf, 0.0, math.inf, math.nan, y, SAMPLES, notes, sure)
+    reasons, error = (UNCHANGED if unchanged else said,), max(margin - lower, 0.0)
+    return Finding(margin, error, lower, math.nan, worst, SAMPLES, reasons, look.confidence)
 
 
 # --- what users run: is the noise of the code that of the density it claims? ----------------------
@@ -174,9 +168,7 @@ def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
 def described(every: list[Examined], look: Look) -> str:
     """One sentence on what was examined, and how it came out."""
     count = runs(look)
-    where = (
-        f"{count} runs at each of {len(every)} reading vectors" if every[1:] else f"{count} runs"
-    )
+    where = f"{count} runs" + (f" at each of {len(every)} reading vectors" if every[1:] else "")
     failed = [test for test in TESTS if any(test in place.wrong for place in every)]
     if failed:
         return (

@@ -123,9 +123,6 @@ def attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
     return attacks
 
 
-# --- the most likely value ----------------------------------------------------------------------
-
-
 def _most_likely(mechanism: Mechanism, z: Array, y: Array, information: Array) -> Array:
     if isinstance(mechanism, AffineMechanism):
         M = mechanism.inner.matrix
@@ -167,9 +164,6 @@ def _ascended(mechanism: Mechanism, z: Array, guess: Array, inverse: Array) -> A
         if alive.size == 0:
             break
     return guess
-
-
-# --- with a prior -------------------------------------------------------------------------------
 
 
 def _believers(
