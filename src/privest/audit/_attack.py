@@ -55,14 +55,8 @@ class Errors(Record):
         """Summarise guesses (trials,)."""
         off = guess - truth
         root = math.sqrt(off.size)
-        return cls(
-            float(off.mean()),
-            float(off.std(ddof=1)) / root,
-            float((off**2).mean()),
-            float((off**2).std(ddof=1)) / root,
-            float(np.median(np.abs(off))),
-            unbounded,
-        )
+        bias, mse = ((float(x.mean()), float(x.std(ddof=1)) / root) for x in (off, off**2))
+        return cls(*bias, *mse, float(np.median(np.abs(off))), unbounded)
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,7 @@ def averaged_information(channel: Channel, mean: float, deviation: float) -> Ave
                 f"The information, averaged over the prior, is infinite: it has a pole at input "
                 f"{pole:.6g} that is not integrable. van Trees' bound is then 0.",
             )
-    if not has_formula(channel):
-        rough, value = (shown.hermite(count) for count in HERMITE)
-        if not abs(rough - value) <= UNSURE * value:
-            return Average(math.inf, UNSETTLED)
-        # Rounded up by what is not known: a bound that is too low is still one.
-        return Average(max(rough, value) + abs(rough - value))
-    value = shown.integral()
+    value = shown.integral() if has_formula(channel) else shown.hermite()
     return Average(value) if math.isfinite(value) else Average(math.inf, UNSETTLED)
 
 
@@ -151,21 +145,13 @@ class _Shown:
         found = row_moments(log_weight, EDGES[None], np.zeros(1), agree=1e-7)
         return float(found.mass[0] * np.exp(found.top[0]) / math.sqrt(2 * math.pi))
 
-    def hermite(self, count: int) -> float:
-        """E I(u) by so many nodes."""
-        x, weight = np.polynomial.hermite_e.hermegauss(count)
-        return float(weight @ self(self.mean + self.deviation * x) / math.sqrt(2 * math.pi))
-
-
-# --- many one-dimensional integrals at once ------------------------------------------------------
-
-
-class Moments(NamedTuple):
-    """∫ w = mass·e^top and ∫ (u − c) w = first·e^top, one entry a row."""
-
-    top: Array
-    mass: Array
-    first: Array
+    def hermite(self) -> float:
+        """E I(u) by two rules, rounded up by their difference; inf if that is large."""
+        rules = [np.polynomial.hermite_e.hermegauss(count) for count in HERMITE]
+        found = [weight @ self(self.mean + self.deviation * x) for x, weight in rules]
+        rough, value = (float(total / math.sqrt(2 * math.pi)) for total in found)
+        doubt = abs(rough - value)
+        return max(rough, value) + doubt if doubt <= UNSURE * value else math.inf
 
 
 def row_moments(
@@ -181,19 +167,23 @@ def row_moments(
     row = np.repeat(np.arange(len(edges)), edges.shape[1] - 1)
     low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
     wide = high > low
-    found = _Rows(log_weight, centre, len(edges), agree)
+    found = Moments(log_weight, centre, len(edges), agree)
     # Nothing coarser to compare the first panels with yet.
     carried = row[wide], np.full((3, np.count_nonzero(wide)), np.nan)
     refine(low[wide], high[wide], found.examine, carried=carried, rounds=ROUNDS)
-    return Moments(found.top, found.done[0], found.done[1])
+    return found
 
 
-class _Rows:
-    """∫ w, ∫ (u − c) w, ∫ |u − c| w of the panels that are done, in units of each row's top."""
+class Moments:
+    """∫ w = mass·e^top and ∫ (u − c) w = first·e^top, one entry a row, of the panels done so far.
+
+    `done`: these two, and ∫ |u − c| w beside them.
+    """
 
     def __init__(self, log_weight: LogWeight, centre: Array, n: int, agree: float) -> None:
         self.log_weight, self.centre, self.agree = log_weight, centre, agree
         self.top, self.done = np.full(n, -np.inf), np.zeros((3, n))
+        self.mass, self.first, _ = self.done  # views
 
     def examine(
         self, low: Array, high: Array, carried: Carried, last: bool

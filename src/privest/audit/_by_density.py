@@ -71,17 +71,12 @@ def by_search(mechanism: Componentwise, S: PSD, inputs: Array) -> Finding:
     if not any(math.isnan(channel.worst.information) for channel in found):
         claimed = relative(S, mechanism.worst_information())
     lies, unsure = tuple(_lies(found)), error > UNSURE
+    where = None if all(f.constant for f in each) else y
+    reasons = (*lies, *_explained(found, unsure, claimed, bool(lies)))
+    more = () if lies or math.isnan(claimed) else (OUT_OF_REACH,)
+    how, least, wrong = "search by quadrature", margin - error, bool(lies)
     return Finding(
-        margin,
-        error,
-        margin - error,
-        claimed,
-        None if all(f.constant for f in each) else y,
-        "search by quadrature",
-        (*lies, *_explained(found, unsure, claimed, bool(lies))),
-        refuted=bool(lies),
-        unsure=unsure,
-        undecided=() if lies or math.isnan(claimed) else (OUT_OF_REACH,),
+        margin, error, least, claimed, where, how, reasons, None, wrong, unsure, undecided=more
     )
 
 

@@ -6,7 +6,7 @@ Find (`_by_density`, `_by_simulation`: what each way of looking sees), judge, ex
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -47,7 +47,7 @@ class Certificate(Record):
     worst_y: Array | None
     method: str
     confidence: float | None = None
-    reasons: tuple[str, ...] = field(default=())
+    reasons: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.verdict == "holds"
@@ -80,9 +80,8 @@ def certify(
 
     `search`: reading vectors (k, m) to look at besides those of the search (for channels), or
     the only ones to look at (for samplers, default y = 0; what users run: 0 and two fixed vectors;
-    other mechanisms: a few random directions at several distances). A search looks at sizes that
-    appear among the public parameters, at landmarks that stay where they are as the input moves, at
-    kinks and at vanishing outcomes; a narrow peak with none of these is missed unless you name it.
+    other mechanisms: a few random directions at several distances). A search misses a narrow peak
+    without a kink, a landmark or a vanishing outcome unless you name it.
 
     Independent channels (`Componentwise`, or one `Channel`): one input at a time, by numbers.
       "holds" needs both: the mechanism's own supremum within the level, and a search that found
@@ -132,7 +131,6 @@ def _judged(found: Finding) -> Certificate:
         verdict = "violated"
     endless = not found.refuted and found.claimed == found.margin == math.inf
     method = CLOSED_FORM if verdict == "holds" or endless else found.method
-    more = found.undecided if verdict == "undecided" else ()
+    said = found.reasons + (found.undecided if verdict == "undecided" else ())
     margin, error, claimed, y = found.margin, found.error, found.claimed, found.worst_y
-    said = found.reasons + more
     return Certificate(verdict, margin, error, claimed, y, method, found.confidence, said)

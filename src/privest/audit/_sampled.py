@@ -78,8 +78,7 @@ class FisherInformation(Record):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        diagonal = np.diagonal(self.matrix)
-        error = np.diagonal(self.error)
+        diagonal, error = np.diagonal(self.matrix), np.diagonal(self.error)
         still = np.zeros(diagonal.size, bool) if self.unchanged is None else self.unchanged
         shown = ", ".join(
             "none seen" if same else f"{i:.4g} ± {e:.1g}"

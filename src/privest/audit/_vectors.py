@@ -61,10 +61,10 @@ def attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
     """
     root, _ = inverse_root(S)
     floors = unbiased_floors(np.eye(len(S)), S)
-    z = task.releases(mechanism)
-    guess = _sufficient(mechanism, z) @ root @ root.T
+    p = mechanism.score(task.releases(mechanism), np.zeros(len(S)))
+    believers = _linear_believers(mechanism, S, task, p)
     asked = replace(task, attacker="best unbiased")
-    attacks = asked.readings(guess, floors, _linear_believers(mechanism, S, task, z))
+    attacks = asked.readings(p @ root @ root.T, floors, believers)
     return [replace(a, notes=(EXPOSED,)) if _exposed(a) else a for a in attacks]
 
 
@@ -73,25 +73,17 @@ def _exposed(attack: Attack) -> bool:
     return bool(best and floor and best.mse + SURE * best.mse_error < floor)
 
 
-def _linear_believers(mechanism: Mechanism, S: Array, task: Task, z: Array) -> list[Believer]:
+def _linear_believers(mechanism: Mechanism, S: Array, task: Task, p: Array) -> list[Believer]:
     if task.prior is None:
         return [Believer()] * len(S)
     mean, variance = task.prior
     # In units of the prior: S·v + I has no eigenvalue below 1.
     inverse = np.linalg.inv(np.linalg.cholesky(S * variance + np.eye(len(S))))
     covariance = variance * inverse.T @ inverse
-
-    def posterior(z: Array) -> Array:
-        return (_sufficient(mechanism, z) + mean / variance) @ covariance
-
     drawn = drawn_from(task.prior, task.rng, task.trials, len(S))
-    there = posterior(mechanism.simulate(drawn, task.rng))
-    bounds = np.diagonal(covariance).tolist()
-    return Believer.of_each(posterior(z), task.truth, there, drawn, bounds)
-
-
-def _sufficient(mechanism: Mechanism, z: Array) -> Array:
-    return mechanism.score(z, np.zeros(mechanism.readings))
+    other = mechanism.score(mechanism.simulate(drawn, task.rng), np.zeros(len(S)))
+    here, there = ((seen + mean / variance) @ covariance for seen in (p, other))
+    return Believer.of_each(here, task.truth, there, drawn, np.diagonal(covariance).tolist())
 
 
 # --- by any density -------------------------------------------------------------------------------
