@@ -87,8 +87,7 @@ def maximum_likelihood(
            [-0.5]])
     """
     matrix = as_array(H, "H", ndim=2)
-    releases = as_array(z, "z", ndim=(1, 2))
-    releases = releases[None] if releases.ndim == 1 else releases
+    releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     if releases.shape[1] != len(matrix):
         raise InvalidInput(f"z has {releases.shape[1]} readings and H {len(matrix)} rows.")
     if likelihood.variance.ndim and likelihood.variance.size != len(matrix):

@@ -81,8 +81,7 @@ def maximum_likelihood_of(
     1.0
     """
     seen = observation(mechanism, model)
-    releases = as_array(z, "z", ndim=(1, 2))
-    releases = releases[None] if releases.ndim == 1 else releases
+    releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     outputs = getattr(mechanism, "outputs", model.readings)
     if releases.shape[1] != outputs:
         raise InvalidInput(f"z has {releases.shape[1]} entries; the mechanism has {outputs}.")

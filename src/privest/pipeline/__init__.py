@@ -1,11 +1,6 @@
 """Algorithms that estimate before they release: maximum likelihood, the optimal private score."""
 
 from privest.pipeline._holder import HolderReport, jacobian
-from privest.pipeline._likelihood_score import (
-    LikelihoodScore,
-    SmoothedLikelihoodScore,
-    best_bandwidth,
-)
 from privest.pipeline._optimal_score import optimal_score
 from privest.pipeline._release import PrivateEstimate, ScoreRelease
 from privest.pipeline._releases import (
@@ -13,7 +8,13 @@ from privest.pipeline._releases import (
     MaximumLikelihoodRelease,
     OptimalScoreRelease,
 )
-from privest.pipeline._score import LinearScore, Score
+from privest.pipeline._score import (
+    LikelihoodScore,
+    LinearScore,
+    Score,
+    SmoothedLikelihoodScore,
+    best_bandwidth,
+)
 
 __all__ = [
     "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",

@@ -75,7 +75,7 @@ class NumericalScore(Score):
     def __init__(self, law: ScalarLaw, weight: float) -> None:
         self.law, self.weight = law, weight
         found = least_score(law, weight)
-        self._moments = Moments(found.square, found.slope, found.slope_square)
+        self.moments = Moments(found.square, found.slope, found.slope_square)
         self.error = found.error / found.slope
         psi = as_polynomials(found)
         slope, integral = psi.derivative(), _integral(psi, float(law.quantile(0.5)))
@@ -112,10 +112,6 @@ class NumericalScore(Score):
         return np.where(inside == x, self._bend(inside), 0.0)
 
     @property
-    def moments(self) -> Moments:
-        return self._moments
-
-    @property
     def monotone(self) -> bool:
         return self._monotone
 
@@ -130,7 +126,7 @@ def optimal_score(law: ScalarLaw, weight: float) -> Score:
     relative error of J* near 1e-12, some 10 ms. As λ → 0 ψ becomes −l', as λ → ∞ a straight line.
 
     >>> from privest.noise import Cauchy
-    >>> from privest.pipeline._likelihood_score import LikelihoodScore
+    >>> from privest.pipeline import LikelihoodScore
     >>> round(optimal_score(GaussianLaw(variance=2.0), 0.5).cost(0.5), 12)
     2.5
     >>> optimal_score(Cauchy(1.0), 1.0).cost(1.0) < LikelihoodScore(Cauchy(1.0)).cost(1.0)

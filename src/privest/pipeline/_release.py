@@ -202,10 +202,7 @@ class ScoreRelease(ABC):
             raise InvalidInput("noise scaled to the data is counted for Gaussian noise only.")
         if as_number(margin, "margin") <= 1:
             raise InvalidInput(f"margin must be > 1; received {margin:g}.")
-        given = self._readings(y)
-        if given.ndim != 1:
-            raise InvalidInput("one vector of readings, please.")
-        report = self.for_data_holder(given)
+        report = self.for_data_holder(y)
         report.require_scaled(margin)
         spread = margin * report.ratio
         # D was made for s/safety, so that r ≈ 1/safety: the noise is about margin·D/safety.
@@ -313,11 +310,9 @@ def one_law(model: LinearModel) -> ScalarLaw:
     if not isinstance(model, LinearModel):
         raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
     noise = model.noise
-    alike = isinstance(noise, Independent) and noise.size is None
-    if not alike:
+    if not isinstance(noise, Independent) or noise.size is not None:
         raise InvalidInput(
             "this release needs independent noise of one law in all readings; received "
             f"{noise!r}. Divide readings and rows of H by known scales first."
         )
-    assert isinstance(noise, Independent)
     return noise.laws[0]

@@ -9,14 +9,15 @@ from privest.arrays import as_positive
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.noise import ScalarLaw
-from privest.pipeline._likelihood_score import (
+from privest.pipeline._optimal_score import optimal_score
+from privest.pipeline._release import ScoreRelease
+from privest.pipeline._score import (
     LikelihoodScore,
+    LinearScore,
+    Score,
     SmoothedLikelihoodScore,
     best_bandwidth,
 )
-from privest.pipeline._optimal_score import optimal_score
-from privest.pipeline._release import ScoreRelease
-from privest.pipeline._score import LinearScore, Score
 from privest.pipeline._shape import Shape
 
 

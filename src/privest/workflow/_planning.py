@@ -49,13 +49,9 @@ class Plan(Terms):
     model: LinearModel
 
     DERIVED: ClassVar[tuple[str, ...]] = (
-        *Terms.DERIVED,
-        "standard_error",
-        "classical_error",
-        "privacy_share",
-        "reading_error",
+        *Terms.DERIVED, "standard_error", "classical_error", "privacy_share", "reading_error",
         "informed_error",
-    )
+    )  # fmt: skip
 
     # --- accuracy ---------------------------------------------------------------------------------
 
@@ -141,7 +137,8 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
         add_rows(sums, block.H)
         rows, dropped = rows + len(block.H), dropped + block.dropped
     require_full(sums, design.names, source.name, rows)
-    variance, exponent, reference_rows = noise_of(spec, design)
+    noise = noise_of(spec, design)
+    variance = noise["noise_variance"]
     model = LinearModel(np.triu(sums.triangle[:-1, :-1]), variance, names=design.names)
     return Plan(
         spec=spec,
@@ -149,8 +146,6 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
         rows=rows,
         dropped=dropped,
         model=model,
-        noise_variance=variance,
         level=level_of(spec, design.names, classical_bound(model), variance),
-        exponent=exponent,
-        reference_rows=reference_rows,
+        **noise,
     )

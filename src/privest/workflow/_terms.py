@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Never
+from typing import Any, ClassVar, Never
 
 import numpy as np
 
@@ -56,15 +56,9 @@ def stated_terms(spec: Spec) -> Terms | None:
     if spec.privacy.standard_error is not None:
         return None
     design = spec.design
-    variance, exponent, reference_rows = noise_of(spec, design)
-    return Terms(
-        spec=spec,
-        names=design.names,
-        noise_variance=variance,
-        level=level_of(spec, design.names, None, variance),
-        exponent=exponent,
-        reference_rows=reference_rows,
-    )
+    noise = noise_of(spec, design)
+    level = level_of(spec, design.names, None, noise["noise_variance"])
+    return Terms(spec=spec, names=design.names, level=level, **noise)
 
 
 def require_target(spec: Spec, source: Source) -> None:
@@ -135,12 +129,12 @@ def _reason(zero: list[str], tied: list[str]) -> str:
     return f"{listed} are tied: a combination of them is zero in every row"
 
 
-def noise_of(spec: Spec, design: Features) -> tuple[float, float | None, int | None]:
-    """σ², the exponent, and the rows of the reference."""
+def noise_of(spec: Spec, design: Features) -> dict[str, Any]:
+    """The `noise_variance`, `exponent` and `reference_rows` of the terms."""
     noise = spec.noise
     if noise.reference is None:
         assert noise.variance is not None
-        return noise.variance, noise.exponent, None
+        return {"noise_variance": noise.variance, "exponent": noise.exponent}
     source = open_source(noise.reference)
     blocks = list(read_rows(source, design, spec.target, missing=spec.missing))
     H = np.concatenate([block.H for block in blocks])
@@ -153,7 +147,8 @@ def noise_of(spec: Spec, design: Features) -> tuple[float, float | None, int | N
         require_positive(y, source.name, spec.target)
         exponent = BoxCox.fit(y).exponent
     y = transformed(spec, exponent, y, source.name)
-    return reference_variance(H, y, source.name), exponent, len(H)
+    variance = reference_variance(H, y, source.name)
+    return {"noise_variance": variance, "exponent": exponent, "reference_rows": len(H)}
 
 
 def transformed(spec: Spec, exponent: float | None, y: Array, where: str) -> Array:
