@@ -132,10 +132,9 @@ class StreamMechanism:
     def __init__(self, level: SequentialLevel | PrivacyLevel | ArrayLike) -> None:
         self.level = as_stream_level(level)
         self.steps = 0
-        self._past: Array = np.zeros(0)  # the readings that later releases look back to
-        if self.level.form == "banded":
-            assert self.level.block is not None
-            self._past = np.zeros(self.level.reach * self.level.block)
+        banded = self.level.form == "banded"
+        # The readings that later releases look back to.
+        self._past: Array = np.zeros(self.level.reach * (self.level.block or 0) if banded else 0)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
         """The release of the next reading or readings, with noise of a simulation generator.

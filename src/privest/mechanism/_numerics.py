@@ -157,12 +157,13 @@ def _moves(channel: Channel, point: float, u: float, unit: float, width: float) 
     def seen(v: Array) -> Array:
         return np.asarray(np.exp(log_density(channel, np.full(v.shape, point), v) - level))
 
-    def least(a: Array, b: Array) -> Array:
-        return 1e-7 * np.maximum(a, b)
-
     far = max(1e-3 * unit, 1e6 * EPS * abs(u))
     cell = np.array([u - 0.9 * far]), np.array([u + 1.1 * far])
-    return bool(find_jumps(seen, *cell, width=1e-12 * unit, least=least, kept=0.9))
+    return bool(
+        find_jumps(
+            seen, *cell, width=1e-12 * unit, least=lambda a, b: 1e-7 * np.maximum(a, b), kept=0.9
+        )
+    )
 
 
 # --- discrete -----------------------------------------------------------------------------------

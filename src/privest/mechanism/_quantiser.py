@@ -204,9 +204,8 @@ class LaplaceQuantiser(_Grid):
         size = np.abs(xi)
         near = np.minimum(size, h)
         slope = -0.5 * np.exp(near - h) * np.expm1(-2.0 * near) / self._middle(near)
-        return np.where(np.isinf(xi), np.nan, np.sign(xi) * np.where(size < h, slope, 1.0)) / (
-            self.scale
-        )
+        sign = np.where(np.isinf(xi), np.nan, np.sign(xi))
+        return np.asarray(sign * np.where(size < h, slope, 1.0) / self.scale)
 
     def support(self, u: float) -> tuple[float, float]:
         return (-math.inf, math.inf)

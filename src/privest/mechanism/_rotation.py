@@ -49,10 +49,13 @@ class Rotation(Mechanism):
         return _rotated(self._readings(y), rng, trials)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
-        raise InfiniteInformation(NO_DENSITY)
+        raise InfiniteInformation(
+            "a random rotation has no density: z lies on the sphere of radius ‖y‖, so its "
+            "information about ‖y‖ is infinite."
+        )
 
     def score(self, z: ArrayLike, y: ArrayLike) -> Array:
-        raise InfiniteInformation(NO_DENSITY)
+        return self.log_density(z, y)
 
     def information(self, y: ArrayLike) -> Information:
         given = self._one_vector(y)
@@ -76,12 +79,6 @@ class Rotation(Mechanism):
 
     def __repr__(self) -> str:
         return f"Rotation({self.readings} readings)"
-
-
-NO_DENSITY = (
-    "a random rotation has no density: z lies on the sphere of radius ‖y‖, so its information "
-    "about ‖y‖ is infinite."
-)
 
 
 class GeometricPerturbation(Mechanism):

@@ -95,10 +95,8 @@ class TruncatedInverse(Channel):
             return outer
         a = log_odds(self.noise, ratio(z, np.asarray(self.threshold))[0])
         t = np.where(inside, u / self.threshold, 0.0)
-        decay = np.exp(-np.abs(a))
-        slope = (
-            np.sign(a) * (1.0 - decay) / ((1.0 + np.sign(a) * t) + (1.0 - np.sign(a) * t) * decay)
-        )
+        sign, decay = np.sign(a), np.exp(-np.abs(a))
+        slope = sign * (1.0 - decay) / ((1.0 + sign * t) + (1.0 - sign * t) * decay)
         return np.where(inside, slope / self.threshold, outer)
 
     def landmarks(self, u: float) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.linalg import batched
 from privest.network import _averaging as averaging
-from privest.network._certificate import NetworkMean, certified, estimates
+from privest.network._certificate import NetworkMean, certified
 from privest.network._links import AnyLinks, Links, as_links
 from privest.network._sensor import Contribution, Contributions
 from privest.network._spectrum import Method, Spectrum
@@ -36,9 +36,15 @@ class Round(Record):
 
     @property
     def estimates(self) -> Array:
-        """θ̂_i,k = r_i,k⁻¹x_i,k, shape of x; NaN for agents whose r_i,k is not yet > 0."""
+        """θ̂_i,k = r_i,k⁻¹x_i,k, shape of x; NaN for agents whose r_i,k is not yet > 0.
+
+        (Chebyshev weights are negative in early rounds, so r_i,k can be indefinite.)
+        """
+        lower, ready = batched.cholesky_of_many(self.r)
         x = self.x if self.x.ndim == 3 else self.x[:, None]
-        return estimates(x, self.r).reshape(self.x.shape)
+        found = batched.solve_of_many(lower, x)
+        found[~ready] = np.nan
+        return found.reshape(self.x.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,5 +214,5 @@ def _prepared(
 
 
 def _round(number: int, now: Array, shape: tuple[int, ...]) -> Round:
-    x, r = split(now, shape)
+    x, r = split(now, shape[-1])
     return Round(number, x.reshape(-1, *shape[1:]), r)

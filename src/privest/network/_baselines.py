@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from privest.arrays import Array, as_array, as_number, as_positive
 from privest.errors import InvalidInput
+from privest.network._sensor import one_each
 from privest.network._weights import Weights
 
 
@@ -59,10 +60,7 @@ class DecayingNoise:
 
     def _scales(self, agents: int) -> Array:
         """b_i, (N,)."""
-        given = np.asarray(self.scale, dtype=float)
-        if given.ndim and len(given) != agents:
-            raise InvalidInput(f"scale is a number or one an agent: {agents}, not {len(given)}.")
-        return np.broadcast_to(given, agents)
+        return one_each(np.asarray(self.scale, dtype=float), agents, "scales")
 
     def information(self, agents: int) -> Array:
         """diag I_Z(Y), (N,): all messages of all rounds; inf where q ≤ 1 − g."""

@@ -46,18 +46,6 @@ def radius(start: Array, mean: Array) -> Array:
     return np.asarray(2.0 * far * (1.0 + 1e-6) + 1e-6 * np.abs(mean))
 
 
-def estimates(x: Array, r: Array) -> Array:
-    """θ̂ = r⁻¹x for x (N, trials, n), r (N, n, n); NaN for agents whose r is not yet > 0.
-
-    Chebyshev weights are negative in early rounds, so r_i,k can be indefinite: no estimate until
-    it is positive definite.
-    """
-    lower, ready = batched.cholesky_of_many(r)
-    found = batched.solve_of_many(lower, x)
-    found[~ready] = np.nan
-    return found
-
-
 def certified(
     x: Array, r: Array, x_spread: Array, r_spread: Array, agents: int | None = None
 ) -> tuple[Array, Array]:
@@ -130,7 +118,7 @@ class NetworkMean:
 
     def parts(self, vector: Array) -> tuple[Array, Array]:
         """(trials, n) and (n, n) of one vector (d,)."""
-        x, r = split(vector, self.shape)
+        x, r = split(vector, self.shape[-1])
         return x.reshape(-1, self.shape[-1]), r
 
     def error(self, spread: Array) -> float:
@@ -170,9 +158,7 @@ class NetworkMean:
         wide = self.parts(self.radius)
         a, b = slopes(self.x, self.r, *wide, self.agents)
         factor = tolerance / (a + tolerance * b) if a > 0 else 1.0
-        if factor >= 1.0:
-            return 0
-        return spectrum.rounds(method, factor)
+        return 0 if factor >= 1.0 else spectrum.rounds(method, factor)
 
 
 def _hidden(r: Array, agents: int) -> NotIdentifiable:

@@ -116,11 +116,8 @@ class Lossy(Links):
 
     def matrix(self, k: int) -> Sparse:
         a = self.weights.edge_weights
-        if self.keeps_average:
-            used = np.where(self.rng.random(len(a)) >= self.loss, a, 0.0)
-            both = np.concatenate([used, used])
-        else:
-            both = np.where(self.rng.random(2 * len(a)) >= self.loss, np.concatenate([a, a]), 0.0)
+        heard = self.rng.random(len(a) if self.keeps_average else 2 * len(a)) >= self.loss
+        both = np.where(np.resize(heard, 2 * len(a)), np.concatenate([a, a]), 0.0)
         own = 1.0 - np.bincount(self._receiver, both, minlength=self.agents)
         data: Array = np.empty(len(self._place))
         data[self._place] = np.concatenate([both, own])

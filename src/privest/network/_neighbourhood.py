@@ -32,7 +32,7 @@ class Neighbourhood:
     """The links of this rank. Nothing here waits without a deadline."""
 
     def __init__(self, comm: Any, neighbours: list[int], timeout: float, graph: Graph) -> None:  # noqa: ANN401
-        self.comm, self.neighbours, self.timeout, self._graph = comm, neighbours, timeout, graph
+        self.comm, self.neighbours, self.timeout, self._name = comm, neighbours, timeout, graph.name
         self.agent, self.agents = int(comm.rank), int(comm.size)
         self._links: Any = None
 
@@ -122,6 +122,3 @@ class Neighbourhood:
             "or is slower than that. There is no result; start again, with a larger timeout if an "
             "agent is only slow."
         )
-
-    def _name(self, agent: int) -> str:
-        return self._graph.name(agent)

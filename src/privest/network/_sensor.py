@@ -77,8 +77,9 @@ class Sensor:
         level: PrivacyLevel | ArrayLike,
     ) -> None:
         self.model = LinearModel(matrix, noise=noise)
+        self.readings, self.parameters = self.model.readings, self.model.parameters  # m_i, n
         self.level = as_level(level)
-        self.level_matrix = self.level.for_size(self.model.readings)
+        self.level_matrix = self.level.for_size(self.readings)
 
     @cached_property
     def mechanism(self) -> GaussianMechanism | None:
@@ -94,16 +95,6 @@ class Sensor:
             return self.simulate(y, rng).values
 
         return RunningMechanism.at_level(self.level, self.readings, draw, repr(self))
-
-    @property
-    def parameters(self) -> int:
-        """n."""
-        return self.model.parameters
-
-    @property
-    def readings(self) -> int:
-        """m_i."""
-        return self.model.readings
 
     @property
     def outputs(self) -> int:
@@ -237,8 +228,8 @@ class Contributions(Record):
         """
         H = as_array(matrix, "H", ndim=2)
         z = as_array(releases, "the releases", ndim=(1, 2))
-        s = _one_each(as_array(level, "the levels", ndim=(0, 1)), len(H), "levels")
-        sigma = _one_each(as_array(variance, "the variances", ndim=(0, 1)), len(H), "variances")
+        s = one_each(as_array(level, "the levels", ndim=(0, 1)), len(H), "levels")
+        sigma = one_each(as_array(variance, "the variances", ndim=(0, 1)), len(H), "variances")
         if len(z) != len(H) or (s < 0).any() or (sigma < 0).any():
             raise InvalidInput(
                 f"H has {len(H)} agents; releases have shape {z.shape}; levels and variances must "
@@ -255,7 +246,8 @@ class Contributions(Record):
         return len(self.x)
 
 
-def _one_each(values: Array, agents: int, what: str) -> Array:
+def one_each(values: Array, agents: int, what: str) -> Array:
+    """(N,) of a number or one an agent."""
     if values.ndim and len(values) != agents:
         raise InvalidInput(f"{what} are a number or one an agent: {agents}, not {len(values)}.")
     return np.broadcast_to(values, agents)

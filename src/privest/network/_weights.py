@@ -54,9 +54,7 @@ class Weights:
                 f"the weights of agent {self.graph.name(worst)} sum to {totals[worst]:.15g}, not "
                 "to 1: its own weight must be a_ii = 1 − Σ_j a_ij."
             )
-        self._require_own()
-        if connected:
-            self.graph.require_connected("the graph of the weights")
+        self._require_sound(connected)
 
     @classmethod
     def on_edges(cls, graph: Graph, edge_weights: ArrayLike, *, connected: bool = True) -> Weights:
@@ -74,12 +72,10 @@ class Weights:
                 "weights on edges must be > 0."
             )
         own.graph, own.edge_weights = graph, values
-        own._require_own()
-        if connected:
-            graph.require_connected()
+        own._require_sound(connected)
         return own
 
-    def _require_own(self) -> None:
+    def _require_sound(self, connected: bool) -> None:
         own = self.own_weights
         worst = int(own.argmin())
         if not own[worst] > 0:
@@ -88,6 +84,8 @@ class Weights:
                 "it must be > 0, or an even ring never converges. Scale its edges down, or use "
                 "metropolis(graph)."
             )
+        if connected:
+            self.graph.require_connected("the graph of the weights")
 
     @property
     def agents(self) -> int:

@@ -111,9 +111,8 @@ def extremes_step(low: Array, high: Array, lows: Array, highs: Array) -> tuple[A
     After as many rounds as the graph is wide (`Graph.reach`) every agent knows the least and the
     largest entry over all agents, hence the spread that `certificate.certified` needs.
     """
-    if len(lows) == 0:
-        return low, high
-    return np.minimum(low, lows.min(axis=0)), np.maximum(high, highs.max(axis=0))
+    least, largest = lows.min(axis=0, initial=np.inf), highs.max(axis=0, initial=-np.inf)
+    return np.minimum(low, least), np.maximum(high, largest)
 
 
 def packed(x: Array, r: Array) -> Array:
@@ -129,19 +128,13 @@ def unpacked(vector: Array) -> tuple[Array, Array]:
     n = (math.isqrt(9 + 8 * length) - 3) // 2
     if n * (n + 3) // 2 != length:
         raise InvalidInput(f"{length} numbers are not a vector x and the half of a matrix r.")
-    above = np.triu_indices(n)
-    r = np.empty((*vector.shape[:-1], n, n))
-    r[..., above[0], above[1]] = vector[..., n:]
-    r[..., above[1], above[0]] = vector[..., n:]
-    return vector[..., :n], r
+    return split(vector, n)
 
 
-def split(values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """x (..., trials·n) and r (..., n, n) of vectors (..., trials·n + n(n+1)/2).
-
-    `shape` is that of x of all agents: (N, n) or (N, trials, n).
-    """
-    n = shape[-1]
+def split(values: Array, n: int) -> tuple[Array, Array]:
+    """x (..., trials·n) and r (..., n, n) of vectors (..., trials·n + n(n+1)/2)."""
     flat = values.shape[-1] - n * (n + 1) // 2
-    behind_zeros = np.concatenate([np.zeros((*values.shape[:-1], n)), values[..., flat:]], axis=-1)
-    return values[..., :flat], unpacked(behind_zeros)[1]
+    above = np.triu_indices(n)
+    r = np.empty((*values.shape[:-1], n, n))
+    r[..., above[0], above[1]] = r[..., above[1], above[0]] = values[..., flat:]
+    return values[..., :flat], r

@@ -17,13 +17,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, as_array, as_positive
-from privest.errors import (
-    InvalidInput,
-    MissingDependency,
-    NotIdentifiable,
-    NumericalFailure,
-    PrivestError,
-)
+from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
 from privest.linalg import batched
 from privest.network import _certificate as certificate
@@ -74,8 +68,6 @@ def consensus(
     names: Sequence[str] | None = None,
 ) -> AgentResult:
     """This rank's part of `network.consensus`; called by all ranks of `comm` with the same links.
-
-        x_{i,k} = Σ_j a_ij x_{j,k−1} ,  r_{i,k} = Σ_j a_ij r_{j,k−1} ,  θ̂_{i,k} = r_{i,k}⁻¹x_{i,k}
 
     Symbols
         contribution  (x_i, r_i) of this agent alone (`Sensor.contribution`): y_i stays outside.
@@ -210,13 +202,15 @@ def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[
     x, r = as_array(contribution.x, "x"), as_array(contribution.r, "r")
 
     def parts(vector: Array) -> tuple[Array, Array]:
-        flat, half = agent.split(vector, x.shape)
+        flat, half = agent.split(vector, x.shape[-1])
         return flat.reshape(x.shape), half
 
     return agent.packed(x.ravel(), r), parts
 
 
-def _not_reached(r: Array, rounds: int, worst: float, asked: float, agents: int) -> PrivestError:
+def _not_reached(
+    r: Array, rounds: int, worst: float, asked: float, agents: int
+) -> NotIdentifiable | NumericalFailure:
     if not batched.cholesky_of_many(r[None])[1].all():
         return NotIdentifiable(
             f"after {rounds} rounds all {agents} agents together do not show all {len(r)} "
