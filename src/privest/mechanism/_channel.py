@@ -41,8 +41,6 @@ class Channel(ABC):
     discrete: ClassVar[bool] = False
     WHY_NOT: ClassVar[str] = "its information is infinite for every choice of parameters."
 
-    # --- the law of z ---------------------------------------------------------------------------
-
     @abstractmethod
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         """One z for each entry of u. Simulation: for experiments."""
@@ -73,8 +71,6 @@ class Channel(ABC):
             if self.discrete
             else f"{kind} is not discrete: z has a density and no list of outcomes."
         )
-
-    # --- what it shows --------------------------------------------------------------------------
 
     def information(self, u: ArrayLike) -> Array:
         """I_z(u) = E (∂ ln p/∂u)²; inf where it diverges."""

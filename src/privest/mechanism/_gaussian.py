@@ -61,10 +61,8 @@ class GaussianMechanism(Mechanism):
         return as_source(rng).add_noise(repeated(self._shown(y), trials))
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
-        rest = self._rest(z, y)
-        return np.asarray(
-            -0.5 * (rest**2).sum(axis=-1) - 0.5 * self.outputs * math.log(2.0 * math.pi)
-        )
+        constant = 0.5 * self.outputs * math.log(2.0 * math.pi)
+        return np.asarray(-0.5 * (self._rest(z, y) ** 2).sum(axis=-1) - constant)
 
     def score(self, z: ArrayLike, y: ArrayLike) -> Array:
         return self._times_factor(self._rest(z, y))

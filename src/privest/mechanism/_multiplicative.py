@@ -240,11 +240,9 @@ class PrivacyWeights(Channel):
     @property
     def worst(self) -> Worst:
         tau = self.weight_variance
-        largest = self._peak(tau) / self.variance
-        if tau <= 0.5:
-            return Worst(largest, 0.0)
-        at = math.sqrt(self.variance / tau * (2.0 * tau - 1.0) / (2.0 * tau + 1.0))
-        return Worst(largest, at)
+        above = max(2.0 * tau - 1.0, 0.0)
+        at = math.sqrt(self.variance / tau * above / (2.0 * tau + 1.0))
+        return Worst(self._peak(tau) / self.variance, at)
 
     @classmethod
     def calibrated(cls, level: float, *, weight_variance: float = 0.25) -> Self:  # type: ignore[override]

@@ -190,12 +190,11 @@ class GeometricPerturbation(Mechanism):
 
     def _radii(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         """r and ρ in units of σ, and n (0 where u = 0)."""
-        given = self._outputs(z)
         u = self._inputs(y)
         length = np.linalg.norm(u, axis=-1)
         direction = u / np.where(length > 0, length, 1.0)[..., None]
         sigma = math.sqrt(self.variance)
-        r = np.linalg.norm(given - self.translation, axis=-1) / sigma
+        r = np.linalg.norm(self._outputs(z) - self.translation, axis=-1) / sigma
         return np.asarray(r), np.asarray(length / sigma), direction
 
 

@@ -188,11 +188,10 @@ class Componentwise(Mechanism):
             return max(channel.epsilon(move) for channel in self.channels)
         # One reading moves u along a column of A; the ε of independent channels add.
         steps = np.abs(self.matrix) * move
-        totals = [
+        return max(
             sum(c.epsilon(float(step)) for c, step in zip(self.channels, column) if step)
             for column in steps.T
-        ]
-        return max(totals)
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def consensus(
         return found.certified_error if net.keeps_average else apart, found
 
     what = f"{way} rounds the estimates are"
-    found = averaging.certified_round(passing, mean.radius, judge, asked, limit, what)
+    found = averaging.certified_round(passing, mean.radius, judge, asked, limit, what)[2]
     assert found is not None
     return replace(found, predicted_rounds=predicted, trace=np.stack(seen) if trace else None)
 

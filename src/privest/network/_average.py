@@ -110,9 +110,8 @@ def private_average(
         predicted = known.rounds(way, factor)
     limit = averaging.most_rounds(max_rounds, predicted, spectrum)
 
-    def judge(k: int, now: Array, wide: Array) -> tuple[float, tuple[int, float, Array]]:
-        error = float((wide + np.abs(centre(now) - mean)).max() / unit)
-        return error, (k, error, now)
+    def judge(_: int, now: Array, wide: Array) -> tuple[float, Array]:
+        return float((wide + np.abs(centre(now) - mean)).max() / unit), now
 
     passing = averaging.states(start, net, way, known)
     what = f"{way} rounds the average is"

@@ -58,8 +58,8 @@ def certified_round(
     tolerance: float,
     limit: int,
     what: str,
-) -> T:
-    """What `judge` finds in the first round whose certificate it puts within the tolerance.
+) -> tuple[int, float, T]:
+    """The first round k that `judge` certifies within the tolerance: k, its certificate, and more.
 
     `judge` is given k, X_k and its spread (d,), every k/20 rounds and at the `limit`, and returns
     the certificate in standard errors and its finding. No spread is ever above `radius` (d,):
@@ -79,7 +79,7 @@ def certified_round(
             )
         reached, found = judge(k, now, wide)
         if reached <= tolerance:
-            return found
+            return k, reached, found
         if k >= limit:
             break
     raise NumericalFailure(

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Index, as_count
+from privest.arrays import Array, Index, as_array, as_count
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
@@ -205,8 +205,6 @@ def grid(rows: int, columns: int) -> Graph:
 
 def random_geometric(positions: Array, radius: float) -> Graph:
     """Agents at `positions` (N, 2), linked where their distance is at most `radius`."""
-    places = np.asarray(positions, dtype=float)
-    if places.ndim != 2 or len(places) < 1 or not np.isfinite(places).all():
-        raise InvalidInput(f"positions must be finite, (agents, 2); received {places.shape}.")
+    places = as_array(positions, "positions", ndim=2)
     tree = scipy.spatial.cKDTree(places)
     return Graph(tree.query_pairs(radius, output_type="ndarray").astype(np.intp), len(places))

@@ -144,8 +144,7 @@ class Sensor:
         map_t = map_t * self.level_matrix.informative()[:, None]
         left, values, _ = np.linalg.svd(map_t, full_matrices=False)
         tolerance = values[0] * max(map_t.shape) * np.finfo(float).eps
-        basis = left[:, values > tolerance] if values[0] > 0 else left[:, :0]
-        half = basis.T @ lower_t
+        half = left[:, values > tolerance].T @ lower_t
         return np.asarray(half.T @ half)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> SensorRelease:

@@ -44,9 +44,9 @@ class Weights:
     ) -> None:
         table = _table(matrix)
         count = table.shape[0]
+        if graph is not None and graph.agents != count:
+            raise InvalidInput(f"W is for {count} agents, the graph for {graph.agents}.")
         self.graph, self.edge_weights = _links(table, graph)
-        if self.graph.agents != count:
-            raise InvalidInput(f"W is for {count} agents, the graph for {self.graph.agents}.")
         totals = np.asarray(table.sum(axis=1)).ravel()
         worst = int(np.abs(totals - 1.0).argmax())
         if abs(totals[worst] - 1.0) > TOLERANCE * (2 + int(self.graph.degrees[worst])):
@@ -162,7 +162,7 @@ def _links(table: Sparse, graph: Graph | None) -> tuple[Graph, Array]:
     edges = Graph(
         np.concatenate([np.stack(part.coords, axis=1) for part in (upper, lower)]),
         table.shape[0],
-        names=None if graph is None or graph.agents != table.shape[0] else graph.names,
+        names=None if graph is None else graph.names,
     )
     i, j = edges.edges.T
     forth = back = np.zeros(0)
@@ -183,8 +183,8 @@ def _links(table: Sparse, graph: Graph | None) -> tuple[Graph, Array]:
                 f"{min(forth[least], back[least]):.6g}; weights on edges must be > 0."
             )
     weights = (forth + back) / 2
-    if graph is None or graph.agents != table.shape[0]:
-        return edges if graph is None else graph, weights
+    if graph is None:
+        return edges, weights
     _require_same(edges, graph)
     return graph, weights
 
