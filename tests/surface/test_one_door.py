@@ -33,7 +33,7 @@ ALLOWED = {
     "audit": "attacks, searches for worst cases, and simulates what it judges",
     "noise": LAW,
     "paper": "the experiments of the paper: worlds, rivals and their seeds",
-    "cli/_demo.py": "shuffles the rows of the embedded data",
+    "cli/_app.py": "shuffles the rows of the embedded data",
     "dynamics/_system.py": WORLD,
     "estimator/_starts.py": FIXED,
     "files.py": "names of temporary files",

@@ -1,4 +1,4 @@
-"""The commands of `privest`."""
+"""The commands of `privest`; its demo runs the whole workflow on embedded data."""
 
 from __future__ import annotations
 
@@ -6,18 +6,31 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.rule import Rule
 from rich.text import Text
 
 import privest
-from privest.cli import _demo, _workflow
+from privest import workflow
+from privest.cli import _workflow
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
 from privest.cli._filtering import filter_command
 from privest.cli._stream import stream
-from privest.errors import PrivestError
+from privest.cli._workflow_text import print_estimate, print_plan
+from privest.data import open_source, write_table
+from privest.errors import InvalidInput, PrivestError
+from privest.files import atomic_write
 from privest.paper import _commands as reproduce
+from privest.report import save_report
+from privest.workflow._releasing import WARNING, header_path
+
+COLUMNS = ("age", "sex", "bmi", "bp", "s5")
+REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
+SEED = 1  # the readings here are public: so that the commands, typed again, give the same page
+FILES = ("people.csv", "reference.csv", "plan.toml", "release.csv", "report.html")
 
 app = typer.Typer(
     name="privest",
@@ -89,4 +102,70 @@ def demo(
     if first:
         reproduce.show_first_example(Console(), out)
     else:
-        _demo.show(Console(highlight=False), out)
+        _show_demo(Console(highlight=False), out)
+
+
+def _show_demo(console: Console, folder: Path) -> None:
+    """Run it, print it, and say where the page is."""
+    people, reference, plan_file, release, page = (folder / name for name in FILES)
+    spec = workflow.Spec(
+        data=people.name,
+        target="s5",
+        features=("age", "sex", "bmi", "bp"),
+        categories={"sex": ("0", "1")},
+        noise=workflow.Noise(reference=reference.name),
+        privacy=workflow.Privacy(level=4.0, delta=1e-6, move=0.5),
+    )
+    made = [people, reference, plan_file, release, header_path(release), page]
+    _clear(folder, made, plan_file, spec.to_toml())
+    atomic_write(plan_file, spec.to_toml())
+    _split(people, reference)
+    console.print(
+        Text(
+            "442 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
+            f"age, sex, body mass index and blood pressure? {REFERENCE} of the people are a public "
+            "reference that tells how large the noise is; the others release noisy readings only."
+        )
+    )
+    commands = _workflow.commands_of(plan_file, release, page, SEED)
+    _type(console, f"{commands[0]} --want bmi=0.005")
+    found = workflow.make_plan(workflow.load_spec(plan_file))
+    print_plan(console, found, "bmi=0.005", found.rows_for(0.005, "bmi"))
+    _type(console, commands[1])
+    header = workflow.simulate_release(found, release, workflow.trial_source(found, SEED))
+    console.print(Text(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))
+    _type(console, commands[2])
+    estimated = workflow.estimate_release(release)
+    print_estimate(console, estimated, 0.95)
+    _type(console, commands[3])
+    save_report(found, estimated, commands, page)
+    console.print(Text(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
+
+
+def _clear(folder: Path, made: list[Path], plan_file: Path, plan: str) -> None:
+    """Take away what an earlier demo made, and nothing else of that name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = [file for file in made if file.exists()]
+        if there and not (plan_file.is_file() and plan_file.read_bytes() == plan.encode()):
+            raise InvalidInput(
+                f"{there[0]} was not made by the demo, which would write over it: choose another "
+                "folder with --out."
+            )
+        for file in there:
+            file.unlink()
+    except OSError as error:
+        raise InvalidInput(f"--out {folder} cannot be used: {error.strerror}.") from None
+
+
+def _type(console: Console, line: str) -> None:
+    console.print(Rule(style="dim"))
+    console.print(Text(f"$ {line}", style="bold"), soft_wrap=True)  # to be copied as one line
+
+
+def _split(people: Path, reference: Path) -> None:
+    """The embedded table as two files."""
+    rows = np.column_stack(list(open_source("diabetes").read(COLUMNS).values()))
+    order = np.random.default_rng(7).permutation(len(rows))
+    write_table(reference, COLUMNS, [list(rows[np.sort(order[:REFERENCE])].T)])
+    write_table(people, COLUMNS, [list(rows[np.sort(order[REFERENCE:])].T)])

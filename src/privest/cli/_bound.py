@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import re
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,19 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 import privest as pv
+from privest.cli import _options as common
 from privest.cli._console import new_table, to_people, to_stderr
-from privest.cli._options import (
-    MODEL,
-    NOISE,
-    Json,
-    Privacy,
-    Spent,
-    about,
-    grouped,
-    option,
-    read_table,
-    read_value,
-)
+from privest.cli._options import grouped, option
 from privest.errors import InvalidInput
 from privest.noise import Gaussian, GaussianLaw, MultivariateGaussian
 
@@ -38,24 +27,24 @@ def bound(
             "CSV file of H: one row per reading, one column per parameter; a first line may "
             "name the parameters. A minus reads standard input.",
             "FILE",
-            panel=MODEL,
+            panel=common.MODEL,
             names=("--h",),
         ),
     ],
-    privacy: Privacy,
+    privacy: common.Privacy,
     noise_variance: Annotated[
         str | None,
         option(
             "Covariance of the measurement noise: a number (variance of every reading), or a "
             "CSV file with a vector of variances or a matrix.",
             "NUMBER|FILE",
-            panel=NOISE,
+            panel=common.NOISE,
         ),
     ] = None,
     noise_cov: Annotated[
         str | None, option("The old name of --noise-variance.", hidden=True)
     ] = None,
-    json: Json = False,
+    json: common.Json = False,
 ) -> None:
     """The least error of any unbiased estimate of θ in y = Hθ + w under a privacy level.
 
@@ -71,10 +60,10 @@ def bound(
     """
     level = privacy.read()
     noise = _noise(noise_variance, noise_cov)
-    with about(f"--h {h}"):
-        matrix, names = read_table(str(h))
-    model = pv.LinearModel(matrix, noise=noise)
-    answer = Answer(pv.bound(model, level), model, level, names, privacy.spent(level))
+    with common.about(f"--h {h}"):
+        matrix, names = common.read_table(str(h))
+        model = pv.LinearModel(matrix, noise=noise, names=names)
+    answer = Answer(pv.bound(model, level), model, level, privacy.spent(level))
     if json:
         typer.echo(as_json(answer))
     else:
@@ -87,8 +76,8 @@ def _noise(noise_variance: str | None, noise_cov: str | None) -> GaussianLaw | M
     given = noise_cov if noise_variance is None else noise_variance
     if given is None or (noise_cov is not None and noise_variance is not None):
         raise InvalidInput("--noise-variance is needed, once.")
-    with about(f"--noise-variance {given}"):
-        return Gaussian(cov=read_value(given))
+    with common.about(f"--noise-variance {given}"):
+        return Gaussian(cov=common.read_value(given))
 
 
 class Answer(NamedTuple):
@@ -97,18 +86,16 @@ class Answer(NamedTuple):
     result: pv.Bound
     model: pv.LinearModel
     level: pv.PrivacyLevel
-    names: list[str] | None
-    spent: Spent | None
+    spent: common.Spent | None
 
 
 def as_json(answer: Answer) -> str:
     """The attributes of the bound by name, and what was asked; one matrix row a line."""
-    result, model, level, names, spent = answer
+    result, model, level, spent = answer
     record: dict[str, Any] = {
         "privest": pv.__version__,
         "readings": model.readings,
         "parameters": model.parameters,
-        "names": names,
         "level": level.number if level.number is not None else repr(level),
         "differential_privacy": None if spent is None else spent._asdict(),
         **result.to_dict(),
@@ -124,7 +111,7 @@ def _value(value: Any) -> str:  # noqa: ANN401 - whatever JSON holds
 
 def print_bound(console: Console, answer: Answer) -> None:
     """Standard errors parameter by parameter, then the sums."""
-    result, model, level, names, spent = answer
+    result, model, level, spent = answer
     console.print(Text(f"{model!r}"), soft_wrap=True)
     console.print(Text(f"{level!r}"), soft_wrap=True)
     if spent is not None:
@@ -133,21 +120,17 @@ def print_bound(console: Console, answer: Answer) -> None:
             f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, when one reading moves by "
             f"{spent.move:g}."
         )
-    labels = [f"θ[{j}]" for j in range(model.parameters)] if names is None else names
     if not result.identifiable:
-        verdict = result.identifiability.explain()
-        if names is not None:
-            verdict = re.sub(r"θ\[(\d+)\]", lambda found: names[int(found[1])], verdict)
         console.print()
-        console.print(Text(verdict, style="bold"))
+        console.print(Text(result.identifiability.explain(), style="bold"))
         console.print("There is no finite bound under this level.")
         return
-    without = np.sqrt(np.diagonal(result.classical))
     table = new_table(
         "Least standard error of an unbiased estimate",
         *("parameter", "without privacy", "with privacy", "ratio"),
     )
-    for label, open_error, private_error in zip(labels, without, result.standard_error):
+    errors = zip(result.names, result.classical_error, result.standard_error)
+    for label, open_error, private_error in errors:
         ratio = f"{private_error / open_error:.3g}" if open_error > 0 else "∞"
         table.add_row(Text(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
     console.print()

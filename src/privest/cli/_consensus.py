@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,21 +18,9 @@ from rich.text import Text
 
 import privest as pv
 from privest import network
+from privest.cli import _options as common
 from privest.cli._console import new_table, print_json, tell_simulated
-from privest.cli._options import (
-    FEATURES,
-    MODEL,
-    NOISE_VARIANCE,
-    OUTPUT,
-    PRIVACY,
-    TARGET,
-    Json,
-    Seed,
-    grouped,
-    listed,
-    option,
-    read_table,
-)
+from privest.cli._options import group, grouped, option
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
@@ -43,24 +30,24 @@ NETWORK = "Network"  # a panel of --help
 HELD = 1.0  # seconds that a failed agent stays, so that the others can say what they saw
 
 
-@dataclass(frozen=True)
+@group(common.MODEL)
 class Model:
     """What every agent makes of its own table."""
 
-    target: Annotated[str, TARGET]
-    noise_variance: Annotated[float, NOISE_VARIANCE]
-    features: Annotated[str, FEATURES] = ""
-    intercept: Annotated[bool, option("Add a constant to the features.", panel=MODEL)] = True
+    target: Annotated[str, common.TARGET]
+    noise_variance: Annotated[float, common.NOISE_VARIANCE]
+    features: Annotated[str, common.FEATURES] = ""
+    intercept: Annotated[bool, option("Add a constant to the features.")] = True
     missing: Annotated[
         Literal["refuse", "drop"],
-        option("Rows that miss a value: refuse the table, or leave them out.", panel=MODEL),
+        option("Rows that miss a value: refuse the table, or leave them out."),
     ] = "refuse"
 
     def design(self) -> Features:
-        return Features(tuple(listed(self.features)), {}, self.intercept)
+        return Features(tuple(common.listed(self.features)), {}, self.intercept)
 
 
-@dataclass(frozen=True)
+@group(NETWORK)
 class Talk:
     """How the agents find the estimate of all."""
 
@@ -69,18 +56,13 @@ class Talk:
         option(
             "Who talks to whom: ring, star, grid:2x4, or a CSV file of pairs of agents.",
             "SHAPE|FILE",
-            panel=NETWORK,
         ),
     ] = "ring"
-    method: Annotated[Literal["chebyshev", "plain"], option("How to average.", panel=NETWORK)] = (
-        "chebyshev"
-    )
+    method: Annotated[Literal["chebyshev", "plain"], option("How to average.")] = "chebyshev"
     tolerance: Annotated[
-        float, option("Distance from the best estimate, in its standard errors.", panel=NETWORK)
+        float, option("Distance from the best estimate, in its standard errors.")
     ] = 1e-6
-    timeout: Annotated[
-        float, option("Seconds after which a silent agent counts as lost.", panel=NETWORK)
-    ] = 30.0
+    timeout: Annotated[float, option("Seconds after which a silent agent counts as lost.")] = 30.0
 
 
 @grouped
@@ -94,18 +76,21 @@ def consensus_command(
         ),
     ],
     level: Annotated[
-        float, option("Privacy level s: Fisher information about one reading.", "S", panel=PRIVACY)
+        float,
+        option("Privacy level s: Fisher information about one reading.", "S", panel=common.PRIVACY),
     ],
     model: Model,
     talk: Talk,
-    seed: Seed = None,
+    seed: common.Seed = None,
     output: Annotated[
         str | None,
         option(
-            "JSON file of every agent's result, with {agent} for its number.", "FILE", panel=OUTPUT
+            "JSON file of every agent's result, with {agent} for its number.",
+            "FILE",
+            panel=common.OUTPUT,
         ),
     ] = None,
-    json: Json = False,
+    json: common.Json = False,
 ) -> None:
     """Agents that hold their own readings reach the estimate of all of them together.
 
@@ -182,7 +167,7 @@ def _links(text: str, agents: int) -> network.Weights:
             raise InvalidInput(f"--graph {text}: a grid has two sides, for example grid:2x4.")
         found = network.grid(int(sides[0]), int(sides[1]))
     elif Path(text).is_file():
-        pairs, _ = read_table(text)
+        pairs, _ = common.read_table(text)
         if pairs.shape[1] != 2 or (pairs != np.round(pairs)).any():
             raise InvalidInput(f"--graph {text}: a line has two agents, numbered from 0.")
         found = network.Graph(pairs.astype(np.intp), agents)

@@ -1,7 +1,8 @@
 """Options that commands share, in groups: privacy, noise, output, what goes in and out.
 
-A group is a dataclass whose fields are annotated as Typer's options. A command takes the group as
-one parameter; `grouped` shows its fields to Typer as options and builds the group from them.
+A group is a frozen dataclass, made by `group`, whose fields are annotated as Typer's options, and
+mostly a panel of --help. A command takes the group as one parameter; `grouped` shows its fields to
+Typer as options and builds the group from them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, dataclass_transform, get_type_hints
 
 import typer
 
@@ -30,12 +31,15 @@ PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the pan
 def option(
     text: str,
     metavar: str | None = None,
-    *,
     panel: str | None = None,
+    *,
     names: tuple[str, ...] = (),
     **more: Any,  # noqa: ANN401 - whatever Typer takes
 ) -> Any:  # noqa: ANN401 - as Typer's
-    """An option: what it is for, what stands for its value in --help, and in which panel."""
+    """An option: what it is for, what stands for its value in --help, and in which panel.
+
+    In a group without a panel of its own here it is in that of the group.
+    """
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, **more)
 
 
@@ -62,6 +66,17 @@ Seed = Annotated[
 Json = Annotated[
     bool, option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",))
 ]
+
+
+@dataclass_transform(frozen_default=True)
+def group(panel: str | None = None) -> Callable[[type], Any]:
+    """A dataclass of options, in one panel of --help unless an option says otherwise."""
+
+    def made(kind: Any) -> Any:  # noqa: ANN401 - the class
+        kind.PANEL = panel
+        return dataclass(frozen=True)(kind)
+
+    return made
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -101,9 +116,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a dataclass
-    """The fields of a group, as parameters of its making have them."""
+    """The fields of a group, as parameters of its making have them, in its panel."""
     hints = get_type_hints(kind, include_extras=True)
     given = inspect.signature(kind).parameters
+    for hint in hints.values():
+        for shown in getattr(hint, "__metadata__", ()):
+            shown.rich_help_panel = shown.rich_help_panel or kind.PANEL
     return [given[field.name].replace(annotation=hints[field.name]) for field in fields(kind)]
 
 
@@ -149,7 +167,7 @@ class Spent(NamedTuple):
     move: float
 
 
-@dataclass(frozen=True)
+@group(PRIVACY)
 class Privacy:
     """A level, or the (ε, δ) for a stated move that it amounts to; never a guess."""
 
@@ -160,20 +178,16 @@ class Privacy:
             "may be shown. A number (s·I); where a release has several readings also a CSV file "
             "with a vector (diagonal) or a matrix.",
             "NUMBER|FILE",
-            panel=PRIVACY,
         ),
     ] = None
     epsilon: Annotated[
         float | None,
         option(
-            "Instead of --level: ε of (ε, δ)-differential privacy, with --delta and --move.",
-            "ε",
-            panel=PRIVACY,
+            "Instead of --level: ε of (ε, δ)-differential privacy, with --delta and --move.", "ε"
         ),
     ] = None
     delta: Annotated[
-        float | None,
-        option("δ. With --level: tell the ε that the level amounts to.", "δ", panel=PRIVACY),
+        float | None, option("δ. With --level: tell the ε that the level amounts to.", "δ")
     ] = None
     move: Annotated[
         float | None,
@@ -181,7 +195,6 @@ class Privacy:
             "What ε speaks of: one reading moves by at most this, in its own units (those "
             "after --transform, where there is one).",
             "C",
-            panel=PRIVACY,
         ),
     ] = None
 
@@ -233,7 +246,7 @@ class Privacy:
             )
 
 
-@dataclass(frozen=True)
+@group()
 class Sides:
     """Which side of a stream this is: the holder of the readings, the estimator, or both."""
 
@@ -258,17 +271,16 @@ class Sides:
         return self.given == "releases"
 
 
-@dataclass(frozen=True)
+@group(OUTPUT)
 class Output:
     """Where the rows and the figure go."""
 
     output: Annotated[
-        Path | None, option("File to write. Standard output if not given.", "FILE", panel=OUTPUT)
+        Path | None, option("File to write. Standard output if not given.", "FILE")
     ] = None
     overwrite: Annotated[bool, OVERWRITE] = False
     png: Annotated[
-        Path | None,
-        option("Draw the estimates and their intervals along the steps.", "FILE", panel=OUTPUT),
+        Path | None, option("Draw the estimates and their intervals along the steps.", "FILE")
     ] = None
 
     def require_free(self, why: str = "") -> None:

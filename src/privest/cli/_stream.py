@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from privest.cli import _options as common
 from privest.cli._console import to_stderr
-from privest.cli._options import (
-    FEATURES,
-    MODEL,
-    NOISE_VARIANCE,
-    OUTPUT,
-    PRIVACY,
-    TARGET,
-    Output,
-    Privacy,
-    Seed,
-    Sides,
-    grouped,
-    listed,
-    option,
-)
+from privest.cli._options import group, grouped, option
 from privest.cli._streaming import StreamPlan, run
 from privest.data._cells import is_number
 from privest.errors import InvalidInput
@@ -32,24 +18,24 @@ Format = Literal["csv", "jsonl"]
 RUNNING = "Start and restart"
 
 
-@dataclass(frozen=True)
+@group(common.MODEL)
 class Columns:
     """Which columns are what."""
 
-    target: Annotated[str, TARGET] = "y"
-    features: Annotated[str | None, FEATURES] = None
+    target: Annotated[str, common.TARGET] = "y"
+    features: Annotated[str | None, common.FEATURES] = None
     intercept: Annotated[
-        bool, option("Add a constant to the features.", panel=MODEL, names=("--intercept",))
+        bool, option("Add a constant to the features.", names=("--intercept",))
     ] = False
 
 
-@dataclass(frozen=True)
+@group()
 class Formats:
     """How rows are read and written."""
 
     input_format: Annotated[Format | None, option("By the file's ending, else csv.")] = None
     output_format: Annotated[
-        Format | None, option("By the file's ending, else that of the input.", panel=OUTPUT)
+        Format | None, option("By the file's ending, else that of the input.", panel=common.OUTPUT)
     ] = None
 
     def json_in(self, source: str) -> bool:
@@ -60,7 +46,7 @@ class Formats:
         return _is_json(self.output_format, path, otherwise=self.json_in(source))
 
 
-@dataclass(frozen=True)
+@group(RUNNING)
 class Kept:
     """What makes a stream last longer than a process."""
 
@@ -70,7 +56,6 @@ class Kept:
             "Save the stream here after every block; the same command then goes on where it "
             "was, killed or not. As sensitive as the readings.",
             "FILE",
-            panel=RUNNING,
         ),
     ] = None
     replay: Annotated[
@@ -78,7 +63,6 @@ class Kept:
         option(
             "After a restart the input begins again (default for files) or goes on with new "
             "readings. Standard input with a checkpoint must say which.",
-            panel=RUNNING,
             names=("--replay/--continue",),
         ),
     ] = None
@@ -89,22 +73,22 @@ def stream(
     source: Annotated[
         str, typer.Argument(help="CSV or JSON lines; a minus reads standard input.", metavar="FILE")
     ],
-    privacy: Privacy,
-    sides: Sides,
+    privacy: common.Privacy,
+    sides: common.Sides,
     columns: Columns,
     formats: Formats,
-    output: Output,
+    output: common.Output,
     kept: Kept,
     lags: Annotated[
         str,
         option(
             "A step also shows earlier readings: weights of the last 1, 2, … of them.",
             "W,W,…",
-            panel=PRIVACY,
+            panel=common.PRIVACY,
         ),
     ] = "",
-    noise_variance: Annotated[float | None, NOISE_VARIANCE] = None,
-    seed: Seed = None,
+    noise_variance: Annotated[float | None, common.NOISE_VARIANCE] = None,
+    seed: common.Seed = None,
     block: Annotated[
         int,
         option(
@@ -135,7 +119,7 @@ def stream(
     plan = StreamPlan(
         source=source,
         target=columns.target,
-        features=None if columns.features is None else listed(columns.features),
+        features=None if columns.features is None else common.listed(columns.features),
         level=level,
         variance=None if sides.to_releases else noise_variance,
         intercept=columns.intercept,
@@ -152,7 +136,9 @@ def stream(
     run(plan, to_stderr())
 
 
-def _require_sense(sides: Sides, output: Output, noise_variance: float | None) -> None:
+def _require_sense(
+    sides: common.Sides, output: common.Output, noise_variance: float | None
+) -> None:
     """Options that cannot go together, or need another."""
     if sides.from_releases and sides.to_releases:
         raise InvalidInput("--from releases --emit releases: there is nothing to do.")
@@ -165,7 +151,7 @@ def _require_sense(sides: Sides, output: Output, noise_variance: float | None) -
 
 
 def _weights(lags: str) -> list[float]:
-    given = listed(lags)
+    given = common.listed(lags)
     if not all(is_number(weight) for weight in given):
         raise InvalidInput("--lags must be numbers separated by commas.")
     return [float(weight) for weight in given]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,23 +10,9 @@ import typer
 from rich.text import Text
 
 from privest.arrays import CONFIDENCE
+from privest.cli import _options as common
 from privest.cli._console import print_json, tell_file, to_people, to_stderr
-from privest.cli._options import (
-    FEATURES,
-    MODEL,
-    NOISE,
-    NOISE_VARIANCE,
-    OUTPUT,
-    OVERWRITE,
-    PRIVACY,
-    TARGET,
-    Json,
-    Seed,
-    grouped,
-    listed,
-    option,
-)
-from privest.cli._options import Privacy as PrivacyOptions
+from privest.cli._options import group, grouped, option
 from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data._cells import is_number
 from privest.errors import InvalidInput
@@ -57,74 +42,62 @@ Release = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@group(common.MODEL)
 class Model:
     """The regression that a plan is about."""
 
-    target: Annotated[str | None, TARGET] = None
-    features: Annotated[str | None, FEATURES] = None
+    target: Annotated[str | None, common.TARGET] = None
+    features: Annotated[str | None, common.FEATURES] = None
     category: Annotated[
         list[str] | None,
         option(
             "A feature that is a category, with its public list; the first is the baseline. "
             "Repeat for each.",
             "NAME=A,B,…",
-            panel=MODEL,
         ),
     ] = None
-    intercept: Annotated[
-        bool | None, option("A constant term (there is one, unless told).", panel=MODEL)
-    ] = None
+    intercept: Annotated[bool | None, option("A constant term (there is one, unless told).")] = None
     missing: Annotated[
-        str | None,
-        option("Rows with missing values: refuse (the default) or drop.", "CHOICE", panel=MODEL),
+        str | None, option("Rows with missing values: refuse (the default) or drop.", "CHOICE")
     ] = None
     transform: Annotated[
-        str | None, option("Of the target: none (the default), log, box-cox.", "KIND", panel=MODEL)
+        str | None, option("Of the target: none (the default), log, box-cox.", "KIND")
     ] = None
     exponent: Annotated[
         float | None,
-        option(
-            "Of box-cox, where it is known; else it is fitted on the reference.", "λ", panel=MODEL
-        ),
+        option("Of box-cox, where it is known; else it is fitted on the reference.", "λ"),
     ] = None
 
 
-@dataclass(frozen=True)
+@group(common.NOISE)
 class NoiseOptions:
     """How large the noise is: stated, or from a public reference set."""
 
-    noise_variance: Annotated[float | None, NOISE_VARIANCE] = None
+    noise_variance: Annotated[float | None, common.NOISE_VARIANCE] = None
     reference: Annotated[
-        str | None,
-        option("Instead: a public reference set with the same columns.", "FILE", panel=NOISE),
+        str | None, option("Instead: a public reference set with the same columns.", "FILE")
     ] = None
 
 
-@dataclass(frozen=True)
-class WantedPrivacy(PrivacyOptions):
+@group(common.PRIVACY)
+class WantedPrivacy(common.Privacy):
     """A level, (ε, δ), or the level that gives an error that is wanted."""
 
     standard_error: Annotated[
-        float | None,
-        option("Instead: the level that gives this standard error, with --of.", "E", panel=PRIVACY),
+        float | None, option("Instead: the level that gives this standard error, with --of.", "E")
     ] = None
-    of: Annotated[str | None, option("... of this coefficient.", "NAME", panel=PRIVACY)] = None
+    of: Annotated[str | None, option("... of this coefficient.", "NAME")] = None
 
 
-@dataclass(frozen=True)
+@group(common.OUTPUT)
 class PlanOutput:
     """What a plan is asked for, and where it goes."""
 
-    want: Annotated[
-        str | None, option("How many rows would give this error?", "NAME=E", panel=OUTPUT)
-    ] = None
-    save: Annotated[Path | None, option("Write the plan file.", "FILE.toml", panel=OUTPUT)] = None
-    overwrite: Annotated[bool, OVERWRITE] = False
-    png: Annotated[
-        Path | None, option("Write the curve of errors over levels.", "FILE", panel=OUTPUT)
-    ] = None
-    json: Json = False
+    want: Annotated[str | None, option("How many rows would give this error?", "NAME=E")] = None
+    save: Annotated[Path | None, option("Write the plan file.", "FILE.toml")] = None
+    overwrite: Annotated[bool, common.OVERWRITE] = False
+    png: Annotated[Path | None, option("Write the curve of errors over levels.", "FILE")] = None
+    json: common.Json = False
 
     def require_possible(self) -> None:
         """Refuse names that cannot be written, before any work."""
@@ -196,7 +169,7 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
     return Spec(
         data=source,
         target=_needed(model.target, "--target"),
-        features=tuple(listed(_needed(model.features, "--features"))),
+        features=tuple(common.listed(_needed(model.features, "--features"))),
         categories=_categories(model.category or []),
         noise=Noise(noise.noise_variance, noise.reference, model.exponent),
         privacy=Privacy(
@@ -218,7 +191,7 @@ def release(
     output: Annotated[
         Path, option("Table to write, .csv or .parquet.", "FILE", names=("--output", "-o"))
     ],
-    seed: Seed = None,
+    seed: common.Seed = None,
 ) -> None:
     """Write z, one noisy reading a row, with the public features, and a JSON header beside it.
 
@@ -243,7 +216,7 @@ def release(
 def estimate(
     table: Release,
     confidence: Annotated[float, option("Of the intervals.")] = CONFIDENCE,
-    json: Json = False,
+    json: common.Json = False,
 ) -> None:
     """The coefficients from a release alone, with intervals that include the privacy noise.
 
@@ -313,9 +286,9 @@ def commands_of(plan_file: Path, table: Path, page: Path, seed: int | None = Non
     ]
 
 
-def _needed(value: str | None, option: str) -> str:
+def _needed(value: str | None, name: str) -> str:
     if not value:
-        raise InvalidInput(f"{option} is needed (or give a plan file).")
+        raise InvalidInput(f"{name} is needed (or give a plan file).")
     return value
 
 
@@ -323,9 +296,9 @@ def _categories(given: list[str]) -> dict[str, tuple[str, ...]]:
     found = {}
     for one in given:
         name, equals, values = one.partition("=")
-        if not equals or not listed(values):
+        if not equals or not common.listed(values):
             raise InvalidInput(f"--category {one}: write NAME=A,B,C.")
-        found[name.strip()] = tuple(listed(values))
+        found[name.strip()] = tuple(common.listed(values))
     return found
 
 

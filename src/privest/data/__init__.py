@@ -1,7 +1,6 @@
 """Tables: files and frames read in blocks, the features of a model, and data to try things on."""
 
-from privest.data._boxcox import BoxCox
-from privest.data._features import Features
+from privest.data._features import BoxCox, Features
 from privest.data._rows import Block, read_rows
 from privest.data._source import Source, open_source
 from privest.data._table import Table, load_diabetes

@@ -160,10 +160,9 @@ class ParquetSource(FileSource):
         self.columns = tuple(schema.names)
         self._strings = {field.name for field in schema if _is_string(field.type)}
 
-    def _blocks(
+    def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        self.require_unchanged()
         pa = arrow()
         with self._opened(text & self._strings) as file:
             batches = file.iter_batches(size, columns=list(columns), use_threads=False)
@@ -174,12 +173,12 @@ class ParquetSource(FileSource):
                     raise self._damaged() from None
                 if batch is None:
                     break
-                yield {name: self._column(batch, name, name in text) for name in columns}
-        self.require_unchanged()
-
-    def _column(self, batch: Any, name: str, text: bool) -> Any:  # noqa: ANN401
-        column, where = batch.column(name), f"{self.name}, column {name!r}"
-        return texts(column, where) if text else numbers(column, where)
+                yield {
+                    name: (texts if name in text else numbers)(
+                        batch.column(name), self._where(name)
+                    )
+                    for name in columns
+                }
 
     def _opened(self, text: Collection[str] = ()) -> Any:  # noqa: ANN401
         pa = arrow()

@@ -41,10 +41,9 @@ class CsvSource(FileSource):
             self._header = read_header(file, self.name)
         self.columns = self._header.names
 
-    def _blocks(
+    def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        self.require_unchanged()
         before = 0
         with self._opened() as file:
             found = in_threads(
@@ -53,21 +52,16 @@ class CsvSource(FileSource):
             )
             try:
                 with closing(found):
-                    for block in found:
-                        rows = len(block[columns[0]])
-                        for start in range(0, rows, size):
-                            part = slice(start, start + size)
-                            yield {name: column[part] for name, column in block.items()}
-                        before += rows
+                    for chunk in found:
+                        yield chunk
+                        before += len(chunk[columns[0]])
             except AtRow as bad:
                 raise bad.counted_from(before) from None
-        self.require_unchanged()
 
     def _parsed(self, piece: memoryview, columns: tuple[str, ...], text: frozenset[str]) -> Columns:
         """The columns of some rows. Raises AtRow with rows counted from the first of them."""
         pa = arrow()
         types = {name: pa.string() if name in text else pa.float64() for name in columns}
-        where = {name: f"{self.name}, column {name!r}" for name in columns}
         try:
             table = self._read(piece, types)
             plain = True
@@ -78,10 +72,10 @@ class CsvSource(FileSource):
         for name in columns:
             column = table.column(name).combine_chunks()
             if name in text:
-                require_utf8(column, where[name])
-                found[name] = texts(column, where[name])
+                require_utf8(column, self._where(name))
+                found[name] = texts(column, self._where(name))
             else:
-                found[name] = (numbers if plain else parse)(column, where[name])
+                found[name] = (numbers if plain else parse)(column, self._where(name))
         return found
 
     def _read(self, piece: memoryview, types: dict[str, Any], strict: bool = False) -> Any:  # noqa: ANN401

@@ -35,9 +35,6 @@ class _InMemory(Source):
                 for name in columns
             }
 
-    def _where(self, name: str) -> str:
-        return f"{self.name}, column {name!r}"
-
     def _wrong(self, name: str, kind: object) -> InvalidInput:
         return InvalidInput(
             f"{self._where(name)} has type {kind}, not numbers: convert it, or give it a public "
@@ -150,25 +147,19 @@ class TransportSource(FileSource):
         super().__init__(path)
         self.columns = tuple(self._read(metadataonly=True)[1].column_names)
 
-    def _blocks(
+    def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        self.require_unchanged()
         chunk = max(size, CELLS // len(columns))
         before, rows = 0, chunk
         while rows == chunk:
             found, _ = self._read(usecols=list(columns), row_offset=before, row_limit=chunk)
             rows = len(next(iter(found.values()), ()))
-            block = {
-                name: self._column(found[name], name, name in text, before) for name in columns
-            }
-            for start in range(0, rows, size):
-                yield {name: column[start : start + size] for name, column in block.items()}
+            yield {name: self._column(found[name], name, name in text, before) for name in columns}
             before += rows
-        self.require_unchanged()
 
     def _column(self, values: Sequence[Any], name: str, text: bool, before: int) -> Any:  # noqa: ANN401
-        where, column = f"{self.name}, column {name!r}", np.asarray(values)
+        where, column = self._where(name), np.asarray(values)
         return object_texts(column, where) if text else object_numbers(column, where, before)
 
     def _read(self, **options: Any) -> tuple[dict[str, Any], Any]:  # noqa: ANN401

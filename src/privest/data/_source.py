@@ -84,6 +84,9 @@ class Source(ABC):
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]: ...
 
+    def _where(self, column: str) -> str:
+        return f"{self.name}, column {column!r}"
+
     def _require(self, wanted: Sequence[str]) -> None:
         count = Counter(self.columns)
         absent = [name for name in wanted if name not in count]
@@ -123,7 +126,22 @@ class FileSource(Source):
             raise InvalidInput(f"{self.name} cannot be read: {error.strerror}.") from None
         return found.st_size, found.st_mtime_ns
 
-    def require_unchanged(self) -> None:
+    def _blocks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        self._require_unchanged()
+        for chunk in self._chunks(columns, text, size):
+            for start in range(0, len(chunk[columns[0]]), size):
+                yield {name: column[start : start + size] for name, column in chunk.items()}
+        self._require_unchanged()
+
+    @abstractmethod
+    def _chunks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        """Rows in parts of any length, for `_blocks` to cut; `size` is what it will cut them to."""
+
+    def _require_unchanged(self) -> None:
         """Two passes over different rows would calibrate one table and release another."""
         if self._stat() != self._stamp:
             raise InvalidInput(f"{self.name} was changed while it was in use: start again.")

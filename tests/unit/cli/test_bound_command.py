@@ -242,3 +242,11 @@ def test_byte_order_mark_and_windows_lines(folder):
         "bound", "--h", folder / "H.csv", "--noise-variance", 0.04, "--level", 1, "--json"
     )
     assert one.stdout == two.stdout
+
+
+def test_names_of_the_first_line_are_in_the_json(folder):
+    np.savetxt(folder / "named.csv", H, delimiter=",", header="load,heat", comments="")
+    done = privest(
+        *("bound", "--h", folder / "named.csv", "--noise-variance", 0.04, "--level", 1), "--json"
+    )
+    assert json.loads(done.stdout)["names"] == ["load", "heat"]
