@@ -7,7 +7,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import NDArray
 
 from privest.errors import InvalidInput
 

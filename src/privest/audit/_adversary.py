@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import as_count
+from privest.arrays import ArrayLike, as_count
 from privest.audit._attack import Attack, Task, as_prior
 from privest.audit._attackers import attack_channels, attack_sampler
 from privest.audit._door import Audited, Stated, as_audited, one_vector, stated_level

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_confidence, as_count
+from privest.arrays import Array, ArrayLike, as_array, as_confidence, as_count
 from privest.audit._by_density import CLOSED_FORM, Finding, by_density
 from privest.audit._by_simulation import by_running, by_samples, by_scores
 from privest.audit._door import Audited, Look, Stated, as_audited, has_density, stated_level

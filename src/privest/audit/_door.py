@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from inspect import signature
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.mechanism import Channel, Componentwise, Mechanism, Runnable
 from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel, as_level

@@ -7,9 +7,8 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import CONFIDENCE, as_confidence, as_count
+from privest.arrays import CONFIDENCE, ArrayLike, as_confidence, as_count
 from privest.audit._by_density import checked_precision, of_channels
 from privest.audit._by_simulation import described, examined
 from privest.audit._door import Audited, Look, Sampler, as_audited, has_density, one_vector

@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.audit._attack import Attack, Believer, Errors, Prior, Task, drawn_from
 from privest.audit._attackers import most_likely
 from privest.audit._by_density import checked_precision

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, ArrayLike, Flags
 from privest.bounds._classical import Floor, level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening

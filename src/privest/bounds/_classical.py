@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, Index
+from privest.arrays import EPS, Array, ArrayLike, Index
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, Blocks, InformationRoot, level_root, root_of_rows, weighted_roots
 from privest.linalg.batched import solve_lower

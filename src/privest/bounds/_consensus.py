@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from privest.arrays import ArrayLike
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import Blocks
 from privest.privacy import PrivacyLevel, as_level

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array
+from privest.arrays import Array, ArrayLike
 from privest.bounds._classical import (
     Floor,
     Identifiability,

@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, InformationRoot, pointwise_weight, root_of_rows
 from privest.linalg import _compiled as machine

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, Flags, as_array
+from privest.arrays import EPS, Array, ArrayLike, Flags, as_array
 from privest.bounds._classical import Floor, classical_bound, local_model
 from privest.bounds._crlb import inverse_information
 from privest.bounds._trace_budget import eigen_coordinates, inverse_gram

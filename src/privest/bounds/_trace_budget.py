@@ -22,9 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_positive
+from privest.arrays import Array, ArrayLike, as_positive
 from privest.bounds._classical import classical_bound, local_model, require_seen
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots

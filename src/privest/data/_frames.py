@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array
+from privest.arrays import AnyArray, Array, ArrayLike
 from privest.data._cells import Texts, is_missing
 from privest.data._source import Columns, FileSource, Source
 from privest.errors import InvalidInput, MissingDependency

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray
+from privest.arrays import AnyArray, ArrayLike
 from privest.data._arrow import arrow, in_threads
 from privest.errors import InvalidInput
 from privest.files import atomic_file

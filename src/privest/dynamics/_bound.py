@@ -10,9 +10,8 @@ from functools import cached_property
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, ArrayLike, Flags
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._information import information_blocks
 from privest.dynamics._observed import Level, asked, level_of, observed, unprotected

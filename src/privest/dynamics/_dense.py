@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, ArrayLike, Flags
 from privest.dynamics._information import responses
 from privest.dynamics._means import LOG_2PI, smoothed_means
 from privest.dynamics._sweep import Marginals, marginals

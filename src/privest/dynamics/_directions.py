@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_positive
+from privest.arrays import Array, ArrayLike, as_positive
 from privest.dynamics._observed import unit_noise
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput, NumericalFailure

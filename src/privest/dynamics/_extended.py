@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.dynamics._bound import DynamicBound, bound
 from privest.dynamics._observed import Level, level_of, unit_noise
 from privest.dynamics._releases import given_values

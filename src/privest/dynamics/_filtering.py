@@ -8,9 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_count
+from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._means import Means, by_series, filtered_means, log_density, smoothed_means
 from privest.dynamics._observed import Level, level_of, observed, offsets

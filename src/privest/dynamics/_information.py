@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.bounds._bayesian import above_prior
 from privest.dynamics._means import Means, filtered_means
 from privest.dynamics._observed import Observed, unprotected

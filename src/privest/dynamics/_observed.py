@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index
+from privest.arrays import Array, ArrayLike, Flags, Index
 from privest.dynamics._recursions import Tables
 from privest.dynamics._system import StateSpace, between, each, stack
 from privest.errors import InvalidInput

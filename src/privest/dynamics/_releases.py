@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_array
+from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.dynamics._observed import Level
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Index, as_array, as_count
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count
 from privest.errors import InvalidInput
 from privest.linalg import batched as stacked
 from privest.linalg import psd

@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, Flags
+from privest.arrays import EPS, Array, ArrayLike, Flags
 from privest.dynamics._information import reading_information
 from privest.dynamics._means import LOG_2PI
 from privest.dynamics._observed import Level, asked

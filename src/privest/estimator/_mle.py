@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_array
+from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
 from privest.estimator._starts import best_starts, least_squares_start
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms

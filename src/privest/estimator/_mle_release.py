@@ -12,9 +12,8 @@ from functools import singledispatch
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
 from privest.estimator.likelihood import (

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, as_array, fingerprint_of
+from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.bounds._classical import parameter_list
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._step_rows import StepRows, Steps, under

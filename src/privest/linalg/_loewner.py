@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.linalg._psd import PSD
 from privest.linalg.tolerances import rounding

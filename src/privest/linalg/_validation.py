@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
 from privest.linalg.tolerances import ASYMMETRY

@@ -9,10 +9,9 @@ from typing import Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from privest import noise
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
 from privest.mechanism._channel import Channel, Worst, as_move
 from privest.noise import Laplace, Quadrature, ScalarLaw, Staircase

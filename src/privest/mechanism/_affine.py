@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotCalibratable
 from privest.linalg import PSD
 from privest.mechanism._additive import Additive, stretched

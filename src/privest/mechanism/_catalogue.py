@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from numpy.typing import ArrayLike
-
 from privest import noise
+from privest.arrays import ArrayLike
 from privest.errors import InvalidInput
 from privest.mechanism._additive import Additive, BinaryQuantiser
 from privest.mechanism._channel import Channel

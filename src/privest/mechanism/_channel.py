@@ -12,9 +12,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
 from privest.noise import Quadrature
 

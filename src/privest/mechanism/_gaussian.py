@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_array
+from privest.arrays import Array, ArrayLike, Flags, as_array
 from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._vector import Information, Mechanism, repeated

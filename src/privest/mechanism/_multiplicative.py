@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.mechanism._channel import Channel, Worst
 from privest.noise import GaussianLaw, Laplace

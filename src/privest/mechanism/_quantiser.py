@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, as_array, as_positive
+from privest.arrays import EPS, Array, ArrayLike, as_array, as_positive
 from privest.mechanism._channel import Channel, Worst, as_move
 
 

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
 from privest.mechanism._vector import Information, Mechanism, repeated
 from privest.noise.quadrature import gauss

@@ -10,9 +10,8 @@ from typing import Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_array, as_positive
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_positive
 from privest.errors import NotCalibratable
 from privest.mechanism._channel import Channel, Worst
 from privest.mechanism._multiplicative import (

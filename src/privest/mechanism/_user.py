@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.mechanism._channel import Channel, Worst
 from privest.noise import Quadrature, from_logpdf

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel

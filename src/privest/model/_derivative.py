@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array
+from privest.arrays import Array, ArrayLike
 from privest.errors import NumericalFailure
 
 REFUSED = 1e-6  # error of an entry, relative to its column, at which a derivative is not accepted

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number
+from privest.arrays import Array, ArrayLike, as_array, as_number
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.noise import JointNoise, Noise, ScalarLaw, as_joint

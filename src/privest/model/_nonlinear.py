@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from numpy.typing import ArrayLike
-
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.model._derivative import numerical_jacobian
 from privest.model._linear import LinearModel, parameter_names

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Index, as_array, as_count
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:

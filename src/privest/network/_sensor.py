@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array
+from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.linalg import Whitening, whitening
 from privest.mechanism import GaussianMechanism, RunningMechanism

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Index, as_array
+from privest.arrays import Array, ArrayLike, Index, as_array
 from privest.errors import InvalidInput
 from privest.network._graph import Graph, as_graph
 from privest.network.agent import metropolis_weights

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number
+from privest.arrays import Array, ArrayLike, as_array, as_number
 from privest.errors import InvalidInput
 from privest.noise._law import ScalarLaw, Size, as_scale
 from privest.noise.quadrature import Quadrature

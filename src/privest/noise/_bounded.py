@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_array, as_number
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_number
 from privest.errors import InvalidInput
 from privest.noise._law import CentredLaw, Size, as_generator
 

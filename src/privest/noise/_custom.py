@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput
 from privest.noise._law import ScalarLaw
 from privest.noise._numerics.density import NumericalDensity

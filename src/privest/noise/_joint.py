@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InfiniteInformation, InvalidInput
 from privest.linalg import PSD, Diagonal, Scalar, psd
 from privest.noise._law import ScalarLaw

@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.noise._numerics.density import NumericalDensity
 from privest.noise.quadrature import Quadrature

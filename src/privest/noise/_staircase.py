@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput
 from privest.noise._law import CentredLaw, Size, as_generator
 

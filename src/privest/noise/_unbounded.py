@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.noise._law import CentredLaw, Size, as_generator, as_scale
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator.likelihood import BinaryLikelihood
 from privest.linalg import root_of_rows

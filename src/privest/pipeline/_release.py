@@ -17,9 +17,8 @@ from functools import cached_property
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator import Result
 from privest.mechanism.source import Generated, Source, as_source

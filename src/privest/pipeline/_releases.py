@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import as_positive
+from privest.arrays import ArrayLike, as_positive
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.noise import ScalarLaw

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism._additive import Additive

@@ -15,9 +15,8 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array
+from privest.arrays import Array, ArrayLike
 from privest.bounds._trace_budget import weight_root
 from privest.errors import InvalidInput
 

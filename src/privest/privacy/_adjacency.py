@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks
 from privest.privacy import gdp

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, as_array, fingerprint_of
+from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
 from privest.privacy._level import PrivacyLevel, require_level

@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, Array, Index, as_array, as_number, as_positive, fingerprint_of
+from privest.arrays import (
+    EPS,
+    Array,
+    ArrayLike,
+    Index,
+    as_array,
+    as_number,
+    as_positive,
+    fingerprint_of,
+)
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
 from privest.privacy import gdp

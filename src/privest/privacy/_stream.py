@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, as_array, fingerprint_of
+from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import (
     PSD,

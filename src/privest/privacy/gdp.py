@@ -28,9 +28,8 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import EPS, as_number
+from privest.arrays import EPS, ArrayLike, as_number
 from privest.errors import InvalidInput
 
 # Trapezoidal rule for ∫₀^∞ g f(g) dg with g = e^w. f is a product of exponentials that decay

@@ -24,9 +24,7 @@ import math
 import operator
 from typing import SupportsIndex
 
-from numpy.typing import ArrayLike
-
-from privest.arrays import as_positive
+from privest.arrays import ArrayLike, as_positive
 from privest.errors import InvalidInput
 
 

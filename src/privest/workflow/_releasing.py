@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_number, as_positive
 from privest.data import Features, open_source, read_rows, write_table
 from privest.errors import InvalidInput
 from privest.files import atomic_write

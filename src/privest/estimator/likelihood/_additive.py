@@ -7,9 +7,8 @@ from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import AnyArray, Array, Flags, as_positive
+from privest.arrays import AnyArray, Array, ArrayLike, Flags, as_positive
 from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._smear import Smear, Table
 from privest.estimator.likelihood._terms import (

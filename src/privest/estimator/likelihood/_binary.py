@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, as_number
+from privest.arrays import Array, ArrayLike, Flags, as_number
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._additive import gaussian_laplace
 from privest.estimator.likelihood._combined import for_each_variance

@@ -11,9 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from numpy.typing import ArrayLike
-
-from privest.arrays import EPS, Array, Flags, as_positive
+from privest.arrays import EPS, Array, ArrayLike, Flags, as_positive
 from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._pieces import Piece, Polynomial, between, joined, piece
 from privest.estimator.likelihood._smear import Smear, Table

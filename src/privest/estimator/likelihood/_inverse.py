@@ -17,9 +17,8 @@ import math
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_number, as_positive
+from privest.arrays import Array, ArrayLike, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._pieces import Piece, Spot, above, below, between, joined, piece
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array
+from privest.arrays import Array, ArrayLike
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
 from privest.mechanism import Channel
 from privest.noise.quadrature import gauss, on_panels

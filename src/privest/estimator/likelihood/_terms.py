@@ -21,9 +21,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_array
+from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
 
 # An array namespace or a table of functions: chosen when the program runs.

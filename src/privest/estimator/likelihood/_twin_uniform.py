@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privest.arrays import Array, Flags, Index, as_number, as_positive
+from privest.arrays import Array, ArrayLike, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
 from privest.mechanism import TwinUniform
