@@ -133,11 +133,7 @@ class PrivateRLS:
         steps = Steps(release, self.level, law, noise is not None)
         floor = self._open_triangle(steps, H)
         if not self._add_independent(steps, H, scale):
-            if scale is not None:
-                raise InvalidInput("scale is for readings that are shown one by one.")
-            self._require_finite(steps, H)
-            white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
-            self._fit.add(white, None if natural is None else natural[:, :-1])
+            self._add_mixed(steps, H, scale)
         self._alike &= noise is None and scale is None
         self._gaussian &= law.gaussian
         return self._advance(release, floor)
@@ -177,6 +173,8 @@ class PrivateRLS:
             return False
         root = np.sqrt(level)
         if scale is not None:
+            if np.shape(scale) != (len(H),) or not np.min(scale) > 0:
+                raise InvalidInput(f"scale must be {len(H)} numbers > 0, one a reading.")
             root = root * scale
             level = root * root
         deviation = np.multiply(level, variance)
@@ -195,6 +193,14 @@ class PrivateRLS:
             as_array(steps.values, "the release")
         self._fit.add(triangle)
         return True
+
+    def _add_mixed(self, steps: Steps, H: Array, scale: Array | None) -> None:
+        """Readings that are shown mixed, or whose noise is: whitened as they come."""
+        if scale is not None:
+            raise InvalidInput("scale is for readings that are shown one by one.")
+        self._require_finite(steps, H)
+        white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
+        self._fit.add(white, None if natural is None else natural[:, :-1])
 
     def _open_triangle(self, steps: Steps, H: Array) -> Array | None:
         """The triangle of H in units of its noise, where Σ_CR is wanted."""

@@ -98,7 +98,8 @@ class Result(Estimated, Record):
     def _heading(self) -> list[str]:
         """Lines above the table of `summary`."""
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
-        return [f"{type(self).__name__}: {len(self.names)} parameters{noise}"]
+        count = f"{len(self.names)} parameter{'' if len(self.names) == 1 else 's'}"
+        return [f"{type(self).__name__}: {count}{noise}"]
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

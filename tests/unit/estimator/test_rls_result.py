@@ -137,3 +137,34 @@ def test_classical_needs_noise_that_is_independent():
     rls = pv.PrivateRLS(pv.EndlessLevel(np.eye(2)), 3, tied, classical=True)
     with pytest.raises(InvalidInput, match="classical_bound takes any"):
         fed(rls, H, y, rng)
+
+
+def test_scaled_readings_are_readings_of_another_level():
+    """c∘y at level s shows what y shows at the levels c²s: the estimate of a stream of those."""
+    H, y, rng = sample()
+    c = rng.uniform(0.5, 2.0, len(y))
+    levels = pv.StreamLevel(4.0 * c * c)
+    noise = pv.noise.Gaussian(cov=0.25)
+    scaled, plain = pv.PrivateRLS(4.0, 3, noise), pv.PrivateRLS(levels, 3, noise)
+    release = pv.StreamMechanism(4.0).simulate(c * y, np.random.default_rng(3))
+    scaled.update(release, H, scale=c)
+    fed(plain, H, y, np.random.default_rng(3))
+    np.testing.assert_allclose(scaled.estimate, plain.estimate, rtol=1e-11)
+    np.testing.assert_allclose(scaled.covariance, plain.covariance, rtol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [np.ones(3), -np.ones(40), np.full(40, np.nan)])
+def test_a_scale_that_does_not_fit_is_refused(scale):
+    H, y, rng = sample()
+    rls = pv.PrivateRLS(4.0, 3, 0.25)
+    release = pv.StreamMechanism(4.0).simulate(y, rng)
+    with pytest.raises(InvalidInput, match="40 numbers > 0"):
+        rls.update(release, H, scale=scale)
+
+
+def test_no_scale_where_readings_are_shown_mixed():
+    H, y, rng = sample()
+    level = pv.EndlessLevel(4.0, lags=[0.5])
+    rls, release = pv.PrivateRLS(level, 3, 0.25), pv.StreamMechanism(level).simulate(y, rng)
+    with pytest.raises(InvalidInput, match="one by one"):
+        rls.update(release, H, scale=np.ones(40))
