@@ -1,5 +1,6 @@
 """The public names, pinned: a change here is a change for users and belongs in the CHANGELOG."""
 
+import dataclasses
 import pkgutil
 import re
 import tomllib
@@ -141,6 +142,35 @@ def test_every_room_is_pinned():
     """The command line has no names of its own."""
     assert ROOMS - set(NAMES) == {"cli"}
     assert set(NAMES) - ROOMS == {"", "release"}
+
+
+# Dataclasses that are not results: what a user states, and what nobody should write to a file.
+STATED = {
+    "data": {"Block", "BoxCox", "Features", "Table"},
+    "linalg": {"InformationRoot"},
+    "network": {"DampedNoise", "DecayingNoise"},
+    "paper": {"Plan"},
+    "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
+    "privacy": {"OneBlock", "OneReading"},
+    "report": {"Line", "Panel", "Track"},
+    "workflow": {"Noise", "Privacy"},
+}
+
+
+@pytest.mark.parametrize("room", sorted(set(NAMES) - {"", "mechanism"}))
+def test_every_result_has_a_to_dict(room):
+    """All dataclasses but laws of noise and what `STATED` lists; and the list is not stale."""
+    module = room_of(room)
+    public = {name: getattr(module, name) for name in module.__all__}
+    bare = {
+        name
+        for name, found in public.items()
+        if isinstance(found, type)
+        and dataclasses.is_dataclass(found)
+        and not issubclass(found, pv.noise.ScalarLaw)
+        and not hasattr(found, "to_dict")
+    }
+    assert bare == STATED.get(room, set())
 
 
 def test_modules_behind_a_room_carry_an_underscore():

@@ -21,6 +21,7 @@ from functools import cache
 import numpy as np
 
 from privest.arrays import EPS, AnyArray, Array, Flags
+from privest.records import Record
 
 # Two Gauss-Legendre rules on every panel: the fine one is the value, their difference the error.
 FINE, COARSE = 24, 12
@@ -36,7 +37,7 @@ Integrand = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Quadrature:
+class Quadrature(Record):
     """A number found by quadrature and a bound on its absolute error (0: a closed form).
 
     >>> Quadrature(1.0, 1e-12)

@@ -28,7 +28,7 @@ ENTRIES = 2**21  # readings simulated at a time
 
 @dataclass(frozen=True, eq=False)
 class HolderReport:
-    """Private: for the data holder's eyes only. Printing it shows no number.
+    """Private: for the data holder's eyes only. Printing it shows no number; it has no `to_dict`.
 
     estimate   θ̂ before noise.
     realised   tr I_z(Y) of the release at these readings.
