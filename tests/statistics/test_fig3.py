@@ -68,9 +68,9 @@ def test_linear_pairs_have_their_theory():
 def test_bits_reach_their_theory_when_streams_are_long():
     """Streams of 1000 synthetic people: quasi-Newton within 5 standard errors and O(n/k)."""
     rng = np.random.default_rng(0)
-    people = 500 + 2 * 1000
-    features = rng.standard_normal((people, 2))
-    response = features @ [0.3, -0.2] + rng.standard_normal(people)
+    count = 500 + 2 * 1000
+    features = rng.standard_normal((count, 2))
+    response = features @ [0.3, -0.2] + rng.standard_normal(count)
     table = pv.data.Table(response, features, "y", ("a", "b"), "synthetic", logarithm=True)
     plan = people.Plan(reference=500, blocks=2, length=1000, repetitions=200)
     streams, _ = next(rounds(table, plan, StreamLevel.constant(1.0, 1000), 200, 0, False))
