@@ -14,6 +14,7 @@ from rich.text import Text
 
 import privest
 from privest import workflow
+from privest.arrays import CONFIDENCE
 from privest.cli import _workflow
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
@@ -136,7 +137,7 @@ def _show_demo(console: Console, folder: Path) -> None:
     console.print(Text(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))
     _type(console, commands[2])
     estimated = workflow.estimate_release(release)
-    print_estimate(console, estimated, 0.95)
+    print_estimate(console, estimated, CONFIDENCE)
     _type(console, commands[3])
     save_report(found, estimated, commands, page)
     console.print(Text(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
