@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import overload
+from contextlib import suppress
+from typing import cast, overload
 
 import numpy as np
 
@@ -179,21 +180,25 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
     return GaussianLaw(variance, as_number(mean, "the noise mean"))
 
 
-# What every door that takes noise takes: a law, a joint law, laws in a row, or a variance.
-Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | float
+# What every door that takes noise takes: a law, a joint law, laws in a row, or numbers: a variance,
+# a vector of variances or a covariance.
+Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | ArrayLike
 
 
 def as_joint(noise: Noise) -> JointNoise:
     """The noise of a vector: a scalar law becomes i.i.d. components, a list independent ones.
 
-    A number is the variance of Gaussian noise.
+    Numbers are the variance, the variances or the covariance of Gaussian noise (`Gaussian`).
     """
     if isinstance(noise, JointNoise):
         return noise
     if isinstance(noise, int | float | np.number) and not isinstance(noise, bool):
         return Independent(GaussianLaw(as_positive(noise, "the noise variance")))
+    if _are_numbers(noise):
+        law = Gaussian(cov=cast("ArrayLike", noise))
+        return law if isinstance(law, JointNoise) else Independent(law)
     if isinstance(noise, ScalarLaw | Sequence):
-        return Independent(noise)
+        return Independent(cast("ScalarLaw | Sequence[ScalarLaw]", noise))
     given: object = noise
     kind = type(given).__name__
     if isinstance(given, type):
@@ -202,3 +207,13 @@ def as_joint(noise: Noise) -> JointNoise:
         "noise must be a law of privest.noise, such as privest.noise.Gaussian(cov=0.04) or "
         f"privest.noise.Laplace(scale), or a list of laws; received {kind}."
     )
+
+
+def _are_numbers(noise: object) -> bool:
+    """An array, a frame or lists of numbers, and at least one of them."""
+    if isinstance(noise, ScalarLaw | str | type) or not isinstance(noise, Sequence):
+        return hasattr(noise, "__array__") and not isinstance(noise, type)
+    with suppress(ValueError):
+        raw = np.asarray(noise)
+        return raw.size > 0 and raw.dtype.kind in "biuf"
+    return False
