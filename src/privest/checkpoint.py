@@ -106,7 +106,7 @@ class Checkpoint:
                 self.estimator.restore(_side(arrays, "estimator."))
             if self.source is not None:
                 self.source.restore(_with_arrays(header["source"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError(
                 f"{self.path} is damaged ({type(error).__name__}). What was made for this stream "
                 "so far must not be used: make the objects anew."

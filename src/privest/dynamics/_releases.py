@@ -45,7 +45,9 @@ class SeriesRelease(Release):
         patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
         for j, pattern in enumerate(patterns):
             members = np.flatnonzero(own.reshape(-1) == j)
-            part = SeriesRelease(self.values[members], pattern, self.fingerprint, self.simulated)
+            part = SeriesRelease(
+                self.values[members], pattern, self.fingerprint, self.simulated, self.start
+            )
             yield members, part
 
     @classmethod

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.bounds._classical import parameter_list
-from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._step_rows import StepRows, Steps, under
 from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
@@ -157,10 +158,10 @@ class PrivateRLS:
             if not math.isfinite(work[0].dot(work[0])):
                 self._matrix(rows, 1)  # names what is not finite
                 as_array(release.values, "the release")
-            self._fit.add_row(work)
-            if self._open is not None:
+            if self._open is not None:  # first what can fail
                 floor = self.noise.inverse_information(1).diagonal()[0]
                 self._open.add_row(np.append(h, 0.0)[None] / math.sqrt(floor))
+            self._fit.add_row(work)
         self.steps = k + 1
         self.readings += 1
         self.simulated |= release.simulated
@@ -386,10 +387,12 @@ class PrivateRLS:
         sampling, bound = None, covariance if self._gaussian else None
         if self._alike and self._one is not None:
             level, own = float(np.ravel(self.level.pointwise(0, 1))[0]), self._one[0]  # type: ignore[arg-type]
-            floor = float(self.noise.inverse_information(1).diagonal()[0])
             unit = level / (1.0 + level * own)
-            sampling, classical = unit * own * covariance, unit * floor * covariance
-            bound = covariance if floor == own else (floor + 1.0 / level) * unit * covariance
+            sampling = unit * own * covariance
+            with suppress(InfiniteInformation):  # a law that jumps: there is no floor above 0
+                floor = float(self.noise.inverse_information(1).diagonal()[0])
+                classical = unit * floor * covariance
+                bound = covariance if floor == own else (floor + 1.0 / level) * unit * covariance
         return Result(
             estimate=self.estimate,
             covariance=covariance,
@@ -428,7 +431,11 @@ class PrivateRLS:
         size = self.noise.size or 1
         noise = self.noise.covariance(size).dense()
         mean = np.asarray(self.noise.expectation(size), dtype=float)
-        return f"{self.level.fingerprint}/{fingerprint_of(str(self.parameters), noise, mean)}"
+        floor = np.zeros_like(noise)  # what a law of infinite information has
+        with suppress(InfiniteInformation):
+            floor = self.noise.inverse_information(size).dense()
+        own = fingerprint_of(str(self.parameters), noise, floor, mean)
+        return f"{self.level.fingerprint}/{own}"
 
     def state(self) -> dict[str, AnyArray]:
         """What the next steps need, as arrays. Public: made of releases only."""

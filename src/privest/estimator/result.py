@@ -88,8 +88,8 @@ class Result(Estimated, Record):
             "std err": _decimals(errors),
             "z": [f"{value:.3f}" for value in z],
             "P>|z|": [f"{value:.3f}" for value in chance],
-            f"[{tail:.3g}": _decimals(low),
-            f"{1 - tail:.3g}]": _decimals(high),
+            f"[{tail:.4g}": _decimals(low),
+            f"{1 - tail:.4g}]": _decimals(high),
         }
         if self.classical_error is not None:
             columns["without privacy"] = _decimals(self.classical_error)

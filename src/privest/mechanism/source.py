@@ -94,7 +94,8 @@ class Seeded(Source):
     equations with two unknowns, and y' + e − (y + e) is the difference of two data sets. Here any
     other reading, level (it scales what is shown), place or fact means other noise; the same
     release again is the same numbers, and shows nothing new. The steps of a stream are bound one
-    by one: in whatever blocks they come, the noise is the same. Nothing is remembered.
+    by one: in whatever blocks they come, the noise is the same. Nothing is remembered: two sensors
+    that share a source, a reading and a level need different facts, hence sources of their own.
     """
 
     simulated = True
@@ -135,12 +136,15 @@ def seeded(
     """A simulated source for a trial: fresh for None, else bound to the release (`Seeded`).
 
     `facts` (texts and numbers) tell apart releases that would show the same numbers: the name of a
-    column, the number of an agent. A generator of numpy is used as it is.
+    column, the number of an agent. A generator of numpy gives a seed: copies of it (scikit-learn
+    clones them) would else put the same noise on other readings.
     """
+    if seed is None:
+        return Generated(np.random.default_rng())
     if isinstance(seed, np.random.RandomState):
-        return Generated(np.random.Generator(seed._bit_generator))
-    if seed is None or isinstance(seed, np.random.Generator):
-        return Generated(np.random.default_rng() if seed is None else seed)
+        seed = np.random.Generator(seed._bit_generator)
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**63))
     return Seeded(seed, *facts)
 
 

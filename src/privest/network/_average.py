@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source
@@ -46,8 +46,10 @@ class PrivateAverage(Release):
         as_array(record["values"], "the values of a private average")
         record["rounds"] = read_count(record["rounds"], "rounds")
         require_method(read_text(record["method"], "method"))
-        for name in ("variance", "certified_error"):
-            record[name] = as_positive(record[name], name)
+        record["variance"] = as_positive(record["variance"], "variance")
+        record["certified_error"] = as_number(record["certified_error"], "certified_error")
+        if record["certified_error"] < 0 or not record["values"].size:
+            raise InvalidInput("a private average has values, and a certified error ≥ 0.")
         return record
 
 

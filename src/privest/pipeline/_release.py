@@ -21,7 +21,7 @@ import scipy
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator import Result
-from privest.mechanism.source import Generated, Source, as_source
+from privest.mechanism.source import Generated, Source, as_source, require_room
 from privest.model import LinearModel
 from privest.noise import GaussianLaw, Independent, ScalarLaw
 from privest.noise._law import as_generator
@@ -249,6 +249,7 @@ class ScoreRelease(ABC):
                 f"release noise of the law {self.noise!r} is drawn with a numpy Generator only: it "
                 "is there for comparison. Gaussian noise takes any source."
             )
+        require_room(scipy.linalg.solve_triangular(factor, exact.T, lower=True))
         drawn = self.noise.sample(exact.shape, source.rng)
         return np.asarray(exact + np.sqrt(self.noise.fisher_information) * drawn @ factor.T)
 

@@ -74,7 +74,7 @@ def fit(
     judge(whole, job)
     require_shown(whole.rls, design.names, "the frame")
     return Fit(
-        **fit_of(whole.rls, design.names),
+        **(fit_of(whole.rls, design.names) | {"simulated": None if simulate is None else True}),
         level=job.level,
         noise=job.noise,
         dropped=whole.dropped,

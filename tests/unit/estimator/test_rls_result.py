@@ -168,3 +168,26 @@ def test_no_scale_where_readings_are_shown_mixed():
     rls, release = pv.PrivateRLS(level, 3, 0.25), pv.StreamMechanism(level).simulate(y, rng)
     with pytest.raises(InvalidInput, match="one by one"):
         rls.update(release, H, scale=np.ones(40))
+
+
+def test_a_law_that_jumps_has_a_result_without_a_floor():
+    rls = pv.PrivateRLS(1.0, 1, pv.noise.Uniform(1.0))
+    rls.update(pv.StreamMechanism(1.0).simulate([0.3, 0.4], np.random.default_rng(0)), [1.0, 1.0])
+    found = rls.result()
+    assert found.classical is None
+    assert found.bound is None
+    assert found.sampling is not None
+    assert found.covariance == rls.covariance
+
+
+def test_an_update_that_fails_leaves_nothing():
+    rls = pv.PrivateRLS(1.0, 1, pv.noise.Uniform(1.0), classical=True)
+    release = pv.StreamMechanism(1.0).simulate(0.3, np.random.default_rng(0))
+    with pytest.raises(pv.errors.InfiniteInformation):
+        rls.update(release, [1.0])
+    assert (rls.steps, rls.information.tolist()) == (0, [[0.0]])
+
+
+def test_laws_of_one_variance_are_told_apart():
+    one, other = (pv.PrivateRLS(1.0, 2, law) for law in (LAPLACE, LAPLACE.variance))
+    assert one.fingerprint != other.fingerprint

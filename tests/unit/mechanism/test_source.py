@@ -155,3 +155,12 @@ def test_readings_are_never_shown_as_they_are(level, y):
         with pytest.raises(InvalidInput, match="lost in rounding") as told:
             release()
         assert "1.2345" not in str(told.value)
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_copies_of_a_generator_put_other_noise_on_other_readings(kind):
+    """As scikit-learn's clone makes them: y' + e − (y + e) must not be y' − y."""
+    first, second = (seeded(kind(3)).add_noise(np.array([y])) for y in (1.0, 2.0))
+    assert abs(second - first - 1.0) > 1e-6
+    again = seeded(kind(3)).add_noise(np.array([1.0]))
+    assert again == first

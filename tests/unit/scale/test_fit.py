@@ -49,7 +49,7 @@ def test_by_hand():
     assert found.misfit == pytest.approx((4 + 1 + 9) / 2, rel=1e-14)
     assert found.classical_error == pytest.approx([np.sqrt(0.5 / 3)], rel=1e-15)
     assert found.interval(0.5)[0] == pytest.approx(3 + 0.6744897501960817 / 3**0.5 * np.r_[-1, 1])
-    assert (found.rows, found.dropped, found.simulated) == (3, 0, False)
+    assert (found.rows, found.dropped, found.simulated) == (3, 0, None)
     assert found.to_dict()["estimate"] == found.estimate.tolist()
     assert "3 rows" in repr(found)
 
