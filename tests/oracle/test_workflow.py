@@ -10,6 +10,7 @@ import statsmodels.api as sm
 import privest as pv
 from privest.data import BoxCox
 from privest.errors import InvalidInput
+from privest.mechanism.source import Generated
 from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
 from workflow_tables import LEVEL, VARIANCE, matrix, people, spec, write
 
@@ -173,8 +174,10 @@ def test_the_estimate_is_that_of_the_recursive_estimator(released, table):
     np.testing.assert_allclose(found.covariance, rls.covariance, rtol=RTOL)
 
 
-def test_the_estimate_is_that_of_the_regression(table, tmp_path):
+def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
     """The same generator draws the same noise: the two ways in give the same numbers."""
+    # A generator only gives a seed that is bound to the readings: here its noise is used as it is.
+    monkeypatch.setattr("privest.estimator._regression.seeded", lambda rng, *facts: Generated(rng))
     X = matrix(table)[:, 1:]
     seed = 17
     peer = pv.PrivateLinearRegression(

@@ -182,7 +182,15 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
 
 # What every door that takes noise takes: a law, a joint law, laws in a row, or numbers: a variance,
 # a vector of variances or a covariance.
-Noise = ScalarLaw | JointNoise | Sequence[ScalarLaw] | ArrayLike
+Noise = (
+    ScalarLaw
+    | JointNoise
+    | Sequence[ScalarLaw]
+    | float
+    | Array
+    | Sequence[float]
+    | Sequence[Sequence[float]]
+)
 
 
 def as_joint(noise: Noise) -> JointNoise:
