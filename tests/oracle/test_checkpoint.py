@@ -259,3 +259,19 @@ def test_a_seed_goes_on_whatever_seed_is_given(tmp_path):
     assert np.array_equal(one.values, two.values)
     with pytest.raises(CheckpointError, match="with a seed where there is none now"):
         resume(path, seeded(None))
+
+
+@pytest.mark.parametrize("number", [-5, 10**30])
+def test_a_generator_s_state_out_of_range_is_damage(tmp_path, number):
+    path = tmp_path / "s"
+    saved(path)
+    with np.load(path) as whole:
+        arrays = dict(whole)
+    text = arrays["header"].tobytes()
+    assert b'"uinteger": 0' in text
+    changed = text.replace(b'"uinteger": 0', b'"uinteger": %d' % number)
+    arrays["header"] = np.frombuffer(changed, dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    with pytest.raises(CheckpointError, match="damaged"):
+        resume(path)

@@ -420,3 +420,12 @@ def test_safety_is_seen():
     assert "safety=1.3" in repr(release)
     y = model.simulate([0.0], np.random.default_rng(0))
     assert "safety 1.3" in release.simulate(y, np.random.default_rng(1)).summary()
+
+
+@pytest.mark.parametrize("noise", [pv.noise.GaussianLaw(1.0), pv.noise.Laplace(1.0)])
+def test_noise_lost_in_rounding_is_refused_whatever_its_law(noise):
+    model = pv.LinearModel(np.ones((50, 1)), noise=LAPLACE)
+    y = 1e12 + LAPLACE.sample(50, np.random.default_rng(0))
+    release = LeastSquaresRelease(model, 1e12, noise=noise)
+    with pytest.raises(pv.errors.InvalidInput, match="lost in rounding"):
+        release.simulate(y, np.random.default_rng(1))

@@ -107,3 +107,9 @@ def test_a_filter_that_runs_gives_intervals():
 def test_the_errors_without_privacy_are_smaller():
     limit = dynamics.bound(PAIR, LEVEL, 6)
     assert (limit.classical_error <= limit.standard_error).all()
+
+
+def test_the_parts_of_a_release_start_where_it_starts():
+    release = dynamics.release_series(LEVEL, SOME, np.random.default_rng(1))
+    later = dynamics.SeriesRelease.from_dict(release.to_dict() | {"start": 2})
+    assert [part.start for _, part in later.by_pattern()] == [2, 2]

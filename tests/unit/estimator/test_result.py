@@ -141,3 +141,10 @@ def test_a_parameter_known_exactly_and_very_small_numbers():
 def test_a_simulation_says_so():
     assert "SIMULATED" in sample(simulated=True).summary()
     assert "SIMULATED" not in sample(simulated=False).summary()
+
+
+def test_the_heads_of_a_wide_interval_are_not_rounded():
+    found = Result(estimate=np.array([2.0]), covariance=np.eye(1))
+    assert "[0.0005" in found.summary(0.999)
+    assert "0.9995]" in found.summary(0.999)
+    assert "1 parameter\n" in found.summary()

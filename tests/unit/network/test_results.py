@@ -152,3 +152,14 @@ def test_a_private_average_is_a_release():
             network.PrivateAverage.from_dict(found.to_dict() | change)
     assert found.variance == 1 / 8
     assert THETA.size == 3
+
+
+def test_an_average_that_is_exact_comes_back():
+    """Two agents agree in one round: the certified error is 0."""
+    pair = network.Graph(np.array([[0, 1]]), 2)
+    found = network.private_average([1.0, 2.0], 1.0, pair, np.random.default_rng(0))
+    assert found.certified_error == 0
+    assert network.PrivateAverage.from_dict(found.to_dict()).to_dict() == found.to_dict()
+    for change in ({"values": []}, {"certified_error": -1.0}):
+        with pytest.raises(InvalidInput):
+            network.PrivateAverage.from_dict(found.to_dict() | change)
