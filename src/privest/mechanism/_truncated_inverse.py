@@ -11,40 +11,27 @@ from typing import Self
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_positive
+from privest.arrays import Array, as_positive
 from privest.errors import NotCalibratable
-from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._multiplicative import (
-    Noise,
-    check_noise,
-    log_ratio_density,
-    outside,
-    ratio,
-    ratio_landmarks,
-    ratio_score,
-)
+from privest.mechanism._multiplicative import Inverse, Noise, check_noise, outside, ratio
+from privest.mechanism._truncation import LN2, StochasticTruncation
 from privest.noise import GaussianLaw, Laplace, Quadrature
-
-LN2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
-class TruncatedInverse(Channel):
+class TruncatedInverse(StochasticTruncation):
     """z = v/g with v = u outside (−ε, ε) and v = ±ε with probabilities (ε ± u)/2ε inside.
 
-    ε = threshold, t = u/ε, p_v the density of v/g:
+    ε = threshold, t = u/ε:
 
         outside  as `Inverse`: I = j/u²
-        inside   p(z|u) = (1+t)/2 p_ε(z) + (1−t)/2 p_−ε(z)
-                 I = E[h²/(1 − t²h²)]/ε² ,   h = tanh(½ ln f(g−1)/f(−g−1)) , g as drawn
+        inside   I = E[h²/(1 − t²h²)]/ε² ,   h = tanh(½ ln f(g−1)/f(−g−1)) , g as drawn
         sup      max(j, k)/ε² ,   k = (E[f(−g−1)²/f(g−1)²] − 1)/4
                  Gaussian  j = 2 + 1/σ² ,  k = (e^{4/σ²} − 1)/4
                  Laplace   j = 1 + 1/b² ,  k = (⅔e^{2/b} + ⅓e^{−4/b} − 1)/4
 
-    Derivation, inside: (p_ε − p_−ε)²/(4ε² p(z|u)) is convex in t and I is even, so its supremum
-    is the limit |t| → 1. **Trap:** for σ < 1.281 (b < 0.650) this limit is the larger one, and for
-    small σ no grid comes near it. At the kink |u| = ε exactly the information is the larger of
-    its one-sided limits, max(j, k)/ε², and the score that of the outside.
+    Derivation: `_truncation`. **Trap:** for σ < 1.281 (b < 0.650) the limit inside is the larger
+    one, and for small σ no grid comes near it.
     h: Gaussian tanh(g/σ²); Laplace tanh(clip(g, ±1)/b), for which with X = sinh(1/b), κ = 1 − t²
 
         E[h²/(1−t²h²)] = e^{−1/b}(X/κ − arctan(X√κ)/κ^{3/2}) + ½(1 + e^{−2/b}) X²/(1 + κX²)
@@ -66,63 +53,24 @@ class TruncatedInverse(Channel):
         check_noise(self.noise)
         object.__setattr__(self, "threshold", as_positive(self.threshold, "threshold"))
 
-    def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
-        given = as_array(u, "u")
-        up = rng.random(given.shape) < 0.5 * (1.0 + given / self.threshold)
-        ends = np.where(up, self.threshold, -self.threshold)
-        kept = np.where(self._inside(given), ends, given)
-        return np.asarray(kept / (1.0 + self.noise.sample(given.shape, rng)))
+    @property
+    def plain(self) -> Inverse:
+        return Inverse(self.noise)
 
-    def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
-        z, u = as_array(z, "z"), as_array(u, "u")
-        inside = self._inside(u)
-        outer = log_ratio_density(self.noise, z, np.where(inside, self.threshold, u))
-        if not inside.any():
-            return outer
-        end = np.asarray(self.threshold)
-        t = np.where(inside, u / self.threshold, 0.0)
-        up = np.log1p(t) + log_ratio_density(self.noise, z, end)
-        down = np.log1p(-t) + log_ratio_density(self.noise, z, -end)
-        return np.where(inside, np.logaddexp(up, down) - LN2, outer)
+    @property
+    def largest(self) -> float:
+        return largest(self.noise)
 
-    def score(self, z: ArrayLike, u: ArrayLike) -> Array:
-        """Outside as `Inverse`; inside h/(1 + th)/ε with h of the z seen, written in e^{−|a|}."""
-        z, u = as_array(z, "z"), as_array(u, "u")
-        inside = self._inside(u)
-        outer = ratio_score(self.noise, z, np.where(inside, self.threshold, u))
-        if not inside.any():
-            return outer
-        a = log_odds(self.noise, ratio(z, np.asarray(self.threshold))[0])
-        t = np.where(inside, u / self.threshold, 0.0)
-        sign, decay = np.sign(a), np.exp(-np.abs(a))
-        slope = sign * (1.0 - decay) / ((1.0 + sign * t) + (1.0 - sign * t) * decay)
-        return np.where(inside, slope / self.threshold, outer)
+    def log_odds(self, z: Array) -> Array:
+        return log_odds(self.noise, ratio(z, np.asarray(self.threshold))[0])
 
-    def landmarks(self, u: float) -> tuple[float, ...]:
-        if abs(u) >= self.threshold:
-            return ratio_landmarks(self.noise, u)
-        ends = (-self.threshold, self.threshold)
-        return tuple(sorted({p for end in ends for p in ratio_landmarks(self.noise, end)}))
-
-    def information(self, u: ArrayLike) -> Array:
-        given = as_array(u, "u")
-        inside = self._inside(given)
-        outer = outside(self.noise) / np.where(inside, self.threshold, given) ** 2
-        result = np.where(np.abs(given) == self.threshold, self.worst.information, outer)
-        if inside.any():
-            t = given[inside] / self.threshold
-            result[inside] = mixture_information(self.noise, t) / self.threshold**2
-        return result
+    def inside(self, t: Array) -> Array:
+        return mixture_information(self.noise, t)
 
     def information_estimate(self, u: float) -> Quadrature:
         value = float(self.information(u))
         numerical = abs(u) < self.threshold and isinstance(self.noise, GaussianLaw)
         return Quadrature(value, 1e-12 * value if numerical else 0.0)
-
-    @property
-    def worst(self) -> Worst:
-        with np.errstate(over="ignore"):
-            return Worst(float(np.float64(largest(self.noise)) / self.threshold**2), self.threshold)
 
     @classmethod
     def calibrated(  # type: ignore[override]
@@ -151,9 +99,6 @@ class TruncatedInverse(Channel):
                 "grows like the exponential of 1/noise): take more noise."
             )
         return cls(noise, math.sqrt(largest(noise) / s))
-
-    def _inside(self, u: Array) -> Flags:
-        return np.asarray(np.abs(u) < self.threshold)
 
 
 def log_odds(noise: Noise, g: Array) -> Array:
