@@ -82,6 +82,7 @@ def filter_command(
         raise InvalidInput("--emit releases goes with readings, without --smooth and --png.")
     if sides.from_releases and (readings, seed) != (None, None):
         raise InvalidInput("--readings and --seed go with readings, not with --from releases.")
+    output.require_writable()
     system, names = read_model(model)
     level = _level(privacy, system.readings)
     with open_lines(source) as lines:
@@ -93,6 +94,8 @@ def filter_command(
             release = pv.StreamMechanism(level).simulate(y, noise)
     if sides.to_releases:
         output.write(json.dumps(release.to_dict()) + "\n")
+        if release.simulated:
+            tell_simulated(to_stderr())
         return
     found = filter_releases(system, level, release)
     result: Filtered | Smoothed = smooth(found) if smoothed else found

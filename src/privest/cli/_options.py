@@ -24,6 +24,7 @@ from privest.data._cells import is_number
 from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
+from privest.report import require_files
 
 PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
 
@@ -282,6 +283,11 @@ class Output:
     png: Annotated[
         Path | None, option("Draw the estimates and their intervals along the steps.", "FILE")
     ] = None
+
+    def require_writable(self) -> None:
+        """Refuse what cannot be written before any noise is spent."""
+        self.require_free()
+        require_files(self.output, self.png)
 
     def require_free(self, why: str = "") -> None:
         """Refuse to replace a file with something in it unless told."""

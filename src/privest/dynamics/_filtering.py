@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_count
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count, as_number
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._means import Means, by_series, filtered_means, log_density, smoothed_means
 from privest.dynamics._observed import Level, level_of, observed, offsets
@@ -130,9 +130,8 @@ def _run(
         seen = replace(seen, start=now.mean, root=now.root)
     sweep = forward(seen)
     every = values[None] if one else values
-    shown = np.ascontiguousarray(every.transpose(1, 2, 0))
-    if missing.any():
-        shown[missing] = 0.0
+    # A copy in every case: the release belongs to the caller.
+    shown = np.where(missing[:, None, None], 0.0, every.transpose(1, 2, 0))
     means = filtered_means(seen, sweep, shown, shift, offset)
     innovations, fit = means.innovations, log_density(sweep, means.innovations, missing)
     if missing.any():
@@ -259,10 +258,28 @@ class PrivateKalman(Estimated):
         return now | {"log_likelihood": np.array(self.log_likelihood)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again."""
-        mean, root, leaving = (state[name].copy() for name in ("mean", "root", "leaving"))
-        self._now = _Now(int(state["steps"]), mean, root, leaving)
-        self.log_likelihood = float(state["log_likelihood"])
+        """Take up a state again: all of it, or nothing of one that does not fit.
+
+        Raises InvalidInput for what no `state` of a filter of this system and level can be.
+        """
+        absent = {*_Now._fields, "log_likelihood"} - set(state)
+        if absent:
+            raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
+        parts = {}
+        for name in ("mean", "root", "leaving"):
+            parts[name] = as_array(state[name], f"{name} of the state").copy()
+            if parts[name].shape != (shape := getattr(self._now, name).shape):
+                raise InvalidInput(
+                    f"{name} of the state must have shape {shape} for this system and level; "
+                    f"received {parts[name].shape}."
+                )
+        steps: Any = np.asarray(state["steps"], dtype=object)[()]  # a number as it is
+        count = as_count(steps, "steps", least=0)
+        limits = self.system.steps, self.level.steps
+        if any(limit is not None and count > limit for limit in limits):
+            raise InvalidInput(f"the state is of step {count}; the system or level ends before.")
+        fit = as_number(state["log_likelihood"], "log_likelihood of the state")
+        self._now, self.log_likelihood = _Now(count, **parts), fit
 
     def __repr__(self) -> str:
         return f"PrivateKalman({self.system!r}, at step {self.steps})"

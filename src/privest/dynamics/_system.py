@@ -21,7 +21,8 @@ class StateSpace:
         A, C    (n, n) and (m, n), or with a leading time axis of K steps.
         Q, R    cov w (n, n) and cov v (m, m), a number q for q·I, or with a leading time axis.
                 Any rank: Q = 0, states without noise and readings without noise are allowed.
-        mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number. Any rank.
+        mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number. Any rank. cov0
+                has no default: 0 says that x_0 is known exactly, which nothing else should say.
         B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
 
     Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
@@ -35,8 +36,13 @@ class StateSpace:
 
     def __init__(
         self, A: ArrayLike, C: ArrayLike, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
-        cov0: ArrayLike = 0.0, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
+        cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
     ) -> None:  # fmt: skip
+        if cov0 is None:
+            raise InvalidInput(
+                "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a "
+                "large one where nothing is known of it, 0 where it is known exactly)."
+            )
         self.A = _matrices(A, "A")
         self.C = _matrices(C, "C")
         n, m = self.states, self.readings

@@ -6,6 +6,7 @@ pixels when a phone shows them 330 pixels wide.
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,12 +47,20 @@ STYLE: dict[Any, Any] = {
 
 
 def require_files(data: Path | None, png: Path | None) -> None:
-    """Refuse folders and unknown kinds of pictures before hours of work."""
+    """Refuse what cannot be written before hours of work: folders, unknown kinds of pictures."""
     for path in (data, png):
         if path is not None and path.is_dir():
             raise InvalidInput(f"{path} is a folder; name a file.")
+        if path is not None and not _writable(path):
+            raise InvalidInput(f"{path} cannot be written: no such folder can be made or used.")
     if png is not None and png.suffix.lower() not in PICTURES:
         raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
+
+
+def _writable(path: Path) -> bool:
+    """Whether the file, or one in the nearest folder that exists, may be written."""
+    nearest = next(p for p in (path.absolute(), *path.absolute().parents) if os.path.exists(p))
+    return os.access(nearest, os.W_OK) and (nearest == path.absolute() or nearest.is_dir())
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -186,3 +186,33 @@ def test_releases_that_are_none(folder):
     done = run(folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--from", "releases")
     assert isinstance(done.exception, InvalidInput)
     assert "not a release" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("--png", "q.xyz", "the figure can be"),
+        ("--png", ".", "is a folder"),
+        ("--png", "y.csv/q.png", "cannot be written"),
+        ("--output", ".", "is a folder"),
+        ("--output", "y.csv", "exists"),
+    ],
+)
+def test_outputs_are_checked_before_noise_is_spent(folder, monkeypatch, option, name, message):
+    monkeypatch.setattr(pv.StreamMechanism, "simulate", None)  # no release may be made
+    done = run(
+        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--readings", "a,b",
+        option, folder / name,
+    )  # fmt: skip
+    assert isinstance(done.exception, InvalidInput), done.exception
+    assert message in str(done.exception)
+
+
+def test_releases_come_with_their_warning(folder):
+    done = run(
+        folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--readings", "a,b",
+        "--emit", "releases",
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert "The noise was simulated" in " ".join(done.stderr.split())
+    assert json.loads(done.stdout)["simulated"] is True

@@ -25,6 +25,7 @@ PAIR = StateSpace(A=0.9 * np.eye(2), C=np.eye(2), Q=0.1, R=0.5, cov0=1.0)
         ({"R": np.eye(2)}, "R must be 1×1"),
         ({"cov0": np.diag([1.0, -1e-3])}, "cov0 must be positive semi-definite"),
         ({"cov0": np.ones((4, 2, 2))}, "cov0"),
+        ({"cov0": None}, "cov0 is needed"),
         ({"mean0": np.ones(3)}, "mean0 must have 2 entries"),
         ({"B": np.ones((3, 1))}, "B must have 2 rows"),
         ({"B": np.ones((2, 1)), "D": np.ones((1, 2))}, "one column for each input"),
@@ -145,3 +146,42 @@ def test_trajectory_bound_is_the_reference():
     found = dynamics.bound(PAIR, 1.0, 4)
     assert np.abs(found.smoothed - whole.smoothed).max() < 1e-14
     assert np.abs(found.filtered - whole.filtered).max() < 1e-14
+
+
+def test_a_start_is_not_known_exactly_unless_said():
+    """Left out, cov0 was 0: a bound of 0 without a word."""
+    with pytest.raises(InvalidInput, match="cov0 is needed"):
+        StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0)
+    exact = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=0.0)
+    assert not dynamics.bound(exact, 1.0, 3).filtered.any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mean": np.zeros(2)}, r"mean of the state must have shape \(1,\)"),
+        ({"mean": np.full(1, np.nan)}, "must be finite"),
+        ({"mean": np.array(["a"])}, "must hold real numbers"),
+        ({"mean": "abc"}, "must hold real numbers"),
+        ({"root": np.zeros(1)}, r"root of the state must have shape \(1, 1\)"),
+        ({"leaving": np.zeros((1, 1))}, "leaving"),
+        ({"steps": np.array(-1)}, "steps must be a whole number"),
+        ({"steps": np.array(1.5)}, "steps must be a whole number"),
+        ({"steps": np.array([1, 2])}, "steps must be a whole number"),
+        ({"steps": np.array(7)}, "of step 7; the system or level ends before"),
+        ({"log_likelihood": np.zeros(2)}, "must be a single number"),
+        ({"log_likelihood": None}, "must hold real numbers"),
+    ],
+)
+def test_states_of_a_filter(change, message):
+    """Checked on restore, not on use, and taken whole or not at all."""
+    kalman = dynamics.PrivateKalman(WALK, pv.StreamLevel([1.0] * 4))
+    rng = np.random.default_rng(0)
+    kalman.update(pv.StreamMechanism(pv.StreamLevel([1.0] * 4)).simulate([0.1, 0.2], rng))
+    before = kalman.state()
+    with pytest.raises(InvalidInput, match=message):
+        kalman.restore(before | change)
+    assert all(np.array_equal(before[name], part) for name, part in kalman.state().items())
+    with pytest.raises(InvalidInput, match="lacks"):
+        kalman.restore({name: part for name, part in before.items() if name not in change})
+    kalman.restore(before)

@@ -164,7 +164,7 @@ def test_releases_that_were_changed_are_refused():
 
 def test_counts_that_cannot_be():
     with pytest.raises(InvalidInput, match="at least one step"):
-        StateSpace(A=np.ones((0, 1, 1)), C=1.0, Q=1.0, R=1.0)
+        StateSpace(A=np.ones((0, 1, 1)), C=1.0, Q=1.0, R=1.0, cov0=1.0)
     with pytest.raises(InvalidInput, match="trials must be"):
         WALK.simulate(3, np.random.default_rng(0), trials=0)
     with pytest.raises(NotAPrivacyLevel, match="has 3 blocks; asked for 5 steps"):
