@@ -58,9 +58,13 @@ class Record:
 
 
 class Estimated:
-    """What has an `estimate` (…, n) and its `covariance` (…, n, n), with normal errors."""
+    """What has an `estimate` (…, n) and its `covariance` (…, n, n), with normal errors.
+
+    `degrees_of_freedom`: of the covariance, where its scale is itself an estimate.
+    """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)  # of a Record
+    degrees_of_freedom: float | None = None
 
     if TYPE_CHECKING:
 
@@ -75,8 +79,11 @@ class Estimated:
         return standard_errors(self.covariance)
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
-        """(…, n, 2): the interval of each entry, estimate ± q·standard_error of the normal law."""
-        half = normal_quantile(confidence) * self.standard_error
+        """(…, n, 2): the interval of each entry, estimate ± q·standard_error.
+
+        q is the quantile of the normal law, or of Student's t where degrees of freedom are known.
+        """
+        half = quantile(confidence, self.degrees_of_freedom) * self.standard_error
         return np.stack([self.estimate - half, self.estimate + half], axis=-1)
 
 
@@ -85,6 +92,9 @@ def standard_errors(covariance: Array) -> Array:
     return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
 
-def normal_quantile(confidence: float) -> float:
-    """q with P(|N(0, 1)| ≤ q) = confidence."""
-    return float(scipy.special.ndtri((1 + as_confidence(confidence)) / 2))
+def quantile(confidence: float, freedom: float | None = None) -> float:
+    """q with P(|X| ≤ q) = confidence, X normal, or Student's t with so many degrees of freedom."""
+    upper = (1 + as_confidence(confidence)) / 2
+    if freedom is None:
+        return float(scipy.special.ndtri(upper))
+    return float(scipy.special.stdtrit(freedom, upper))

@@ -382,23 +382,78 @@ def test_reference_set_gives_its_residual_variance(intercept):
     residual = y_ref - H @ np.linalg.lstsq(H, y_ref)[0]
     variance = residual @ residual / (25 - H.shape[1])
     names = pd.DataFrame(X_ref, columns=NAMES), pd.Series(y_ref)
+    given = regression(1.0, variance, fit_intercept=intercept).fit(X, y)
     for reference in ((X_ref, y_ref), names):
         model = regression(1.0, None, reference=reference, fit_intercept=intercept).fit(X, y)
-        assert model.noise_variance_ == pytest.approx(variance, rel=1e-12)
-        assert model.noise_variance_ == pytest.approx(sm.OLS(y_ref, H).fit().mse_resid, rel=1e-12)
-    given = regression(1.0, variance, fit_intercept=intercept).fit(X, y)
-    assert np.allclose(given.coef_, model.coef_, rtol=1e-12)
-    assert np.allclose(given.covariance_, model.covariance_, rtol=1e-12)
+        np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-12)
+        # Pooled with the release, by the fixed point of the note in place of the root.
+        pooled, freedom = _pooled(variance, 25 - H.shape[1], given._rls, 1.0)
+        assert model.noise_variance_ == pytest.approx(pooled, rel=1e-9)
+        assert model.result_.degrees_of_freedom == pytest.approx(freedom, rel=1e-8)
+        scale = (pooled + 1.0) / (variance + 1.0)
+        np.testing.assert_allclose(model.covariance_, scale * given.covariance_, rtol=1e-9)
+        half = scipy.stats.t.ppf(0.975, freedom) * np.sqrt(np.diagonal(model.covariance_))
+        np.testing.assert_allclose(np.diff(model.interval())[:, 0], 2 * half, rtol=1e-8)
+        assert "P>|t|" in model.result_.summary()
+        assert model.efficiency_ == pytest.approx(1.0, rel=1e-12)
+        np.testing.assert_allclose(
+            model.classical_, pooled * np.linalg.inv(design_of(X, intercept)), rtol=1e-9
+        )
+    # Before the release can say anything: the reference alone, also where levels differ.
+    early = regression(1.0, None, reference=(X_ref, y_ref), fit_intercept=intercept)
+    assert early.partial_fit(X[:1], y[:1]).noise_variance_ == pytest.approx(variance, rel=1e-12)
+    assert sm.OLS(y_ref, H).fit().mse_resid == pytest.approx(variance, rel=1e-12)
+    levels = np.linspace(0.5, 2.0, len(y))
+    each = regression(levels, None, reference=(X_ref, y_ref), fit_intercept=intercept).fit(X, y)
+    assert each.result_.degrees_of_freedom == 25 - H.shape[1]
+    assert each.noise_variance_ == pytest.approx(variance, rel=1e-12)
+
+
+def design_of(X, intercept):
+    H = design(X) if intercept else X
+    return H.T @ H
+
+
+def _pooled(reference, m, rls, added):
+    f = rls.readings - rls.parameters
+    v_hat = rls.misfit * (reference + added) / f
+    variance = reference
+    for _ in range(10_000):
+        v = variance + added
+        a, b = f / v**2, m / variance**2
+        variance = (a * (v_hat - added) + b * reference) / (a + b)
+    return variance, (variance + added) ** 2 * (f / (variance + added) ** 2 + m / variance**2)
 
 
 def test_dependent_reference_columns_do_not_count_twice():
     X, y = data()
     X_ref, y_ref = data(25, seed=9)
     thrice = np.column_stack([X_ref, X_ref[:, 0]])
-    model = regression(1.0, None, reference=(thrice, y_ref))
+    model = regression(np.ones(len(y)), None, reference=(thrice, y_ref))
     X3 = np.column_stack([X, np.sin(X[:, 0])])
     residual = sm.OLS(y_ref, design(X_ref)).fit().mse_resid
     assert model.fit(X3, y).noise_variance_ == pytest.approx(residual, rel=1e-12)
+    assert model.result_.degrees_of_freedom == 25 - 3
+
+
+def test_the_private_rows_are_no_reference():
+    """The arrays themselves, copies, another order, a part, or more: σ² would come from bare y."""
+    X, y = data()
+    more = np.concatenate([X, data(5, seed=3)[0]]), np.concatenate([y, data(5, seed=3)[1]])
+    turned = np.random.default_rng(0).permutation(len(y))
+    for reference in (
+        (X, y), (X.copy(), y.copy()), (X[turned], y[turned]), (X[:9], y[:9].copy()), more,
+        (pd.DataFrame(X, columns=NAMES), pd.Series(y)), (X[::-1], y[::-1]),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="rows of the private data"):
+            regression(1.0, None, reference=reference).fit(X, y)
+        with pytest.raises(InvalidInput, match="rows of the private data"):
+            regression(1.0, None, reference=reference).partial_fit(X[:9], y[:9])
+    # Neighbouring parts of one table share no row, and whole numbers coincide by chance.
+    regression(1.0, None, reference=(X[:20], y[:20])).fit(X[20:], y[20:])
+    rng = np.random.default_rng(4)
+    few = rng.integers(0, 2, (400, 1)).astype(float), rng.integers(0, 9, 400).astype(float)
+    regression(1.0, None, reference=(few[0][:6], few[1][:6].copy())).fit(few[0][6:], few[1][6:])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from privest.errors import InvalidInput
-from privest.records import Estimated, Record, normal_quantile, plain
+from privest.records import Estimated, Record, plain, quantile
 
 
 class Colour(Enum):
@@ -94,7 +94,7 @@ def test_intervals_are_those_of_the_normal_law():
     expected = stats.norm(found.estimate, [1.0, 2.0]).interval(0.9)
     np.testing.assert_allclose([low, high], expected, rtol=1e-14, atol=1e-14)
     assert np.array_equal(found.interval(), found.interval(0.95))
-    assert normal_quantile(0.95) == pytest.approx(1.959963984540054, rel=1e-15)
+    assert quantile(0.95) == pytest.approx(1.959963984540054, rel=1e-15)
     for bad in (0.0, 1.0, np.nan, "0.9"):
         with pytest.raises(InvalidInput):
             found.interval(bad)

@@ -12,7 +12,7 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable
-from privest.estimator._reference import reference_variance
+from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import seeded
@@ -55,10 +55,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         that is a number or (`fit` only) a vector. None: `fit` refuses.
         noise           the variance σ² of y given X, or its law: a centred law of `privest.noise`.
         reference       (X_ref, y_ref), a PUBLIC data set. Used if noise is None: σ² is the
-                        residual variance RSS/(m − rank H) of ordinary least squares there. Give it
+                        residual variance RSS/(m − rank H) of ordinary least squares there; with
+                        one level for all it is pooled with what the release scatters, and
+                        intervals are those of Student's t (`result_.degrees_of_freedom`). Give it
                         in the units that `fit` sees; a pipeline does not transform it, which does
-                        no harm to scaled or, with an intercept, shifted columns.
-                        σ² is never estimated from the private data: that would leak.
+                        no harm to scaled or, with an intercept, shifted columns. The private rows
+                        themselves are refused: σ² from readings that no noise protects would leak.
         fit_intercept   whether θ has an intercept; without one intercept_ = 0.
         random_state    seed of the simulated noise (None: fresh). Whoever knows it can take the
                         noise off again: for experiments only. A whole number gives noise that is a
@@ -75,7 +77,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                                                and every unbiased estimate, in the same order.
         classical_                             Σ_CR, the floor without privacy, in the same order.
         efficiency_                            tr bound_ / tr covariance_; 1 for Gaussian noise.
-        noise_variance_                        σ².
+        noise_variance_                        σ²: of the law, or of reference and release pooled.
         noise_source_                          "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
@@ -133,6 +135,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         Raises NotIdentifiable if X and the level do not show every coefficient.
         """
         rows, readings = self._validated(X, y, reset=True)
+        self._require_public(rows, readings)
         self._begin(len(readings))
         self._learn(rows, readings)
         if not self._rls.identifiable:
@@ -149,6 +152,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """
         first = not hasattr(self, "_rls")
         rows, readings = self._validated(X, y, reset=first)
+        self._require_public(rows, readings)
         if first:
             self._begin(None)
         else:
@@ -175,7 +179,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         # Copied: what it remembers must not change a parameter of the estimator.
         given: Any = copy(self.level)  # None is refused there
         level = as_stream_level(given, samples, readings=1)
-        law = self._noise_law()
+        law, self._freedom = self._noise_law()
         parameters = self.n_features_in_ + bool(self.fit_intercept)
         rls = PrivateRLS(level, parameters, law, classical=True)
         self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
@@ -202,7 +206,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.n_samples_seen_ = rls.steps
         if not rls.identifiable:
             return
-        found = replace(rls.result(self._names()), bound=self._floor.covariance)
+        found = rls.result(self._names(), reference=self._freedom)
+        if self._floor is not rls:
+            found = replace(found, bound=self._floor.covariance)
+        if self._freedom is not None:
+            self.noise_variance_ = rls.pooled(self._freedom)[0]
         self.result_, theta = found, found.estimate
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
         self.coef_ = theta[1:] if self.fit_intercept else theta
@@ -246,9 +254,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_.
 
-        q is the normal quantile: each covers with `confidence`. Exact for Gaussian noise of known
-        variance (no t distribution); with a reference set σ² is itself an estimate and the coverage
-        is about right, the better the larger that set.
+        q is the normal quantile: each covers with `confidence`, exactly for Gaussian noise of known
+        variance. With a reference set σ² is itself an estimate, and q is that of Student's t with
+        `result_.degrees_of_freedom` (`estimator._reference`).
 
         >>> model = PrivateLinearRegression(level=1e16, noise=4.0, fit_intercept=False)
         >>> model.fit([[1.0]] * 4, [2.0, 4.0, 3.0, 3.0]).interval().round(2)
@@ -277,8 +285,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         check_consistent_length(given, readings)
         return _design(given, self.fit_intercept), readings
 
-    def _noise_law(self) -> ScalarLaw:
-        """The law of y given X, from what is public."""
+    def _noise_law(self) -> tuple[ScalarLaw, int | None]:
+        """The law of y given X, from what is public; the degrees of freedom of its variance."""
         given = self.noise
         if given is None and self.reference is None:
             raise InvalidInput(
@@ -289,18 +297,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if self.reference is not None:
             if given is not None:
                 raise InvalidInput("Give noise or reference, not both.")
-            return GaussianLaw(self._reference_variance())
+            variance, freedom = reference_fit(*self._reference_rows())
+            return GaussianLaw(variance), freedom
         if not isinstance(given, ScalarLaw):
-            return GaussianLaw(as_positive(given, "noise"))  # type: ignore[arg-type]
+            return GaussianLaw(as_positive(given, "noise")), None  # type: ignore[arg-type]
         as_joint(given).covariance(1), as_joint(given).inverse_information(1)  # both exist
         if not abs(given.mean) <= CENTRED * math.sqrt(given.variance):
             raise InvalidInput(
                 f"noise={given!r} has mean {given.mean:g}; y − E y has mean 0: shift it."
             )
-        return given
+        return given, None
 
-    def _reference_variance(self) -> float:
-        """Of ordinary least squares on the reference set."""
+    def _reference_rows(self) -> tuple[Array, Array]:
+        """[1, X_ref] and y_ref."""
         try:
             given, response = self.reference  # type: ignore[misc]
         except (TypeError, ValueError):
@@ -310,7 +319,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidInput(
                 f"reference has {given.shape[1]} features; X has {self.n_features_in_}."
             )
-        return reference_variance(_design(given, self.fit_intercept), response)
+        return _design(given, self.fit_intercept), response
+
+    def _require_public(self, rows: Array, readings: Array) -> None:
+        """Refuse a reference that is the private data: σ² would come from unprotected readings."""
+        if self.reference is None or self.noise is not None:
+            return
+        given, response = self._reference_rows()
+        if same_rows(given, response, rows, readings):
+            raise InvalidInput(
+                "the rows of reference are rows of the private data: the noise variance would come "
+                "from readings that no noise protects. Give another, public data set, or noise."
+            )
 
     # --- what is known ----------------------------------------------------------------------------
 

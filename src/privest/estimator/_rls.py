@@ -12,6 +12,7 @@ import numpy as np
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.bounds._classical import parameter_list
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._reference import pooled_variance
 from privest.estimator._step_rows import StepRows, Steps, under
 from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
@@ -375,22 +376,33 @@ class PrivateRLS:
         """√ of the diagonal of the covariance."""
         return np.sqrt(np.diagonal(self.covariance))
 
-    def result(self, names: Sequence[str] = ()) -> Result:
+    def result(self, names: Sequence[str] = (), *, reference: int | None = None) -> Result:
         """The estimate, its covariance, and what of it is known without privacy, at this step.
 
         Where all readings had one level s and one law of variance σ² and information I, every
         covariance is a multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against
         σ² + 1/s. Elsewhere the bound is known for Gaussian noise, `classical` where it was kept.
+
+        `reference`: σ² is an estimate with so many degrees of freedom, of Gaussian noise. With one
+        level for all it is `pooled` with what the releases scatter, which scales every covariance
+        and not the estimate; elsewhere it stays, and intervals are those of t with `reference`
+        degrees of freedom, which is enough (cov θ̂ grows at most in proportion to σ²).
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
         sampling, bound = None, covariance if self._gaussian else None
+        freedom = None if reference is None else float(reference)
         if self._alike and self._one is not None:
-            level, own = float(np.ravel(self.level.pointwise(0, 1))[0]), self._one[0]  # type: ignore[arg-type]
+            level, own = self._one_level, self._one[0]
             unit = level / (1.0 + level * own)
+            if reference is not None:
+                own, freedom = self.pooled(reference)
+                covariance = (own + 1.0 / level) * unit * covariance
+                unit = level / (1.0 + level * own)
             sampling = unit * own * covariance
             with suppress(InfiniteInformation):  # a law that jumps: there is no floor above 0
-                floor = float(self.noise.inverse_information(1).diagonal()[0])
+                known = float(self.noise.inverse_information(1).diagonal()[0])
+                floor = known if reference is None else own  # Gaussian
                 classical = unit * floor * covariance
                 bound = covariance if floor == own else (floor + 1.0 / level) * unit * covariance
         return Result(
@@ -401,7 +413,25 @@ class PrivateRLS:
             bound=bound,
             names=tuple(names),
             simulated=self.simulated,
+            degrees_of_freedom=freedom,
         )
+
+    @property
+    def _one_level(self) -> float:
+        """s, where all readings have one level."""
+        return float(np.ravel(self.level.pointwise(0, 1))[0])  # type: ignore[arg-type]
+
+    def pooled(self, reference: int) -> tuple[float, float]:
+        """σ² and its degrees of freedom: that of `noise`, an estimate with `reference` of its own.
+
+        Where all readings had one level, none was missing and the noise is Gaussian it is pooled
+        with what the releases scatter (`pooled_variance`); elsewhere as it was.
+        """
+        variance = float(self.noise.covariance(1).diagonal()[0])
+        if not (self._alike and self._gaussian):
+            return variance, float(reference)
+        added, left = 1.0 / self._one_level, self.readings - self.parameters
+        return pooled_variance(variance, reference, self.misfit * (variance + added), left, added)
 
     @property
     def information(self) -> Array:

@@ -28,6 +28,9 @@ class Result(Estimated, Record):
                 None where it was not computed.
     names       of the parameters.
     simulated   whether the release was a simulation, for experiments; None where nobody said.
+    degrees_of_freedom
+                of Student's t in intervals and tests, where the noise variance is itself an
+                estimate; None: it is known, and they are normal.
     """
 
     estimate: Array
@@ -37,6 +40,7 @@ class Result(Estimated, Record):
     bound: Array | None = None
     names: tuple[str, ...] = ()
     simulated: bool | None = None
+    degrees_of_freedom: float | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "privacy", "standard_error", "classical_error", "efficiency",
@@ -82,12 +86,15 @@ class Result(Estimated, Record):
         errors, (low, high) = self.standard_error, self.interval(confidence).T
         with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0: z is infinite
             z = self.estimate / errors
+        freedom, letter = self.degrees_of_freedom, "z"
         chance = 2 * scipy.special.ndtr(-np.abs(z))
+        if freedom is not None:
+            letter, chance = "t", 2 * scipy.special.stdtr(freedom, -np.abs(z))
         columns = {
             "coef": _decimals(self.estimate),
             "std err": _decimals(errors),
-            "z": [f"{value:.3f}" for value in z],
-            "P>|z|": [f"{value:.3f}" for value in chance],
+            letter: [f"{value:.3f}" for value in z],
+            f"P>|{letter}|": [f"{value:.3f}" for value in chance],
             f"[{tail:.4g}": _decimals(low),
             f"{1 - tail:.4g}]": _decimals(high),
         }

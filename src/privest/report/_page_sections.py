@@ -15,13 +15,13 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
+from privest.records import quantile
 from privest.report._digits import at_least, at_most, plural, rounded, short, span
 from privest.report._page import Commands, Note, Part, Section, TableBlock
 from privest.report._pictures import (
     errors_of,
     intervals_picture,
     pair_picture,
-    quantile,
     trail_picture,
 )
 from privest.report._streams import Trail
@@ -131,7 +131,7 @@ def _in_short(facts: Facts) -> tuple[Part, ...]:
 def _found(facts: Facts) -> tuple[Part, ...]:
     response, result = facts.response, facts.result
     private, plain = errors_of(result)
-    q = quantile(CONFIDENCE)
+    q = quantile(CONFIDENCE, result.degrees_of_freedom)
     table = TableBlock(
         ("coefficient", "private estimate", "standard error", "95 % interval", "error, no privacy"),
         [

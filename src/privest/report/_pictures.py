@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_array, as_confidence
+from privest.arrays import CONFIDENCE, Array, as_array
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
+from privest.records import quantile
 from privest.report._canvas import (
     INK,
     OPEN,
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
 SECRET = "The estimate without privacy is secret and is not shown, only how precise it would be."
 MOST_POINTS = 300  # a phone has no more pixels across
-
-
-def quantile(confidence: float) -> float:
-    """How many standard errors an interval of this confidence reaches to each side."""
-    return float(scipy.special.ndtri(0.5 + 0.5 * as_confidence(confidence)))
 
 
 def errors_of(result: Result) -> tuple[Array, Array]:
@@ -67,7 +62,7 @@ def require_larger(private: Array, plain: Array) -> None:
 def intervals_picture(result: Result, confidence: float = CONFIDENCE) -> Picture:
     """Estimates and intervals; the alternative text lists them all."""
     private, plain = errors_of(result)
-    q = quantile(confidence)
+    q = quantile(confidence, result.degrees_of_freedom)
     each = "; ".join(
         f"{name} {rounded(v, q * wide)} ± {rounded(q * wide, q * wide)} (without privacy "
         f"± {rounded(q * narrow, q * narrow)})"
@@ -84,12 +79,13 @@ def intervals_picture(result: Result, confidence: float = CONFIDENCE) -> Picture
 
 
 def intervals_figure(result: Result, confidence: float = CONFIDENCE) -> Figure:
-    """Rows of θ̂_j ± q·(standard error), q the normal quantile of `confidence`.
+    """Rows of θ̂_j ± q·(standard error), q as in `Result.interval`.
 
     Zero is marked where it is in or near an interval.
     """
     private, plain = errors_of(result)
-    q, count = quantile(confidence), len(result.names)
+    q = quantile(confidence, result.degrees_of_freedom)
+    count = len(result.names)
     with narrow_figure(0.86 * count + 0.7) as figure:
         rows = figure.subplots(count, 1, squeeze=False).ravel()
         figure.set_layout_engine("constrained", hspace=0.0, h_pad=0.055)

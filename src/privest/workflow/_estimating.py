@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +27,9 @@ class Fit(Result):
     level, noise    s and σ²: numbers, or names of public columns with one a row.
     rows, dropped   used, and left out for gaps.
     misfit          Σ_k (z_k − h_kᵀθ̂)²/(σ_k² + 1/s_k)/(K − n): about 1 if noise and model are right.
-    reference_rows  rows of the public reference that σ² is from; None where it was given.
+    reference_rows  rows of the public reference that σ² is from; None where it was given. The
+                    covariance then has σ² from reference and release together, and intervals are
+                    those of Student's t (`PrivateRLS.result`).
     """
 
     level: float | str
@@ -69,7 +71,7 @@ class Fit(Result):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Estimate(Fit):
-    """θ̂ from a release file, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹.
+    """θ̂ from a release file, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹, σ² pooled as said in `Fit`.
 
     release  the public facts of the release.
     trail    (row counts, estimates, standard errors) along the release.
@@ -89,11 +91,10 @@ def _stated(given: float | str) -> str:
     return f"of column {given!r}" if isinstance(given, str) else f"{given:g}"
 
 
-def fit_of(rls: PrivateRLS, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a `Fit` that an estimator knows."""
-    found, freedom = rls.result(names), rls.readings - rls.parameters
-    known = ("estimate", "covariance", "sampling", "classical", "bound", "names", "simulated")
-    return {name: getattr(found, name) for name in known} | {
+def fit_of(rls: PrivateRLS, names: tuple[str, ...], reference: int | None = None) -> dict[str, Any]:
+    """The fields of a `Fit` that an estimator knows; `reference`: degrees of freedom of σ²."""
+    found, freedom = rls.result(names, reference=reference), rls.readings - rls.parameters
+    return {field.name: getattr(found, field.name) for field in fields(found)} | {
         "rows": rls.readings,
         "misfit": rls.misfit / freedom if freedom > 0 else 1.0,
     }
@@ -108,11 +109,15 @@ def estimate_release(path: str | Path) -> Estimate:
     # Not compiled: to compile takes longer than to read most tables.
     rls = PrivateRLS(release.level, len(release.names), release.noise_variance, compiled=False)
     marks = _marks(release.rows, rls.parameters)
+    reference = None
+    if release.reference_rows is not None:
+        reference = max(release.reference_rows - rls.parameters, 1)
     kept = []
     for part, H in _parted(release.stream(), marks):
         rls.update(part, H)
         if rls.identifiable and rls.steps in marks:
-            kept.append((rls.steps, rls.estimate, rls.standard_error))
+            found = rls.result(release.names, reference=reference)
+            kept.append((rls.steps, found.estimate, found.standard_error))
     if rls.steps != release.rows:
         raise InvalidInput(
             f"{release.path} has {rls.steps} rows, its header says {release.rows}: the header was "
@@ -121,7 +126,7 @@ def estimate_release(path: str | Path) -> Estimate:
     require_shown(rls, release.names, str(release.path))
     counts, estimates, errors = zip(*kept)
     return Estimate(
-        **fit_of(rls, release.names),
+        **fit_of(rls, release.names, reference),
         level=release.level,
         noise=release.noise_variance,
         dropped=release.dropped,

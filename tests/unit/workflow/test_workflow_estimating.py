@@ -55,7 +55,8 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     names = {field.name for field in dataclasses.fields(found)}
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
-        "level", "noise", "rows", "dropped", "misfit", "reference_rows", "release", "trail",
+        "degrees_of_freedom", "level", "noise", "rows", "dropped", "misfit", "reference_rows",
+        "release", "trail",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())
