@@ -5,48 +5,118 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from types import FrameType
+from typing import BinaryIO, Never
 
 from privest.errors import InvalidInput
 
 ORDINARY = 0o666  # less the user's umask
 OWNER_ONLY = 0o600
+STOPS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 @contextlib.contextmanager
 def atomic_file(
-    path: str | os.PathLike[str], *, permissions: int = ORDINARY, beside: Path | None = None
+    path: str | os.PathLike[str],
+    *,
+    permissions: int = ORDINARY,
+    beside: Path | None = None,
+    once: bool = False,
 ) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path` when the block ends, in one move.
 
-    It is written beside `path`, forced to disk, then moved; a link is followed, so the file it
-    leads to is replaced. On any exception, Ctrl-C too, what was there before is untouched and
-    nothing is left behind (a process that is killed leaves a file `.NAME.*.part`).
+    It is written beside `path`, for its owner alone to read, forced to disk, given its permissions,
+    then moved; a link is followed, so the file it leads to is replaced. On any exception, on Ctrl-C
+    and SIGTERM too, what was there before is untouched and nothing is left behind (a process that
+    is killed leaves a file `.NAME.*.part`). Missing folders are made.
 
     `beside`: the name of that file, for a caller whose lock keeps others away; what a killed
-    process left there goes first. Raises InvalidInput if the file cannot be begun.
+    process left there goes first. `once`: for what must not be written twice; the file beside is
+    `part_path(path)`, and one that is there already is refused.
+    Raises InvalidInput if the file cannot be begun.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
-        raise InvalidInput(f"{target} cannot be written: it is a folder or a device, not a file.")
+        raise InvalidInput(f"{path} cannot be written: it is a folder or a device, not a file.")
     part = beside or target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    if once:
+        part = part_path(target)
+    with stopped_by_exception():
+        descriptor = _begun(part, target, replace=beside is not None)
+        try:
+            with os.fdopen(descriptor, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                os.chmod(part, permissions & ~_umask())
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)  # after the move there is none
+        _sync_folder(target.parent)
+
+
+def part_path(path: Path) -> Path:
+    """Where a file that is written `once` is while it is not complete."""
+    return path.with_name(f".{path.name}.part")
+
+
+def _begun(part: Path, target: Path, *, replace: bool) -> int:
+    """The descriptor of a new file that only its owner can read."""
+    make_folder(target)
     try:
-        part.unlink(missing_ok=True)
+        if replace:
+            part.unlink(missing_ok=True)
         # O_EXCL: no file or link of another is written into.
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions)
+        return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+    except FileExistsError:
+        raise InvalidInput(
+            f"{part} is there: another process is writing {target.name} now, or was killed before "
+            "it was complete. Nobody but you can read it, so nothing of it was shown. If no such "
+            "process is running, delete it and start again."
+        ) from None
     except OSError as error:
         raise _refused(target, error) from None
+
+
+def make_folder(path: Path) -> None:
+    """The folder that a file is to be in, and those above it."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
+@contextlib.contextmanager
+def stopped_by_exception() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP unwind the stack as Ctrl-C does, and then end the process.
+
+    Only in the main thread, and only where nobody else handles the signal.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> Never:
+        raise SystemExit(128 + number)
+
+    mine = []
+    if threading.current_thread() is threading.main_thread():
+        mine = [number for number in STOPS if signal.getsignal(number) is signal.SIG_DFL]
+    try:
+        for number in mine:
+            signal.signal(number, stop)
+        yield
     finally:
-        part.unlink(missing_ok=True)  # after the move there is none
-    _sync_folder(target.parent)
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _umask() -> int:
+    """The user's umask, which can only be asked for by setting it."""
+    found = os.umask(0o077)  # for this moment the strictest: other threads may make files
+    os.umask(found)
+    return found
 
 
 def atomic_write(path: str | os.PathLike[str], data: str | bytes) -> None:
@@ -59,7 +129,6 @@ def atomic_write(path: str | os.PathLike[str], data: str | bytes) -> None:
     ('θ', ['page.txt'])
     """
     try:
-        Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
             file.write(data.encode() if isinstance(data, str) else data)
     except OSError as error:

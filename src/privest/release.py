@@ -177,6 +177,27 @@ def read_count(given: object, name: str) -> int:
     return given
 
 
+def read_number(given: object, name: str) -> float:
+    """A finite number; true and false are none."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise InvalidInput(f"{name} must be a number.")
+    try:
+        found = float(given)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise InvalidInput(f"{name} must be finite.")
+    return found
+
+
+def read_positive(given: object, name: str) -> float:
+    """A finite number > 0."""
+    found = read_number(given, name)
+    if found <= 0:
+        raise InvalidInput(f"{name} must be > 0; received {found:g}.")
+    return found
+
+
 def read_flag(given: object, name: str) -> bool:
     """True or False."""
     if not isinstance(given, bool):

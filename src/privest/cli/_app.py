@@ -26,7 +26,7 @@ from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.paper import _commands as reproduce
 from privest.report import save_report
-from privest.workflow._releasing import WARNING, header_path
+from privest.workflow._header import WARNING, header_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones

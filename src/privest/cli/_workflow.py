@@ -31,7 +31,7 @@ from privest.workflow import (
     stated_terms,
     trial_source,
 )
-from privest.workflow._releasing import WARNING, header_path
+from privest.workflow._header import WARNING, header_path
 from privest.workflow._spec import ENDINGS
 
 PlanFile = Annotated[
@@ -263,7 +263,13 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
         "Box-Cox exponent": (found.exponent, header.exponent),
         "coefficients": (found.names, header.names),
         "level": (found.level, header.level),
+        "δ or the move": (
+            (found.spec.privacy.delta, found.spec.privacy.move),
+            (header.delta, header.move),
+        ),
         "noise variance": (found.noise_variance, header.noise_variance),
+        "number of reference rows": (found.reference_rows, header.reference_rows),
+        "rule for missing values": (found.spec.missing == "refuse" and header.dropped > 0, False),
     }
     for what, (planned, released) in pairs.items():
         if planned != released:

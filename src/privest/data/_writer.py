@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,7 +36,31 @@ def write_table(
     a block; for Parquet also the row group under way, of about 65 536 rows.
     """
     target = Path(path)
-    write = _writer_of(target)
+    write = table_writer(target)
+    with atomic_file(target) as file:
+        return write(file, names, blocks)
+
+
+Blocks = Iterable[Sequence[ArrayLike]]
+
+
+def table_writer(target: Path) -> Callable[[BinaryIO, Sequence[str], Blocks], int]:
+    """What writes a table into a file that is open, by the ending of its name."""
+    if target.is_dir():
+        raise InvalidInput(f"{target} is a folder: name a file in it.")
+    form = {".csv": _write_csv, ".parquet": _write_parquet}.get(target.suffix.lower())
+    if form is None:
+        raise InvalidInput(f"{target.name}: a table is written as .csv or .parquet.")
+    return partial(_write, form)
+
+
+def _write(
+    form: Callable[[BinaryIO, Any, Iterable[Any]], None],
+    file: BinaryIO,
+    names: Sequence[str],
+    blocks: Blocks,
+) -> int:
+    """All rows, and how many they were."""
     if isinstance(names, str) or not names or len(set(names)) < len(names):
         raise InvalidInput(
             f"a table needs a list of different column names; received {len(names)}, "
@@ -43,29 +68,17 @@ def write_table(
         )
     pa, rows = arrow(), 0
     batches = _batches(names, blocks)
+    first = next(batches, None)
+    schema = pa.schema([(n, pa.float64()) for n in names]) if first is None else first.schema
 
-    with atomic_file(target) as file:
-        first = next(batches, None)
-        schema = pa.schema([(n, pa.float64()) for n in names]) if first is None else first.schema
+    def counted() -> Iterator[Any]:
+        nonlocal rows
+        for batch in () if first is None else chain([first], batches):
+            yield _as_first(batch, schema)
+            rows += batch.num_rows
 
-        def counted() -> Iterator[Any]:
-            nonlocal rows
-            for batch in () if first is None else chain([first], batches):
-                yield _as_first(batch, schema)
-                rows += batch.num_rows
-
-        write(file, schema, counted())
+    form(file, schema, counted())
     return rows
-
-
-def _writer_of(target: Path) -> Callable[[BinaryIO, Any, Iterable[Any]], None]:
-    """How the file is written, by its ending."""
-    if target.is_dir():
-        raise InvalidInput(f"{target} is a folder: name a file in it.")
-    writer = {".csv": _write_csv, ".parquet": _write_parquet}.get(target.suffix.lower())
-    if writer is None:
-        raise InvalidInput(f"{target.name}: a table is written as .csv or .parquet.")
-    return writer
 
 
 def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401

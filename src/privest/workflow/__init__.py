@@ -1,14 +1,9 @@
 """What a data owner does: plan, release, estimate, report; one plan file for all of it."""
 
 from privest.workflow._estimating import Estimate, Fit, estimate_release
+from privest.workflow._header import TableRelease, read_release
 from privest.workflow._planning import Plan, make_plan
-from privest.workflow._releasing import (
-    TableMechanism,
-    TableRelease,
-    read_release,
-    simulate_release,
-    trial_source,
-)
+from privest.workflow._releasing import TableMechanism, simulate_release, trial_source
 from privest.workflow._spec import Noise, Privacy, Spec, load_spec, save_spec
 from privest.workflow._terms import Terms, stated_terms
 

@@ -13,7 +13,7 @@ from privest.arrays import CONFIDENCE, Array, Index
 from privest.errors import InvalidInput
 from privest.estimator import PrivateRLS, Result
 from privest.release import StreamRelease
-from privest.workflow._releasing import TableRelease, read_release
+from privest.workflow._header import TableRelease, read_release
 from privest.workflow._terms import require_shown
 
 TRAIL = 60  # row counts at which the estimate is kept, for the picture

@@ -28,7 +28,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from privest.arrays import as_number, as_positive
 from privest.data import Features
@@ -39,6 +39,7 @@ from privest.records import plain
 
 Missing = Literal["refuse", "drop"]
 Transform = Literal["none", "log", "box-cox"]
+TRANSFORMS: tuple[str, ...] = get_args(Transform)
 T = TypeVar("T")
 ENDINGS = (".toml", ".yaml", ".yml")
 # YAML 1.1 takes 1e-6 for a text, because it has no point; YAML 1.2 and everybody else do not.
@@ -141,11 +142,15 @@ class Spec:
             raise InvalidInput("intercept is true or false.")
         if self.missing not in ("refuse", "drop"):
             raise InvalidInput(f'missing is "refuse" or "drop"; received {self.missing!r}.')
-        if self.transform not in ("none", "log", "box-cox"):
+        if self.transform not in TRANSFORMS:
             raise InvalidInput(
                 f'transform is "none", "log" or "box-cox"; received {self.transform!r}.'
             )
         known = self.noise.exponent is not None
+        if known and self.transform != "box-cox":
+            raise InvalidInput(
+                f"an exponent goes with transform box-cox; the transform is {self.transform}."
+            )
         if self.transform == "box-cox" and self.noise.reference is None and not known:
             raise InvalidInput(
                 "transform box-cox takes its exponent from a reference set, or from noise.exponent "

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from html import unescape
 
 import numpy as np
@@ -270,34 +269,60 @@ def test_names_that_a_shell_would_take_apart(privest, data, tmp_path):
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()"]
 
 
-@pytest.mark.parametrize(("sent", "left"), [(signal.SIGINT, 0), (signal.SIGKILL, 1)])
-def test_a_release_that_is_stopped(tmp_path, sent, left):
-    """Stopped in the middle: no table, no header. (Killed, it leaves its hidden part file.)"""
-    write(people(1000), tmp_path / "people.csv")
+SLOW = """
+import functools, time, numpy as np
+import privest.workflow._releasing as r, privest.cli._workflow as w
+class Slow(np.random.Generator):
+    drawn = 0
+    def standard_normal(self, n):
+        self.drawn += 1
+        if self.drawn == 9:  # by now rows are written
+            print("drawing", flush=True)
+            time.sleep(60)
+        return super().standard_normal(n)
+w.trial_source = lambda plan, seed: r.as_source(Slow(np.random.PCG64(0)))
+r.read_rows = functools.partial(r.read_rows, size=200)
+from privest.cli import main; main()
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_release_that_is_stopped(privest, tmp_path, sent):
+    """In the middle: nobody else can read what is there. Stopped, nothing is left; killed, the part
+    is, and the next release says so and does not begin.
+    """
+    write(people(5000), tmp_path / "people.csv")
     (tmp_path / "plan.toml").write_text(spec("people.csv").to_toml())
-    slow = (
-        "import time, numpy as np, privest.workflow._releasing as r\n"
-        "class Slow(np.random.Generator):\n"
-        "    def standard_normal(self, n):\n"
-        "        print('drawing', flush=True); time.sleep(60)\n"
-        "r.trial_source = lambda plan, seed: r.as_source(Slow(np.random.PCG64(0)))\n"
-        "import privest.cli._workflow as w; w.trial_source = r.trial_source\n"
-        "from privest.cli import main; main()"
-    )
+    part = tmp_path / ".z.csv.part"
     arguments = ["release", str(tmp_path / "plan.toml"), "--output", str(tmp_path / "z.csv")]
     with subprocess.Popen(
-        [sys.executable, "-c", slow, *arguments],
+        [sys.executable, "-c", SLOW, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout.readline() == "drawing\n"
-        time.sleep(0.05)
+        assert part.stat().st_mode & 0o777 == 0o600
+        assert part.stat().st_size > 0  # released values are in it
         process.send_signal(sent)
         _, err = process.communicate(timeout=20)
-    assert process.returncode != 0
+    killed = sent == signal.SIGKILL
+    assert process.returncode == (-sent if killed else 128 + sent)
     assert "Traceback" not in err
     files = set(os.listdir(tmp_path)) - {"people.csv", "plan.toml"}
-    assert not {"z.csv", "z.csv.json"} & files
-    assert len(files) <= left
+    assert files == ({part.name} if killed else set())
+    done = privest(*arguments)
+    assert done.code == (2 if killed else 0)
+    if killed:
+        assert "killed before it was complete" in " ".join(done.err.split())
+        assert part.name in done.err.replace("\n", "")
+        part.unlink()
+        assert privest(*arguments).code == 0
+    assert (tmp_path / "z.csv").stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask():
+    found = os.umask(0)
+    os.umask(found)
+    return found
 
 
 def test_help_names_the_steps():

@@ -132,7 +132,7 @@ def test_ctrl_c_in_another_process(tmp_path, ending):
     [
         ("t.xpt", ["a"], [], r"t.xpt: a table is written as .csv or .parquet"),
         ("folder.csv", ["a"], [], "is a folder: name a file in it"),
-        ("nowhere/t.csv", ["a"], [], "cannot be written: No such file"),
+        ("/dev/null/t.csv", ["a"], [], "cannot be written"),
         ("t.csv", [], [], "different column names; received 0"),
         ("t.csv", "ab", [], "a list of different column names"),
         ("t.csv", ["a", "a"], [], "received 2, 1 different"),

@@ -56,6 +56,7 @@ def test_toml_keeps_odd_names(tmp_path, name, categories):
 def test_numbers_of_numpy_are_numbers_in_the_file(tmp_path):
     given = spec(
         noise=Noise(np.float64(0.1), exponent=np.float64(1 / 3)),
+        transform="box-cox",
         privacy=Privacy(np.float32(0.25), delta=np.float64(1e-9), move=np.int64(3)),
     )
     save_spec(given, tmp_path / "plan.toml")

@@ -1,0 +1,272 @@
+"""The header of a release: the public facts that make its table usable, and whether they are true.
+
+A header is read with distrust: every field is checked, ε is computed again from level, δ and move,
+and a checksum covers all of it and the table. That finds mistakes and edited files. It is no
+signature: who writes a whole new header, checksum and all, is not found out by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Self
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.data import Features, open_source, read_rows
+from privest.errors import InvalidInput, PrivestError
+from privest.privacy import EndlessLevel, PrivacyLevel
+from privest.records import plain
+from privest.release import (
+    Release,
+    StreamRelease,
+    read_count,
+    read_flag,
+    read_number,
+    read_positive,
+    read_text,
+)
+from privest.workflow._spec import TRANSFORMS
+
+READING = "z"
+WARNING = (
+    "SIMULATED noise: made with an ordinary random generator, for trying things out. It gives no "
+    "protection; do not publish it as a private release."
+)
+DERIVED = ("epsilon", "warning", "checksum")  # written for readers; computed again on reading
+# ε is the root of an equation, found to about 1e-12: a stored one may come from another machine.
+SAME_EPSILON = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRelease(Release):
+    """A release that is a table of rows (features, z), and the public facts that make z usable.
+
+    table           its name; `path` is where it was found. `values` and `stream` read it.
+    level           s: z has noise of variance 1/s on every reading; `fingerprint`: of that level.
+    noise_variance  σ² of y given the features.
+    names           of the coefficients, `intercept` among them where there is one.
+    delta, move     where they are stated the level has an `epsilon`.
+    reference_rows  rows of the public reference that σ² is from; None where σ² was given.
+    sha256          of the table; `checksum` is of all these facts, this one among them, so that
+                    header and table can neither be mixed up nor be edited.
+    """
+
+    KIND: ClassVar[str] = "privest release"
+
+    table: str
+    rows: int
+    dropped: int
+    target: str
+    transform: str
+    exponent: float | None
+    names: tuple[str, ...]
+    level: float
+    fingerprint: str
+    noise_variance: float
+    reference_rows: int | None
+    delta: float | None
+    move: float | None
+    simulated: bool
+    sha256: str
+    path: Path | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def epsilon(self) -> float | None:
+        """What the level means as differential privacy, where δ and the move are stated."""
+        if self.delta is None or self.move is None:
+            return None
+        return PrivacyLevel(self.level).to_epsilon(delta=self.delta, move=self.move)
+
+    @property
+    def warning(self) -> str | None:
+        """What goes with every simulated release."""
+        return WARNING if self.simulated else None
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the facts, in one spelling: JSON with sorted names and no spaces."""
+        text = json.dumps(self._facts(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def values(self) -> Array:  # type: ignore[override] # read when asked for, not kept
+        """z of every row, (rows,)."""
+        return np.concatenate([part.values for part, _ in self.stream()]) / math.sqrt(self.level)
+
+    def stream(self) -> Iterator[tuple[StreamRelease, Array]]:
+        """The table in blocks, as releases z̃ = √s·z of a stream at level s, each with its H."""
+        if self.path is None:
+            raise InvalidInput(f"where is the table {self.table}? read_release finds it.")
+        design, root = Features(self._columns, {}, "intercept" in self.names), math.sqrt(self.level)
+        start = 0
+        for block in read_rows(open_source(self.path), design, READING):
+            assert block.y is not None
+            z = root * block.y
+            yield StreamRelease(start, len(z), z, None, self.fingerprint, self.simulated), block.H
+            start += len(z)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name != "intercept")
+
+    def _facts(self) -> dict[str, Any]:
+        own = [one.name for one in fields(self) if one.name != "path"]
+        return {"kind": self.KIND} | {name: plain(getattr(self, name)) for name in own}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The header: plain values, for JSON."""
+        return self._facts() | {name: getattr(self, name) for name in DERIVED}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`: every field checked, whatever was received."""
+        known = {"kind", *DERIVED, *(one.name for one in fields(cls))} - {"path"}
+        if isinstance(record, Mapping) and record.get("kind") == cls.KIND and set(record) != known:
+            raise InvalidInput(
+                "the header is of another version of privest, or was changed: fields of this one "
+                "are not there, or others are. Read it with the version that wrote it."
+            )
+        found = super().from_dict(
+            {**record, "path": None} if isinstance(record, Mapping) else record
+        )
+        found._require_derived(record)
+        return found
+
+    def _require_derived(self, record: Mapping[str, Any]) -> None:
+        """What the header says of itself must be what its facts say."""
+        stated, epsilon = record["epsilon"], self.epsilon
+        if stated is not None:
+            stated = read_number(stated, "epsilon")
+        if (stated is None) != (epsilon is None) or not math.isclose(
+            stated or 0.0, epsilon or 0.0, rel_tol=SAME_EPSILON
+        ):
+            raise InvalidInput("epsilon is not that of level, delta and move: it was changed.")
+        if record["warning"] != self.warning:
+            raise InvalidInput("warning is not that of this kind of noise: it was changed.")
+        if record["checksum"] != self.checksum:
+            raise InvalidInput(
+                "the checksum is not that of the header: the header was changed after the release "
+                "was made. Ask for the one that was written with the table."
+            )
+
+    @classmethod
+    def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
+        for name in ("table", "target", "transform", "fingerprint", "sha256"):
+            record[name] = read_text(record[name], name)
+        for name in ("level", "noise_variance"):
+            record[name] = read_positive(record[name], name)
+        for name in ("rows", "dropped"):
+            record[name] = read_count(record[name], name)
+        for name, read in (
+            ("exponent", read_number), ("delta", read_positive), ("move", read_positive),
+            ("reference_rows", read_count),
+        ):  # fmt: skip
+            if record[name] is not None:
+                record[name] = read(record[name], name)
+        record["simulated"] = read_flag(record["simulated"], "simulated")
+        record["names"] = _names(record["names"])
+        _require_sense(record)
+        return record
+
+
+def _require_sense(record: Mapping[str, Any]) -> None:
+    """What the fields must be to each other."""
+    known = record["reference_rows"]
+    wrong = {
+        "table and target must not be empty": not (record["table"] and record["target"]),
+        "rows must be 1 or more": record["rows"] < 1,
+        f"transform must be one of {', '.join(TRANSFORMS)}": record["transform"] not in TRANSFORMS,
+        "exponent goes with transform box-cox, and only with it": (
+            (record["exponent"] is None) == (record["transform"] == "box-cox")
+        ),
+        "names must not hold the target: it is private": record["target"] in record["names"],
+        "reference_rows must be more than the coefficients": (
+            known is not None and known <= len(record["names"])
+        ),
+        "delta and move go together": (record["delta"] is None) != (record["move"] is None),
+        "delta must be a probability, below 1": (record["delta"] or 0.0) >= 1,
+        "the fingerprint is not that of the level: one of them was changed": (
+            record["fingerprint"] != EndlessLevel(record["level"]).fingerprint
+        ),
+    }
+    for what, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidInput(f"{what}.")
+
+
+def _names(given: object) -> tuple[str, ...]:
+    """Names of coefficients, as JSON gives them."""
+    names = tuple(given) if isinstance(given, list | tuple) else ()
+    good = names and all(isinstance(name, str) and name for name in names)
+    if not good or {"intercept", READING} & set(names[1:]) or len(set(names)) < len(names):
+        raise InvalidInput("names must be different texts, the intercept first.")
+    return names
+
+
+def header_path(table: Path) -> Path:
+    """Where the header of a release is: z.csv → z.csv.json."""
+    return table.with_name(table.name + ".json")
+
+
+def read_release(path: str | Path) -> TableRelease:
+    """A release from its table and the header beside it.
+
+    Raises InvalidInput where one of them is not there or not right, or they do not belong together.
+    """
+    table = Path(path)
+    if table.name.endswith((".csv.json", ".parquet.json")):
+        raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
+    file = header_path(table)
+    try:
+        release = TableRelease.from_dict(_parsed(file))
+    except PrivestError as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    if not table.is_file():
+        raise InvalidInput(f"there is no table {table}.")
+    _require_its_table(release, table)
+    return replace(release, path=table)
+
+
+def _require_its_table(release: TableRelease, table: Path) -> None:
+    """The name, the bytes and the columns that the header speaks of."""
+    if table.name != release.table:
+        raise InvalidInput(
+            f"{table} is not the table that its header was made for: that one is called "
+            f"{release.table!r}. Give both files their names back."
+        )
+    with table.open("rb") as file:
+        if digest(file) != release.sha256:
+            raise InvalidInput(
+                f"{table} is not the table that its header was made for: it was changed or "
+                "replaced."
+            )
+    if open_source(table).columns != (*release._columns, READING):
+        raise InvalidInput(
+            f"{table} does not have the columns that its header names: the header was changed."
+        )
+
+
+def _parsed(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(
+            "there is no such header: a release is a table and its header, side by side."
+        ) from None
+    except ValueError:
+        raise InvalidInput("not JSON.") from None
+
+
+def digest(file: BinaryIO) -> str:
+    """SHA-256 of a file, from where it stands to its end."""
+    found = hashlib.sha256()
+    while part := file.read(1 << 20):
+        found.update(part)
+    return found.hexdigest()

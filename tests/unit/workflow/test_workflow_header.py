@@ -1,0 +1,212 @@
+"""The header of a release: every fact checked, none believed that another one contradicts."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from privest.cli import _workflow as command
+from privest.errors import InvalidInput
+from privest.privacy import EndlessLevel, PrivacyLevel
+from privest.workflow import (
+    Noise,
+    Privacy,
+    TableRelease,
+    estimate_release,
+    load_spec,
+    make_plan,
+    read_release,
+    save_spec,
+    simulate_release,
+)
+from privest.workflow import _header as module
+from workflow_tables import LEVEL, people, spec, write
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A plan file and its release."""
+    folder = tmp_path_factory.mktemp("made")
+    write(people(), folder / "people.csv")
+    write(people(60, seed=1), folder / "reference.csv")
+    own = spec(
+        folder / "people.csv",
+        noise=Noise(reference=str(folder / "reference.csv")),
+        privacy=Privacy(LEVEL, delta=1e-6, move=1.0),
+    )
+    save_spec(own, folder / "plan.toml")
+    plan = make_plan(load_spec(folder / "plan.toml"))
+    simulate_release(plan, folder / "z.csv", np.random.default_rng(3))
+    return folder
+
+
+@pytest.fixture
+def made(folder, tmp_path):
+    """A copy of them, and the header as plain values."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "z.csv", json.loads((tmp_path / "z.csv.json").read_text())
+
+
+def put(table, record):
+    text = record if isinstance(record, str) else json.dumps(record)
+    (table.parent / "z.csv.json").write_text(text, encoding="utf-8")
+
+
+def refused(table):
+    """What `estimate` and `report` say; both must refuse."""
+    with pytest.raises(InvalidInput) as by_estimate:
+        estimate_release(table)
+    page = table.parent / "r.html"
+    with pytest.raises(InvalidInput) as by_report:
+        command.report(table.parent / "plan.toml", table, page)
+    assert not page.exists()
+    assert str(by_estimate.value) == str(by_report.value)
+    return str(by_estimate.value)
+
+
+def sealed(record):
+    """The header of a forger who knows how the checksum is made."""
+    facts = {name: value for name, value in record.items() if name not in module.DERIVED}
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return record | {"checksum": module.hashlib.sha256(text.encode()).hexdigest()}
+
+
+LEVEL_3 = EndlessLevel(3.0).fingerprint
+LAX = PrivacyLevel(3.0).to_epsilon(delta=1e-6, move=1.0)
+OTHER = [
+    {"kind": "stream release"}, {"table": "y.csv"}, {"table": ""}, {"rows": 199}, {"rows": 10**6},
+    {"rows": 0}, {"rows": True}, {"dropped": 1}, {"dropped": -5}, {"dropped": 0.5},
+    {"target": "hdl"}, {"target": ""}, {"transform": "log"}, {"transform": "weird"},
+    {"transform": "box-cox"}, {"exponent": 0.5}, {"transform": "box-cox", "exponent": "x"},
+    {"transform": "box-cox", "exponent": 0.4},
+    {"names": ["intercept", "age", "bmi"]}, {"names": ["age", "bmi", "sex=male"]},
+    {"names": ["intercept", "bmi", "age", "sex=male"]}, {"names": ["intercept", "ldl"]},
+    {"names": "age"}, {"names": [1]}, {"names": []}, {"names": ["a", "a"]}, {"names": ["a", "z"]},
+    {"level": 3.0}, {"level": 3.0, "fingerprint": LEVEL_3}, {"level": -1}, {"level": "2"},
+    {"level": 10**400}, {"level": True}, {"fingerprint": LEVEL_3}, {"fingerprint": None},
+    {"noise_variance": 0.01}, {"noise_variance": True}, {"noise_variance": 0},
+    {"reference_rows": 61}, {"reference_rows": 0}, {"reference_rows": 4}, {"reference_rows": None},
+    {"epsilon": 0.001}, {"epsilon": None}, {"epsilon": True}, {"epsilon": "x"},
+    {"delta": 1e-3}, {"delta": 1.0}, {"delta": None}, {"move": 0.1}, {"move": None}, {"move": -1},
+    {"move": 1e300}, {"delta": None, "move": None, "epsilon": None},
+    {"simulated": False}, {"simulated": False, "warning": None}, {"simulated": 1},
+    {"warning": None}, {"warning": "Safe to publish."}, {"warning": 3},
+    {"sha256": "0" * 64}, {"sha256": None}, {"checksum": "0" * 64}, {"checksum": None},
+    {"more": 1}, {"path": "/etc/passwd"},
+]  # fmt: skip
+# What somebody who makes the checksum again can still say: facts that nothing here contradicts.
+# (`report` compares most of these with the plan; see below.)
+FREE = [
+    {"dropped": 1}, {"target": "hdl"}, {"transform": "log"}, {"noise_variance": 0.01},
+    {"transform": "box-cox", "exponent": 0.4}, {"reference_rows": 61}, {"reference_rows": None},
+    {"names": ["age", "bmi", "sex=male"]}, {"level": 3.0, "fingerprint": LEVEL_3, "epsilon": LAX},
+    {"delta": None, "move": None, "epsilon": None}, {"simulated": False, "warning": None},
+    {"checksum": "0" * 64}, {"checksum": None},
+]  # fmt: skip
+
+
+def label(change):
+    return "-".join(f"{name}={str(value)[:12]}" for name, value in change.items())
+
+
+@pytest.mark.parametrize("change", OTHER, ids=label)
+def test_an_edited_header_is_refused(made, change):
+    table, record = made
+    put(table, record | change)
+    said = refused(table)
+    assert "z.csv" in said
+    for word in ("changed", "must", "another version", "goes with", "go together", "not a privest"):
+        if word in said:
+            return
+    assert "not the table that its header was made for" in said or "small enough" in said, said
+
+
+@pytest.mark.parametrize("name", [*module.DERIVED, "rows", "sha256", "level"])
+def test_a_header_without_a_field_is_refused(made, name):
+    table, record = made
+    del record[name]
+    put(table, record)
+    assert "another version of privest, or was changed" in refused(table)
+
+
+@pytest.mark.parametrize("change", [one for one in OTHER if one not in FREE], ids=label)
+def test_a_new_checksum_does_not_make_it_true(made, change):
+    table, record = made
+    put(table, sealed(record | change))
+    assert "checksum is not" not in refused(table)
+
+
+@pytest.mark.parametrize("change", FREE[:10], ids=label)
+def test_a_report_also_knows_the_plan(made, change):
+    table, record = made
+    put(table, sealed(record | change))
+    estimate_release(table)
+    with pytest.raises(InvalidInput, match="differs"):
+        command.report(table.parent / "plan.toml", table, table.parent / "r.html")
+
+
+def test_every_field_is_among_the_edits(made):
+    _, record = made
+    assert {name for change in OTHER for name in change} - {"more", "path"} == set(record)
+
+
+def test_a_changed_table_is_refused(made):
+    table, _ = made
+    content = table.read_bytes()
+    for changed in (content.replace(b"1", b"2", 1), content[:-20], content + b"1,2,3,4\n"):
+        table.write_bytes(changed)
+        assert "not the table that its header was made for" in refused(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[]", "not a privest"), ("3", "not a privest"), ("{", "not JSON"), ("", "not JSON")],
+)
+def test_what_is_no_header(made, text, words):
+    table, _ = made
+    put(table, text)
+    said = refused(table)
+    assert words in said
+    assert "z.csv.json" in said
+
+
+def test_a_header_that_is_not_there(made):
+    table, _ = made
+    (table.parent / "z.csv.json").unlink()
+    assert "side by side" in refused(table)
+
+
+def test_renamed_files_are_told_their_names(made):
+    table, _ = made
+    (table.parent / "z.csv.json").rename(table.parent / "q.csv.json")
+    with pytest.raises(InvalidInput, match="there is no table"):
+        estimate_release(table.parent / "q.csv")
+    table.rename(table.parent / "q.csv")
+    with pytest.raises(InvalidInput, match=r"that one is called 'z\.csv'"):
+        estimate_release(table.parent / "q.csv")
+
+
+def test_tables_that_change_places(made):
+    table, _ = made
+    plan = make_plan(load_spec(table.parent / "plan.toml"))
+    simulate_release(plan, table.parent / "other.csv", np.random.default_rng(4))
+    (table.parent / "other.csv").replace(table)
+    assert "it was changed or replaced" in refused(table)
+
+
+def test_header_round_trip(made):
+    table, record = made
+    header = read_release(table)
+    assert header.to_dict() == record
+    again = TableRelease.from_dict(record)
+    assert again == header
+    with pytest.raises(InvalidInput, match="read_release finds it"):
+        _ = again.values
+
+
+def test_another_machine_may_round_epsilon_otherwise(made):
+    """ε is written for readers; the checksum is over what it follows from."""
+    table, record = made
+    put(table, record | {"epsilon": record["epsilon"] * (1 + 1e-12)})
+    assert read_release(table).epsilon == record["epsilon"]
