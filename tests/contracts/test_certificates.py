@@ -11,7 +11,7 @@ from privest.mechanism import CATALOGUE, Componentwise
 
 ENDLESS = {
     "uniform", "staircase", "inverse-gaussian", "inverse-laplace", "twin-uniform", "rotation",
-    "probabilistic-quantiser",
+    "probabilistic-quantiser", "gain-gaussian", "gain-uniform",
 }  # fmt: skip
 
 

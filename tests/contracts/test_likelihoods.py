@@ -25,7 +25,7 @@ CHANNELS = [name for name, entry in CATALOGUE.items() if isinstance(entry, Chann
 # Those that have none, and the reason that must be given.
 REFUSED = {"rotation": "through ‖Ay‖ alone", "geometric": "through ‖Ay‖ alone"}
 # By panels in y (320 values a reading); all others are closed forms or tables made once.
-BY_QUADRATURE = {"privacy-weights"}
+BY_QUADRATURE = {"privacy-weights", "gain-gaussian", "gain-uniform", "truncated-gain-gaussian"}
 
 
 def special_points(channel, z):
@@ -39,6 +39,10 @@ def special_points(channel, z):
     if name in ("Inverse", "TruncatedInverse"):
         edge = p.get("threshold", 0.0)
         return [-edge, 0.0, edge, z]
+    if name in ("Gain", "TruncatedGain"):
+        edge, law = p.get("threshold", 0.0), channel.law
+        ends = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
+        return [-edge, 0.0, edge, *(z / d for d in ends if d != 0)]
     if name == "TwinUniform":
         return [z / (1 + s * p[key]) for s in (-1, 1) for key in ("inner", "outer")]
     if name == "BinaryQuantiser":

@@ -21,6 +21,7 @@ from privest.mechanism import (
     BinaryQuantiser,
     Channel,
     ChannelEntry,
+    Gain,
     GaussianMechanism,
     GeometricPerturbation,
     Inverse,
@@ -29,6 +30,7 @@ from privest.mechanism import (
     ProbabilisticQuantiser,
     Rotation,
     TriangularQuantiser,
+    TruncatedGain,
     TruncatedInverse,
     TwinUniform,
 )
@@ -49,6 +51,7 @@ INF = math.inf
 FALSE_ALARM = 1e-6
 LEVELS = (0.1, 1.0, 10.0)
 SAMPLES = 40_000
+TRUNCATED = TruncatedInverse | TruncatedGain
 
 
 # --- the cases ----------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ class Case:
         """Intervals that cover the support, split where the density is not smooth or narrow."""
         low, high = self.channel.support(u)
         points = {0.0, u, *self.channel.landmarks(u)}
-        if isinstance(self.channel, Inverse | TruncatedInverse):
+        if isinstance(self.channel, Inverse | TruncatedInverse | Gain | TruncatedGain):
             size = max(abs(u), getattr(self.channel, "threshold", 0.0))
             points |= {sign * k * size for sign in (-1, 1) for k in (0.1, 0.3, 1, 3, 30, 1000)}
         else:
@@ -117,7 +120,7 @@ def case(channel, width, *extra):
 def at_level(name, s):
     channel = CATALOGUE[name].channel(s)
     width = 1 / math.sqrt(s)
-    if isinstance(channel, TruncatedInverse):
+    if isinstance(channel, TRUNCATED):
         e = channel.threshold
         return case(channel, width, e, -e * (1 - 1e-7), 0.9 * e)
     if isinstance(channel, TriangularQuantiser):
@@ -136,6 +139,12 @@ CASES |= {
     "truncated gaussian, wide": case(TruncatedInverse(GaussianLaw(25.0), 2.0), 0.5, 1.9, -1.0),
     "truncated laplace, narrow": case(TruncatedInverse(Laplace(0.2), 0.5), 0.5, 0.49),
     "truncated laplace, wide": case(TruncatedInverse(Laplace(30.0), 0.5), 0.5, 0.49),
+    "gain gaussian": Case(Gain(GaussianLaw(0.25, 1.0)), (1.0, -3.0), 1.0),
+    "gain cos²": Case(Gain(2 - CosSquared(1.5)), (1.0, -3.0), 1.0),
+    "gain uniform": Case(Gain(1 + Uniform(0.5)), (1.0, -3.0), 1.0),
+    "truncated gain, narrow": case(TruncatedGain(GaussianLaw(0.25, 1.0), 0.5), 0.5, 0.49),
+    "truncated gain, laplace": case(TruncatedGain(1 + Laplace(0.65), 0.5), 0.5, 0.49),
+    "truncated gain, logistic": case(TruncatedGain(1 + Logistic(0.6), 0.5), 0.5, 0.49),
     "twin uniform": Case(TwinUniform(0.25, 0.75), (1.0, -3.0), 1.0),
     "weights, heavy": case(PrivacyWeights(1.5, 1.0), 1.0),
     "uniform": case(Additive(Uniform(2.0)), 1.0),
@@ -227,7 +236,7 @@ def test_score_is_the_derivative(case):
     agreed = []
     for u in case.inputs:
         h = 1e-3 * case.width
-        if isinstance(channel, TruncatedInverse):
+        if isinstance(channel, TRUNCATED):
             h = min(h, 0.1 * abs(abs(u) - channel.threshold))
         if h < 1e-6 * case.width:
             continue  # at the kink in u
@@ -267,7 +276,7 @@ def test_information_is_the_integral_of_the_squared_score(case):
     for u in case.inputs:
         if isinstance(channel, TriangularQuantiser) and u == 0.5 * channel.step:
             continue  # below: an outcome of probability 0
-        if isinstance(channel, TruncatedInverse) and abs(u) == channel.threshold:
+        if isinstance(channel, TRUNCATED) and abs(u) == channel.threshold:
             continue  # a kink in u: the larger of two limits
 
         def squared(z, u=u):
@@ -344,6 +353,9 @@ CLOSED_FORMS = {  # once more by hand
         (2 / 3 * math.exp(4) + math.exp(-8) / 3 - 1) / 16,
     ),
     "truncated laplace, outside": (TruncatedInverse(Laplace(2.0), 2.0), 1.25 / 4),
+    "truncated gain, turned": (TruncatedGain(GaussianLaw(16.0, -2.0), 2.0), 2.25 / 4),
+    "truncated gain, laplace": (TruncatedGain(3 + Laplace(6.0), 2.0), 1.25 / 4),
+    "truncated gain, cauchy": (TruncatedGain(1 + Cauchy(1.0), 2.0), 1 / 4),
     "weights, light": (PrivacyWeights(0.5, 0.25), 4.0),
     "weights, heavy": (PrivacyWeights(1.5, 0.5), 8 / 3),
 }
@@ -414,7 +426,7 @@ def test_truncated_noise_for_readings_of_a_known_size(law):
 
 INFINITE = {
     "uniform", "staircase", "inverse-gaussian", "inverse-laplace", "twin-uniform", "rotation",
-    "probabilistic-quantiser",
+    "probabilistic-quantiser", "gain-gaussian", "gain-uniform",
 }  # fmt: skip
 
 

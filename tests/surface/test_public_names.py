@@ -78,11 +78,11 @@ NAMES = {
     },
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
-        "Componentwise", "Entry", "GaussianMechanism", "GeometricPerturbation", "Information",
-        "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights", "ProbabilisticQuantiser",
-        "Rotation", "Runnable", "RunningMechanism", "StreamMechanism", "TriangularQuantiser",
-        "TruncatedInverse", "TwinUniform", "UserChannel", "VectorEntry", "Worst",
-        "data_perturbation", "output_perturbation", "source",
+        "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation",
+        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights",
+        "ProbabilisticQuantiser", "Rotation", "Runnable", "RunningMechanism", "StreamMechanism",
+        "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
+        "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
     },
     "bounds": {
         "BayesianBound", "Bound", "BoundSweep", "Identifiability", "LinearRelease", "StreamBound",

@@ -5,6 +5,7 @@ from privest.mechanism._additive import Additive, BinaryQuantiser
 from privest.mechanism._affine import AffineMechanism, Runnable, RunningMechanism
 from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
 from privest.mechanism._channel import Channel, Worst
+from privest.mechanism._gain import Gain, TruncatedGain
 from privest.mechanism._gaussian import GaussianMechanism, StreamMechanism
 from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
 from privest.mechanism._quantiser import (
@@ -25,9 +26,9 @@ from privest.mechanism._vector import (
 
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",
-    "Componentwise", "Entry", "GaussianMechanism", "GeometricPerturbation", "Information",
+    "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation", "Information",
     "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights", "ProbabilisticQuantiser",
     "Rotation", "Runnable", "RunningMechanism", "StreamMechanism", "TriangularQuantiser",
-    "TruncatedInverse", "TwinUniform", "UserChannel", "VectorEntry", "Worst",
+    "TruncatedGain", "TruncatedInverse", "TwinUniform", "UserChannel", "VectorEntry", "Worst",
     "data_perturbation", "output_perturbation", "source",
 ]  # fmt: skip

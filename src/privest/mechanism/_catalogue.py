@@ -15,6 +15,7 @@ from privest.arrays import ArrayLike
 from privest.errors import InvalidInput
 from privest.mechanism._additive import Additive, BinaryQuantiser
 from privest.mechanism._channel import Channel
+from privest.mechanism._gain import Gain, TruncatedGain
 from privest.mechanism._gaussian import GaussianMechanism
 from privest.mechanism._multiplicative import Inverse, Noise, PrivacyWeights, TwinUniform
 from privest.mechanism._quantiser import (
@@ -158,6 +159,19 @@ _ENTRIES: list[Entry] = [
     _channel(
         "twin-uniform", "brackenbury2019protecting", "∞: the density jumps",
         TwinUniform(0.25, 0.75), unbiased=True,
+    ),
+    _channel(
+        "gain-gaussian", "wang2022decentralized", "∞ at u = 0: (2 + 1/σ²)/u²",
+        Gain(noise.GaussianLaw(0.25, 1.0)), unbiased=True,
+    ),
+    _channel(
+        "gain-uniform", "wang2022decentralized", "∞: the density jumps",
+        Gain(1 + noise.Uniform(0.5)), unbiased=True,
+    ),
+    _channel(
+        "truncated-gain-gaussian", "wang2022decentralized; remark:truncation",
+        "max(2 + 1/σ², (e^{4/σ²} − 1)/4)/ε², at |u| = ε",
+        TruncatedGain(noise.GaussianLaw(0.25, 1.0), 1.0), unbiased=True,
     ),
     VectorEntry(
         "rotation", "chen2005privacy", "∞ along y, 0 across", True, False,

@@ -9,6 +9,7 @@ from privest.estimator.likelihood._additive import (
 from privest.estimator.likelihood._binary import BinaryLikelihood
 from privest.estimator.likelihood._combined import Rowwise, Shifted
 from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
+from privest.estimator.likelihood._gain import GainLikelihood
 from privest.estimator.likelihood._inverse import (
     InverseGaussianLikelihood,
     InverseLaplaceLikelihood,
@@ -19,7 +20,7 @@ from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
     "NUMPY", "Backend", "BinaryLikelihood", "ConvolvedLikelihood", "DitheredLikelihood",
-    "GaussianLikelihood", "InverseGaussianLikelihood", "InverseLaplaceLikelihood",
+    "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood", "InverseLaplaceLikelihood",
     "LaplaceLikelihood", "LaplaceQuantiserLikelihood", "Likelihood", "QuadratureLikelihood",
     "Rowwise", "Shifted", "Terms", "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
 ]  # fmt: skip

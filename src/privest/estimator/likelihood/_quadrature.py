@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,13 +21,16 @@ EDGES = np.concatenate([-STEPS[::-1], [0.0], STEPS])
 POINTS = 10
 AT_ONCE = 2**19  # integrand values held at a time
 
+Breaks = tuple[float, ...] | Callable[[Array], Array]
+
 
 class QuadratureLikelihood(Likelihood):
     """ℓ(z, η) from nothing but ln p(z|y): 320 values for each release and each η.
 
     Gauss-Legendre panels that shrink towards the largest integrand within 64σ of η. For smooth
     p(z|·) the error is near 1e-12 of 1 + |ℓ| (1e-10 at the end of those 64σ). Where p(z|·) is not
-    smooth name the places in `breaks`, values of y at which panels then end. Without them a kink
+    smooth, or narrow, name the places in `breaks`: values of y at which panels then end, or a
+    function that gives them for a column of releases, one row each. Without them a kink
     costs up to 1e-3, a jump 1e-2 and all digits in the tails. `error(z, η)` compares with half as
     many points: a bound for smooth p(z|·), only a warning for others. ℓ = −∞ where p(z|y) was
     found to vanish everywhere.
@@ -44,12 +48,10 @@ class QuadratureLikelihood(Likelihood):
 
     several_maxima = True
 
-    def __init__(
-        self, channel: Channel, variance: ArrayLike, breaks: tuple[float, ...] = ()
-    ) -> None:
+    def __init__(self, channel: Channel, variance: ArrayLike, breaks: Breaks = ()) -> None:
         super().__init__(variance)
         self.channel = channel
-        self.breaks = np.array(breaks, dtype=np.float64)
+        self.breaks = breaks
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         return self._terms(z, eta, POINTS)
@@ -63,7 +65,8 @@ class QuadratureLikelihood(Likelihood):
     def _terms(self, z: Array, eta: Array, points: int) -> Terms:
         z, eta, variance = np.broadcast_arrays(z, eta, self.variance)
         flat = [np.ravel(a) for a in (z, eta, np.sqrt(variance))]
-        step = max(1, AT_ONCE // (LOOK.size + (EDGES.size + self.breaks.size) * points))
+        count = self._breaks(np.zeros((1, 1))).shape[1]
+        step = max(1, AT_ONCE // (LOOK.size + (EDGES.size + count) * points))
         parts = [
             self._sums(points, *(a[at : at + step] for a in flat))
             for at in range(0, flat[0].size, step)
@@ -76,7 +79,7 @@ class QuadratureLikelihood(Likelihood):
 
     def _sums(self, points: int, z: Array, eta: Array, sd: Array) -> tuple[Array, Array, Array]:
         z, eta, sd = z[:, None], eta[:, None], sd[:, None]
-        breaks = (self.breaks - eta) / sd
+        breaks = (self._breaks(z) - eta) / sd
         tried = np.concatenate([np.broadcast_to(LOOK, (len(z), LOOK.size)), breaks], axis=1)
         best = self._size(z, eta, sd, tried).argmax(axis=1)[:, None]
         top = np.take_along_axis(tried, best, axis=1)
@@ -96,6 +99,11 @@ class QuadratureLikelihood(Likelihood):
             spread = (part * (x - mean[:, None]) ** 2).sum(axis=1) / some
             value = high[:, 0] + np.log(total) - 0.5 * math.log(2 * math.pi)
         return value, mean, spread
+
+    def _breaks(self, z: Array) -> Array:
+        """The breaks of every release, a row each."""
+        given = self.breaks(z) if callable(self.breaks) else np.array(self.breaks, ndmin=2)
+        return np.asarray(given, dtype=np.float64)
 
     def _size(self, z: Array, eta: Array, sd: Array, x: Array) -> Array:
         """Ln p(z|y) N(y; η, σ²) up to a constant, at y = η + σx."""
