@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, Flags, as_array
+from privest.arrays import Array, Flags
 from privest.errors import InvalidInput
+from privest.reading import read_count, read_flag, read_flags, read_numbers, read_text
 from privest.records import plain
 
 __all__ = ["Release", "StreamRelease"]
@@ -137,76 +137,3 @@ def _require_shown(values: Array, missing: Flags | None, steps: int) -> None:
             "the values of a release must be finite at the steps that are not missing, and absent "
             "at those that are."
         )
-
-
-# --- reading what somebody sent -------------------------------------------------------------------
-
-
-def read_numbers(given: object, name: str, ndim: int | tuple[int, ...] | None = None) -> Array:
-    """Floats from nested lists; None becomes NaN. Refuses NaN, infinities and anything else."""
-    try:
-        raw: AnyArray = np.array(_filled(given), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        raise InvalidInput(f"{name} must be numbers, in rows of one length.") from None
-    as_array(np.where(np.isnan(raw), 0.0, raw), name, ndim=ndim)
-    return raw
-
-
-def _filled(given: object) -> object:
-    if isinstance(given, list | tuple):
-        return [_filled(part) for part in given]
-    if given is None:
-        return math.nan
-    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
-        raise TypeError
-    return given
-
-
-def read_flags(given: object, count: int, name: str) -> Flags:
-    """True and False, `count` of them."""
-    flags = list(given) if isinstance(given, list | tuple) else []
-    if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
-        raise InvalidInput(f"{name} must be {count} times true or false.")
-    return np.array(flags, dtype=bool)
-
-
-def read_count(given: object, name: str) -> int:
-    """A whole number ≥ 0."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**62:
-        raise InvalidInput(f"{name} must be a whole number ≥ 0.")
-    return given
-
-
-def read_number(given: object, name: str) -> float:
-    """A finite number; true and false are none."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise InvalidInput(f"{name} must be a number.")
-    try:
-        found = float(given)
-    except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
-        raise InvalidInput(f"{name} must be finite.")
-    return found
-
-
-def read_positive(given: object, name: str) -> float:
-    """A finite number > 0."""
-    found = read_number(given, name)
-    if found <= 0:
-        raise InvalidInput(f"{name} must be > 0; received {found:g}.")
-    return found
-
-
-def read_flag(given: object, name: str) -> bool:
-    """True or False."""
-    if not isinstance(given, bool):
-        raise InvalidInput(f"{name} must be true or false.")
-    return given
-
-
-def read_text(given: object, name: str) -> str:
-    """A text."""
-    if not isinstance(given, str):
-        raise InvalidInput(f"{name} must be a text.")
-    return given

@@ -40,6 +40,12 @@ NAMES = {
         "maximum_likelihood_of", "reference_variance",
     },
     "release": {"Release", "StreamRelease"},
+    "reading": {
+        "HELD_WHOLE", "as_text", "chosen", "counted", "optional", "parse_array", "parse_json",
+        "parse_toml", "parse_yaml", "ranged", "read_arrays", "read_bytes", "read_count",
+        "read_document", "read_fields", "read_flag", "read_flags", "read_number", "read_numbers",
+        "read_positive", "read_text", "require_parameters", "state_array", "text_lines",
+    },
     "model": {"LinearModel", "NonlinearModel"},
     "linalg": {
         "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
@@ -109,7 +115,7 @@ NAMES = {
 # The modules that carry no underscore: the rooms, and these. All others are behind their room.
 ROOMS = {
     "audit", "bounds", "cli", "data", "dynamics", "estimator", "linalg", "mechanism", "model",
-    "network", "noise", "paper", "pipeline", "privacy", "report", "scale", "workflow",
+    "network", "noise", "paper", "pipeline", "privacy", "reading", "report", "scale", "workflow",
 }  # fmt: skip
 MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +18,7 @@ import privest as pv
 from privest.cli._console import new_table, print_spent, tell_simulated, to_stderr
 from privest.cli._options import MODEL, OUTPUT, Output, Privacy, Seed, Sides, about, grouped, option
 from privest.cli._rows import read_readings
-from privest.data._text_table import open_lines
+from privest.data._text_table import decoded, open_lines
 from privest.dynamics import (
     DynamicBound,
     Filtered,
@@ -30,6 +29,7 @@ from privest.dynamics import (
     smooth,
 )
 from privest.errors import InvalidInput, NumericalFailure
+from privest.reading import HELD_WHOLE, parse_json, parse_toml, read_document
 from privest.report import Line, Panel, save_states
 
 PARTS = ("A", "C", "Q", "R", "mean0", "cov0")
@@ -85,7 +85,7 @@ def filter_command(
     output.require_writable()
     system, names = read_model(model)
     level = _level(privacy, system.readings)
-    with open_lines(source) as lines:
+    with open_lines(source, most=HELD_WHOLE) as lines:
         if sides.from_releases:
             release = _read_release(lines)
         else:
@@ -125,12 +125,7 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
 
 def _record(path: Path) -> dict[str, Any]:
     """What the file holds: all parts that are needed, nothing unknown."""
-    try:
-        record = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"not a TOML file ({error}).") from None
+    record = parse_toml(read_document(path, "it"), "it")
     absent = [name for name in PARTS if name not in record and name != "mean0"]
     unknown = sorted(set(record) - {*PARTS, "states"})
     if absent or unknown:
@@ -146,9 +141,9 @@ def _level(privacy: Privacy, readings: int) -> pv.EndlessLevel:
 
 def _read_release(lines: Iterable[str]) -> pv.StreamRelease:
     try:
-        record: Any = json.loads("".join(lines))
-    except ValueError:  # not JSON, not UTF-8
-        raise InvalidInput("this is not a release: `--emit releases` writes one.") from None
+        record = parse_json("".join(decoded(lines)), "it")
+    except InvalidInput as error:
+        raise InvalidInput(f"not a release (`--emit releases` writes one): {error}") from None
     return pv.StreamRelease.from_dict(record)
 
 

@@ -24,6 +24,7 @@ from privest.data._cells import is_number
 from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
+from privest.reading import HELD_WHOLE
 from privest.report import require_files
 
 PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
@@ -142,7 +143,7 @@ def listed(text: str) -> list[str]:
 
 def read_table(source: str) -> tuple[Array, list[str] | None]:
     """A matrix from a CSV file ("-": standard input), and its column names if it has any."""
-    with open_lines(source, name="") as lines:
+    with open_lines(source, name="", most=HELD_WHOLE) as lines:
         return read_matrix(lines)
 
 

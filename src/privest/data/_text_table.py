@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import itertools
-import json
 import lzma
 import sys
 import zlib
@@ -25,6 +23,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.data._cells import is_number, number, numbers
 from privest.errors import InvalidInput
+from privest.reading import parse_json, text_lines
 
 MARK = "\ufeff"
 UNPACKED = {".gz": gzip.open, ".xz": lzma.open}
@@ -55,17 +54,19 @@ def opened(path: Path, name: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_lines(source: str, name: str | None = None) -> Iterator[TextIO]:
+def open_lines(source: str, name: str | None = None, most: int | None = None) -> Iterator[TextIO]:
     """The lines of a file, or of standard input ("-"), each as soon as it is there.
 
     `name` begins the messages: the path, unless the caller names it himself ("").
+    `most`: bytes, for a caller who keeps all lines.
     """
     if source == "-":
-        yield sys.stdin
+        with text_lines(sys.stdin.buffer, most) as lines:
+            yield lines
         return
     with (
         opened(Path(source), source if name is None else name) as file,
-        io.TextIOWrapper(file, encoding="utf-8", newline="") as lines,
+        text_lines(file, most) as lines,
     ):
         yield lines
 
@@ -84,7 +85,7 @@ def column_names(cells: Sequence[str], name: str) -> list[str]:
 
 def csv_rows(lines: Iterable[str]) -> Cells:
     """(line number, cells) of every row; a blank line has no cells."""
-    reader = csv.reader(_decoded(lines))
+    reader = csv.reader(decoded(lines))
     try:
         for cells in reader:
             yield reader.line_num, cells
@@ -118,13 +119,14 @@ def json_records(lines: Iterable[str]) -> tuple[Records, list[str] | None]:
     """The objects of JSON lines, and the keys of the first one (None: there is none)."""
 
     def records() -> Records:
-        for line, text in enumerate(_decoded(lines), start=1):
+        for line, text in enumerate(decoded(lines), start=1):
             if not text.strip():
                 continue
             try:
-                record = json.loads(text)
-            except (ValueError, RecursionError):
-                record = None
+                record = parse_json(text)
+            except InvalidInput as error:
+                why = str(error).removeprefix("the input ")
+                raise InvalidInput(f"line {line} is not a JSON object: it {why}") from None
             if not isinstance(record, dict):
                 raise InvalidInput(f"line {line} is not a JSON object.")
             yield line, record
@@ -171,7 +173,7 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
 
 
 def _all_lines(lines: Iterable[str]) -> list[str]:
-    """As `_decoded`, at once: 0.3 µs a line less."""
+    """As `decoded`, at once: 0.3 µs a line less."""
     found: list[str] = []
     try:
         found.extend(lines)
@@ -235,7 +237,7 @@ def _fault(cells: Sequence[str], line: int) -> str:
     return f"line {line} is not a row of numbers."
 
 
-def _decoded(lines: Iterable[str]) -> Iterator[str]:
+def decoded(lines: Iterable[str]) -> Iterator[str]:
     """Lines without a byte-order mark; what is not UTF-8 is an error that names the line."""
     line = 0
     try:

@@ -13,7 +13,8 @@ from privest.dynamics._observed import Level
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source, as_source
 from privest.privacy import SequentialLevel, as_stream_level
-from privest.release import Release, StreamRelease, read_count, read_flags
+from privest.reading import read_count, read_flags
+from privest.release import Release, StreamRelease
 
 
 @dataclass(frozen=True, eq=False, slots=True)

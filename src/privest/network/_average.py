@@ -16,7 +16,8 @@ from privest.network._certificate import centre, radius
 from privest.network._links import AnyLinks, Links, as_links
 from privest.network._spectrum import Method, Spectrum, require_method
 from privest.privacy import PrivacyLevel, as_level
-from privest.release import Release, read_count, read_text
+from privest.reading import read_count, read_text
+from privest.release import Release
 
 
 @dataclass(frozen=True, eq=False)

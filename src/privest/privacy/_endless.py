@@ -13,6 +13,7 @@ from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
 from privest.privacy._level import PrivacyLevel, require_level
 from privest.privacy._stream import FORMAT, SequentialLevel, StreamLevel, lag_blocks
+from privest.reading import read_arrays
 
 
 class EndlessLevel(SequentialLevel):
@@ -130,16 +131,13 @@ def load_level(path: str | os.PathLike[str]) -> SequentialLevel:
     >>> load_level(path).fingerprint == level.fingerprint
     True
     """
-    from zipfile import BadZipFile
-
+    arrays = read_arrays(path, "a stream level")
+    if str(arrays.pop("format", "")) != FORMAT:
+        raise InvalidInput(f"{path} is not a stream level: it is something else that numpy saved.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        if str(arrays.pop("format")) != FORMAT:
-            raise KeyError("format")
         if "endless" not in arrays:
             return StreamLevel.from_arrays(arrays)
-    except (OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path} is not a stream level ({type(error).__name__}).") from None
     level = EndlessLevel.__new__(EndlessLevel)
     level._constant = arrays["endless"]

@@ -22,16 +22,18 @@ from privest.arrays import Array
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.privacy import EndlessLevel, PrivacyLevel
-from privest.records import plain
-from privest.release import (
-    Release,
-    StreamRelease,
+from privest.reading import (
+    parse_json,
     read_count,
+    read_document,
     read_flag,
     read_number,
     read_positive,
     read_text,
+    require_parameters,
 )
+from privest.records import plain
+from privest.release import Release, StreamRelease
 from privest.workflow._spec import TRANSFORMS
 
 READING = "z"
@@ -204,6 +206,7 @@ def _require_sense(record: Mapping[str, Any]) -> None:
 def _names(given: object) -> tuple[str, ...]:
     """Names of coefficients, as JSON gives them."""
     names = tuple(given) if isinstance(given, list | tuple) else ()
+    require_parameters(len(names), "names")
     good = names and all(isinstance(name, str) and name for name in names)
     if not good or {"intercept", READING} & set(names[1:]) or len(set(names)) < len(names):
         raise InvalidInput("names must be different texts, the intercept first.")
@@ -254,14 +257,11 @@ def _require_its_table(release: TableRelease, table: Path) -> None:
 
 
 def _parsed(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError:
+    if not file.exists():
         raise InvalidInput(
             "there is no such header: a release is a table and its header, side by side."
-        ) from None
-    except ValueError:
-        raise InvalidInput("not JSON.") from None
+        )
+    return parse_json(read_document(file, "not JSON: it"), "the header")
 
 
 def digest(file: BinaryIO) -> str:

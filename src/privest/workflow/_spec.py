@@ -23,8 +23,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -33,8 +31,9 @@ from typing import Any, Literal, TypeVar, get_args
 from privest.arrays import as_number, as_positive
 from privest.data import Features
 from privest.data._source import EMBEDDED
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
 from privest.files import atomic_write
+from privest.reading import parse_toml, parse_yaml, read_document
 from privest.records import plain
 
 Missing = Literal["refuse", "drop"]
@@ -42,8 +41,6 @@ Transform = Literal["none", "log", "box-cox"]
 TRANSFORMS: tuple[str, ...] = get_args(Transform)
 T = TypeVar("T")
 ENDINGS = (".toml", ".yaml", ".yml")
-# YAML 1.1 takes 1e-6 for a text, because it has no point; YAML 1.2 and everybody else do not.
-YAML_FLOAT = re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
 
 @dataclass(frozen=True)
@@ -269,13 +266,7 @@ def _toml(value: object) -> str:
 def load_spec(path: str | Path) -> Spec:
     """A plan file; paths of data in it are relative to the file."""
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInput(f"cannot read {file}: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{file} is not UTF-8 text.") from None
-    spec = Spec.from_dict(_parsed(file, text), str(file))
+    spec = Spec.from_dict(_parsed(file), str(file))
     return _moved(spec, lambda name: str(file.parent / name))
 
 
@@ -289,27 +280,12 @@ def save_spec(spec: Spec, path: str | Path) -> None:
     atomic_write(file, text)
 
 
-def _parsed(file: Path, text: str) -> Mapping[str, Any]:
-    if file.suffix.lower() == ".toml":
-        try:
-            return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidInput(f"{file} is not TOML: {error}.") from None
-    if file.suffix.lower() not in ENDINGS:
+def _parsed(file: Path) -> Mapping[str, Any]:
+    ending, text = file.suffix.lower(), read_document(file)
+    if ending not in ENDINGS:
         raise InvalidInput(f"{file}: a plan file ends with {', '.join(ENDINGS)}.")
-    try:
-        import yaml
-    except ImportError as missing:
-        raise MissingDependency(
-            'Plans in YAML need PyYAML: install the extra "cli", or write the plan in TOML.'
-        ) from missing
-
-    loader: Any = type("PlanLoader", (yaml.SafeLoader,), {})  # its own: the other stays as it is
-    loader.add_implicit_resolver("tag:yaml.org,2002:float", YAML_FLOAT, list("-+.0123456789"))
-    try:
-        found = yaml.load(text, loader)
-    except (yaml.YAMLError, ValueError):  # ValueError: a date that does not exist
-        raise InvalidInput(f"{file} is not YAML.") from None
+    parse = parse_toml if ending == ".toml" else parse_yaml
+    found: object = parse(text, str(file))
     if not isinstance(found, Mapping):
         raise InvalidInput(f"{file} does not hold a plan: names with values are expected.")
     return found

@@ -1,0 +1,162 @@
+"""JSON, TOML and YAML as plain values: shallow, of few items, every name once."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import tomllib
+from typing import Any
+
+from privest.errors import InvalidInput, MissingDependency
+from privest.reading._files import require_letters, size_text
+from privest.reading._limits import DEEPEST, MOST_ITEMS, YAML_DOCUMENT
+
+# YAML 1.1 takes 1e-6 for a text, because it has no point; YAML 1.2 and everybody else do not.
+YAML_FLOAT = re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+# tomllib keeps every beginning of a dotted key: 50 kB of a.a.a… become 2.7 GB.
+_PART = r"""(?:[\w-]++|"[^"\n]*"|'[^'\n]*')"""
+DOTTED = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}")
+
+
+def parse_json(text: str, where: str = "the input") -> Any:  # noqa: ANN401 - whatever JSON holds
+    """JSON as its standard has it: no NaN, no infinity, no name twice, no half letters.
+
+    >>> parse_json('{"a": [1, 2.5, null]}')
+    {'a': [1, 2.5, None]}
+    >>> parse_json('{"a": 1, "a": 2}', "z.json")
+    Traceback (most recent call last):
+    privest.errors.InvalidInput: z.json is not JSON: the name 'a' is there twice.
+    """
+    try:
+        found = _JSON.decode(text)
+    except _Refused as refused:
+        raise InvalidInput(f"{where} is not JSON: {refused}.") from None
+    except (ValueError, RecursionError):  # ValueError: also a number of more than 4300 digits
+        raise InvalidInput(f"{where} is not JSON.") from None
+    _require_plain(found, where)
+    return found
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """A TOML document."""
+    if DOTTED.search(text):
+        raise _too_deep(where)
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{where} is not TOML: {_first_line(error)}.") from None
+    except RecursionError:
+        raise _too_deep(where) from None
+    except (ValueError, OverflowError):  # more than 4300 digits; a date that does not exist
+        raise InvalidInput(f"{where} is not TOML: a number or a date has no meaning.") from None
+    _require_plain(found, where)
+    return found
+
+
+def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """A YAML document without aliases, which may make a few bytes a gigabyte; 1e-6 is a number."""
+    if len(text) > YAML_DOCUMENT:
+        raise InvalidInput(f"{where} has more than {size_text(YAML_DOCUMENT)}: write it in TOML.")
+    yaml, loader = _yaml()
+    try:
+        found = yaml.load(text, loader)
+    except _Refused as refused:
+        raise InvalidInput(f"{where}: {refused}.") from None
+    except RecursionError:
+        raise _too_deep(where) from None
+    except (yaml.YAMLError, ValueError, OverflowError, TypeError, KeyError, AttributeError):
+        # The last ones: tags on values that they do not fit, dates that do not exist.
+        raise InvalidInput(f"{where} is not YAML.") from None
+    _require_plain(found, where)
+    return found
+
+
+class _Refused(Exception):
+    """A document that its parser would take."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Refused(f"the name {twice[:60]!r} is there twice")
+    return found
+
+
+def _no_constant(word: str) -> float:
+    raise _Refused(f"{word} is no number of JSON")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
+
+
+def _yaml() -> tuple[Any, Any]:
+    """PyYAML, and a loader of ours: the other stays as it is."""
+    try:
+        import yaml
+    except ImportError as missing:
+        raise MissingDependency(
+            'YAML files need PyYAML: install the extra "cli", or write TOML.'
+        ) from missing
+
+    class Loader(yaml.SafeLoader):
+        deep = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
+            if self.check_event(yaml.AliasEvent):
+                raise _Refused("it has aliases (*name): write the values out")
+            self.deep += 1
+            if self.deep > DEEPEST or self.flow_level > DEEPEST:
+                raise RecursionError
+            node = super().compose_node(parent, index)
+            self.deep -= 1
+            return node
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401
+            found = super().construct_mapping(node, deep)
+            if len(found) < len(node.value):
+                raise _Refused("a name is there twice")
+            return found
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", YAML_FLOAT, list("-+.0123456789"))
+    return yaml, Loader
+
+
+def _require_plain(document: object, where: str) -> None:
+    """Refuse what is nested deep, has too many items, or texts that cannot be written again.
+
+    Level by level, not one within another: a deep document costs what a flat one does.
+    """
+    level, items = [document], 0
+    for _ in range(DEEPEST + 1):
+        inside: list[Any] = []
+        for part in level:
+            if isinstance(part, str):
+                require_letters(part, where)
+            elif isinstance(part, list):
+                # Most lists hold numbers only: one look at all of them.
+                if not {*map(type, part)} <= {float, int, bool, type(None)}:
+                    inside += part
+                items += len(part)
+            elif isinstance(part, dict):
+                inside += part.keys()
+                inside += part.values()
+                items += len(part)
+            elif not isinstance(part, float | int | None | datetime.date | datetime.time):
+                raise InvalidInput(f"{where} holds {type(part).__name__}, not texts and numbers.")
+        if items > MOST_ITEMS:
+            raise InvalidInput(f"{where} has more than {MOST_ITEMS} items.")
+        if not inside:
+            return
+        level = inside
+    raise _too_deep(where)
+
+
+def _too_deep(where: str) -> InvalidInput:
+    return InvalidInput(f"{where} is nested more than {DEEPEST} deep.")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:200]
