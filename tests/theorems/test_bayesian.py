@@ -156,3 +156,26 @@ def test_the_message_names_the_reading_that_is_asked_too_much_of():
     level[6] = 0.1
     with pytest.raises(pv.errors.LevelBelowPrior, match=r"direction [+-]1.00·y\[6\]"):
         bayesian_bound(model, pv.PrivacyLevel(level), np.eye(8))
+
+
+@pytest.mark.parametrize("least", [0.1, 0.0])
+def test_a_level_computed_from_the_prior_is_not_refused(least):
+    """S = inv(HPHᵀ + Σ) + vvᵀ touches J_Y in m − 1 directions: only rounding decides there.
+
+    With `least` = 0 the random Σ is often badly conditioned. And S below J_Y by more than the
+    rounding of an inverse (1e-6 of it at most) is refused.
+    """
+    for trial in range(600):
+        rng = np.random.default_rng(trial)
+        m, n = rng.integers(1, 8), rng.integers(1, 4)
+        H, F, G = (rng.standard_normal(shape) for shape in ((m, n), (n, n), (m, m)))
+        P, Sigma = F @ F.T * 10.0 ** rng.uniform(-3, 3), G @ G.T + least * np.eye(m)
+        model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=Sigma))
+        known, v = np.linalg.inv(H @ P @ H.T + Sigma), rng.standard_normal((m, 1))
+        S = known + v @ v.T
+        b = bayesian_bound(model, (S + S.T) / 2, P)
+        assert relative_error(b.extra_level, v @ v.T) < 1e-6
+        if m > 1:
+            low = (1 - 1e-5) * known + v @ v.T
+            with pytest.raises(pv.errors.LevelBelowPrior):
+                bayesian_bound(model, (low + low.T) / 2, P)

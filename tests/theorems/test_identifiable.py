@@ -1,5 +1,7 @@
 """`thm:identifiable`: identifiable exactly when HᵀSH is invertible."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -150,3 +152,70 @@ def test_no_reading_is_asked_for_what_h_never_sees():
     assert verdict.unseen_directions.shape == (3, 1)
     assert list(verdict.helpful_readings) == [1, 2]
     assert len(verdict.readings_to_reveal) == 1
+
+
+# --- in exact arithmetic ---
+
+
+def exact_rank(matrix):
+    """Of integers, by elimination with fractions."""
+    rows, rank = [[Fraction(int(x)) for x in row] for row in matrix], 0
+    for column in range(matrix.shape[1]):
+        pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for i in range(rank + 1, len(rows)):
+            part = rows[i][column] / rows[rank][column]
+            rows[i] = [a - part * b for a, b in zip(rows[i], rows[rank])]
+        rank += 1
+    return rank
+
+
+def test_helpful_readings_are_those_that_raise_the_exact_rank():
+    """Integer H and singular integer S, whose factor is rounding: 1200 problems, no exception.
+
+    A reading helps if raising its level raises the rank of HᵀSH; the readings to reveal are as many
+    as are needed and make it that of H.
+    """
+    hidden = 0
+    for trial in range(1200):
+        rng = np.random.default_rng(trial)
+        m, n = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+        H = rng.integers(-2, 3, (m, n))
+        L = rng.integers(-2, 3, (m, int(rng.integers(1, m + 1)))) * (rng.random((m, 1)) < 0.8)
+        S = L @ L.T
+
+        def raised(readings, H=H, S=S):
+            higher = S.copy()
+            higher[readings, readings] += 1
+            return exact_rank(H.T @ higher @ H)
+
+        model = pv.LinearModel(H.astype(float), noise=pv.noise.Gaussian(cov=1.0))
+        found = pv.identifiability(model, S.astype(float))
+        rank = raised([])
+        assert found.rank == rank, trial
+        if found:
+            continue
+        hidden += 1
+        helpful = [k for k in range(m) if raised([k]) > rank]
+        assert found.helpful_readings.tolist() == helpful, trial
+        assert len(found.readings_to_reveal) == exact_rank(H) - rank, trial
+        assert raised(list(found.readings_to_reveal)) == exact_rank(H), trial
+    assert hidden > 400
+
+
+def test_a_reading_that_sees_nothing_hidden_is_not_named():
+    """HᵀSH = diag(1, 0): reading 2 sees θ[0] only, which the level shows already."""
+    H = np.array([[0.0, -1.0], [-1.0, 1.0], [1.0, 0.0], [2.0, -2.0]])
+    S = np.outer([2.0, 2.0, 1.0, 0.0], [2.0, 2.0, 1.0, 0.0])
+    found = pv.identifiability(pv.LinearModel(H, noise=pv.noise.Gaussian(cov=1.0)), S)
+    assert found.helpful_readings.tolist() == [0, 1, 3]
+
+
+def test_the_level_is_not_blamed_for_what_no_reading_sees():
+    H = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=1.0), names=["a", "b", "c"])
+    words = pv.identifiability(model, pv.PrivacyLevel([1.0, 0.0])).explain()
+    assert "hidden even without privacy: c (" in words
+    assert "hidden by the level: b; revealing" in words

@@ -13,6 +13,7 @@ from privest.bounds._classical import Floor, level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
 from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower
+from privest.linalg.tolerances import condition, inverse_rounding
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import standard_errors
@@ -109,29 +110,35 @@ def bayesian_bound(
 def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
     """J_Y = (H'H'ᵀ + Σ)⁻¹ and (I − H'ᵀJ_YH'), the posterior of ξ ~ N(0, I), H' = HB.
 
-    In units of the noise, with H' = U diag(s) Vᵀ: J_Y = I − UUᵀ + U diag(1/(1 + s²)) Uᵀ, which
-    keeps its digits however vague the prior is. A singular Σ needs the Cholesky of the sum.
+    In units of the noise, with H' = U diag(s) Vᵀ and all left and right singular vectors:
+    J_Y = U diag(1/(1 + s²)) Uᵀ, sums of squares that keep their digits however vague the prior is.
+    Where Σ is singular, or worse conditioned than the sum, the Cholesky factor of the sum does.
     """
-    size = np.eye(sigma.size)
-    unit = _noise_whitener(sigma, size)
-    if unit is None:
-        lower = cholesky((sigma.dense() + reduced @ reduced.T)[None])
-        if lower is None:
-            raise LevelBelowPrior(
-                "The prior and the noise leave some combination of the readings without any "
-                "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
-            )
-        whitener = solve_lower(lower, size[None])[0]
-        gain = whitener @ reduced
-        return whitener.T @ whitener, np.eye(reduced.shape[1]) - gain.T @ gain
-    left, values, right = np.linalg.svd(unit @ reduced, full_matrices=False)
-    inner = size - left @ left.T + (left / (1.0 + values**2)) @ left.T
-    spread = np.eye(reduced.shape[1]) - right.T @ right + (right.T / (1.0 + values**2)) @ right
-    return _symmetric(unit.T @ inner @ unit), spread
+    unit, total = _noise_whitener(sigma), sigma.dense() + reduced @ reduced.T
+    spread = None
+    if unit is not None:
+        left, values, right = np.linalg.svd(unit @ reduced)
+        seen, known = np.zeros(len(left)), np.zeros(len(right))
+        seen[: len(values)] = known[: len(values)] = values
+        half, rest = (left / np.hypot(1.0, seen)).T @ unit, right / np.hypot(1.0, known)[:, None]
+        spread = rest.T @ rest
+        if sigma.pointwise is not None or condition(sigma.dense()) <= condition(total):
+            return half.T @ half, spread
+    lower = cholesky(total[None])
+    if lower is None:
+        raise LevelBelowPrior(
+            "The prior and the noise leave some combination of the readings without any "
+            "uncertainty (HPHᵀ + Σ is singular): the prior alone exceeds every finite level."
+        )
+    whitener = solve_lower(lower, np.eye(sigma.size)[None])[0]
+    gain = whitener @ reduced
+    own = np.eye(reduced.shape[1]) - gain.T @ gain if spread is None else spread
+    return whitener.T @ whitener, own
 
 
-def _noise_whitener(sigma: PSD, size: Array) -> Array | None:
+def _noise_whitener(sigma: PSD) -> Array | None:
     """R⁻¹ with Σ = RRᵀ, or None if Σ is singular."""
+    size = np.eye(sigma.size)
     if sigma.pointwise is not None:
         variance = sigma.diagonal()
         return size / np.sqrt(variance)[:, None] if (variance > 0).all() else None
@@ -161,7 +168,7 @@ def bayesian_bound_from_information(
     reduced = model.matrix @ root
     sigma = model.inverse_information
     extra = _extra_level(level_for(level, model), known)
-    unit = _noise_whitener(sigma, np.eye(sigma.size))
+    unit = _noise_whitener(sigma)
     if unit is None:
         raise InvalidInput("the noise must not be singular here; use bayesian_bound.")
     return BayesianBound(
@@ -186,12 +193,18 @@ def above_prior(
 ) -> tuple[Array, Flags]:
     """F with FFᵀ = S − J_Y, and which of its columns are not zero, or LevelBelowPrior.
 
-    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter. The error
-    says what was `revealed` before, and the violated direction in the names of the readings.
+    Decided for readings in the units 1/√J_Y,kk, so that their own units do not matter. J_Y is an
+    inverse: whoever adds to it knows it up to (1 ± tol) J_Y only, tol = 10·m·eps times its
+    condition number in these units (`inverse_rounding`), so of an S that is not diagonal (one that
+    was computed) S ≥ (1 − tol) J_Y is asked for.
+    The error says what was `revealed` before, and the violated direction in the names of the
+    readings.
     """
     unit = 1.0 / np.sqrt(np.diagonal(known))
     total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
-    order = loewner(prior, total)
+    typed = np.count_nonzero(level) == np.count_nonzero(level.diagonal())
+    lost = 0.0 if typed else inverse_rounding(prior)
+    order = loewner((1.0 - lost) * prior, total)
     if not order:
         direction = order.direction * unit
         direction /= np.linalg.norm(direction)
@@ -204,7 +217,7 @@ def above_prior(
             f"A level s·I must have s ≥ {np.linalg.eigvalsh(known)[-1]:.6g} here."
         )
     values, vectors = np.linalg.eigh(_symmetric(total - prior))
-    kept = values > order.tolerance
+    kept = values > order.tolerance + lost * np.linalg.norm(prior, 2)
     return vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None], kept
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, ArrayLike, Index
+from privest.arrays import Array, ArrayLike, Index
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, Blocks, InformationRoot, level_root, root_of_rows, weighted_roots
 from privest.linalg.batched import solve_lower
@@ -203,10 +203,17 @@ class Identifiability(Record):
             others = [k for k in self.helpful_readings if k not in self.readings_to_reveal]
             also = f" ({_readings(others)} would also help)" if others else ""
             parts.append(
-                f"hidden by the level: {parameter_list(self.hidden_directions, self.names)}; "
+                f"hidden by the level: {parameter_list(self._hidden_by_level(), self.names)}; "
                 f"revealing something of {enough} is enough{also}"
             )
         return "; ".join(parts)
+
+    def _hidden_by_level(self) -> Array:
+        """The hidden directions without what H does not see anyway: orthogonal to it."""
+        unseen = self.unseen_directions
+        rest = self.hidden_directions - unseen @ (unseen.T @ self.hidden_directions)
+        left, _, _ = np.linalg.svd(rest, full_matrices=False)
+        return left[:, : rest.shape[1] - unseen.shape[1]]
 
     def __repr__(self) -> str:
         return f"Identifiability({self.explain()})"
@@ -250,19 +257,18 @@ def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
         return Identifiability(True, n, none, none, (), np.zeros(0, dtype=np.intp), model.names)
     hidden = root.hidden
     unseen = weighted_roots(matrix, [1.0])[0].with_tolerance(model.accuracy).hidden
-    # In units where every column of H has length one, so that no parameter's unit decides.
-    size = np.linalg.norm(matrix, axis=0)
-    size[size == 0] = 1.0
-    exposure = (matrix / size) @ np.linalg.qr(hidden * size[:, None])[0]
-    tolerance = max(max(matrix.shape) * EPS, model.accuracy) * np.linalg.norm(matrix / size, axis=1)
-    helpful = np.flatnonzero(np.linalg.norm(exposure, axis=1) > tolerance)
-    wanted = hidden.shape[1] - unseen.shape[1]
-    chosen: tuple[int, ...] = ()
-    if wanted:
-        # Pivoted QR of the hidden parts of the rows: each pivot is the reading that shows most
-        # of what the earlier ones leave hidden.
-        pivots = scipy.linalg.qr(exposure[helpful].T, mode="r", pivoting=True)[-1]
-        chosen = tuple(sorted(int(k) for k in helpful[pivots[:wanted]]))
+    # In the units in which the rank was decided, so that no parameter's unit decides.
+    unit, null, turned = root.null_space
+    length = np.linalg.norm(matrix, axis=0)
+    rows = matrix / np.where(root.column_scale > 0, unit, np.where(length > 0, length, 1.0))
+    exposure = rows @ null
+    seen = np.linalg.norm(exposure, axis=1) > turned * np.linalg.norm(rows, axis=1)
+    # Pivoted QR of the hidden parts of the rows: each pivot is the reading that shows most of what
+    # the earlier ones leave hidden.
+    pivots = scipy.linalg.qr(exposure.T, mode="r", pivoting=True)[-1]
+    chosen = tuple(sorted(int(k) for k in pivots[: hidden.shape[1] - unseen.shape[1]]))
+    seen[list(chosen)] = True
+    helpful = np.flatnonzero(seen)
     return Identifiability(False, root.rank, hidden, unseen, chosen, helpful, model.names)
 
 

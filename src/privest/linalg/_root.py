@@ -87,6 +87,18 @@ class InformationRoot:
         null = right[self.rank :].T / scale[:, None]
         return np.linalg.qr(null)[0] if null.shape[1] else null
 
+    @property
+    def null_space(self) -> tuple[Array, Array, float]:
+        """(units of the columns, the hidden directions in them, how far rounding turned these).
+
+        Rows that move by `tolerance` turn the null space by that over the least singular value
+        that is kept.
+        """
+        values, right, scale = self._scaled
+        rank = self.rank
+        least = float(values[rank - 1]) if rank else 1.0
+        return scale, right[rank:].T, self.tolerance / least
+
     def with_tolerance(self, tolerance: float) -> InformationRoot:
         """The same root when the rows carry a relative error of their own."""
         return self if tolerance <= self.tolerance else replace(self, tolerance=tolerance)

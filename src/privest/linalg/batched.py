@@ -161,7 +161,8 @@ def factor(stack: Array) -> Factor:
     tolerance = rank_tolerance(stack.shape[-1]) * np.maximum(values[:, :1], 0.0)
     kept = values > tolerance
     roots = np.sqrt(np.where(kept, values, 0.0))
-    lower = size[:, :, None] * vectors * roots[:, None, :]
+    # A row of a reading that shows nothing is zero, not the rounding of the eigenvectors.
+    lower = np.where(vacant, 0.0, size)[:, :, None] * vectors * roots[:, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.where(values[:, -1] < 0, values[:, -1] / tolerance[:, 0], 0.0)
     broken = (diagonal < 0).any(-1) | (vacant[:, :, None] & (stack != 0)).any((-2, -1))

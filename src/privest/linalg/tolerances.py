@@ -6,7 +6,9 @@ units of readings and parameters decide nothing.
 
 from __future__ import annotations
 
-from privest.arrays import EPS
+import numpy as np
+
+from privest.arrays import EPS, Array
 
 # Eigenvalues and squared pivots below this part of a unit diagonal count as zero: a singular matrix
 # that was computed rather than typed in carries rounding of the order of eps times the spread of
@@ -34,6 +36,8 @@ GRADED = 1e-4
 # within a factor n of ‖PI⁻¹‖ for PI scaled to unit diagonal: up to this inflation the sums of a
 # stream are factored as they are, to a relative error of about 100·n·eps.
 INFLATION = 100.0
+# An inverse that rounding moves by more than this part is not known: nothing is accepted beyond it.
+UNCERTAIN = 1e-6
 # Squared size of new rows, in units of the old ones, after which a running rank is looked at again.
 GROWTH = 100.0
 
@@ -41,6 +45,24 @@ GROWTH = 100.0
 def rounding(size: int) -> float:
     """10·m·eps: a modest multiple of LAPACK's backward error for a matrix of m rows."""
     return 10.0 * size * EPS
+
+
+def inverse_rounding(matrix: Array) -> float:
+    """What rounding may do to M⁻¹ = `matrix` (unit diagonal): (1 ± this) of it in every direction.
+
+    M + δM with ‖δM‖ ≤ 10·m·eps·‖M‖ has the inverse M⁻¹ − M⁻¹δM M⁻¹, and M^½ times that times M^½
+    is below 10·m·eps times the condition number. Never more than `UNCERTAIN`.
+    """
+    return min(rounding(len(matrix)) * condition(matrix), UNCERTAIN)
+
+
+def condition(matrix: Array) -> float:
+    """λ_max/λ_min of a positive semi-definite matrix scaled to unit diagonal; ∞ if singular."""
+    size = np.sqrt(matrix.diagonal())
+    if not size.all():
+        return np.inf
+    values = np.linalg.eigvalsh(matrix / size / size[:, None])
+    return float(values[-1] / values[0]) if values[0] > 0 else np.inf
 
 
 def rank_tolerance(size: int) -> float:
