@@ -17,7 +17,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,6 +30,16 @@ from privest.estimator import PrivateRLS
 from privest.files import OWNER_ONLY, atomic_file
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Source, as_source
+from privest.reading import (
+    as_text,
+    chosen,
+    counted,
+    optional,
+    parse_json,
+    read_arrays,
+    read_fields,
+    read_text,
+)
 from privest.release import StreamRelease
 
 if sys.platform != "win32":
@@ -37,6 +47,31 @@ if sys.platform != "win32":
 
 FORMAT = "privest stream checkpoint"
 VERSION = 2  # 1: releases as lists of missing steps, before one family of releases
+
+
+def _names_with_values(given: object, name: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise InvalidInput(f"{name} must be names with values.")
+    return given
+
+
+def _as_given(given: object, name: str) -> object:
+    return given
+
+
+# What the other side of a comparison checks (fingerprints, a generator's state) is taken as it is.
+HEADER: dict[str, Callable[[object, str], Any]] = {
+    "format": chosen(FORMAT),
+    "version": counted(),
+    "mechanism": optional(read_text),
+    "estimator": optional(read_text),
+    "noise": optional(read_text),
+    "source": _as_given,
+    "pending": _as_given,
+    "notes": _names_with_values,
+}
+# Of the arrays of numpy's generators.
+KINDS = chosen("uint8", "uint32", "uint64", "int32", "int64")
 
 
 class Checkpoint:
@@ -97,22 +132,35 @@ class Checkpoint:
         header, arrays = _read(self.path)
         self._require_same(header)
         try:
-            pending = header["pending"]
-            self.pending = None if pending is None else StreamRelease.from_dict(pending)
-            self.notes = dict(header["notes"])
             if self.mechanism is not None:
                 self.mechanism.restore(_side(arrays, "mechanism."))
             if self.estimator is not None:
                 self.estimator.restore(_side(arrays, "estimator."))
             if self.source is not None:
                 self.source.restore(_with_arrays(header["source"]))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            self.pending = self._pending(header["pending"])
+        except (TypeError, ValueError, OverflowError) as error:  # numpy's own: of a generator
             raise CheckpointError(
-                f"{self.path} is damaged ({type(error).__name__}). What was made for this stream "
-                "so far must not be used: make the objects anew."
+                f"{self.path} is damaged ({_reason(error)}). What was made for this stream so far "
+                "must not be used: make the objects anew."
             ) from None
+        self.notes = header["notes"]
         self._started = True
         return True
+
+    def _pending(self, record: Any) -> StreamRelease | None:  # noqa: ANN401 - whatever JSON holds
+        """The release that was saved last; it belongs to the states that were saved with it."""
+        if record is None:
+            return None
+        pending = StreamRelease.from_dict(record)
+        side = self.mechanism or self.estimator
+        if side is not None:
+            pending.require(side.level.fingerprint)
+            stop, level = pending.start + pending.steps, side.level
+            count = level.readings_before(stop) - level.readings_before(pending.start)
+            if stop > side.steps or count != len(pending.values):
+                raise InvalidInput("the pending release is not of the steps so far.")
+        return pending
 
     def _require_lock(self) -> None:
         if not self._open or os.getpid() != self._owner:
@@ -139,7 +187,7 @@ class Checkpoint:
         header = self._identity() | {
             "source": None if self.source is None else _without_arrays(self.source.state()),
             "pending": None if pending is None else pending.to_dict(),
-            "notes": dict(notes or {}),
+            "notes": _as_json(dict(notes or {})),
         }
         _write(self.path, header, arrays)
         self.pending, self.notes = pending, header["notes"]
@@ -190,22 +238,31 @@ class Checkpoint:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    arrays = read_arrays(path, "a stream checkpoint", error=CheckpointError)
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays.pop("header").tobytes())
-        if header["format"] != FORMAT or not isinstance(header["version"], int):
-            raise KeyError("format")
-    except Exception as error:  # whatever a damaged archive makes its readers raise
-        raise CheckpointError(
-            f"{path} is not a stream checkpoint, or it is damaged ({type(error).__name__})."
-        ) from None
+        text = as_text(arrays.pop("header", np.zeros(0)).tobytes(), "its header")
+        header = read_fields(parse_json(text, "its header"), HEADER, "its header", others=True)
+    except InvalidInput as error:
+        raise CheckpointError(f"{path} is not a stream checkpoint: {error}") from None
     if header["version"] != VERSION:
         raise CheckpointError(
             f"{path} has version {header['version']}; this privest reads version {VERSION}. "
             f"Use {'a newer' if header['version'] > VERSION else 'the older'} privest."
         )
     return header, arrays
+
+
+def _as_json(notes: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """The notes as `resume` will give them: refused now if it could not."""
+    try:
+        text = json.dumps(notes, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the notes of a checkpoint must be JSON ({error}).") from None
+    return parse_json(text, "the notes of a checkpoint")
+
+
+def _reason(error: Exception) -> str:
+    return str(error).rstrip(".") if isinstance(error, InvalidInput) else type(error).__name__
 
 
 def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -252,5 +309,5 @@ def _with_arrays(value: Any) -> Any:  # noqa: ANN401
     if not isinstance(value, dict):
         return value
     if set(value) == {"array", "dtype"}:
-        return np.array(value["array"], dtype=value["dtype"])
+        return np.array(value["array"], dtype=KINDS(value["dtype"], "the type of an array"))
     return {key: _with_arrays(part) for key, part in value.items()}

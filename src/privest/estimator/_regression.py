@@ -229,7 +229,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "forget() and never pickled or copied). fit starts a new stream."
             )
         mechanism = StreamMechanism(level)
-        mechanism.restore(mechanism.state() | {"steps": np.array(steps)})
+        mechanism.steps = steps
         return mechanism
 
     # --- using ----------------------------------------------------------------------------------

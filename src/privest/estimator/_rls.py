@@ -22,6 +22,7 @@ from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import rank_tolerance
 from privest.noise import Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
+from privest.reading import state_array, state_count
 from privest.records import Record
 from privest.release import StreamRelease
 
@@ -480,9 +481,24 @@ class PrivateRLS:
         return result | self._rows.state()
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Take up a state again."""
-        self.steps, self.readings = int(state["steps"]), int(state["readings"])
-        self.simulated, self._alike, self._gaussian = state["facts"].tolist()
+        """Take up a state again: all of it, or nothing of one that is not of this stream.
+
+        Raises InvalidInput for what no `state` of such an estimator can be.
+        """
+        kept = {name: array.copy() for name, array in self.state().items()}
+        try:
+            self._take(state)
+        except InvalidInput:
+            self._take(kept)
+            raise
+
+    def _take(self, state: Mapping[str, AnyArray]) -> None:
+        steps, readings = state_count(state, "steps"), state_count(state, "readings")
+        if self.level.readings_before(steps) != readings:
+            raise InvalidInput(f"{steps} steps at this level do not have {readings} readings.")
+        self.steps, self.readings = steps, readings
+        facts = state_array(state, "facts", (3,), "b")
+        self.simulated, self._alike, self._gaussian = facts.tolist()
         self._fit.restore(under(state, "fit."))
         if self._open is not None:
             self._open.restore(under(state, "open."))

@@ -17,6 +17,7 @@ from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg._appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
 from privest.privacy import SequentialLevel
+from privest.reading import state_array
 from privest.release import StreamRelease
 
 
@@ -201,10 +202,16 @@ class StepRows:
         return own
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Take up a state again."""
-        self._window, self._absent = state["window"].copy(), state["absent"].copy()
+        """Take up a state again, after `readings`. Raises InvalidInput for one of other sizes."""
+        window = state_array(state, "window", (len(self._window),), "b")
+        absent = state_array(state, "absent", (None,), "i")
+        if (np.diff(absent, append=self.readings) <= 0).any():
+            raise InvalidInput("the state 'absent' must name readings so far, in their order.")
+        if isinstance(self._rows, DenseAppend):
+            state_array(state, "rows.right", (self.readings, None))
         if self._rows is not None:
             self._rows.restore(under(state, "rows."))
+        self._window, self._absent = window, absent
 
 
 def under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:

@@ -16,12 +16,19 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.errors import NumericalFailure
+from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg._sequential import LOST, BandedRows
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import SINGULAR
+from privest.reading import state_array
 
 FEW = 24  # up to so many new rows: one at a time from packed storage; more: matrix products
+
+
+def _require_pivots(pivots: Array) -> None:
+    """V = AΣAᵀ + I ≥ I: a factor with pivots well below 1 is not one of V."""
+    if (pivots < 0.5).any():
+        raise InvalidInput("the state 'lower' is not a factor of AΣAᵀ + I.")
 
 
 class BandedAppend:
@@ -48,9 +55,10 @@ class BandedAppend:
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again."""
-        for name in self.state():
-            setattr(self, name, state[name].copy())
+        """Take up a state again. Raises InvalidInput for one of other sizes."""
+        own = {name: state_array(state, name, array.shape) for name, array in self.state().items()}
+        _require_pivots(np.diagonal(own["lower"]))
+        self.rollback(own)
 
     def mark(self) -> object:
         """Something to go back to with `rollback`."""
@@ -58,7 +66,8 @@ class BandedAppend:
 
     def rollback(self, mark: Any) -> None:  # noqa: ANN401 - what `mark` gave
         """Forget the steps since the mark."""
-        self.restore(mark)
+        for name, array in mark.items():
+            setattr(self, name, array.copy())
 
     def extend(
         self, rows: Array, sigma: Array, right: Array, given: Array, *, natural: bool = True
@@ -80,7 +89,7 @@ class BandedAppend:
         white = np.empty_like(right)
         sizes = np.empty_like(right) if natural else None
         kept = self.state()
-        self.restore(kept)  # copies: a failure leaves everything as it was
+        self.rollback(kept)  # copies: a failure leaves everything as it was
         try:
             for k in range(len(sigma)):
                 part = slice(k * m, (k + 1) * m)
@@ -99,7 +108,7 @@ class BandedAppend:
                 if self.reach:
                     self._shift(own, sigma[k], weighted, right[part], corner, lower, white[part])
         except NumericalFailure:
-            self.restore(kept)
+            self.rollback(kept)
             raise
         return white, sizes
 
@@ -250,10 +259,17 @@ class DenseAppend:
         self.size = mark
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again."""
-        self.size = len(state["right"])
-        for name, array in state.items():
-            setattr(self, name, array.copy())
+        """Take up a state again. Raises InvalidInput for one of other sizes."""
+        columns = self.right.shape[1]
+        right = state_array(state, "right", (None, columns))
+        size = len(right)
+        used, wide = size * (size + 1) // 2, 2 * self.widest - 1
+        scaled, lower = (state_array(state, name, (used,)) for name in ("scaled", "lower"))
+        _require_pivots(lower[np.cumsum(np.arange(1, size + 1)) - 1])
+        half = state_array(state, "half", (wide, size))
+        white = state_array(state, "white", (size, columns))
+        self.size, self.right, self.scaled = size, right, scaled
+        self.lower, self.half, self.white = lower, half, white
 
     def extend(
         self, rows: Array, halves: Array | list[Array], right: Array, given: Array,

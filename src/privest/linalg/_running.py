@@ -21,10 +21,11 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.errors import NumericalFailure
+from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import _compiled as machine
 from privest.linalg._root import InformationRoot
 from privest.linalg.tolerances import GRAM_CONDITION, GROWTH
+from privest.reading import state_array, state_flag, state_number
 
 CHUNK = 16384  # rows at a time: they stay in cache between the products
 PAIRED = 2  # rows side by side: a wider, faster product whose off-diagonal blocks are dropped
@@ -55,10 +56,16 @@ class RunningLeastSquares:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again."""
-        self.triangle = np.array(state["triangle"], order="F")
-        self.natural, self._per = state["natural"].copy(), state["per"].copy()
-        self.full, self._growth = bool(state["full"]), float(state["growth"])
+        """Take up a state again. Raises InvalidInput for one of other sizes."""
+        n = self.parameters
+        triangle = state_array(state, "triangle", (n + 1, n + 1))
+        natural, per = state_array(state, "natural", (n,)), state_array(state, "per", (n,))
+        full, growth = state_flag(state, "full"), state_number(state, "growth")
+        if full and not np.diagonal(triangle)[:n].all():
+            raise InvalidInput("the state says that all directions are known; the triangle not.")
+        self.triangle = np.asfortranarray(triangle)
+        self.natural, self._per = natural, per
+        self.full, self._growth = full, growth
 
     def add(self, rows: Array, natural: Array | None = None) -> None:
         """Add whitened rows [G, ζ] (r, n + 1), or their triangle. natural (r, n): the size of G

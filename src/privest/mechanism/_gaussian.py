@@ -18,6 +18,7 @@ from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._vector import Information, Mechanism, repeated
 from privest.mechanism.source import Source, as_source
 from privest.privacy import Move, PrivacyLevel, SequentialLevel, as_level, as_stream_level
+from privest.reading import state_array, state_count
 from privest.release import StreamRelease
 
 
@@ -250,9 +251,12 @@ class StreamMechanism:
         return {"steps": np.array(self.steps), "past": self._past}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again."""
-        self.steps = int(state["steps"])
-        self._past = state["past"].copy()
+        """Take up a state again. Raises InvalidInput for one that is not of this level."""
+        steps, level = state_count(state, "steps"), self.level
+        before = level.readings_before(steps)
+        size = before if level.form == "dense" else len(self._past)
+        past = state_array(state, "past", (size,))
+        self.steps, self._past = steps, past
 
     def __repr__(self) -> str:
         return f"StreamMechanism({self.level!r}, at step {self.steps})"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.noise._law import as_generator
+from privest.reading import counted, read_fields, read_text
 
 # Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
 # digits of the sum would be those of the reading, not of the noise.
@@ -82,6 +84,7 @@ class Generated(Source):
         return dict(self.rng.bit_generator.state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        _require_like(state, self.rng.bit_generator.state)
         self.rng.bit_generator.state = state
 
 
@@ -127,7 +130,38 @@ class Seeded(Source):
         return {"key": self._key.hex()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._key = bytes.fromhex(state["key"])
+        key = read_fields(state, {"key": read_text}, "the state of a seed")["key"]
+        if not re.fullmatch("[0-9a-f]{64}", key):
+            raise InvalidInput("the key of a seed must be 64 hexadecimal digits.")
+        self._key = bytes.fromhex(key)
+
+
+# What numpy believes: beyond these it reads memory that is not the generator's.
+PLACES = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1}
+
+
+def _require_like(state: object, own: Any, name: str = "state") -> None:  # noqa: ANN401
+    """Refuse a state of a generator that has not the form of its own."""
+    if isinstance(own, Mapping):
+        found = read_fields(state, dict.fromkeys(own, _as_given), f"the {name} of a generator")
+        for key, part in own.items():
+            _require_like(found[key], part, key)
+    elif isinstance(own, np.ndarray):
+        good = isinstance(state, np.ndarray) and (state.shape, state.dtype) == (
+            own.shape,
+            own.dtype,
+        )
+        if not good:
+            raise InvalidInput(f"{name} of a generator must be {own.shape} numbers of {own.dtype}.")
+    elif isinstance(own, str):
+        if state != own:
+            raise InvalidInput(f"{name} of a generator must be {own}.")
+    else:
+        counted(most=PLACES.get(name, 2**128 - 1))(state, f"{name} of a generator")
+
+
+def _as_given(given: object, name: str) -> object:
+    return given
 
 
 def seeded(

@@ -63,6 +63,12 @@ class SequentialLevel(Convertible):
     def sizes_between(self, start: int, stop: int) -> tuple[int, ...]:
         """m_k for start ≤ k < stop."""
 
+    def readings_before(self, step: int) -> int:
+        """M: how many readings the steps before this one have. Refuses a step beyond the last."""
+        if self.steps is not None and step > self.steps:
+            raise InvalidInput(f"The level has {self.steps} steps; there is no step {step}.")
+        return sum(self.sizes_between(0, step)) if self.block is None else self.block * step
+
     @abstractmethod
     def pointwise(self, start: int, stop: int) -> Array | float | None:
         """The levels of the single readings of these steps where nothing mixes them, else None."""

@@ -10,6 +10,7 @@ Most memory: READ_WHOLE times the size of a document, twice that of an archive.
 from privest.reading._archives import parse_array, read_arrays
 from privest.reading._documents import parse_json, parse_toml, parse_yaml
 from privest.reading._fields import (
+    Field,
     chosen,
     counted,
     optional,
@@ -24,13 +25,40 @@ from privest.reading._fields import (
     read_text,
     require_parameters,
     state_array,
+    state_count,
+    state_flag,
+    state_number,
 )
 from privest.reading._files import as_text, read_bytes, read_document, text_lines
 from privest.reading._limits import HELD_WHOLE
 
 __all__ = [
-    "HELD_WHOLE", "as_text", "chosen", "counted", "optional", "parse_array", "parse_json",
-    "parse_toml", "parse_yaml", "ranged", "read_arrays", "read_bytes", "read_count",
-    "read_document", "read_fields", "read_flag", "read_flags", "read_number", "read_numbers",
-    "read_positive", "read_text", "require_parameters", "state_array", "text_lines",
+    "HELD_WHOLE",
+    "Field",
+    "as_text",
+    "chosen",
+    "counted",
+    "optional",
+    "parse_array",
+    "parse_json",
+    "parse_toml",
+    "parse_yaml",
+    "ranged",
+    "read_arrays",
+    "read_bytes",
+    "read_count",
+    "read_document",
+    "read_fields",
+    "read_flag",
+    "read_flags",
+    "read_number",
+    "read_numbers",
+    "read_positive",
+    "read_text",
+    "require_parameters",
+    "state_array",
+    "state_count",
+    "state_flag",
+    "state_number",
+    "text_lines",
 ]  # fmt: skip

@@ -11,7 +11,13 @@ import numpy as np
 from privest.arrays import AnyArray, Array, Flags, as_array
 from privest.errors import InvalidInput
 from privest.reading._files import require_letters
-from privest.reading._limits import DEEPEST, LARGEST_COUNT, LONGEST_TEXT, MOST_PARAMETERS
+from privest.reading._limits import (
+    DEEPEST,
+    LARGEST_COUNT,
+    LARGEST_STATE,
+    LONGEST_TEXT,
+    MOST_PARAMETERS,
+)
 
 Field = Callable[[object, str], Any]  # checks a value; the text names it in the error
 
@@ -159,17 +165,37 @@ def require_parameters(count: int, where: str) -> None:
 def state_array(
     state: Mapping[str, AnyArray], name: str, shape: tuple[int | None, ...], kind: str = "f"
 ) -> AnyArray:
-    """An array of a saved state, copied: of this shape (None: any size), finite, of this kind.
+    """An array of a saved state, copied: of this shape (None: any size) and kind, and finite.
 
-    `kind`: "f" numbers, "b" flags, "i" whole numbers ≥ 0.
+    `kind`: "f" numbers whose squares are finite too, "b" flags, "i" whole numbers ≥ 0.
     """
     found = state.get(name)
-    if found is None:
-        raise InvalidInput(f"the state has no {name!r}.")
-    sizes = getattr(found, "shape", None)
-    good = sizes is not None and len(sizes) == len(shape) and found.dtype.kind == kind
-    if not good or any(wanted not in (None, size) for wanted, size in zip(shape, sizes or ())):
-        raise InvalidInput(f"the state {name!r} must have shape {shape}, of type {kind!r}.")
-    if not np.isfinite(found).all() or (kind == "i" and (found < 0).any()):
-        raise InvalidInput(f"the state {name!r} must be finite, and counts ≥ 0.")
-    return found.copy()
+    if not isinstance(found, np.ndarray | np.generic):
+        raise InvalidInput(f"the state needs an array {name!r}.")
+    good = found.ndim == len(shape) and found.dtype.kind == kind
+    if not good or any(wanted not in (None, size) for wanted, size in zip(shape, found.shape)):
+        raise InvalidInput(
+            f"the state {name!r} must have shape {shape} and type {kind!r}; received "
+            f"{found.shape} and {found.dtype.kind!r}."
+        )
+    # A NaN fails every comparison.
+    if kind != "b" and not (np.abs(found) < LARGEST_STATE).all():
+        raise InvalidInput(f"the state {name!r} must be finite, and its squares too.")
+    if kind == "i" and (found < 0).any():
+        raise InvalidInput(f"the state {name!r} must be ≥ 0.")
+    return np.array(found)
+
+
+def state_count(state: Mapping[str, AnyArray], name: str) -> int:
+    """A whole number ≥ 0 of a saved state."""
+    return counted()(int(state_array(state, name, (), "i")), name)  # type: ignore[no-any-return]
+
+
+def state_number(state: Mapping[str, AnyArray], name: str) -> float:
+    """A finite number of a saved state."""
+    return float(state_array(state, name, ()))
+
+
+def state_flag(state: Mapping[str, AnyArray], name: str) -> bool:
+    """A flag of a saved state."""
+    return bool(state_array(state, name, (), "b"))
