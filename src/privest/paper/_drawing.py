@@ -17,6 +17,39 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 BOUND: dict[str, Any] = {"color": "black", "lw": 2.0, "ls": "--"}
+COLOURS = (
+    "#1b9e77", "#d95f02", "#e6ab02", "#7570b3", "#66a61e", "#a6761d", "#e7298a", "#1f78b4",
+    "#b2182b", "#17becf", "#666666",
+)  # fmt: skip
+MARKS = "osD^vPX<>pd*h"
+# After every round of colours another dash; marks go round on their own: 429 styles.
+DASHES = ("-", "-.", ":")
+WORDS = (
+    "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
+    "Twelve",
+)  # fmt: skip
+
+
+def styles(count: int) -> list[dict[str, Any]]:
+    """So many ways to draw a curve, told apart by colour, mark and dash."""
+    return [
+        {
+            "colour": COLOURS[i % len(COLOURS)],
+            "marker": MARKS[i % len(MARKS)],
+            "ls": DASHES[i // len(COLOURS) % len(DASHES)],
+        }
+        for i in range(count)
+    ]
+
+
+def in_words(count: int) -> str:
+    """How many mechanisms, as a sentence begins.
+
+    >>> in_words(7), in_words(1), in_words(20)
+    ('Seven mechanisms', 'One mechanism', '20 mechanisms')
+    """
+    number = WORDS[count - 1] if count <= len(WORDS) else str(count)
+    return f"{number} mechanism{'s' if count > 1 else ''}"
 
 
 def curves(

@@ -1,18 +1,20 @@
-"""The set-up of the paper's first experiment (`fig:ppcr`): H 10×5, five parameters; its bound.
+"""The set-up of the first experiment (`fig:ppcr`): the paper's, H 10×5, or any; its bound.
 
 H is drawn uniformly from [−1, 1]^{10×5}; the paper does not print its draw, ours has a fixed seed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import privest as pv
-from privest.arrays import Array
+from privest.arrays import Array, as_array, as_positive, fingerprint_of
 from privest.bounds import BoundSweep
+from privest.errors import InvalidInput
 from privest.report import ellipse_points, new_figure, save
 
 if TYPE_CHECKING:
@@ -24,11 +26,49 @@ NOISE_DEVIATION = 0.2
 SEED = 2025
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Setting:
+    """y = Hθ + w, w ~ N(0, σ²I): H (m, n), the true θ (n,) and σ.
+
+    >>> Setting([[1.0], [2.0]], [0.5], 0.1).model.readings
+    2
+    """
+
+    matrix: Array
+    theta: Array
+    deviation: float = NOISE_DEVIATION
+
+    def __post_init__(self) -> None:
+        matrix = as_array(self.matrix, "H", ndim=2)
+        theta = as_array(self.theta, "θ", ndim=1)
+        if len(theta) != matrix.shape[1]:
+            raise InvalidInput(
+                f"H has {matrix.shape[1]} columns and θ {len(theta)} entries: θ needs one for "
+                "every column."
+            )
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "theta", theta)
+        object.__setattr__(self, "deviation", as_positive(self.deviation, "σ"))
+
+    @property
+    def model(self) -> pv.LinearModel:
+        return pv.LinearModel(self.matrix, noise=self.deviation**2)
+
+    def __repr__(self) -> str:
+        """Tells settings apart, whatever the size of H: finished work is kept under it."""
+        mark = fingerprint_of("setting", self.matrix, self.theta, np.array(self.deviation))
+        return f"Setting({self.matrix.shape[0]}×{self.matrix.shape[1]}, {mark})"
+
+
+def paper_setting() -> Setting:
+    """The paper's θ and σ, and our draw of its H."""
+    rng = np.random.default_rng(SEED)
+    return Setting(rng.uniform(-1.0, 1.0, size=(READINGS, len(THETA))), THETA)
+
+
 def first_model() -> pv.LinearModel:
     """y = Hθ + w, w ~ N(0, 0.2² I)."""
-    rng = np.random.default_rng(SEED)
-    matrix = rng.uniform(-1.0, 1.0, size=(READINGS, len(THETA)))
-    return pv.LinearModel(matrix, noise=NOISE_DEVIATION**2)
+    return paper_setting().model
 
 
 def paper_levels() -> Array:

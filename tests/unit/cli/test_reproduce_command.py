@@ -44,7 +44,7 @@ def test_the_files(made):
     points = json.loads((folder / "deep" / "p.json").read_text())
     assert len(points) == 7 * 8
     assert set(points[0]) == {
-        "mechanism", "s", "mse", "standard_error", "median", "bound", "trials",
+        "mechanism", "label", "s", "mse", "standard_error", "median", "bound", "trials",
         "worst_information_over_s",
     }  # fmt: skip
     assert {p["trials"] for p in points} == {60}

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from privest.arrays import Array
+from privest.data._cells import is_number
+from privest.data._text_table import open_lines, read_matrix
+from privest.errors import InvalidInput
 from privest.paper._engine import Running
+from privest.paper._first import Setting, paper_setting
 from privest.records import Record
 
+MOST_LEVELS = 10_000
 Json = Annotated[Path | None, typer.Option("--json", help="Write the points.", metavar="FILE")]
 Png = Annotated[Path | None, typer.Option("--png", help="Write the figure.", metavar="FILE")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
@@ -34,6 +43,65 @@ Resume = Annotated[
     Path | None,
     typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
 ]
+
+
+def names(given: Sequence[str] | None) -> list[str]:
+    """Names separated by commas, in one option or several."""
+    return [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+
+
+def setting(h: str | None, theta: str | None, sigma: float) -> Setting:
+    """H, θ and σ as they were given, else the paper's."""
+    paper = paper_setting()
+    matrix = paper.matrix if h is None else _table("--h", h)
+    if theta is not None:
+        truth = _numbers("--theta", theta)
+    elif matrix.shape[1] == len(paper.theta):
+        truth = paper.theta
+    else:
+        raise InvalidInput(
+            f"--h {h}: H has {matrix.shape[1]} columns, so --theta with as many numbers is needed."
+        )
+    return Setting(matrix, truth, sigma)
+
+
+def levels(text: str) -> Array:
+    """Numbers separated by commas, or FIRST:LAST:STEP with both ends."""
+    if ":" not in text:
+        return _numbers("--levels", text)
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) != 3 or not all(map(is_number, parts)):
+        raise InvalidInput(f"--levels {text}: a range is FIRST:LAST:STEP, as in 0.1:10:0.1.")
+    first, last, step = map(float, parts)
+    if not (0 < first <= last and step > 0 and (last - first) / step < MOST_LEVELS):
+        raise InvalidInput(
+            f"--levels {text}: a range needs 0 < FIRST ≤ LAST, STEP > 0 and fewer than "
+            f"{MOST_LEVELS:,} levels."
+        )
+    count = math.floor((last - first) / step + 1e-9) + 1
+    # Rounded as they were typed: 0.1:10:0.1 has 0.3 and not 0.30000000000000004.
+    return np.array([float(f"{first + step * k:.12g}") for k in range(count)])
+
+
+def _numbers(option: str, text: str) -> Array:
+    """Numbers separated by commas, or those of a CSV file with one row or column."""
+    cells = [cell.strip() for cell in text.split(",")]
+    if all(map(is_number, cells)):
+        return np.array([float(cell) for cell in cells])
+    if not os.path.exists(text):
+        raise InvalidInput(f"{option} {text}: neither numbers with commas nor an existing file.")
+    table = _table(option, text)
+    if 1 not in table.shape:
+        raise InvalidInput(f"{option} {text}: one row or one column is needed, not {table.shape}.")
+    return table.ravel()
+
+
+def _table(option: str, path: str) -> Array:
+    try:
+        with open_lines(path, name="") as lines:
+            return read_matrix(lines)[0]
+    except InvalidInput as error:
+        raise InvalidInput(f"{option} {path}: {error}") from None
 
 
 @contextmanager

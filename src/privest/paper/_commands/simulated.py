@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
 from privest.arrays import Array
@@ -31,6 +32,37 @@ def first_figure(
     quick: Annotated[
         bool, typer.Option("--quick", help="8 levels and 200 trials, in about ten seconds.")
     ] = False,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Curves, separated by commas: {', '.join(fig1.METHODS)} (all but the last are "
+            "the paper's, and drawn if nothing is said); any channel of the catalogue, also with "
+            "-output or -least-squares behind it; your own as FILE.py:NAME, a function of "
+            "(model, s) that returns a mechanism and an estimator.",
+            metavar="NAME,…",
+        ),
+    ] = None,
+    h: Annotated[
+        str | None,
+        typer.Option("--h", help="H as a CSV file; the paper's, if not given.", metavar="FILE"),
+    ] = None,
+    theta: Annotated[
+        str | None,
+        typer.Option(
+            help="The true θ, one number for each column of H: 0.63,0.81,… or a CSV file.",
+            metavar="NUMBERS|FILE",
+        ),
+    ] = None,
+    sigma: Annotated[
+        float, typer.Option(help="Standard deviation of the measurement noise.")
+    ] = fig1.DEVIATION,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            help="Levels s: 0.1,1,10 or FIRST:LAST:STEP (0.1:10:0.1, the paper's).",
+            metavar="NUMBERS",
+        ),
+    ] = None,
     data: options.Json = None,
     png: options.Png = None,
     trials: Annotated[
@@ -41,43 +73,58 @@ def first_figure(
     scheduler: options.Scheduler = None,
     resume: options.Resume = None,
 ) -> None:
-    """Seven mechanisms and their estimators against the private bound (`fig:ppcr`).
+    """Mechanisms and their estimators against the private bound (`fig:ppcr`).
 
-    θ has five entries, H is drawn from [−1, 1]^{10×5}, w ~ N(0, 0.2² I), S = sI with s = 0.1, 0.2,
-    …, 10. All mechanisms are calibrated to the same level; only the Gaussian one attains the bound.
+    The paper's: θ has five entries, H is drawn from [−1, 1]^{10×5}, w ~ N(0, 0.2² I), S = sI with
+    s = 0.1, 0.2, …, 10, seven mechanisms calibrated to the same level; only the Gaussian one
+    attains the bound. Or with your own H, θ, σ, levels, mechanisms and estimators.
     """
     require_files(data, png)
+    setting = options.setting(h, theta, sigma)
+    chosen = options.names(methods) or list(fig1.PAPER)
+    wanted = options.levels(levels) if levels is not None else _levels(quick)
     with options.running(workers, scheduler, resume) as running:
-        points = run_first(quick, running, trials=trials, seed=seed)
-    _print_levels(Console(highlight=False), points)
+        points = fig1.figure_one(
+            wanted,
+            trials=trials or (QUICK_TRIALS["fig1"] if quick else fig1.TRIALS),
+            seed=seed,
+            methods=chosen,
+            setting=setting,
+            **running,
+        )
+    _print_levels(Console(highlight=False), points, setting)
     options.write_points(data, points)
     options.write_figure(png, lambda path: fig1.save_figure(points, path))
 
 
-def run_first(
-    quick: bool, running: Running, *, trials: int | None = None, seed: int = fig1.SEED
-) -> list[fig1.Point]:
-    """The experiment, whole or in short."""
-    count = trials or (QUICK_TRIALS["fig1"] if quick else fig1.TRIALS)
-    levels = QUICK_LEVELS if quick else paper_levels()
-    return fig1.figure_one(levels, trials=count, seed=seed, **running)
+def _levels(quick: bool) -> Array:
+    return QUICK_LEVELS if quick else paper_levels()
 
 
-def _print_levels(console: Console, points: Sequence[fig1.Point]) -> None:
-    """A table at a few levels, and whether the Gaussian mechanism attains the bound at all."""
-    by = {(p.mechanism, p.s): p for p in points}
+def run_first(quick: bool, running: Running) -> list[fig1.Point]:
+    """The paper's experiment, whole or in short."""
+    count = QUICK_TRIALS["fig1"] if quick else fig1.TRIALS
+    return fig1.figure_one(_levels(quick), trials=count, **running)
+
+
+def _print_levels(console: Console, points: Sequence[fig1.Point], setting: fig1.Setting) -> None:
+    """A table at the first, the middle and the last level, and what holds at all of them."""
     levels: Array = np.array(sorted({p.s for p in points}))
-    shown = [float(levels[np.abs(levels - s).argmin()]) for s in (0.1, 1.0, 10.0)]
+    wanted = np.geomspace(levels[0], levels[-1], 3)
+    shown = sorted({float(levels[np.abs(levels - s).argmin()]) for s in wanted})
     table = options.grid(
         "Mean-square error (median)", "mechanism and estimator", [f"s = {s:g}" for s in shown]
     )
-    for name, method in fig1.METHODS.items():
+    by = {(p.mechanism, p.s): p for p in points}
+    for name in dict.fromkeys(p.mechanism for p in points):
         cells = [by[name, s] for s in shown]
-        table.add_row(method.label, *(f"{p.mse:.3g} ({p.median:.2g})" for p in cells))
+        label = escape(cells[0].label)
+        table.add_row(label, *(f"{p.mse:.3g} ({p.median:.2g})" for p in cells))
     table.add_section()
-    table.add_row("private bound", *(f"{by['gaussian', s].bound:.3g}" for s in shown))
+    bounds = {p.s: p.bound for p in points}
+    table.add_row("private bound", *(f"{bounds[s]:.3g}" for s in shown))
     console.print(table)
-    console.print(Text(str(fig1.attains(points, fig1.FALSE_ALARM))))
+    console.print(Text(str(fig1.attains(points, fig1.FALSE_ALARM, setting))))
 
 
 def fourth_figure(

@@ -1,0 +1,251 @@
+"""Mechanisms with their estimators, one curve of `fig:ppcr` each: by name, or your own.
+
+The seven of the paper's list. Where its text leaves a choice, ours:
+
+- the noise of 1/g has the width at which both suprema agree (`TruncatedInverse.calibrated`);
+- the probabilistic quantiser has infinite information on its grid, truncated or not (an outcome
+  whose probability vanishes linearly); the bounded one with triangular dither takes its place;
+- output perturbation acts on (HᵀH)^½ θ̂, where one number calibrates all directions.
+
+The dynamics-based method (wang2022decentralized), which the paper names and does not draw, is the
+eighth: random gains of mean 1, truncated, are unbiased, and least squares takes them as they are.
+Any other name of the catalogue will do, with `-output` or `-least-squares` behind it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import privest as pv
+from privest.arrays import Array
+from privest.errors import InvalidInput, PrivestError
+from privest.estimator.likelihood import likelihood_of
+from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism
+
+Estimator = Callable[[Array], Array]  # z (trials, q) → θ̂ (trials, n)
+Pair = tuple[Mechanism, Estimator]
+MakePair = Callable[[pv.LinearModel, float], Pair]
+OUTPUT, LINEAR = "-output", "-least-squares"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One curve: `pair(model, s)` gives a mechanism within s·I and the estimator for its releases.
+
+    name      tells methods apart: in tables, in points, in the file of finished work.
+    label     for people.
+    version   changes where the method does; finished work of another version is not taken up.
+    by_name   whether `method_of(name)` makes it anew, as other processes do.
+    """
+
+    name: str
+    label: str
+    pair: MakePair = field(repr=False)
+    version: str = ""
+    by_name: bool = field(default=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.by_name:
+            return method_of, (self.name,)
+        return Method, (self.name, self.label, self.pair, self.version)
+
+
+def _gaussian(model: pv.LinearModel, s: float) -> Pair:
+    """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
+    kernel = pv.linalg.whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
+    rows = kernel.rows(model.matrix)
+
+    def estimate(z: Array) -> Array:
+        return np.asarray(pv.linalg.least_squares(rows, kernel.whiten(z.T))[0].T)
+
+    return CATALOGUE["gaussian"].calibrated(s, model.readings), estimate
+
+
+def _likelihood(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
+    """Noise on the readings, then maximum likelihood."""
+    mechanism = entry.calibrated(s, model.readings)
+    likelihood = likelihood_of(mechanism, float(model.covariance.diagonal()[0]))
+
+    def estimate(z: Array) -> Array:
+        return np.asarray(pv.estimator.maximum_likelihood(model.matrix, z, likelihood).estimate)
+
+    return mechanism, estimate
+
+
+def _linear(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
+    """Noise on the readings, then least squares as if there were none."""
+
+    def estimate(z: Array) -> Array:
+        return np.asarray(pv.linalg.least_squares(model.matrix, z.T)[0].T)
+
+    return entry.calibrated(s, model.readings), estimate
+
+
+def _output(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
+    """Noise on the least-squares estimate, which is then the estimate."""
+    mechanism = entry.on_estimate(s, model.matrix)
+    values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
+    back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
+    return mechanism, lambda z: np.asarray(z @ back)
+
+
+WAYS: dict[str, tuple[Callable[[ChannelEntry, pv.LinearModel, float], Pair], str]] = {
+    OUTPUT: (_output, "on estimate"),
+    LINEAR: (_linear, "on data, least squares"),
+    "": (_likelihood, "on data, maximum likelihood"),
+}
+
+
+def _from_catalogue(name: str, label: str | None = None) -> Method | None:
+    """A channel of the catalogue with the estimator that the end of the name asks for."""
+    if name == "gaussian":
+        return Method(name, "Gaussian, least squares (optimal)", _gaussian, by_name=True)
+    for ending, (way, words) in WAYS.items():
+        entry = CATALOGUE.get(name.removesuffix(ending)) if name.endswith(ending) else None
+        if isinstance(entry, ChannelEntry):
+            return Method(name, label or f"{entry.name} {words}", partial(way, entry), by_name=True)
+    return None
+
+
+INVERSE, QUANTISER = "truncated-inverse-gaussian", f"triangular-quantiser{OUTPUT}"
+PAPER = {
+    "gaussian": None,
+    "laplace": "Laplace on data, maximum likelihood",
+    f"laplace{OUTPUT}": "Laplace on estimate",
+    "cauchy": "Cauchy on data, maximum likelihood",
+    f"cos2{OUTPUT}": "cos² on estimate",
+    INVERSE: "1/Gaussian on data, truncated, maximum likelihood",
+    QUANTISER: "quantiser on estimate",
+}
+GAIN = f"truncated-gain-gaussian{LINEAR}"
+LABELS = PAPER | {GAIN: "random gain on data, truncated, least squares"}
+
+
+def method_of(given: str | Method | MakePair) -> Method:
+    """A method by name, as FILE.py:NAME or module:NAME, or a function (model, s) → pair itself.
+
+    >>> method_of("student-t-output").label
+    'student-t on estimate'
+    """
+    if isinstance(given, Method):
+        return given
+    if not isinstance(given, str):
+        return _of_function(given, getattr(given, "__name__", "own method"))
+    if ":" in given:
+        return _loaded(given)
+    found = _from_catalogue(given, LABELS.get(given))
+    if found is None:
+        raise InvalidInput(_no_such(given))
+    return found
+
+
+def _no_such(name: str) -> str:
+    channels = [n for n, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)]
+    near = difflib.get_close_matches(name, [*LABELS, *channels], n=1)
+    return (
+        f"there is no method {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}. There are "
+        f"{', '.join(LABELS)}; every channel of privest.mechanism.CATALOGUE, also with {OUTPUT} or "
+        f"{LINEAR} behind its name; and your own, as FILE.py:NAME."
+    )
+
+
+def _of_function(function: object, name: str, **more: Any) -> Method:  # noqa: ANN401
+    if isinstance(function, Method):
+        return Method(name, function.label, function.pair, **more)
+    if not callable(function):
+        raise InvalidInput(
+            f"{name} must be a function of (model, s) that returns a mechanism and an estimator; "
+            f"it is of type {type(function).__name__}."
+        )
+    words = (function.__doc__ or "").strip().split("\n")[0].rstrip(".")
+    return Method(name, words or name, function, **more)
+
+
+def _loaded(spec: str) -> Method:
+    """NAME of a Python file or of a module that can be imported."""
+    where, _, name = spec.rpartition(":")
+    file = Path(where)
+    by_path = file.suffix == ".py"
+    if by_path and not file.is_file():
+        raise InvalidInput(f"{spec}: there is no file {where}.")
+    version = hashlib.sha256(file.read_bytes()).hexdigest()[:16] if by_path else ""
+    try:
+        own = _from_file(file, version) if by_path else importlib.import_module(where)
+    except PrivestError:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"{spec}: {where} failed with {_words(error)}") from error
+    if not hasattr(own, name):
+        raise InvalidInput(f"{spec}: {where} defines no {name!r}.")
+    return _of_function(getattr(own, name), spec, version=version, by_name=True)
+
+
+def _from_file(file: Path, version: str) -> ModuleType:
+    """The file as a module, once for every state of it; beside it lies what it may import."""
+    name = f"privest_method_{file.stem}_{version}"
+    if name not in sys.modules:
+        beside = str(file.resolve().parent)
+        if beside not in sys.path:
+            sys.path.append(beside)
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
+
+
+def pair_of(method: Method, model: pv.LinearModel, s: float) -> Pair:
+    """The mechanism and the estimator at level s, checked as far as one can without a trial."""
+    try:
+        made = method.pair(model, s)
+    except PrivestError:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"method {method.name} failed with {_words(error)}") from error
+    if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
+        raise InvalidInput(f"method {method.name} must return a mechanism and an estimator.")
+    if not isinstance(made[0], Mechanism) or made[0].readings != model.readings:
+        raise InvalidInput(
+            f"method {method.name} must return a privest.mechanism.Mechanism for "
+            f"{model.readings} readings (data_perturbation makes one of a channel)."
+        )
+    return made
+
+
+def estimates(method: Method, estimate: Estimator, z: Array, size: int) -> Array:
+    """θ̂ of every trial, (trials, n)."""
+    try:
+        found = np.asarray(estimate(z), dtype=np.float64)
+    except PrivestError:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"the estimator of {method.name}: {_words(error)}") from error
+    if found.shape != (len(z), size):
+        raise InvalidInput(
+            f"the estimator of {method.name} must give one row of {size} parameters for each of "
+            f"{len(z)} trials; it gave shape {found.shape}."
+        )
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"the estimator of {method.name} gave estimates that are not finite.")
+    return found
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
