@@ -99,7 +99,7 @@ NAMES = {
         "stream_estimates", "trace_bound", "trace_budget_bound",
     },
     "privacy": {
-        "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
+        "AdjacentSteps", "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
         "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "gdp", "load_level",
         "metric",
     },
@@ -158,7 +158,7 @@ STATED = {
     "network": {"DampedNoise", "DecayingNoise"},
     "paper": {"Plan"},
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
-    "privacy": {"OneBlock", "OneReading"},
+    "privacy": {"AdjacentSteps", "OneBlock", "OneReading"},
     "report": {"Line", "Panel", "Track"},
     "workflow": {"Noise", "Privacy"},
 }

@@ -364,8 +364,8 @@ def test_later_steps_spend_earlier_readings(s):
         (lambda: pv.StreamLevel.from_cumulative(np.eye(3), [1, 1]), "add up to 3"),
         (lambda: pv.StreamLevel.from_lags([1.0, 1.0], [np.eye(3)]), "a number or 1×1"),
         (
-            lambda: pv.StreamLevel([1.0, 1.0]).to_mu(move=pv.privacy.Along([1.0, 1.0])),
-            "one reading or of one step",
+            lambda: pv.StreamLevel([1.0, 1.0]).to_mu(move=pv.privacy.Along([1.0])),
+            "length 1; the level has 2",
         ),
         (
             lambda: stream_bound(

@@ -16,7 +16,8 @@ from privest.audit._by_density import CLOSED_FORM, Finding, by_density
 from privest.audit._by_simulation import by_running, by_samples, by_scores
 from privest.audit._door import Audited, Look, Stated, as_audited, has_density, stated_level
 from privest.audit._sampled import UNCHANGED
-from privest.mechanism import Mechanism, RunningMechanism
+from privest.mechanism import Mechanism, Runnable, RunningMechanism
+from privest.privacy import SequentialLevel
 from privest.records import Record
 
 Verdict = Literal["holds", "violated", "undecided"]
@@ -111,7 +112,10 @@ def certify(
     count = as_count(samples, "samples", least=4)
     places = np.zeros((0, 0)) if search is None else as_array(search, "search", ndim=(1, 2))
     look = Look(np.atleast_2d(places), count, as_confidence(confidence), rng)
-    audited, stated = as_audited(mechanism, "certify", steps), stated_level(level, steps)
+    # Of a plain mechanism `steps` says how much of a stream's level is meant.
+    plain = isinstance(level, SequentialLevel) and not isinstance(mechanism, Runnable)
+    audited = as_audited(mechanism, "certify", None if plain else steps)
+    stated = stated_level(level, steps)
     if not isinstance(audited, Mechanism):
         size = look.places.shape[1] or stated.size or 1
         return _judged(by_samples(audited, stated.for_size(size), look))

@@ -24,14 +24,15 @@ def as_audited(given: Audited, verb: str, steps: int | None = None) -> Mechanism
 
     `steps`: how much of what a user runs is audited, where that is not fixed.
     """
+    counted = isinstance(given, Runnable) and bool(signature(given.as_mechanism).parameters)
+    if steps is not None and not counted:
+        raise InvalidInput(
+            f"steps= is for streams and tables: a {type(given).__name__} always releases all "
+            "its readings. Leave it out."
+        )
     if isinstance(given, Channel):
         return Componentwise(given, readings=1)
     if isinstance(given, Runnable):
-        if steps is not None and not signature(given.as_mechanism).parameters:
-            raise InvalidInput(
-                f"steps= is for streams and tables: a {type(given).__name__} always releases all "
-                "its readings. Leave it out."
-            )
         return given.as_mechanism() if steps is None else given.as_mechanism(steps)
     if not isinstance(given, Mechanism) and not callable(given):
         raise InvalidInput(

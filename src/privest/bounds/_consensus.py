@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.arrays import ArrayLike
+from privest.arrays import ArrayLike, as_count
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import Blocks
 from privest.privacy import PrivacyLevel, as_level
@@ -46,9 +46,7 @@ def consensus_bound(level: PrivacyLevel | ArrayLike, agents: int | None = None) 
 
 
 def _agents(level: PrivacyLevel, agents: int | None) -> int:
-    if agents is not None and (not isinstance(agents, int) or agents < 1):
-        raise InvalidInput(f"agents must be a whole number ≥ 1; received {agents!r}.")
-    count = level.size if agents is None else agents
+    count = level.size if agents is None else as_count(agents, "agents", least=1)
     if count is None:
         raise InvalidInput("A level given as a number needs the number of agents: agents=N.")
     if level.size not in (None, count):

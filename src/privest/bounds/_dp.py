@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, as_positive
+from privest.arrays import Array, as_count, as_positive
 from privest.bounds._classical import classical_bound, local_model
 from privest.bounds._trace_budget import inverse_gram, least_squares_strength
 from privest.errors import InvalidInput
@@ -79,7 +79,8 @@ def metric_dp_bound(
     0.5
     """
     count = local_model(model).readings if readings is None else readings
-    if not isinstance(count, int) or count < 1 or model.readings % count:
+    count = as_count(count, "readings", least=1)
+    if model.readings % count:
         raise InvalidInput(
             f"readings must divide the {model.readings} rows of H into K equal readings; "
             f"received {count!r}."

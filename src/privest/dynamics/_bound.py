@@ -22,7 +22,7 @@ from privest.dynamics._trajectory import rows_shown
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.batched import factor
 from privest.privacy import SequentialLevel
-from privest.privacy._stream import squares_by_lag
+from privest.privacy._stream_parts import squares_by_lag
 from privest.records import Record, standard_errors
 
 PROBLEM = "There is no steady state: "

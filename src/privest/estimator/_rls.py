@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
+from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count, fingerprint_of
 from privest.bounds._classical import parameter_list
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._reference import pooled_variance
@@ -78,9 +78,8 @@ class PrivateRLS:
         classical: bool = False,
         compiled: bool | None = None,
     ) -> None:
-        if not isinstance(parameters, int | np.integer) or parameters < 1:
-            raise InvalidInput("parameters must be a whole number ≥ 1: the length of θ.")
-        self.level, self.parameters = as_stream_level(level), int(parameters)
+        self.level = as_stream_level(level)
+        self.parameters = as_count(parameters, "parameters", least=1)
         self.noise, self.compiled = as_joint(noise), compiled
         block = self.level.block
         if self.noise.size not in (None, block):

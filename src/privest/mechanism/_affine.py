@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput, NotCalibratable
 from privest.linalg import PSD
 from privest.mechanism._additive import Additive, stretched
@@ -187,7 +187,7 @@ class RunningMechanism(AffineMechanism):
         cls, level: PrivacyLevel | ArrayLike, readings: int, draw: Draw, name: str
     ) -> RunningMechanism:
         """Code that releases z̃ = Lᵀy + e, the entries that show nothing left out."""
-        S = as_level(level).for_size(readings)
+        S = as_level(level).for_size(as_count(readings, "readings", least=1))
         if S.rank == 0:
             raise InvalidInput("at level 0 nothing is released: there is nothing to audit.")
         return cls(S.factor_rows(np.eye(readings))[S.informative()], draw, name)

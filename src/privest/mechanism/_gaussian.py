@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._vector import Information, Mechanism, repeated
@@ -43,7 +43,7 @@ class GaussianMechanism(Mechanism):
 
     def __init__(self, level: PrivacyLevel | ArrayLike, readings: int) -> None:
         self.level = as_level(level)
-        self.readings = int(readings)
+        self.readings = as_count(readings, "readings", least=1)
         self._S = self.level.for_size(self.readings)
         if self._S.rank == 0:
             raise InvalidInput("at level 0 nothing may be released: there is no mechanism.")
@@ -238,6 +238,9 @@ class StreamMechanism:
         steps = level.steps if steps is None else steps
         if steps is None:
             raise InvalidInput("the level has no last step: say how many steps to audit, steps=20.")
+        steps = as_count(steps, "steps", least=1)
+        if level.steps is not None and steps > level.steps:
+            raise InvalidInput(f"the level has {level.steps} steps; asked for {steps}.")
 
         def draw(y: Array, rng: np.random.Generator | Source) -> Array:
             return fresh(level).simulate(y, rng).values

@@ -169,7 +169,7 @@ class GeometricPerturbation(Mechanism):
         cls, level: PrivacyLevel | float, readings: int, translation: ArrayLike = 0.0
     ) -> Self:
         """The least noise with I_z(y) ≤ S for every y; S of rank 2 at least."""
-        S = as_level(level).for_size(readings)
+        S = as_level(level).for_size(_size(readings))
         if S.rank < 2:
             raise NotCalibratable(
                 f"a rotation needs a level of rank 2 at least; this one has rank {S.rank}."

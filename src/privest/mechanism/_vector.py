@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel
@@ -98,7 +98,13 @@ class Mechanism(ABC):
 
 def repeated(values: Array, trials: int | None) -> Array:
     """One row a trial, (trials, m), or as they are."""
-    return values if trials is None else np.broadcast_to(values, (trials, values.shape[-1]))
+    if trials is None:
+        return values
+    if values.ndim > 1:
+        raise InvalidInput(
+            f"trials repeat one vector of readings; received readings of shape {values.shape}."
+        )
+    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
 
 
 class Componentwise(Mechanism):
@@ -142,7 +148,7 @@ class Componentwise(Mechanism):
             if readings not in (None, sizes[1]):
                 raise InvalidInput(f"A has {sizes[1]} columns; readings={readings} was given.")
         elif readings is not None:
-            sizes = (int(readings),) * 2
+            sizes = (as_count(readings, "readings", least=1),) * 2
         elif isinstance(channels, Channel):
             raise InvalidInput("give the number of readings, or the matrix A.")
         else:
@@ -237,8 +243,7 @@ def data_perturbation(
     `calibrated(s)` makes the channel at level s. A number or a diagonal S: one channel a reading
     at its own level. Any other S = L Lᵀ: unit channels on Lᵀy, I ≤ L Lᵀ.
     """
-    if readings < 1:
-        raise InvalidInput(f"a mechanism needs at least one reading; received {readings}.")
+    readings = as_count(readings, "readings", least=1)
     S = as_level(level).for_size(readings)
     if S.pointwise is None:
         return Componentwise(calibrated(1.0), S.factor_rows(np.eye(readings)))

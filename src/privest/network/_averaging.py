@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Index, as_count
 from privest.errors import InvalidInput, NumericalFailure
 from privest.network._certificate import spread
 from privest.network._links import Fixed, Links
@@ -92,7 +92,7 @@ def certified_round(
 def most_rounds(asked: int | None, predicted: int | None, given: Spectrum | None) -> int:
     """When to give up; a spectrum that was given may be rough."""
     if asked is not None:
-        return asked
+        return as_count(asked, "max_rounds", least=0)
     return MOST_ROUNDS if predicted is None else (2 if given is None else 20) * predicted + 100
 
 

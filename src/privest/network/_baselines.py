@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.network._sensor import one_each
 from privest.network._weights import Weights
@@ -148,8 +148,7 @@ class DampedNoise:
 
 def _columns(y: ArrayLike, weights: Weights, rounds: int) -> Array:
     """y (N, trials). After no round at all the "result" would be y itself."""
-    if rounds < 1:
-        raise InvalidInput(f"rounds must be at least 1; received {rounds}.")
+    as_count(rounds, "rounds", least=1)
     given = as_array(y, "the agents' values", ndim=(1, 2))
     if given.shape[-1] != weights.agents:
         raise InvalidInput(

@@ -174,28 +174,23 @@ def as_graph(graph: Graph | object) -> Graph:
     return graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
 
 
-def _require_agents(agents: int, least: int) -> None:
-    if not isinstance(agents, int | np.integer) or agents < least:
-        raise InvalidInput(f"this shape needs at least {least} agents; received {agents!r}.")
-
-
 def ring(agents: int) -> Graph:
     """0 – 1 – … – N−1 – 0."""
-    _require_agents(agents, 3)
+    agents = as_count(agents, "agents of a ring", least=3)
     i = np.arange(agents)
     return Graph(np.stack([i, (i + 1) % agents], axis=1))
 
 
 def star(agents: int) -> Graph:
     """Agent 0 in the middle, linked to all others."""
-    _require_agents(agents, 2)
+    agents = as_count(agents, "agents of a star", least=2)
     i = np.arange(1, agents)
     return Graph(np.stack([np.zeros_like(i), i], axis=1))
 
 
 def grid(rows: int, columns: int) -> Graph:
     """rows × columns, linked to the neighbours right and below."""
-    _require_agents(min(rows, columns), 1)
+    rows, columns = (as_count(side, "a side of a grid", least=1) for side in (rows, columns))
     at = np.arange(rows * columns).reshape(rows, columns)
     right = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
     below = np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)

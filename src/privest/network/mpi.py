@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, as_array, as_positive
+from privest.arrays import Array, as_array, as_count, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
 from privest.linalg import batched
@@ -91,6 +91,7 @@ def consensus(
     Source: `algo:average`.
     """
     asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
+    max_rounds = None if max_rounds is None else as_count(max_rounds, "max_rounds", least=0)
     require_method(method)
     weights = links if isinstance(links, Weights) else metropolis(links)
     weights.graph.require_connected("the graph of the weights")

@@ -1,13 +1,14 @@
 """Privacy levels, and what they mean in the language of differential privacy."""
 
 from privest.privacy import gdp, metric
-from privest.privacy._adjacency import Along, Move, OneBlock, OneReading
+from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._level import PrivacyLevel, as_level
-from privest.privacy._stream import SequentialLevel, StreamLevel
+from privest.privacy._sequential import SequentialLevel
+from privest.privacy._stream import StreamLevel
 
 __all__ = [
-    "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
+    "AdjacentSteps", "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
     "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "gdp", "load_level",
     "metric",
 ]  # fmt: skip

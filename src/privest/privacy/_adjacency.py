@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_positive
 from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks
 from privest.privacy import gdp
+from privest.privacy._spans import largest_of_spans
 
 
 class Move(ABC):
@@ -53,7 +54,9 @@ class OneReading(Move):
 class OneBlock(Move):
     """One block of readings moves by at most `by` in Euclidean norm: μ = by·max_k √λ_max(S_kk).
 
-    `sizes` are the block sizes in order; without them the level's own blocks are meant.
+    `sizes` are the block sizes in order; without them the level's own blocks are meant (of a
+    stream: its steps). Blocks of a stream may span steps, and S is what all steps together show;
+    where the stream has no end, the blocks repeat.
     """
 
     by: float
@@ -75,15 +78,59 @@ class OneBlock(Move):
         return self.by
 
     def mu(self, level: PSD) -> float:
-        if self.sizes is not None and sum(self.sizes) != level.size:
-            raise InvalidInput(
-                f"sizes of the blocks add up to {sum(self.sizes)}; the level has {level.size} rows."
-            )
-        if not isinstance(level, Blocks) or self.sizes is None or self.sizes == level.sizes:
+        own = level.sizes if isinstance(level, Blocks) else None
+        if self.sizes is None or self.sizes == own:
             return self.by * math.sqrt(level.norm())
+        return self.by * math.sqrt(largest_of_spans(level, *self.spans(level.size)))
+
+    def spans(self, readings: int) -> tuple[Index, Index]:
+        """Where the blocks begin and end."""
+        assert self.sizes is not None
+        if sum(self.sizes) != readings:
+            raise InvalidInput(
+                f"sizes of the blocks add up to {sum(self.sizes)}; the level has {readings} rows."
+            )
         ends = np.cumsum(self.sizes)
-        parts = (level.restrict(np.arange(end - size, end)) for end, size in zip(ends, self.sizes))
-        return self.by * math.sqrt(max(part.norm() for part in parts))
+        return ends - np.asarray(self.sizes), ends
+
+
+@dataclass(frozen=True)
+class AdjacentSteps(Move):
+    """Any `steps` adjacent steps together move by at most `by` in Euclidean norm.
+
+        μ = by·max over windows of √λ_max(S_window)
+
+    "A day of one meter" that is read every hour is AdjacentSteps(by, 24), whenever the day begins;
+    if each of these n readings moves by at most c, `by` = c√n holds for all of them. Readings of a
+    `PrivacyLevel` are steps of one reading each. All steps of a stream that has fewer.
+
+    >>> from privest.privacy import EndlessLevel
+    >>> level = EndlessLevel(1.0, lags=[1.0])  # every reading is shown in two sums
+    >>> round(level.to_mu(move=AdjacentSteps(1.0, 1)) ** 2, 12)
+    2.0
+    >>> round(level.to_mu(move=AdjacentSteps(1.0, 2)) ** 2, 12)  # [[2, 1], [1, 2]]
+    3.0
+    """
+
+    by: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", as_positive(self.by, "move"))
+        object.__setattr__(self, "steps", as_count(self.steps, "adjacent steps", least=1))
+
+    @property
+    def length(self) -> float:
+        return self.by
+
+    def mu(self, level: PSD) -> float:
+        return self.by * math.sqrt(largest_of_spans(level, *self.spans(range(level.size + 1))))
+
+    def spans(self, ends: Sequence[int]) -> tuple[Index, Index]:
+        """Where the windows begin and end, given 0 and the ends of all steps."""
+        known = np.asarray(ends)
+        wide = min(self.steps, len(known) - 1)
+        return known[:-wide], known[wide:]
 
 
 class Along(Move):
@@ -113,7 +160,8 @@ class Along(Move):
 class Convertible(ABC):
     """A level in the language of differential privacy, for its Gaussian release (docs/theory.md 5).
 
-    `move`: a number c (one reading moves by at most c), `OneBlock(c)`, or `Along(v)`.
+    `move`: a number c (one reading moves by at most c), `OneBlock(c)`, `AdjacentSteps(c, n)`, or
+    `Along(v)`.
     The constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are facts
     about the Gaussian release that attains it.
     """
@@ -146,7 +194,7 @@ def as_move(move: float | Move) -> Move:
         return move
     if np.ndim(move):
         raise InvalidInput(
-            "move must be a number (one reading moves by at most that), OneBlock(...), or "
-            "Along(v) for a move along a vector."
+            "move must be a number (one reading moves by at most that), OneBlock(...), "
+            "AdjacentSteps(...), or Along(v) for a move along a vector."
         )
     return OneReading(as_positive(move, "move"))

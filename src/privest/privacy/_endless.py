@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,17 +11,21 @@ import numpy as np
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
+from privest.privacy._adjacency import Along, Move, OneBlock
 from privest.privacy._level import PrivacyLevel, require_level
-from privest.privacy._stream import FORMAT, SequentialLevel, StreamLevel, lag_blocks
+from privest.privacy._sequential import FORMAT, SequentialLevel
+from privest.privacy._spans import require_short
+from privest.privacy._stream import StreamLevel
+from privest.privacy._stream_parts import as_steps, lag_blocks, level_of_a_step, require_in_range
 from privest.reading import read_arrays
 
 
 class EndlessLevel(SequentialLevel):
     """Each step shows y_k + Σ_j W_j y_{k−j}, j = 1..b, at level S: U_{k,k−j} = W_jᵀ S.
 
-    `S` is a number (scalar readings) or an m×m matrix, `lags` the W_1..W_b: numbers or m×m
-    matrices; none for U = 0. The stream may go on without end: a reading is shown b + 1 times, so
-    what is ever revealed of it is finite, S + Σ_j W_jᵀ S W_j.
+    `S` is a number (scalar readings), an m×m matrix or a `PrivacyLevel` of one step, `lags` the
+    W_1..W_b: numbers or m×m matrices; none for U = 0. The stream may go on without end: a reading
+    is shown b + 1 times, so what is ever revealed of it is finite, S + Σ_j W_jᵀ S W_j.
 
     >>> level = EndlessLevel(1.0, lags=[0.5])
     >>> level.final_blocks().diagonal().tolist()
@@ -30,11 +34,9 @@ class EndlessLevel(SequentialLevel):
     [[1.25, 0.5, 0.0], [0.5, 1.25, 0.5], [0.0, 0.5, 1.0]]
     """
 
-    def __init__(self, S: ArrayLike, lags: Sequence[ArrayLike] = ()) -> None:
-        own = as_array(S, "the level S", ndim=(0, 2), error=NotAPrivacyLevel)
+    def __init__(self, S: PrivacyLevel | ArrayLike, lags: Sequence[ArrayLike] = ()) -> None:
+        own = level_of_a_step(S)
         level = psd(np.atleast_2d(own)[None], "the level S", error=NotAPrivacyLevel)
-        if not isinstance(lags, Sequence | np.ndarray):
-            raise InvalidInput("lags must be a sequence of weights, such as [0.5, 0.25].")
         self._constant = lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
 
     @classmethod
@@ -96,6 +98,7 @@ class EndlessLevel(SequentialLevel):
 
     def first(self, steps: int) -> StreamLevel:
         """The level of the first `steps` steps, for bounds in batch."""
+        steps = as_steps(steps, self.block)
         sizes = (self.block,) * steps
         if self.reach:
             return StreamLevel._of(BandedRows(np.array(self.blocks(0, steps))), sizes)
@@ -104,6 +107,23 @@ class EndlessLevel(SequentialLevel):
         lower = self._constant[0].T
         stack = np.broadcast_to(lower @ lower.T, (steps, *lower.shape))
         return StreamLevel._of(IndependentRows(Blocks(stack, [lower] * steps)), sizes)
+
+    def _met_by(self, move: Move) -> tuple[StreamLevel, int]:
+        """The first steps and those that look back to them: later ones show the same again."""
+        if isinstance(move, Along):
+            readings, what = len(move.direction), "direction of the move has length"
+        elif isinstance(move, OneBlock):
+            readings, what = sum(move.sizes or ()), "sizes of the blocks add up to"
+        else:  # where no step looks back, every one is shown by itself
+            steps = getattr(move, "steps", 1) if self.reach else 1
+            readings, what = steps * self.block, ""
+            require_short(readings)
+        if readings % self.block:
+            raise InvalidInput(
+                f"{what} {readings}: readings of this stream have {self.block} entries each, and "
+                "a move of a stream without an end covers whole steps."
+            )
+        return self.first(readings // self.block + self.reach), readings
 
     def final_blocks(self) -> PSD:
         """What is ever revealed of one reading: S + Σ_j W_jᵀ S W_j, as one block."""
@@ -116,6 +136,20 @@ class EndlessLevel(SequentialLevel):
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"endless": self._constant}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> EndlessLevel:
+        """The inverse of `arrays`, whatever was received: shapes and numbers are checked."""
+        name = "the blocks of an endless level"
+        if set(arrays) != {"endless"}:
+            raise NotAPrivacyLevel("an endless level is made of the array `endless` alone.")
+        blocks = as_array(arrays["endless"], name, ndim=3, error=NotAPrivacyLevel)
+        if not blocks.size or blocks.shape[1] != blocks.shape[2]:
+            raise NotAPrivacyLevel(f"{name} must be square; received shape {blocks.shape}.")
+        require_in_range(blocks)
+        level = cls.__new__(cls)
+        level._constant = np.array(blocks)
+        return level
 
     def __repr__(self) -> str:
         size = "scalar readings" if self.block == 1 else f"readings of {self.block}"
@@ -134,14 +168,11 @@ def load_level(path: str | os.PathLike[str]) -> SequentialLevel:
     arrays = read_arrays(path, "a stream level")
     if str(arrays.pop("format", "")) != FORMAT:
         raise InvalidInput(f"{path} is not a stream level: it is something else that numpy saved.")
+    kind = EndlessLevel if "endless" in arrays else StreamLevel
     try:
-        if "endless" not in arrays:
-            return StreamLevel.from_arrays(arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{path} is not a stream level ({type(error).__name__}).") from None
-    level = EndlessLevel.__new__(EndlessLevel)
-    level._constant = arrays["endless"]
-    return level
+        return kind.from_arrays(arrays)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} is not a stream level: {error}") from None
 
 
 def as_stream_level(

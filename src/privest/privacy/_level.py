@@ -156,9 +156,12 @@ class PrivacyLevel(Convertible):
         assert size is not None
         with np.errstate(over="ignore"):
             total = self.for_size(size).plus(other.for_size(size))
-        if not math.isfinite(total.trace()):
-            raise NotAPrivacyLevel("the sum of the levels leaves the range of double precision.")
-        return self.from_matrix(total)
+            return self._in_range(total, "the sum of the levels")
+
+    def _in_range(self, matrix: PSD, what: str) -> PrivacyLevel:
+        if not math.isfinite(matrix.trace()):
+            raise NotAPrivacyLevel(f"{what} leaves the range of double precision.")
+        return self.from_matrix(matrix)
 
     def __mul__(self, factor: float) -> PrivacyLevel:
         """A level `factor` ≥ 0 times as permissive."""
@@ -168,7 +171,8 @@ class PrivacyLevel(Convertible):
         if self._number is not None:
             return PrivacyLevel(number * self._number)
         assert self._matrix is not None
-        return self.from_matrix(self._matrix.scaled(number))
+        with np.errstate(over="ignore"):
+            return self._in_range(self._matrix.scaled(number), "the multiple of the level")
 
     __rmul__ = __mul__
 

@@ -21,10 +21,8 @@ So the bounds below are necessary conditions for metric ε-DP, never sufficient 
 from __future__ import annotations
 
 import math
-import operator
-from typing import SupportsIndex
 
-from privest.arrays import ArrayLike, as_positive
+from privest.arrays import ArrayLike, as_count, as_positive
 from privest.errors import InvalidInput
 
 
@@ -47,7 +45,7 @@ def reading_trace_bound(epsilon: ArrayLike) -> float:
     return _finite(number * number, number)
 
 
-def trace_bound(epsilon: ArrayLike, readings: SupportsIndex) -> float:
+def trace_bound(epsilon: ArrayLike, readings: int) -> float:
     """The most Fisher information that metric ε-DP allows about all K readings together.
 
         tr I_z(Y) ≤ K ε²,    Y = col{y_1, …, y_K}.
@@ -60,15 +58,7 @@ def trace_bound(epsilon: ArrayLike, readings: SupportsIndex) -> float:
     2.0
     """
     number = as_positive(epsilon, "epsilon")
-    try:
-        count = operator.index(readings)
-    except TypeError:
-        raise InvalidInput(
-            f"readings must be an integer, the number of readings; "
-            f"received {type(readings).__name__}."
-        ) from None
-    if count < 1:
-        raise InvalidInput(f"readings must be >= 1; received {count}.")
+    count = as_count(readings, "readings", least=1)
     return _finite(count * (number * number), number)
 
 

@@ -18,8 +18,8 @@ CHANNEL = Additive(Laplace(1.0))
             "b must have 1",
         ),
         (lambda: Componentwise(CHANNEL, [[1.0, 1.0]], readings=3), "A has 2 columns"),
-        (lambda: CATALOGUE["laplace"].calibrated(4.0, 0), "at least one reading"),
-        (lambda: CATALOGUE["laplace"].calibrated(4.0, -1), "at least one reading"),
+        (lambda: CATALOGUE["laplace"].calibrated(4.0, 0), "readings must be a whole number ≥ 1"),
+        (lambda: CATALOGUE["laplace"].calibrated(4.0, -1), "readings must be a whole number ≥ 1"),
         (
             lambda: CATALOGUE["laplace"].on_estimate(pv.PrivacyLevel([1.0, 2.0]), np.eye(2)),
             "one number",

@@ -50,7 +50,7 @@ def test_shapes_are_those_of_networkx():
     own = network.random_geometric(places, 0.3)
     assert {tuple(e) for e in own.edges.tolist()} == {tuple(sorted(e)) for e in peer.edges}
     for bad in (lambda: network.ring(2), lambda: network.star(1), lambda: network.grid(0, 3)):
-        with pytest.raises(InvalidInput, match="at least"):
+        with pytest.raises(InvalidInput, match="must be a whole number ≥"):
             bad()
 
 

@@ -243,5 +243,5 @@ def test_fewer_processes_than_tables_and_rows_with_gaps(tables):
 @pytest.mark.parametrize("rounds", [0, -3])
 def test_no_round_would_return_the_values_themselves(noise, rounds):
     weights = network.metropolis(network.ring(4))
-    with pytest.raises(InvalidInput, match="rounds must be at least 1"):
+    with pytest.raises(InvalidInput, match="rounds must be a whole number ≥ 1"):
         noise.simulate(np.arange(4.0), weights, np.random.default_rng(0), rounds)

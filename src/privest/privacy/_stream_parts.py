@@ -1,0 +1,244 @@
+"""What a user states of the level of a stream, checked and put into the form that it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count
+from privest.errors import InvalidInput, NotAPrivacyLevel
+from privest.linalg import (
+    PSD,
+    BandedRows,
+    Blocks,
+    DenseRows,
+    IndependentRows,
+    Rows,
+    psd,
+    psd_blocks,
+)
+from privest.privacy._level import PrivacyLevel
+
+NAME = "the stream level"
+MOST = 10**9  # readings of a level that is written down: 8 GB at least
+RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S_k
+
+
+def squares_by_lag(blocks: Array) -> Array:
+    """[AᵀA]_kk (K, m, m) from A by lag (b + 1, K, m, m): all that is shown of each y_k."""
+    steps, total = blocks.shape[1], np.zeros(blocks.shape[1:])
+    for lag in range(min(len(blocks), steps)):
+        own = blocks[lag, lag:]
+        total[: steps - lag] += own.swapaxes(-1, -2) @ own
+    return total
+
+
+def as_steps(steps: int, readings: int = 1) -> int:
+    """A number of steps, at least one, of so many readings each; no level is longer than MOST."""
+    count = as_count(steps, "steps", least=1)
+    if count * readings > MOST:
+        raise InvalidInput(
+            f"a level of {count} steps is too long to be written down (at most {MOST:.0e} "
+            "readings): use an EndlessLevel."
+        )
+    return count
+
+
+def as_sizes(given: Sequence[int] | AnyArray) -> tuple[int, ...]:
+    """The m_k: whole numbers ≥ 1, at least one."""
+    listed = np.asarray(given)
+    if listed.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size or listed.min() < 1:
+        raise NotAPrivacyLevel(
+            "sizes must be a list of whole numbers ≥ 1, one a step; received an array of "
+            f"{listed.dtype} of shape {listed.shape}."
+        )
+    if float(listed.sum(dtype=np.float64)) > MOST:
+        raise NotAPrivacyLevel(f"sizes must add up to at most {MOST:.0e} readings.")
+    return tuple(listed.tolist())
+
+
+def level_of_a_step(S: PrivacyLevel | ArrayLike) -> Array:
+    """A number or an m×m matrix, also out of a `PrivacyLevel` (a number: of scalar readings)."""
+    if isinstance(S, PrivacyLevel):
+        return np.asarray(S.dense() if S.number is None else S.number)
+    return as_array(S, NAME, ndim=(0, 2), error=NotAPrivacyLevel)
+
+
+def require_in_range(blocks: Array) -> None:
+    """Refuse numbers whose squares, what is shown of a reading, leave double precision."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(np.square(blocks).sum()):
+            raise NotAPrivacyLevel(
+                f"{NAME} and its weights leave the range of double precision: their squares are "
+                "no finite numbers."
+            )
+
+
+def _read_diagonal(values: Array, sizes: tuple[int, ...]) -> Rows:
+    own = psd(values, NAME, size=sum(sizes), error=NotAPrivacyLevel)
+    return IndependentRows(own)
+
+
+def _read_lowers(values: Array, sizes: tuple[int, ...]) -> Rows:
+    """ℓ_k one after another; S_k = ℓ_kℓ_kᵀ ≥ 0 whatever they are."""
+    _require_shape(values, (sum(m * m for m in sizes),))
+    require_in_range(values)
+    parts = np.split(values, np.cumsum([m * m for m in sizes])[:-1])
+    lowers = [part.reshape(m, m) for part, m in zip(parts, sizes)]
+    return IndependentRows(Blocks([lower @ lower.T for lower in lowers], lowers))
+
+
+def _read_banded(blocks: Array, sizes: tuple[int, ...]) -> Rows:
+    m = sizes[0]
+    if len(set(sizes)) > 1 or blocks.ndim != 4 or not len(blocks):
+        raise NotAPrivacyLevel("a banded level has readings of one size, and blocks by lag.")
+    _require_shape(blocks, (len(blocks), len(sizes), m, m))
+    if any(blocks[lag, : min(lag, len(sizes))].any() for lag in range(len(blocks))):
+        raise NotAPrivacyLevel("a banded level must not reach before its first step.")
+    require_in_range(blocks)
+    return BandedRows(blocks)
+
+
+def _read_dense(matrix: Array, sizes: tuple[int, ...]) -> Rows:
+    _require_shape(matrix, (sum(sizes),) * 2)
+    for end, size in zip(np.cumsum(sizes), sizes):
+        if matrix[end - size : end, end:].any():
+            raise NotAPrivacyLevel("a release of a dense level must not show readings to come.")
+    require_in_range(matrix)
+    return DenseRows(matrix, max(sizes))
+
+
+def _require_shape(array: Array, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise NotAPrivacyLevel(
+            f"the numbers of {NAME} must have shape {shape}; received {array.shape}."
+        )
+
+
+READ = {
+    "diagonal": _read_diagonal,
+    "lowers": _read_lowers,
+    "banded": _read_banded,
+    "dense": _read_dense,
+}
+
+
+def own_levels(given: ArrayLike) -> tuple[PSD, tuple[int, ...]]:
+    """The S_k as one block-diagonal matrix, and their sizes m_k."""
+    if isinstance(given, PrivacyLevel):
+        raise NotAPrivacyLevel(
+            "a PrivacyLevel does not say where steps begin and end: use as_stream_level(level, "
+            "steps=K), or StreamLevel.constant(level, K) for the same at every step."
+        )
+    if isinstance(given, Sequence) and any(_is_matrix(part) for part in given):
+        parts = [as_array(part, f"S of step {k}") for k, part in enumerate(given)]
+        blocks = [np.atleast_2d(part) for part in parts]
+        return psd_blocks(blocks, NAME, error=NotAPrivacyLevel), tuple(len(b) for b in blocks)
+    array = as_array(given, NAME, ndim=(1, 3), error=NotAPrivacyLevel)
+    size = array.shape[1] if array.ndim == 3 else 1
+    return psd(array, NAME, error=NotAPrivacyLevel), (size,) * len(array)
+
+
+def _is_matrix(part: Any) -> bool:  # noqa: ANN401 - whatever was given
+    try:
+        return np.ndim(part) == 2
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def step_lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
+    """ℓ_k (K, m, m) for readings of one size."""
+    m, steps = sizes[0], len(sizes)
+    if own.pointwise is None:
+        assert isinstance(own, Blocks)
+        return own.factors[0].lower
+    result = np.zeros((steps, m, m))
+    result[:, np.arange(m), np.arange(m)] = np.sqrt(own.diagonal()).reshape(steps, m)
+    return result
+
+
+def lag_blocks(own: PSD, sizes: tuple[int, ...], weights: Sequence[ArrayLike]) -> Array:
+    """A by lag, ℓ_kᵀ and ℓ_kᵀW_j: (b + 1, K, m, m) for readings of one size."""
+    given: object = weights
+    if not isinstance(given, Sequence) and not (isinstance(given, np.ndarray) and given.ndim):
+        raise InvalidInput("lags must be a sequence of weights, such as [0.5, 0.25].")
+    m = sizes[0]
+    blocks = np.zeros((len(weights) + 1, len(sizes), m, m))
+    blocks[0] = step_lowers(own, sizes).transpose(0, 2, 1)
+    for j, weight in enumerate(weights, start=1):
+        matrix = as_array(weight, f"the weight of lag {j}")
+        matrix = matrix * np.eye(m) if matrix.ndim == 0 else matrix
+        if matrix.shape != (m, m):
+            raise InvalidInput(f"the weight of lag {j} must be a number or {m}×{m}.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            blocks[j] = blocks[0] @ matrix
+    require_in_range(blocks)
+    return blocks
+
+
+def past_of(U: object, sizes: tuple[int, ...]) -> list[Array]:
+    """U_k as arrays (M_{k−1}, m_k)."""
+    steps = len(sizes)
+    if isinstance(U, np.ndarray) and U.shape == (steps, steps):
+        matrix = as_array(U, "U")
+        if np.triu(matrix).any():
+            raise InvalidInput("U as a matrix must be strictly lower-triangular: U_k in row k.")
+        return [matrix[k, :k, None] for k in range(steps)]
+    if not isinstance(U, Sequence) or len(U) != steps:
+        raise InvalidInput(f"U must have one entry for each of the {steps} steps.")
+    starts = np.cumsum([0, *sizes[:-1]])
+    return [_past_of(k, U[k], int(starts[k]), sizes[k]) for k in range(steps)]
+
+
+def _past_of(k: int, given: ArrayLike | None, before: int, m: int) -> Array:
+    """U_k (before, m); None for zeros."""
+    if given is None:
+        return np.zeros((before, m))
+    array = as_array(given, f"U of step {k}", ndim=(1, 2))
+    array = array[:, None] if array.ndim == 1 and m == 1 else array
+    if array.size == 0 and before == 0:
+        return np.zeros((0, m))
+    if array.shape != (before, m):
+        raise InvalidInput(f"U of step {k} must have shape {(before, m)}; received {array.shape}.")
+    return array
+
+
+def reach_of(past: list[Array], sizes: tuple[int, ...]) -> int:
+    """The largest lag at which some U_k is not zero."""
+    step_of = np.repeat(np.arange(len(sizes)), sizes)
+    reach = 0
+    for k, array in enumerate(past):
+        used = np.flatnonzero(array.any(axis=1))
+        if len(used):
+            reach = max(reach, k - int(step_of[used[0]]))
+    return reach
+
+
+def rows_with_past(
+    own: PSD, past: list[Array], sizes: tuple[int, ...], reach: int
+) -> BandedRows | DenseRows:
+    """A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ], banded where it pays."""
+    lowers, coefficients, m = own.blocks(sizes).lowers(), [], sizes[0]
+    for k, (lower, array) in enumerate(zip(lowers, past)):
+        part = np.linalg.pinv(lower) @ array.T
+        outside = np.abs(array.T - lower @ part).max(initial=0.0)
+        if outside > RANGE_TOLERANCE * np.abs(array).max(initial=0.0):
+            raise NotAPrivacyLevel(
+                f"U of step {k} does not lie in the range of S (U = U S⁺ S fails by "
+                f"{outside:.2g}): a release cannot tie earlier readings to what step {k} hides."
+            )
+        coefficients.append(part)
+    if len(set(sizes)) == 1 and (reach + 1) * 4 <= len(sizes):
+        blocks = np.zeros((reach + 1, len(sizes), m, m))
+        for k, (lower, part) in enumerate(zip(lowers, coefficients)):
+            blocks[0, k] = lower.T
+            for lag in range(1, min(reach, k) + 1):
+                blocks[lag, k] = part[:, (k - lag) * m : (k - lag + 1) * m]
+        return BandedRows(blocks)
+    matrix = np.zeros((sum(sizes),) * 2)
+    for end, size, lower, part in zip(np.cumsum(sizes), sizes, lowers, coefficients):
+        matrix[end - size : end, : end - size] = part
+        matrix[end - size : end, end - size : end] = lower.T
+    return DenseRows(matrix, max(sizes))

@@ -1,0 +1,79 @@
+"""Wherever a count is taken: numpy's integers do, and anything else is a documented error."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import PrivestError
+from privest.mechanism import CATALOGUE, Componentwise, GaussianMechanism
+from privest.network import DampedNoise, metropolis
+
+RNG = np.random.default_rng(0)
+MODEL = pv.LinearModel(np.ones((4, 1)), noise=1.0)
+RING = metropolis(pv.network.ring(3))
+
+# Every door, with a count of 4 that it takes.
+DOORS = {
+    "constant": lambda k: pv.StreamLevel.constant(1.0, k),
+    "first": lambda k: pv.EndlessLevel(1.0).first(k),
+    "cumulative": lambda k: pv.StreamLevel(np.ones(4)).cumulative(k),
+    "adjacent steps": lambda k: pv.privacy.AdjacentSteps(1.0, k),
+    "sizes": lambda k: pv.StreamLevel.from_cumulative(np.eye(4), [k]),
+    "blocks": lambda k: pv.PrivacyLevel(np.ones(4)).to_mu(move=pv.privacy.OneBlock(1.0, [k])),
+    "metric": lambda k: pv.privacy.metric.trace_bound(1.0, k),
+    "metric bound": lambda k: pv.bounds.metric_dp_bound(MODEL, 1.0, readings=k),
+    "consensus bound": lambda k: pv.bounds.consensus_bound(1.0, agents=k),
+    "mechanism": lambda k: GaussianMechanism(1.0, k),
+    "trials": lambda k: GaussianMechanism(1.0, 2).simulate([0.0, 0.0], RNG, k),
+    "componentwise": lambda k: Componentwise(CATALOGUE["laplace"].unit, readings=k),
+    **{
+        f"catalogue {name}": lambda k, name=name: CATALOGUE[name].calibrated(1.0, k)
+        for name in ("gaussian", "laplace", "geometric", "binary-cauchy")
+    },
+    "audited steps": lambda k: pv.StreamMechanism(1.0).as_mechanism(k),
+    "certified steps": lambda k: pv.audit.certify(
+        GaussianMechanism(1.0, 4), pv.EndlessLevel(1.0), steps=k
+    ),
+    "recursive": lambda k: pv.PrivateRLS(1.0, k, 1.0),
+    "centre": lambda k: pv.network.FusionCentre(k),
+    "ring": lambda k: pv.network.ring(k),
+    "star": lambda k: pv.network.star(k),
+    "grid": lambda k: pv.network.grid(k, 2),
+    "graph": lambda k: pv.network.Graph([(0, 1)], k),
+    "rounds": lambda k: DampedNoise(1.0, 0.5).simulate([1.0, 2.0, 3.0], RING, RNG, k),
+    "world": lambda k: pv.dynamics.StateSpace(A=0.5, C=1.0, Q=1.0, R=1.0, cov0=1.0).simulate(
+        k, RNG
+    ),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_count_is_a_whole_number_of_any_kind(door):
+    for count in (4, np.int64(4), np.uint8(4)):
+        DOORS[door](count)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("bad", [True, -1, 2.5, 4.0, "4", None, np.nan, np.array([4])])
+def test_anything_else_is_a_documented_error(door, bad):
+    if bad is None and door in ("cumulative", "trials", "metric bound", "graph"):
+        return  # not given: as many as there are
+    with pytest.raises(PrivestError):
+        DOORS[door](bad)
+
+
+def test_levels_that_no_machine_holds():
+    for steps in (10**12, 10**30):
+        for level in (1.0, np.eye(3)):
+            with pytest.raises(PrivestError, match="use an EndlessLevel"):
+                pv.StreamLevel.constant(level, steps)
+            with pytest.raises(PrivestError, match="use an EndlessLevel"):
+                pv.EndlessLevel(level, [0.5]).first(steps)
+
+
+def test_steps_of_what_has_none_are_refused():
+    for plain in (GaussianMechanism(1.0, 2), CATALOGUE["laplace"].unit, lambda y, rng, n: y):
+        with pytest.raises(PrivestError, match="steps= is for streams and tables"):
+            pv.audit.certify(plain, 1.0, steps=3, rng=RNG)
+        with pytest.raises(PrivestError, match="steps= is for streams and tables"):
+            pv.audit.fisher_information(plain, [0.0, 0.0], steps=3, rng=RNG)
