@@ -142,7 +142,7 @@ def test_a_save_is_whole_or_not_at_all(tmp_path, monkeypatch):
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["level"]
     with pytest.raises(InvalidInput, match="cannot be written"):
-        EndlessLevel(3.0).save(tmp_path / "no folder" / "level")
+        EndlessLevel(3.0).save(tmp_path)
 
 
 def test_a_privacy_level_as_the_level_of_a_step():
