@@ -10,13 +10,15 @@ import mpmath
 import numpy as np
 import pytest
 
+import privest as pv
 from privest import dynamics
+from privest.errors import NumericalFailure
 
 
-def exact(system, steps, level, missing):
+def exact(system, steps, level, missing, digits=100):
     """Riccati and Bryson-Frazier recursions, as in the books."""
     n, m = system.states, system.readings
-    with mpmath.workdps(100):
+    with mpmath.workdps(digits):
         A, C, Q, R, X = (
             mpmath.matrix(M.tolist()) for M in (system.A, system.C, system.Q, system.R, system.cov0)
         )
@@ -65,3 +67,81 @@ def test_many_digits(seed):
         own = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
         error = (getattr(found, name) - expected) / own[:, :, None] / own[:, None, :]
         assert np.abs(error).max() < 1e-9, name
+
+
+UNSTABLE = {
+    "one state": (1.2, 1.0, 0.1),
+    "another reading": (1.2, 0.7, 0.1),
+    "mixed coordinates": ([[1.1, 0.2], [0.1, 1.0]], [[1.0, 0.3]], 0.1),
+    "stable drives unstable": ([[0.9, 0.0], [0.3, 1.2]], [[0.5, 0.7]], 0.1),
+    "noise in one state": ([[1.2, 1.0], [0.0, 0.8]], [[0.7, 0.0]], [[0.0, 0.0], [0.0, 0.1]]),
+    "two unstable": ([[1.2, 0.3], [0.1, 1.15]], [[0.7, 0.2]], 0.1),
+    "two readings": ([[1.2, 0.3], [0.1, 1.15]], [[0.7, 0.2], [0.1, 0.4]], 0.1),
+    "other units": ([[1.2, 3e5], [1e-7, 1.15]], [[0.7, 2e5]], [[0.1, 0.0], [0.0, 1e-13]]),
+}
+
+
+def errors(found, expected):
+    """In units of the standard deviations of each step."""
+    size = np.sqrt(np.einsum("kii->ki", expected))
+    return (np.abs(found - expected) / size[:, :, None] / size[:, None, :]).max()
+
+
+@pytest.mark.parametrize("name", UNSTABLE)
+def test_long_gaps_of_unstable_systems(name):
+    """In 200 steps without readings variances grow to 1e32, for two states to 1e48.
+
+    Columns of the factor keep their digits, so what is left after the gap does; before it ordinary
+    steps lose up to √1e6 (`GROWN`) times eps, and some more by the condition of A. Measured: 1e-12.
+    """
+    A, C, Q = UNSTABLE[name]
+    system = dynamics.StateSpace(A, C, Q, 1.0, cov0=1.0 if name != "other units" else
+                                 [[1.0, 0.0], [0.0, 1e-12]])  # fmt: skip
+    missing = np.zeros(245, dtype=bool)
+    missing[25:225] = True
+    found = dynamics.bound(system, 1.0, 245, missing=missing)
+    level = np.eye(system.readings)
+    for part, expected in zip(
+        (found.predicted, found.filtered, found.smoothed), exact(system, 245, level, missing, 200)
+    ):
+        assert errors(part, expected) < 1e-11
+    kalman = dynamics.PrivateKalman(system, 1.0)  # step by step the gap is kept in mind
+    values = np.where(missing[:, None], np.nan, np.zeros((245, system.readings)))
+    for k in range(245):
+        gone = np.ones(1, dtype=bool) if missing[k] else None
+        kalman.update(pv.StreamRelease(k, 1, values[k], gone, kalman.level.fingerprint, True))
+    assert errors(kalman.covariance[None], found.filtered[-1:]) < 1e-12
+
+
+def test_the_gap_of_the_issue():
+    missing = np.zeros(400, dtype=bool)
+    missing[100:300] = True
+    system = dynamics.StateSpace(A=1.2, C=1.0, Q=0.1, R=1.0, cov0=1.0)
+    assert dynamics.bound(system, 1.0, 400, missing=missing).smoothed[297] == pytest.approx(
+        0.209, abs=5e-4
+    )
+
+
+@pytest.mark.parametrize("vague", [1e8, 1e16, 1e30])
+def test_starts_of_any_vagueness(vague):
+    """A large cov0 is the way to say that nothing is known of x_0."""
+    cruise = dynamics.StateSpace(
+        [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.025, 0.05], [0.05, 0.1]], 1.0, cov0=vague
+    )
+    missing = np.zeros(20, dtype=bool)
+    found = dynamics.bound(cruise, 1.0, 20)
+    for part, expected in zip(
+        (found.predicted, found.filtered, found.smoothed),
+        exact(cruise, 20, np.eye(1), missing, 200),
+    ):
+        assert errors(part, expected) < 1e-13
+
+
+def test_readings_without_noise_after_a_long_gap_are_refused():
+    """Without privacy and with R = 0 nothing divides the growth away: an error, no number."""
+    system = dynamics.StateSpace([[1.2, 0.3], [0.1, 1.15]], [[0.7, 0.2]], 0.1, 0.0, cov0=1.0)
+    missing = np.zeros(300, dtype=bool)
+    missing[20:280] = True
+    found = dynamics.bound(system, 1.0, 300, missing=missing)
+    with pytest.raises(NumericalFailure, match="no noise of their own"):
+        _ = found.classical

@@ -109,12 +109,16 @@ def filter_releases(
 
 
 class _Now(NamedTuple):
-    """What the next step needs: mean and factor of the state, what its known input adds."""
+    """What the next step needs: mean and factor of the state, what its known input adds.
+
+    gap (N,): the units of the states in a gap that is open (`Sweep.gap_units`), else zeros.
+    """
 
     steps: int
     mean: Array
     root: Array
     leaving: Array
+    gap: Array
 
 
 def _run(
@@ -128,7 +132,7 @@ def _run(
     shift, offset, leaving = offsets(system, level, seen, inputs, start=start, before=before)
     if now is not None:
         seen = replace(seen, start=now.mean, root=now.root)
-    sweep = forward(seen)
+    sweep = forward(seen, now.gap if now is not None and now.gap.any() else None)
     every = values[None] if one else values
     # A copy in every case: the release belongs to the caller.
     shown = np.where(missing[:, None, None], 0.0, every.transpose(1, 2, 0))
@@ -143,7 +147,8 @@ def _run(
         partial(_recursive, sweep, means, n, one),
     )  # fmt: skip
     root = sweep.table.factor[sweep.entry[-1]]
-    return result, _Now(start + count, means.filtered[-1, :, 0], root, leaving)
+    gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
+    return result, _Now(start + count, means.filtered[-1, :, 0], root, leaving, gap)
 
 
 def _recursive(sweep: Sweep, means: Means, n: int, one: bool) -> Smoothed:
@@ -215,7 +220,7 @@ class PrivateKalman(Estimated):
                 "stream."
             )
         one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
-        self._now = _Now(0, one.start, one.root, np.zeros(system.states))
+        self._now = _Now(0, one.start, one.root, np.zeros(system.states), np.zeros(len(one.root)))
         self.log_likelihood = 0.0
 
     @property
@@ -266,7 +271,7 @@ class PrivateKalman(Estimated):
         if absent:
             raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
         parts = {}
-        for name in ("mean", "root", "leaving"):
+        for name in ("mean", "root", "leaving", "gap"):
             parts[name] = as_array(state[name], f"{name} of the state").copy()
             if parts[name].shape != (shape := getattr(self._now, name).shape):
                 raise InvalidInput(

@@ -29,6 +29,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
+from privest.dynamics._graded import Gap, graded_step
 from privest.dynamics._observed import Observed
 from privest.dynamics._recursions import (
     PATIENCE,
@@ -64,11 +65,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Filter covariances: the distinct steps, their kinds (E,), and which one each step is (K,)."""
+    """Filter covariances: the distinct steps, their kinds (E,), and which one each step is (K,).
+
+    gap_units (N,): of a gap that is open after the last step (`_graded.Gap`), else None.
+    """
 
     table: Step
     kind: Index
     entry: Index
+    gap_units: Array | None = None
 
     def predicted(self, n: int) -> Array:
         """P_{k|k−1} of the first n states, (K, n, n)."""
@@ -138,8 +143,11 @@ def _square(half: Array) -> Array:
     return np.asarray((whole + whole.swapaxes(-1, -2)) / 2)
 
 
-def forward(seen: Observed) -> Sweep:
-    """Filter covariances of all steps. O(K N³), or O(N³) a step until the limit is reached."""
+def forward(seen: Observed, gap_units: Array | None = None) -> Sweep:
+    """Filter covariances of all steps. O(K N³), or O(N³) a step until the limit is reached.
+
+    `gap_units`: the `Sweep.gap_units` of the steps before the first one here.
+    """
     steps, kind = seen.steps, seen.kind
     start, stop = run_starts(kind), steps - run_starts(kind[::-1])[::-1]
     r = seen.rows.shape[1]
@@ -147,11 +155,16 @@ def forward(seen: Observed) -> Sweep:
     entry = np.empty(steps, dtype=np.intp)
     root, k, next_check = seen.root, 0, 0
     rest: tuple[Array, Array] | None = None
+    gap = Gap(seen, gap_units)
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below, all steps together
         while k < steps and rest is None:
             j = int(kind[k])
-            lower, theta = _rotated(root, *seen.of_kind(j))
+            if gap.wide:
+                lower, theta = graded_step(root, *seen.of_kind(j), gap.units)
+            else:
+                lower, theta = _rotated(root, *seen.of_kind(j))
             before, root = root, lower[r:, r:]
+            gap.look(j, before, root)
             entry[k] = len(found)
             found.append((lower, theta))
             run, age, k = int(stop[k]), k - int(start[k]), k + 1
@@ -164,8 +177,8 @@ def forward(seen: Observed) -> Sweep:
                     k = run
                 elif change <= REACHED:
                     next_check = int(PATIENCE * age) + 1
-            if worthwhile(len(found), k, steps - k):
-                rest = forward_pieces(seen.tables, kind[k:], root)
+            if not gap.wide and worthwhile(len(found), k, steps - k):
+                rest = gap.narrow(forward_pieces(seen.tables, kind[k:], root), root)
         lowers, thetas = (np.stack(parts) for parts in zip(*found))
         if rest is not None:
             entry[k:] = len(found) + np.arange(steps - k)
@@ -173,7 +186,7 @@ def forward(seen: Observed) -> Sweep:
         own = kind[np.diff(entry, prepend=-1) > 0]  # of the first step of each entry
         table = _table(seen.root, lowers, thetas, seen.transition[own], seen.drive[own], r)
     _require_sound(table, entry)
-    return Sweep(table, own, entry)
+    return Sweep(table, own, entry, gap.open_units)
 
 
 def _change(new: Array, old: Array) -> float:
