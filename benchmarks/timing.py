@@ -80,3 +80,10 @@ def compare(
         items=items,
         limit_us=limit_us,
     )
+
+
+def report(rows):
+    """Print rows as they come: one module by itself, `python -m benchmarks.bench_files`."""
+    for row in rows:
+        print(f"{row.name}: {row.seconds * 1e3:.0f} ms, {row.ratio:.2f} of", end=" ")
+        print(f"{row.reference} ({row.reference_seconds * 1e3:.0f} ms)", row.limits, row.verdict)
