@@ -82,6 +82,19 @@ def _begun(part: Path, target: Path, *, replace: bool) -> int:
         raise _refused(target, error) from None
 
 
+def require_writable(path: Path) -> None:
+    """Refuse what `atomic_file` will not be able to write; nothing is made."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder: name a file in it.")
+    nearest = next(p for p in (path.absolute(), *path.absolute().parents) if os.path.exists(p))
+    if nearest == path.absolute() and path.is_file():
+        nearest = path.resolve().parent  # a new file takes its place
+    if not os.access(nearest, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: {nearest} does not let you.")
+    if nearest != path.absolute() and not nearest.is_dir():
+        raise InvalidInput(f"{path} cannot be written: {nearest} is not a folder.")
+
+
 def make_folder(path: Path) -> None:
     """The folder that a file is to be in, and those above it."""
     try:

@@ -32,7 +32,7 @@ NAMES = {
     },
     "report": {
         "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-        "ellipse_points", "new_figure", "require_files", "rounded", "save",
+        "ellipse_points", "new_figure", "plural", "printable", "require_files", "rounded", "save",
         "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_states", "tidy",
     },
     "estimator": {

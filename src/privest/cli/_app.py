@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -18,6 +18,7 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _workflow
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
+from privest.cli._console import complain, to_people
 from privest.cli._filtering import filter_command
 from privest.cli._stream import stream
 from privest.cli._workflow_text import print_estimate, print_plan
@@ -36,6 +37,8 @@ FILES = ("people.csv", "reference.csv", "plan.toml", "release.csv", "report.html
 app = typer.Typer(
     name="privest",
     help="Private estimation at the Cramér-Rao limit: what a privacy level costs, exactly.",
+    epilog="Exit codes: 0 done; 2 something given is wrong or missing, or cannot be written; "
+    "1 begun, but not finished (a full disk, a claim that fails); 130 Ctrl-C.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -45,22 +48,31 @@ app = typer.Typer(
 app.add_typer(reproduce.app, name="reproduce")
 
 
+# Typer brings its own copy of click, or uses the one that is installed.
+Misuse: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
 def run() -> None:
-    """Run the command line; an error of ours is one line on stderr and exit code 2."""
+    """Run the command line. Its exit codes are one rule, printed by `privest --help`:
+
+    2 for whatever is wrong with what was given (options, files, values, outputs that cannot be
+    written), as one line on stderr; 1 where the work began and could not be finished.
+    """
     try:
-        app()
-    except PrivestError as error:
-        _complain(str(error))
+        code = app(standalone_mode=False)
+    except Misuse as error:
+        message, context = error.format_message(), getattr(error, "ctx", None)
+        if message:  # else it has printed the help
+            where = "" if context is None else f" See {context.command_path} --help."
+            complain(f"{message.rstrip('.')}.{where}")
         sys.exit(2)
-    except OSError as error:  # a full disk, a closed pipe
-        _complain(f"cannot write the output ({error.strerror}).")
+    except PrivestError as error:
+        complain(str(error))
+        sys.exit(2)
+    except OSError as error:  # a full disk
+        complain(f"cannot write the output ({error.strerror}).")
         sys.exit(1)
-
-
-def _complain(text: str) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(
-        Text("privest:", style="bold red"), Text(text)
-    )
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _version(wanted: bool) -> None:
@@ -101,9 +113,9 @@ def demo(
 ) -> None:
     """Plan, release, estimate and report on embedded data: 442 people, their triglycerides."""
     if first:
-        reproduce.show_first_example(Console(), out)
+        reproduce.show_first_example(to_people(), out)
     else:
-        _show_demo(Console(highlight=False), out)
+        _show_demo(to_people(), out)
 
 
 def _show_demo(console: Console, folder: Path) -> None:
@@ -131,7 +143,7 @@ def _show_demo(console: Console, folder: Path) -> None:
     commands = _workflow.commands_of(plan_file, release, page, SEED)
     _type(console, f"{commands[0]} --want bmi=0.005")
     found = workflow.make_plan(workflow.load_spec(plan_file))
-    print_plan(console, found, "bmi=0.005", found.rows_for(0.005, "bmi"))
+    print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
     _type(console, commands[1])
     header = workflow.simulate_release(found, release, workflow.trial_source(found, SEED))
     console.print(Text(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))

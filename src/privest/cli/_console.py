@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from privest.cli._options import Spent
+from privest.report import printable
 
 SIMULATED = "The noise was simulated: for experiments, this is no protected release."
 
 
+class SafeConsole(Console):
+    """A console that shows what it is given: names are neither markup nor escape sequences.
+
+    Every text passes here on its way, those of tables too; what rich itself writes to steer the
+    terminal is apart from them (`Segment.control`, styles).
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The pieces that are written, with control characters spelled out."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text), piece.style)
+
+
 def to_people() -> Console:
     """Standard output, for tables and sentences."""
-    return Console(highlight=False)
+    return SafeConsole()
 
 
 def to_stderr() -> Console:
     """Standard error: what is said beside the output."""
-    return Console(stderr=True, highlight=False)
+    return SafeConsole(stderr=True)
+
+
+def complain(text: str) -> None:
+    """What is wrong, on standard error, after the name of the program."""
+    to_stderr().print(Text("privest:", style="bold red"), Text(text), soft_wrap=True)
 
 
 def new_table(title: str, first: str, *others: str) -> Table:
@@ -38,7 +64,17 @@ def new_table(title: str, first: str, *others: str) -> Table:
 
 def print_json(record: Mapping[str, Any]) -> None:
     """A record for programs, with the names of the library."""
-    typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
+    echo_json(json.dumps(record, indent=1, ensure_ascii=False))
+
+
+def echo_json(text: str) -> None:
+    """JSON to standard output; in it control characters have a spelling that reads back."""
+    typer.echo(re.sub(r"[^\n -~]", _json_spelling, text))
+
+
+def _json_spelling(found: re.Match[str]) -> str:
+    letter = found[0]
+    return letter if printable(letter) == letter else json.dumps(letter)[1:-1]
 
 
 def tell_file(what: str, path: Path) -> None:

@@ -248,6 +248,18 @@ class Privacy:
             )
 
 
+@group(PRIVACY)
+class PrivacyOfReading(Privacy):
+    """The same where every release is of one reading: the level is a number."""
+
+    level: Annotated[
+        str | None,
+        option(
+            "Privacy level s: the Fisher information about one reading that may be shown.", "NUMBER"
+        ),
+    ] = None
+
+
 @group()
 class Sides:
     """Which side of a stream this is: the holder of the readings, the estimator, or both."""
@@ -288,6 +300,10 @@ class Output:
     def require_writable(self) -> None:
         """Refuse what cannot be written before any noise is spent."""
         self.require_free()
+        self.require_possible()
+
+    def require_possible(self) -> None:
+        """The same, where a stream may go on in a file that is there."""
         require_files(self.output, self.png)
 
     def require_free(self, why: str = "") -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data._cells import is_number, number, numbers
+from privest.data._names import absent_columns
 from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 
@@ -52,17 +53,16 @@ class Rows:
             return
         if features is None:
             self.features = [name for name in names if name not in (value, *others)]
-        self._check(names)
+        self._check(names, certain=json_lines)
 
-    def _check(self, names: list[str]) -> None:
-        for name in (*self.features, self.value):
-            if name not in names:
-                # The first line may hold readings: it is not shown.
-                raise InvalidInput(
-                    f"there is no column {name!r} among the {len(names)} of the first line. CSV "
-                    "needs a first line of names, separated by commas; JSON lines need "
-                    "--input-format jsonl; releases need --from releases."
-                )
+    def _check(self, names: list[str], certain: bool) -> None:
+        absent = [name for name in (*self.features, self.value) if name not in names]
+        if absent:
+            raise InvalidInput(
+                f"the input has {absent_columns(absent, names, certain=certain)} CSV needs a first "
+                "line of names, separated by commas; JSON lines need --input-format jsonl; "
+                "releases need --from releases."
+            )
         if not self.features:
             raise InvalidInput("there is no column of features.")
         if self.value in self.features:
@@ -134,12 +134,9 @@ def read_readings(lines: Iterable[str], count: int, columns: str | None) -> Arra
 
 
 def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) -> None:
-    """The first line is shown only where the caller has named it himself."""
-    for name in chosen:
-        if name not in names:
-            raise InvalidInput(
-                f"there is no column {name!r} in the first line, which must name the columns."
-            )
+    absent = [name for name in chosen if name not in names]
+    if absent:
+        raise InvalidInput(f"the input has {absent_columns(absent, names, certain=False)}")
     if len(chosen) != count:
         raise InvalidInput(
             f"the model has {count} readings a step; {len(chosen)} columns are given. Choose them "

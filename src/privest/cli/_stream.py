@@ -73,7 +73,7 @@ def stream(
     source: Annotated[
         str, typer.Argument(help="CSV or JSON lines; a minus reads standard input.", metavar="FILE")
     ],
-    privacy: common.Privacy,
+    privacy: common.PrivacyOfReading,
     sides: common.Sides,
     columns: Columns,
     formats: Formats,

@@ -29,7 +29,8 @@ from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import as_lines, estimated_record, print_estimate, released_records
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
-from privest.report import Trail, save_convergence
+from privest.files import make_folder
+from privest.report import Trail, printable, save_convergence
 
 INTERCEPT = "intercept"
 
@@ -58,6 +59,7 @@ class StreamPlan:
 def run(plan: StreamPlan, report: Console) -> None:
     """Work through the input; a summary goes to `report` (stderr)."""
     _require_different_files(plan)
+    plan.output.require_possible()  # before any noise is spent
     with ExitStack() as stack:
         rows = Rows(
             stack.enter_context(open_lines(plan.source)),
@@ -114,6 +116,7 @@ class _Job:
         self.output = _Output(plan.output.output, stack)
         self.kept: pv.Checkpoint | None = None
         if plan.checkpoint is not None:
+            make_folder(plan.checkpoint)
             self.kept = stack.enter_context(
                 pv.Checkpoint(
                     plan.checkpoint,
@@ -134,7 +137,7 @@ class _Job:
             self.output.begin(0)
             return False
         notes = self.kept.notes
-        changed = [what for what, value in self._same().items() if notes[what] != value]
+        changed = [what for what, value in self._same().items() if notes.get(what) != value]
         if changed:
             raise CheckpointError(
                 f"{self.kept.path} was saved by a command with another {changed[0]}: use the same."
@@ -161,6 +164,7 @@ class _Job:
             "--emit": self.plan.sides.to_releases,
             "--output": None if output is None else str(output.resolve()),
             "--output-format": self.plan.json_out,
+            "--seed": self.plan.seed,
         }
 
     # --- work -----------------------------------------------------------------------------------
@@ -297,6 +301,7 @@ class _Output:
         if self.path is None:
             self.file = sys.stdout.buffer
             return
+        make_folder(self.path)
         try:
             mode = "r+b" if offset else "wb"
             self.file = self.stack.enter_context(open(self.path, mode))  # noqa: SIM115
@@ -317,6 +322,8 @@ class _Output:
 
     def write(self, text: str) -> None:
         """Print lines now, not later."""
+        if self.path is None and sys.stdout.isatty():
+            text = printable(text)  # names must not steer the terminal
         data = text.encode()
         self.file.write(data)
         self.file.flush()

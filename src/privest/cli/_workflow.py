@@ -13,9 +13,10 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
 from privest.cli._console import print_json, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._workflow_text import print_estimate, print_plan
+from privest.cli._workflow_text import left_out, print_estimate, print_plan
 from privest.data._cells import is_number
 from privest.errors import InvalidInput
+from privest.files import require_writable
 from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
     Noise,
@@ -80,7 +81,7 @@ class NoiseOptions:
 
 
 @group(common.PRIVACY)
-class WantedPrivacy(common.Privacy):
+class WantedPrivacy(common.PrivacyOfReading):
     """A level, (ε, δ), or the level that gives an error that is wanted."""
 
     standard_error: Annotated[
@@ -93,7 +94,10 @@ class WantedPrivacy(common.Privacy):
 class PlanOutput:
     """What a plan is asked for, and where it goes."""
 
-    want: Annotated[str | None, option("How many rows would give this error?", "NAME=E")] = None
+    want: Annotated[
+        list[str] | None,
+        option("How many rows would give this error? Repeat for several coefficients.", "NAME=E"),
+    ] = None
     save: Annotated[Path | None, option("Write the plan file.", "FILE.toml")] = None
     overwrite: Annotated[bool, common.OVERWRITE] = False
     png: Annotated[Path | None, option("Write the curve of errors over levels.", "FILE")] = None
@@ -101,9 +105,9 @@ class PlanOutput:
 
     def require_possible(self) -> None:
         """Refuse names that cannot be written, before any work."""
+        require_files(self.save, self.png)
         if self.save is not None and self.save.suffix.lower() != ".toml":
             raise InvalidInput(f"--save {self.save}: plans are written as .toml.")
-        require_files(None, self.png)
 
     def require_free(self) -> None:
         if self.save is not None and self.save.exists() and not self.overwrite:
@@ -144,14 +148,14 @@ def plan(
     spec = _spec(source, model, privacy, noise)
     output.require_free()
     found = make_plan(spec)
-    rows = None if output.want is None else _rows_wanted(found, output.want)
+    rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
         save_spec(spec, output.save)
         tell_file("Plan", output.save)
     if output.json:
-        print_json(found.to_dict() | ({} if rows is None else {"rows_wanted": rows}))
+        print_json(found.to_dict() | ({"rows_wanted": rows} if rows else {}))
     else:
-        print_plan(to_people(), found, output.want, rows)
+        print_plan(to_people(), found, dict(zip(output.want or [], rows.values())))
     if output.png is not None:
         save_plan_figure(found, output.png)
         tell_file("Figure", output.png)
@@ -207,8 +211,8 @@ def release(
     terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
     header = simulate_release(terms, output, trial_source(terms, seed))
     console = to_stderr()
-    left = f", {header.dropped:,} rows with missing values left out" if header.dropped else ""
-    console.print(Text(f"{header.rows:,} rows released at level {header.level:g}{left}."))
+    done = f"{header.rows:,} rows released at level {header.level:g}."
+    console.print(Text(f"{done} {left_out(header)}".strip()))
     console.print(Text(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
     console.print(Text(WARNING, style="bold"))
 
@@ -238,6 +242,7 @@ def report(
     output: Annotated[Path, option("Page to write.", "FILE.html", names=("--output", "-o"))] = Path(
         "report.html"
     ),
+    overwrite: Annotated[bool, common.OVERWRITE] = False,
 ) -> None:
     """One self-contained HTML page: estimates, what privacy cost, what it promises, how to repeat.
 
@@ -247,8 +252,12 @@ def report(
 
     privest report plan.toml release.csv --output report.html
     """
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"--output {output}: the page is .html.")
+    with common.about("--output"):
+        require_writable(output)
+        if output.suffix.lower() not in (".html", ".htm"):
+            raise InvalidInput(f"{output}: the page is .html.")
+        if output.exists() and not overwrite:
+            raise InvalidInput(f"{output} exists: choose another name, or say --overwrite.")
     found, estimated = make_plan(load_spec(plan_file)), estimate_release(table)
     require_same_plan(found, estimated.release, str(table))
     save_report(found, estimated, commands_of(plan_file, table, output), output)
@@ -308,8 +317,15 @@ def _categories(given: list[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _rows_wanted(found: Plan, want: str) -> int:
-    name, equals, value = want.rpartition("=")
-    if not equals or not is_number(value):
-        raise InvalidInput(f"--want {want}: write NAME=ERROR, for example age=0.1.")
-    return found.rows_for(float(value), name)
+def _rows_wanted(found: Plan, wanted: list[str]) -> dict[str, int]:
+    """How many rows each of the coefficients needs, by its name."""
+    rows: dict[str, int] = {}
+    for want in wanted:
+        name, equals, value = want.rpartition("=")
+        if not equals or not is_number(value):
+            raise InvalidInput(f"--want {want}: write NAME=ERROR, for example age=0.1.")
+        if name in rows:
+            raise InvalidInput(f"--want {want}: an error of {name!r} is wanted twice.")
+        with common.about(f"--want {want}"):
+            rows[name] = found.rows_for(float(value), name)
+    return rows

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.text import Text
 
 from privest.cli._console import new_table
-from privest.report import BAND, at_least, at_most, rounded
-from privest.workflow import Estimate, Plan
+from privest.report import BAND, at_least, at_most, plural, rounded
+from privest.workflow import Estimate, Plan, TableRelease
 
 
-def print_plan(
-    console: Console, found: Plan, want: str | None = None, rows: int | None = None
-) -> None:
-    """The plan as a table and sentences."""
+def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = None) -> None:
+    """The plan as a table and sentences; `rows`: how many each wanted NAME=ERROR takes."""
+    sentences = _sentences(found)  # before anything is printed: it may fail
     left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
     if found.spec.missing == "drop":
         left += " Rows without a reading will be left out too: which they are becomes public."
@@ -29,10 +30,10 @@ def print_plan(
             f"{private:.4g} (± {BAND * private:.3g})",
         )
     console.print(table)
-    for line in _sentences(found):
+    for line in sentences:
         console.print(Text(line))
-    if want is not None and rows is not None:
-        console.print(Text(f"For {want} at this level {rows:,} rows like these are needed."))
+    for want, count in (rows or {}).items():
+        console.print(Text(f"For {want} at this level {count:,} rows like these are needed."))
 
 
 def _sentences(found: Plan) -> list[str]:
@@ -74,6 +75,13 @@ def _one_reading(found: Plan) -> str:
     return f"One reading after {found.spec.transform} (in these units)"
 
 
+def left_out(header: TableRelease) -> str:
+    """How many rows a release is without, where it is."""
+    if not header.dropped:
+        return ""
+    return f"{plural(header.dropped, 'row')} with missing values left out."
+
+
 def print_estimate(console: Console, found: Estimate, confidence: float) -> None:
     """The estimate as a table and sentences."""
     header = found.release
@@ -87,6 +95,8 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
         shown = [rounded(number, error) for number in (value, error, low, high)]
         table.add_row(Text(name), shown[0], shown[1], f"{shown[2]} … {shown[3]}")
     console.print(table)
+    if header.dropped:
+        console.print(Text(left_out(header)))
     if header.transform != "none":
         how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"
         console.print(Text(f"{header.target} is transformed: {header.transform}{how}."))

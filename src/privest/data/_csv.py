@@ -34,6 +34,8 @@ class CsvSource(FileSource):
     knows what to do (true and false, spaces around a missing value) or knows column and row.
     """
 
+    certain = False
+
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         arrow()  # rather now than at the first block

@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from privest.arrays import AnyArray, Array
-from privest.data._cells import Texts, is_number
+from privest.data._cells import Texts
+from privest.data._names import absent_columns
 from privest.data._table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
@@ -33,11 +34,13 @@ class Source(ABC):
     """A table with named columns, readable several times from its start.
 
     `name` is for messages: the file, "pandas frame", "diabetes". `columns` are in their order and
-    may repeat a name; a repeated name cannot be read.
+    may repeat a name; a repeated name cannot be read. `certain`: that they are names; a CSV file
+    without a header has a person's data there.
     """
 
     name: str
     columns: tuple[str, ...]
+    certain: ClassVar[bool] = True
 
     def blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
@@ -76,7 +79,7 @@ class Source(ABC):
             raise InvalidInput("text must name some of the columns, and columns be a list.")
         if size < 1:
             raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
-        self._require(wanted)
+        self.require(wanted)
         return self._blocks(wanted, frozenset(text), int(size))
 
     @abstractmethod
@@ -87,29 +90,18 @@ class Source(ABC):
     def _where(self, column: str) -> str:
         return f"{self.name}, column {column!r}"
 
-    def _require(self, wanted: Sequence[str]) -> None:
+    def require(self, wanted: Sequence[str]) -> None:
+        """Refuse columns that are not there, or there twice."""
         count = Counter(self.columns)
         absent = [name for name in wanted if name not in count]
         if absent:
-            raise InvalidInput(
-                f"{self.name} has no column {_quoted(absent)}; it has {len(self.columns)} columns."
-                + self._hint(absent)
-            )
+            said = absent_columns(absent, self.columns, certain=self.certain)
+            raise InvalidInput(f"{self.name} has {said}")
         repeated = [name for name in wanted if count[name] > 1]
         if repeated:
             raise InvalidInput(
                 f"{self.name} has more than one column called {_quoted(repeated)}: rename them."
             )
-
-    def _hint(self, absent: Sequence[str]) -> str:
-        """Only names the caller gave: without a header the first line is a person's data."""
-        known = {name.strip().casefold() for name in self.columns}
-        near = [name for name in absent if name.strip().casefold() in known]
-        if near:
-            return f" {_quoted(near)} differs from a column in capital letters or spaces only."
-        if self.columns and all(is_number(name) for name in self.columns):
-            return " Its first line holds numbers only: add a line with the column names."
-        return ""
 
 
 class FileSource(Source):

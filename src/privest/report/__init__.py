@@ -7,7 +7,7 @@ save_states, save_plane    states of a dynamic model along time; a track in the 
 """
 
 from privest.report._canvas import BAND, ellipse_points, new_figure, require_files, save, tidy
-from privest.report._digits import at_least, at_most, rounded
+from privest.report._digits import at_least, at_most, plural, rounded
 from privest.report._streams import (
     Line,
     Panel,
@@ -17,10 +17,12 @@ from privest.report._streams import (
     save_plane,
     save_states,
 )
+from privest.report._words import printable
 from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [
     "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-    "ellipse_points", "new_figure", "require_files", "rounded", "save", "save_convergence",
-    "save_plan_figure", "save_plane", "save_report", "save_states", "tidy",
+    "ellipse_points", "new_figure", "plural", "printable", "require_files", "rounded",
+    "save", "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_states",
+    "tidy",
 ]  # fmt: skip

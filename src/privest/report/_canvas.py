@@ -6,7 +6,7 @@ pixels when a phone shows them 330 pixels wide.
 
 from __future__ import annotations
 
-import os
+import io
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +17,8 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput, MissingDependency
+from privest.files import atomic_write, require_writable
+from privest.report._words import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -49,18 +51,10 @@ STYLE: dict[Any, Any] = {
 def require_files(data: Path | None, png: Path | None) -> None:
     """Refuse what cannot be written before hours of work: folders, unknown kinds of pictures."""
     for path in (data, png):
-        if path is not None and path.is_dir():
-            raise InvalidInput(f"{path} is a folder; name a file.")
-        if path is not None and not _writable(path):
-            raise InvalidInput(f"{path} cannot be written: no such folder can be made or used.")
+        if path is not None:
+            require_writable(path)
     if png is not None and png.suffix.lower() not in PICTURES:
         raise InvalidInput(f"{png}: the figure can be {', '.join(PICTURES)}.")
-
-
-def _writable(path: Path) -> bool:
-    """Whether the file, or one in the nearest folder that exists, may be written."""
-    nearest = next(p for p in (path.absolute(), *path.absolute().parents) if os.path.exists(p))
-    return os.access(nearest, os.W_OK) and (nearest == path.absolute() or nearest.is_dir())
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -89,9 +83,10 @@ def narrow_figure(height: float) -> Iterator[Figure]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure, making its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    """Write the figure, whole or not at all, making its folder if need be."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix.lower().removeprefix("."), dpi=130)
+    atomic_write(path, picture.getvalue())
 
 
 def tidy(axes: Axes, alpha: float = 0.25, **grid: Any) -> None:  # noqa: ANN401
@@ -121,5 +116,5 @@ def ellipse_points(covariance: Array, count: int = 241) -> Array:
 
 def shown(name: str, most: int = 34) -> str:
     """A name as matplotlib may draw it: one line, not too long, `$` as a plain sign."""
-    readable = name.encode("utf-8", "replace").decode()
-    return textwrap.shorten(readable, most, placeholder=" …").replace("$", r"\$") or "?"
+    line = textwrap.shorten(printable(name), most, placeholder=" …")
+    return line.replace("$", r"\$") or "?"

@@ -11,8 +11,12 @@ from privest.arrays import Array
 def rounded(value: float, error: float) -> str:
     """`value` to the second digit of `error`, with a true minus sign.
 
+    What would be rounded to nothing keeps a digit, and so its side of zero.
+
     >>> rounded(3.14159, 0.026), rounded(-1234.5, 170.0), rounded(2.5e-7, 1.1e-8)
     ('3.142', '−1230', '2.50e−07')
+    >>> rounded(-0.0028, 0.26), rounded(-0.0, 0.26)
+    ('−0.003', '0.00')
     """
     return _rounded(value, error).replace("-", "−")
 
@@ -24,6 +28,8 @@ def _rounded(value: float, error: float) -> str:
     size = max(abs(value), error)
     if error >= 1e-4 and size < 1e7:
         nearest = round(value, place)
+        if nearest == 0.0 and value != 0.0:
+            return f"{value:.1g}"
         return f"{nearest + 0.0:.{max(0, place)}f}"  # + 0.0: no "-0"
     figures = math.floor(math.log10(size)) + place
     return f"{value:.{max(1, figures)}e}"

@@ -12,13 +12,14 @@ import hashlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape as html_escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.report._page_css import SHEET
+from privest.report._words import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,6 +130,11 @@ def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
 </body>
 </html>
 """
+
+
+def escape(text: str) -> str:
+    """A string as a page may hold it: nothing in it is markup, or turns the writing about."""
+    return html_escape(printable(text))
 
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ class Facts:
 
     response        what was measured; noise_variance: σ² of a reading given its features.
     result          the private estimate, with its covariance and the one without privacy.
-    level, rows     s and K.
+    level, rows     s and K; `dropped` rows were left out, for missing values.
+    doubt           what the estimate says against itself, if anything.
     epsilon, delta, move: together or not at all; of the Gaussian release when one reading moves by
                     at most `move`.
     pair            the result of two coefficients; with it, curve and trail, the ellipses, the
@@ -48,6 +49,8 @@ class Facts:
     noise_variance: float
     simulated: bool
     commands: Sequence[str]
+    dropped: int = 0
+    doubt: str | None = None
     epsilon: float | None = None
     delta: float | None = None
     move: float | None = None
@@ -107,16 +110,21 @@ _REPEAT = (
 
 
 def _in_short(facts: Facts) -> tuple[Part, ...]:
+    left = (
+        f" ({plural(facts.dropped, 'row')} with missing values left out)" if facts.dropped else ""
+    )
     lines: list[Part] = [
         f"This page reports how “{facts.response}” depends on other quantities, estimated from "
-        f"{plural(facts.rows, 'row')} of data. The readings themselves were not handed over: noise "
-        "was added first, as much as a chosen privacy level asks for, and the estimates were "
+        f"{plural(facts.rows, 'row')} of data{left}. The readings themselves were not handed over: "
+        "noise was added first, as much as a chosen privacy level asks for, and the estimates were "
         "computed from what came out.",
         "The chosen level promises that nobody who sees the release can work out a single reading, "
         "by a method that is right on average, with a typical error below "
         f"{at_least(1 / np.sqrt(facts.level))}. In return the errors of the estimates are "
         f"{span(facts.ratios)} what they would be without privacy.",
     ]
+    if facts.doubt is not None:
+        lines.append(Note(facts.doubt, "warning"))
     if facts.simulated:
         lines.append(
             Note(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from privest.arrays import Array
-from privest.report._canvas import draw_band, ellipse_points, new_figure, save, tidy
+from privest.report._canvas import draw_band, ellipse_points, new_figure, save, shown, tidy
 
 COLOURS = ("#4c72b0", "#c44e52", "#55a868", "#8172b3")
 MOST = 3000  # points of a line: more than a screen has
@@ -59,7 +59,7 @@ def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
         axes.axhline(estimates[-1, j], color="#444444", lw=0.7, ls=":")
         low, high = edges[0][late].min(), edges[1][late].max()
         axes.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
-        axes.set_title(name, fontsize=10, loc="left")
+        axes.set_title(shown(name), fontsize=10, loc="left")
         tidy(axes)
     for axes in panels[len(names) :]:
         axes.set_visible(False)
@@ -104,7 +104,7 @@ def save_states(
             draw_band(axes, when, mean, error, colour, alpha=0.18, lw=1.3, label=line.name)
         if panel.truth is not None:
             axes.plot(when, panel.truth[thin], color="#222222", lw=0.9, ls="--", label="true")
-        axes.set_title(panel.title, fontsize=10, loc="left")
+        axes.set_title(shown(panel.title, 80), fontsize=10, loc="left")
         tidy(axes)
     every[0].legend(fontsize=8, frameon=False, ncols=4, loc="best")
     every[-1].set_xlabel(time_name)

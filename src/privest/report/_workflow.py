@@ -60,6 +60,8 @@ def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: P
         result=estimate,
         level=header.level,
         rows=header.rows,
+        dropped=header.dropped,
+        doubt=estimate.doubt,
         noise_variance=header.noise_variance,
         simulated=header.simulated,
         commands=commands,

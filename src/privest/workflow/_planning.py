@@ -20,6 +20,7 @@ import numpy as np
 from privest.arrays import Array, as_positive
 from privest.bounds import Bound, bound, bound_sweep, classical_bound
 from privest.data import open_source, read_rows
+from privest.errors import InvalidInput, PrivestError
 from privest.model import LinearModel
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
@@ -34,6 +35,7 @@ from privest.workflow._terms import (
 )
 
 CURVE = (1e-2, 1e2, 41)  # levels of the curve: around the chosen one
+MOST_ROWS = 2.0**53  # whole numbers are exact up to here
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,11 +91,17 @@ class Plan(Terms):
         """How many rows like these the coefficient needs for this error at this level.
 
         Variances go down as 1/rows. Rounded up, but for the rounding of the error itself: to ask
-        for the error that these rows give must return their number.
+        for the error that these rows give must return their number. Raises InvalidInput beyond
+        2⁵³ rows, which nobody has.
         """
         wanted = as_positive(standard_error, "standard_error")
-        now = float(self.standard_error[self.index(of)])
-        return math.ceil(self.rows * (now / wanted) ** 2 * (1 - 1e-12))
+        times = float(self.standard_error[self.index(of)]) / wanted
+        if times > math.sqrt(MOST_ROWS / self.rows):
+            raise InvalidInput(
+                f"no number of rows gives {of!r} the standard error {wanted:g} at this level: more "
+                f"than {MOST_ROWS:.0e} would be needed."
+            )
+        return math.ceil(self.rows * times**2 * (1 - 1e-12))
 
     def index(self, name: str) -> int:
         """Which coefficient."""
@@ -140,7 +148,7 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
     noise = noise_of(spec, design)
     variance = noise["noise_variance"]
     model = LinearModel(np.triu(sums.triangle[:-1, :-1]), variance, names=design.names)
-    return Plan(
+    found = Plan(
         spec=spec,
         names=design.names,
         rows=rows,
@@ -149,3 +157,22 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
         level=level_of(spec, design.names, classical_bound(model), variance),
         **noise,
     )
+    _require_finite(found)
+    return found
+
+
+def _require_finite(plan: Plan) -> None:
+    """Refuse a level at which, or near which, errors and ε are no numbers any more."""
+    _ = plan.epsilon
+    try:
+        with np.errstate(over="ignore"):
+            levels = plan.level * np.array([CURVE[0], 1.0, CURVE[1]])
+            errors = bound_sweep(plan.model, levels).standard_error
+        good = bool(np.isfinite(errors).all() and (errors > 0).all())
+    except PrivestError:  # it overflows, or vanishes beside the noise
+        good = False
+    if not good:
+        raise InvalidInput(
+            f"privacy: at the level {plan.level:g}, or at {CURVE[0]:g} to {CURVE[1]:g} times it, "
+            "the standard errors are too large or too small for numbers. State another level."
+        )

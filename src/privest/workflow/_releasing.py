@@ -17,7 +17,7 @@ from privest.arrays import Array, ArrayLike, as_positive
 from privest.data import open_source, read_rows
 from privest.data._writer import table_writer
 from privest.errors import InvalidInput
-from privest.files import atomic_file, atomic_write, stopped_by_exception
+from privest.files import atomic_file, atomic_write, require_writable, stopped_by_exception
 from privest.mechanism import RunningMechanism, StreamMechanism
 from privest.mechanism.source import Source, as_source, seeded
 from privest.privacy import EndlessLevel
@@ -88,8 +88,9 @@ def simulate_release(
     not determine the coefficients are refused at their end, before the table appears.
     """
     source, table = as_source(rng), Path(path)
-    _require_free(table)
     write = table_writer(table)
+    require_writable(table)
+    _require_free(table)
     _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
     released = _Rows(plan, source, plan.spec.data if data is None else data)
     columns = [name for name in plan.names if name != "intercept"]

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -234,16 +234,16 @@ def _section(kind: type[T], record: object, where: str) -> T:
     """A data class from names and values; the error names what is unknown or absent."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"{where}: names with values are expected.")
-    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(map(str, set(record) - names))
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(map(str, set(record) - set(known)))
     if unknown:
         raise InvalidInput(
-            f"{where}: {unknown[0]!r} is not known. Names are {', '.join(sorted(names))}."
+            f"{where}: {unknown[0]!r} is not known. Names are {', '.join(sorted(known))}."
         )
-    try:
-        return kind(**record)
-    except TypeError as error:
-        raise InvalidInput(f"{where}: {str(error).split('() ', 1)[-1]}.") from None
+    for name, one in known.items():
+        if name not in record and one.default is MISSING and one.default_factory is MISSING:
+            raise InvalidInput(f"{where}: there is no {name!r}, and a plan needs it.")
+    return kind(**record)
 
 
 def _key(name: str) -> str:

@@ -10,13 +10,17 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data import BoxCox, Features, Source, open_source, read_rows
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.data._cells import Texts, is_number
+from privest.data._names import meant
+from privest.errors import InvalidInput, NotIdentifiable, PrivestError
 from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.privacy import PrivacyLevel
 from privest.records import Record
 from privest.workflow._spec import Spec
+
+LOOKED_AT = 1000  # rows of the target
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,7 +48,13 @@ class Terms(Record):
         stated = self.spec.privacy
         if stated.delta is None or stated.move is None:
             return None
-        return PrivacyLevel(self.level).to_epsilon(delta=stated.delta, move=stated.move)
+        try:
+            return PrivacyLevel(self.level).to_epsilon(delta=stated.delta, move=stated.move)
+        except PrivestError as error:
+            raise InvalidInput(
+                f"privacy: the level {self.level:g} has no ε for the move {stated.move:g} at δ = "
+                f"{stated.delta:g}: {error}"
+            ) from None
 
 
 def stated_terms(spec: Spec) -> Terms | None:
@@ -62,9 +72,22 @@ def stated_terms(spec: Spec) -> Terms | None:
 
 
 def require_target(spec: Spec, source: Source) -> None:
-    """Refuse a table without the private column."""
-    if spec.target not in source.columns:
-        raise InvalidInput(f"{source.name} has no column {spec.target!r} (the target).")
+    """Refuse a table without the private column, or in which it is a column of texts.
+
+    For that its first rows are looked at; a single bad cell is found by the release.
+    """
+    source.require([spec.target])
+    try:
+        next(source.coded_blocks([spec.target], size=LOOKED_AT), None)
+    except InvalidInput:
+        first = next(source.coded_blocks([spec.target], text=[spec.target], size=LOOKED_AT))
+        cells = first[spec.target]
+        assert isinstance(cells, Texts)
+        if not any(text is not None and is_number(text) for text in cells.distinct):
+            raise InvalidInput(
+                f"{source.name}, column {spec.target!r}: the target must be a column of numbers; "
+                "this one holds texts. Name another target, or write it as numbers."
+            ) from None
 
 
 def new_sums(design: Features) -> RunningLeastSquares:
@@ -185,17 +208,27 @@ def level_of(spec: Spec, names: tuple[str, ...], classical: Array | None, varian
     place = index_of(names, privacy.of)
     least = float(classical[place, place])
     # Variances are Σ_CR times (σ² + 1/s)/σ², whatever the coefficient.
-    room = variance * (privacy.standard_error**2 / least - 1)
-    if room <= 0:
+    times = np.float64(privacy.standard_error) / math.sqrt(least)
+    if times <= 1:
         raise InvalidInput(
             f"privacy: {privacy.of!r} cannot have the standard error {privacy.standard_error:g}: "
             f"without any privacy it is {math.sqrt(least):.4g}. More rows are needed."
         )
-    return 1 / room
+    with np.errstate(over="ignore", divide="ignore"):
+        level = float(1 / (variance * (times**2 - 1)))
+    if not 0 < level < math.inf:
+        raise InvalidInput(
+            f"privacy: the level that gives {privacy.of!r} the standard error "
+            f"{privacy.standard_error:g} is too small or too large for a number. Without any "
+            f"privacy it is {math.sqrt(least):.4g}: ask for one nearer to that."
+        )
+    return level
 
 
 def index_of(names: tuple[str, ...], name: str) -> int:
     """Which coefficient has this name."""
     if name not in names:
-        raise InvalidInput(f"there is no coefficient {name!r}; there are {', '.join(names)}.")
+        raise InvalidInput(
+            f"there is no coefficient {name!r}; there are {', '.join(names)}.{meant(name, names)}"
+        )
     return names.index(name)

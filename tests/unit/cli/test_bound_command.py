@@ -229,8 +229,8 @@ def test_a_terminal_without_greek_letters(folder):
 
 def test_output_that_cannot_be_written(folder):
     done = privest("demo", "--first", "--out", folder / "H.csv")
-    assert done.returncode == 1
-    assert "cannot write the output" in done.stderr
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
 
 

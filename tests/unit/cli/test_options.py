@@ -28,7 +28,9 @@ def options(function):
 @pytest.mark.parametrize(
     ("group", "names", "commands"),
     [
-        ("Privacy", ("level", "epsilon", "delta", "move"), ("bound", "stream", "filter", "plan")),
+        ("Privacy", ("epsilon", "delta", "move"), ("bound", "stream", "filter", "plan")),
+        ("Privacy", ("level",), ("bound", "filter")),
+        ("Privacy", ("level",), ("stream", "plan")),  # of one reading: a number
         ("Output", ("output", "overwrite", "png"), ("stream", "filter")),
         ("Noise", ("noise_variance",), ("bound", "stream", "plan", "consensus")),
         ("Noise", ("seed",), ("stream", "filter", "release", "consensus")),

@@ -47,7 +47,7 @@ def test_options_and_plan_file_say_the_same(privest, data, plan_file):
     assert by_options.out == by_file.out
     found = json.loads(by_file.out)
     expected = make_plan(spec(data))
-    assert found == expected.to_dict() | {"rows_wanted": expected.rows_for(0.001, "age")}
+    assert found == expected.to_dict() | {"rows_wanted": {"age": expected.rows_for(0.001, "age")}}
 
 
 def test_every_option_reaches_the_plan(privest, data, tmp_path):

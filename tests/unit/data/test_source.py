@@ -229,7 +229,7 @@ def test_a_folder_is_not_a_table(tmp_path):
 def test_what_is_asked_for_is_checked_before_reading():
     source = open_source({"a": [1.0], "b": ["x"]})
     for columns, options, message in (
-        (["a", "c", "d"], {}, "the table has no column 'c', 'd'; it has 2 columns"),
+        (["a", "c", "d"], {}, "the table has no column 'c', 'd'. There are 'a', 'b'"),
         ([], {}, "name one column or more"),
         ("a", {}, "columns be a list"),
         (["a"], {"text": ["b"]}, "text must name some of the columns"),
