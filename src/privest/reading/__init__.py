@@ -10,7 +10,6 @@ Most memory: READ_WHOLE times the size of a document, twice that of an archive.
 from privest.reading._archives import parse_array, read_arrays
 from privest.reading._documents import parse_json, parse_toml, parse_yaml
 from privest.reading._fields import (
-    Field,
     chosen,
     counted,
     optional,
@@ -34,7 +33,6 @@ from privest.reading._limits import HELD_WHOLE
 
 __all__ = [
     "HELD_WHOLE",
-    "Field",
     "as_text",
     "chosen",
     "counted",
