@@ -17,6 +17,7 @@ from privest.cli._console import new_table, to_people, to_stderr
 from privest.cli._options import grouped, option
 from privest.errors import InvalidInput
 from privest.noise import Gaussian, GaussianLaw, MultivariateGaussian
+from privest.reading import require_parameters
 
 
 @grouped
@@ -62,6 +63,7 @@ def bound(
     noise = _noise(noise_variance, noise_cov)
     with common.about(f"--h {h}"):
         matrix, names = common.read_table(str(h))
+        require_parameters(matrix.shape[1], "H")
         model = pv.LinearModel(matrix, noise=noise, names=names)
     answer = Answer(pv.bound(model, level), model, level, privacy.spent(level))
     if json:

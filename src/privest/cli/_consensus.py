@@ -168,8 +168,11 @@ def _links(text: str, agents: int) -> network.Weights:
         found = network.grid(int(sides[0]), int(sides[1]))
     elif Path(text).is_file():
         pairs, _ = common.read_table(text)
-        if pairs.shape[1] != 2 or (pairs != np.round(pairs)).any():
-            raise InvalidInput(f"--graph {text}: a line has two agents, numbered from 0.")
+        within = (pairs >= 0) & (pairs < agents) & (pairs == np.round(pairs))
+        if pairs.shape[1] != 2 or not within.all():
+            raise InvalidInput(
+                f"--graph {text}: a line has two agents, numbered from 0 to {agents - 1}."
+            )
         found = network.Graph(pairs.astype(np.intp), agents)
     else:
         raise InvalidInput(f"--graph {text}: neither ring, star, grid:AxB nor a file.")

@@ -30,6 +30,7 @@ from privest.cli._stream_lines import as_lines, estimated_record, print_estimate
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.files import make_folder
+from privest.reading import read_count, read_fields
 from privest.report import Trail, printable, save_convergence
 
 INTERCEPT = "intercept"
@@ -136,17 +137,27 @@ class _Job:
             )
             self.output.begin(0)
             return False
-        notes = self.kept.notes
-        changed = [what for what, value in self._same().items() if notes.get(what) != value]
+        said = self.kept.notes
+        changed = [what for what, value in self._same().items() if said.get(what) != value]
         if changed:
             raise CheckpointError(
                 f"{self.kept.path} was saved by a command with another {changed[0]}: use the same."
             )
+        notes = self._notes(self.kept)
         self.used, self.missing = notes["used"], notes["missing"]
         self.digest = notes["digest"]
         self.output.begin(notes["offset"])
         self.output.write(notes["lines"])
         return True
+
+    def _notes(self, kept: pv.Checkpoint) -> dict[str, Any]:
+        """What an earlier run noted, of the form that `_block` gives it."""
+        counts = dict.fromkeys(("used", "missing", "offset"), read_count)
+        texts = dict.fromkeys(("digest", "lines"), _text)
+        try:
+            return read_fields(kept.notes, counts | texts, "its notes", others=True)
+        except InvalidInput as error:
+            raise CheckpointError(f"{kept.path} was saved by another command: {error}") from None
 
     def _require_replay_known(self) -> None:
         if self.plan.replay is None and not self.plan.sides.from_releases:
@@ -335,8 +346,15 @@ def _chained(digest: str, row: Row) -> str:
     return hashlib.sha256((digest + repr(row.features)).encode()).hexdigest()
 
 
+def _text(given: object, name: str) -> str:
+    """Of any length: the lines of a block."""
+    if not isinstance(given, str):
+        raise InvalidInput(f"{name} must be a text.")
+    return given
+
+
 def _whole(value: Any) -> int | None:  # noqa: ANN401 - a cell
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None

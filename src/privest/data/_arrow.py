@@ -188,6 +188,8 @@ class ParquetSource(FileSource):
             return pa.parquet.ParquetFile(
                 self.path, buffer_size=1 << 16, pre_buffer=False, read_dictionary=list(text)
             )
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{self.name}: its column names are not UTF-8 text.") from None
         except (pa.ArrowException, OSError):
             raise self._damaged() from None
 

@@ -83,24 +83,17 @@ class CsvSource(FileSource):
     def _read(self, piece: memoryview, types: dict[str, Any], strict: bool = False) -> Any:  # noqa: ANN401
         """Arrow's table. With `strict` a failure is told in our words: its own may show a cell."""
         pa = arrow()
-        ragged: list[tuple[int, int]] = []
-
-        def refuse(row: Any) -> str:  # noqa: ANN401
-            ragged.append((row.number, row.actual_columns))
-            return "error"
-
         try:
             return pa.csv.read_csv(
                 pa.py_buffer(piece),
                 read_options=pa.csv.ReadOptions(
-                    use_threads=False,  # the pieces are in threads, and `refuse` gets row numbers
+                    use_threads=False,  # the pieces are in threads
                     block_size=len(piece),
                     column_names=self.columns,
                 ),
                 parse_options=pa.csv.ParseOptions(
                     newlines_in_values=True,
                     ignore_empty_lines=len(self.columns) > 1,
-                    invalid_row_handler=refuse,
                 ),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=types,
@@ -113,16 +106,28 @@ class CsvSource(FileSource):
         except pa.ArrowException:
             if not strict:
                 raise
-            if not ragged:
-                raise InvalidInput(f"{self.name} is not a well-formed CSV file.") from None
-            row, fields = ragged[0]
-            raise AtRow(
-                self.name,
-                row,
-                f" (counted from 1 after the header, without blank lines): {fields} fields where "
-                f"the header has {len(self.columns)}. A comma in a field needs quotes, a number a "
-                "decimal point; or a quote is not closed.",
-            ) from None
+            raise self._ragged(piece) from None
+
+    def _ragged(self, piece: memoryview) -> AtRow | InvalidInput:
+        """The first row of another width. Read anew: Arrow's own callback cannot give a row that
+        is not UTF-8, and prints so.
+        """
+        wide = len(self.columns)
+        text = io.StringIO(bytes(piece).decode("utf-8", errors="surrogateescape"), newline="")
+        rows = (cells for cells in csv.reader(text) if cells or wide == 1)
+        try:
+            for row, cells in enumerate(rows, start=1):
+                if len(cells or [""]) != wide:
+                    return AtRow(
+                        self.name,
+                        row,
+                        f" (counted from 1 after the header, without blank lines): {len(cells)} "
+                        f"fields where the header has {wide}. A comma in a field needs quotes, a "
+                        "number a decimal point; or a quote is not closed.",
+                    )
+        except csv.Error:  # a field of more than 128 KiB
+            pass
+        return InvalidInput(f"{self.name} is not a well-formed CSV file.")
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         return opened(self.path, self.name)

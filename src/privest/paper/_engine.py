@@ -25,6 +25,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.reading import parse_array
 from privest.records import Record as Record
 
 
@@ -231,6 +232,9 @@ def _pool(executor: Executor | None, workers: int, units: int) -> Iterator[Execu
                 os.environ[name] = value
 
 
+DIGEST = hashlib.sha256().digest_size  # before the numbers of a unit, which disks change
+
+
 class _Store:
     """Finished units in an SQLite file; nothing without a file."""
 
@@ -274,14 +278,20 @@ class _Store:
             self.database.close()
 
     def get(self, unit: Unit) -> Array | None:
-        """Its numbers, if all of them are kept."""
+        """Its numbers, if all of them are kept and as they were written; else None: once more."""
         if self.database is None:
             return None
-        row = self.database.execute(
-            "select data from units where key = ? and at = ?", (unit.kept_as, unit.at)
-        ).fetchone()
-        values = None if row is None else np.load(io.BytesIO(row[0]), allow_pickle=False)
-        return values if values is not None and len(values) == unit.count else None
+        with self._readable():
+            row = self.database.execute(
+                "select data from units where key = ? and at = ?", (unit.kept_as, unit.at)
+            ).fetchone()
+        if row is None or not isinstance(row[0], bytes):
+            return None
+        digest, data = row[0][:DIGEST], row[0][DIGEST:]
+        if hashlib.sha256(data).digest() != digest:
+            return None
+        values = parse_array(data, "a kept unit")
+        return values if len(values) == unit.count else None
 
     def put(self, unit: Unit, values: Array) -> None:
         """Keep its numbers."""
@@ -289,8 +299,15 @@ class _Store:
             return
         data = io.BytesIO()
         np.save(data, values, allow_pickle=False)
-        with self.database:
+        with self._readable(), self.database:
             self.database.execute(
                 "insert or replace into units values (?, ?, ?)",
-                (unit.kept_as, unit.at, data.getvalue()),
+                (unit.kept_as, unit.at, hashlib.sha256(data.getvalue()).digest() + data.getvalue()),
             )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError:
+            raise InvalidInput(f"{self.path} is damaged: remove it and start again.") from None

@@ -15,6 +15,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -25,6 +26,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.data import Table, open_source
 from privest.errors import InvalidInput, MissingDependency
+from privest.reading import parse_json, read_document
 
 # The letter that ends the names of a cycle's files. Earlier cycles name the tables otherwise.
 CYCLES = {
@@ -130,9 +132,7 @@ def fetch_tables(cycle: str, stems: Sequence[str], cache: Path | None = None) ->
         ) from missing
     folder = (Path(pooch.os_cache("privest")) if cache is None else cache) / f"nhanes-{cycle}"
     record = folder / KEPT
-    known: dict[str, str] = CHECKSUMS | (
-        json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
-    )
+    known: dict[str, str] = CHECKSUMS | _first_seen(record)
     addresses = [address(cycle, stem) for stem in stems]
     for url in addresses:
         name = url.rsplit("/", 1)[1]
@@ -146,6 +146,19 @@ def fetch_tables(cycle: str, stems: Sequence[str], cache: Path | None = None) ->
             first_seen = {one: digest for one, digest in known.items() if one not in CHECKSUMS}
             record.write_text(json.dumps(first_seen, indent=1) + "\n", encoding="utf-8")
     return folder
+
+
+def _first_seen(record: Path) -> dict[str, str]:
+    """Checksums of what was downloaded before; a damaged list must not let another file pass."""
+    if not record.is_file():
+        return {}
+    found = parse_json(read_document(record), str(record))
+    if not isinstance(found, dict) or not all(
+        isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)
+        for digest in found.values()
+    ):
+        raise InvalidInput(f"{record} is damaged: remove its folder to download everything anew.")
+    return found
 
 
 def address(cycle: str, stem: str) -> str:

@@ -14,31 +14,45 @@ from privest.reading._limits import DOCUMENT, LONGEST_LINE
 Failure = type[PrivestError]
 
 
-def read_bytes(path: str | os.PathLike[str], most: int, *, error: Failure = InvalidInput) -> bytes:
-    """All of a file, or of a device or pipe that ends, if it has no more than `most` bytes."""
+def read_bytes(
+    path: str | os.PathLike[str], most: int, begins: bytes = b"", *, error: Failure = InvalidInput
+) -> bytes:
+    """All of a file, or of a device or pipe that ends, if it has no more than `most` bytes.
+
+    `begins`: what its first bytes must be; nothing else is read of a file that begins otherwise.
+    """
     try:
         with open(path, "rb") as file:
-            return _whole(file, most, f"{path}: ", error)
+            start = file.read(len(begins))
+            if start != begins:
+                raise error(f"{path} is another kind of file: it does not begin as such files do.")
+            if os.fstat(file.fileno()).st_size > most:
+                raise _too_large(path, most, error)
+            rest = _up_to(file, most - len(start))
+    except PrivestError:
+        raise
     except OSError as failed:
-        if isinstance(failed, PrivestError):
-            raise
         raise error(f"cannot read {path}: {failed.strerror}.") from None
-    except ValueError as failed:
-        if isinstance(failed, PrivestError):
-            raise
+    except ValueError:
         raise error("the name of a file cannot have a zero byte.") from None
+    if rest is None:
+        raise _too_large(path, most, error)
+    return start + rest
 
 
-def _whole(file: BinaryIO, most: int, where: str, error: Failure) -> bytes:
-    parts, left = [], most + 1
-    while left > 0 and (part := file.read(min(left, 1 << 20))):  # never asks for `most` at once
-        parts.append(part)
+def _up_to(file: BinaryIO, most: int) -> bytes | None:
+    """The rest of a file; None if it is longer. Never asks for `most` at once."""
+    parts, left = [], most
+    while part := file.read(1 << 20):
         left -= len(part)
-    if left <= 0:
-        raise error(
-            f"{where}it has more than {size_text(most)}, the most that is read of such a file."
-        )
+        if left < 0:
+            return None
+        parts.append(part)
     return b"".join(parts)
+
+
+def _too_large(path: object, most: int, error: Failure) -> PrivestError:
+    return error(f"{path} has more than {size_text(most)}, the most that is read of such a file.")
 
 
 def as_text(data: bytes, where: str) -> str:
