@@ -155,7 +155,7 @@ class _Job:
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
         texts = dict.fromkeys(("digest", "lines"), _text)
         try:
-            return read_fields(kept.notes, counts | texts, "its notes", others=True)
+            return read_fields(kept.notes, {**counts, **texts}, "its notes", others=True)
         except InvalidInput as error:
             raise CheckpointError(f"{kept.path} was saved by another command: {error}") from None
 
