@@ -42,6 +42,9 @@ class Additive(Channel):
         given = as_array(u, "u")
         return given + self.law.sample(given.shape, rng)
 
+    def noise_width(self, u: Array) -> float:
+        return width_of(self.law)
+
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         return self.law.logpdf(as_array(z, "z") - as_array(u, "u"))
 
@@ -80,6 +83,14 @@ def require_law(law: object) -> None:
             "the noise must be a law of privest.noise, such as privest.noise.Laplace(0.5); "
             f"received {type(law).__name__}."
         )
+
+
+def width_of(law: ScalarLaw) -> float:
+    """1/√I, at most the deviation; where the density jumps, the distance of its quartiles."""
+    if math.isfinite(law.fisher_information):
+        return 1.0 / math.sqrt(law.fisher_information)
+    low, high = law.quantile([0.25, 0.75])
+    return float(high - low)
 
 
 def stretched(law: ScalarLaw, information: float) -> ScalarLaw:
@@ -156,7 +167,8 @@ class BinaryQuantiser(Channel):
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u")
-        below = given + self.law.sample(given.shape, rng) <= self.threshold
+        # Not u + d ≤ C: beside a large u the noise would be lost.
+        below = self.law.sample(given.shape, rng) <= self.threshold - given
         return np.asarray(below.astype(np.float64))
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:

@@ -44,6 +44,13 @@ class Channel(ABC):
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         """One z for each entry of u. Simulation: for experiments."""
 
+    def noise_width(self, u: Array) -> Array | float | None:
+        """How far z scatters about u, or less: what is far wider in doubles would show u itself.
+
+        None: the channel adds nothing to u, or it is not known (a user's own).
+        """
+        return None
+
     @abstractmethod
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         """ln p(z|u), density or mass; −inf where it is zero."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput, NotCalibratable
+from privest.mechanism._additive import width_of
 from privest.mechanism._channel import Channel, Worst
 from privest.mechanism._gain_information import GainInformation, information_of
 from privest.mechanism._multiplicative import FAR
@@ -61,6 +62,9 @@ class Gain(Channel):
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u")
         return np.asarray(given * self.law.sample(given.shape, rng))
+
+    def noise_width(self, u: Array) -> Array:
+        return np.abs(u) * width_of(self.law)
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         """ln f(z/u) − ln |u|; at u = 0 all mass is at z = 0 (density +inf there)."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
+from privest.mechanism._additive import width_of
 from privest.mechanism._channel import Channel, Worst
 from privest.noise import GaussianLaw, Laplace
 
@@ -57,6 +58,9 @@ class TwinUniform(Channel):
         given = as_array(u, "u")
         size = rng.uniform(self.inner, self.outer, given.shape)
         return given * (1.0 + np.where(rng.random(given.shape) < 0.5, -size, size))
+
+    def noise_width(self, u: Array) -> Array:
+        return np.abs(u) * (self.outer - self.inner)
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         """At u = 0 all mass is at z = 0 (density +inf there)."""
@@ -120,6 +124,9 @@ class Inverse(Channel):
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u")
         return given / (1.0 + self.noise.sample(given.shape, rng))
+
+    def noise_width(self, u: Array) -> Array:
+        return np.abs(u) * width_of(self.noise)
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         """ln f(g − 1) + ln |u|/z²; at u = 0 all mass is at z = 0 (density +inf there)."""
@@ -214,6 +221,9 @@ class PrivacyWeights(Channel):
         given = as_array(u, "u")
         weight = rng.normal(1.0, math.sqrt(self.weight_variance), given.shape)
         return weight * given + rng.normal(0.0, math.sqrt(self.variance), given.shape)
+
+    def noise_width(self, u: Array) -> Array:
+        return np.sqrt(self._spread(u))
 
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         u = as_array(u, "u")

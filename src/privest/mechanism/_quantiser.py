@@ -22,6 +22,9 @@ class _Grid(Channel):
     def __post_init__(self) -> None:
         self._require_positive(*self.parameters)
 
+    def noise_width(self, u: Array) -> float:
+        return self.step
+
     def support(self, u: float) -> tuple[float, float]:
         every = self.outcomes(u)
         return (float(every[0]), float(every[-1]))
@@ -180,6 +183,9 @@ class LaplaceQuantiser(_Grid):
     """
 
     scale: float
+
+    def noise_width(self, u: Array) -> float:
+        return self.scale
 
     @property
     def _half(self) -> float:

@@ -11,6 +11,7 @@ import scipy
 from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
 from privest.mechanism._vector import Information, Mechanism, repeated
+from privest.mechanism.source import require_room
 from privest.noise.quadrature import gauss
 from privest.privacy import PrivacyLevel, as_level
 
@@ -126,7 +127,10 @@ class GeometricPerturbation(Mechanism):
         self.translation = self._one_each(translation, "the translation")
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        turned = _rotated(self._inputs(y), rng, trials)
+        u = self._inputs(y)
+        length = np.linalg.norm(u, axis=-1) + np.abs(self.translation).max()
+        require_room(np.asarray(length), math.sqrt(self.variance))
+        turned = _rotated(u, rng, trials)
         noise = rng.normal(0.0, math.sqrt(self.variance), turned.shape)
         return turned + self.translation + noise
 

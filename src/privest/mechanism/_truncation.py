@@ -59,6 +59,9 @@ class StochasticTruncation(Channel):
         ends = np.where(up, self.threshold, -self.threshold)
         return self.plain.sample(np.where(self.truncates(given), ends, given), rng)
 
+    def noise_width(self, u: Array) -> Array | float | None:
+        return self.plain.noise_width(np.maximum(np.abs(u), self.threshold))
+
     def log_density(self, z: ArrayLike, u: ArrayLike) -> Array:
         z, u = as_array(z, "z"), as_array(u, "u")
         inside = self.truncates(u)

@@ -14,6 +14,7 @@ from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel
+from privest.mechanism.source import require_room
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 
@@ -166,8 +167,9 @@ class Componentwise(Mechanism):
         return (given if self.matrix is None else given @ self.matrix.T) + self.offset
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        u = repeated(self.inputs(y), trials)
-        return self._each(lambda channel, part: channel.sample(part, rng), u)
+        return self._each(
+            lambda channel, u: _sampled(channel, u, rng), repeated(self.inputs(y), trials)
+        )
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         parts = self._each(lambda c, z, u: c.log_density(z, u), *self._both(z, y))
@@ -233,6 +235,13 @@ class Componentwise(Mechanism):
             rest = (finite.T * values[np.isfinite(values)]) @ finite
             return np.where(seen.T @ seen > 0, np.inf, rest)
         return (self.matrix.T * values) @ self.matrix
+
+
+def _sampled(channel: Channel, u: Array, rng: np.random.Generator) -> Array:
+    width = channel.noise_width(u)
+    if width is not None:
+        require_room(u, width)
+    return channel.sample(u, rng)
 
 
 def data_perturbation(

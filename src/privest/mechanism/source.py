@@ -187,13 +187,20 @@ def as_source(given: Source | np.random.Generator) -> Source:
     return given if isinstance(given, Source) else Generated(given)
 
 
-def require_room(shown: Array) -> None:
-    """Refuse numbers beside which unit noise is lost in the rounding of doubles."""
+def require_room(shown: Array, width: Array | float = 1.0) -> None:
+    """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
+
+    It cannot say which of the two is out of place, nor show the number: either may be.
+    """
+    if not isinstance(width, float) or width != 1.0:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            shown = np.where(shown == 0.0, 0.0, shown / width)
     # One number is looked at by itself: single readings come by the thousand.
     largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
     if not largest < LARGEST:  # NaN too
         raise InvalidInput(
-            "a reading times the root of its level is so large that the noise would be lost in "
-            "rounding, and the reading shown as it is. Choose a smaller level, or state the "
-            "readings in units in which they are smaller."
+            "a reading is so large beside its noise that the noise would be lost in rounding, and "
+            f"the reading shown as it is: doubles have room for {LARGEST:.0e} deviations of the "
+            "noise. Either the reading is too large for this level (state the readings in units "
+            "in which they are smaller, or take an offset off), or the level is too large."
         )

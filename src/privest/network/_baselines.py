@@ -13,6 +13,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_number, as_positive
 from privest.errors import InvalidInput
+from privest.mechanism.source import require_room
 from privest.network._sensor import one_each
 from privest.network._weights import Weights
 
@@ -98,6 +99,7 @@ class DecayingNoise:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
         now = _columns(y, weights, rounds)
         scale = self._scales(weights.agents)[:, None]
+        require_room(now, scale)
         draw = rng.laplace if self.law == "laplace" else rng.normal
         for k in range(rounds):
             noise = draw(0.0, 1.0, now.shape) * (scale * self.decay**k)
@@ -138,6 +140,7 @@ class DampedNoise:
     ) -> Array:
         """x after so many rounds, the shape of y: (N,) or (trials, N)."""
         now = _columns(y, weights, rounds)
+        require_room(now, self.deviation)
         before: Array = np.zeros_like(now)
         for k in range(rounds):
             fresh = self.damping**k * rng.normal(0.0, self.deviation, now.shape)
