@@ -56,3 +56,7 @@ class CheckpointError(PrivestError, OSError):
 
 class MissingDependency(PrivestError, ImportError):
     """An optional dependency is needed; the message names the extra that brings it."""
+
+
+class FewReadings(PrivestError, UserWarning):
+    """A warning: a formula for many readings is off here; what is given instead was simulated."""

@@ -73,8 +73,8 @@ def test_the_error_approaches_the_prediction():
         model = pv.LinearModel(np.ones((count, 1)), noise=LAPLACE)
         release = OptimalScoreRelease(model, budget=float(count))
         total, error, _, _ = measured(release, trials, rng)
-        excess.append(total / release.loss - 1)
-        errors.append(error / release.loss)
+        excess.append(total / release.limit_loss - 1)
+        errors.append(error / release.limit_loss)
     assert excess[0] > 0.03 + 4 * errors[0]
     assert abs(excess[1]) < 0.03 + 4 * errors[1]
 

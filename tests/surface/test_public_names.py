@@ -75,9 +75,10 @@ NAMES = {
         "private_average", "random_geometric", "ring", "rounds", "spectrum_of", "star",
     },
     "pipeline": {
-        "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",
-        "MaximumLikelihoodRelease", "OptimalScoreRelease", "PrivateEstimate", "Score",
-        "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth", "jacobian", "optimal_score",
+        "FiniteLoss", "FixedStepsRelease", "HolderReport", "LeastSquaresRelease",
+        "LikelihoodScore", "LinearScore", "MaximumLikelihoodRelease", "OptimalScoreRelease",
+        "PrivateEstimate", "Score", "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth",
+        "jacobian", "optimal_score",
     },
     "audit": {
         "Attack", "Certificate", "Errors", "FisherInformation", "adversary", "certify",

@@ -47,7 +47,7 @@ def test_the_trace_shape_gains_what_the_theory_says(cls, law):
     gain = np.trace(paper.privacy) / np.trace(best.privacy)
     per_sensitivity = gain * best.score.sensitivity / paper.score.sensitivity
     assert per_sensitivity == pytest.approx(factor, rel=1e-9)
-    assert best.loss < paper.loss
+    assert best.limit_loss < paper.limit_loss
     np.testing.assert_allclose(
         best.privacy, best.score.sensitivity * np.trace(square_root(A)) / 200 * square_root(A),
         rtol=1e-7, atol=1e-9 * np.abs(best.privacy).max(),
@@ -57,7 +57,9 @@ def test_the_trace_shape_gains_what_the_theory_says(cls, law):
     for release, weight in ((best, np.trace(square_root(A)) ** 2 / 200 / np.trace(A)),
                             (paper, 3 / 200)):  # fmt: skip
         assert release.shape.weight == pytest.approx(weight, rel=1e-9)
-        assert release.loss == pytest.approx(release.score.cost(weight) * np.trace(A), rel=1e-9)
+        assert release.limit_loss == pytest.approx(
+            release.score.cost(weight) * np.trace(A), rel=1e-9
+        )
 
 
 def test_the_paper_formula_for_maximum_likelihood():
@@ -66,7 +68,7 @@ def test_the_paper_formula_for_maximum_likelihood():
     release = MaximumLikelihoodRelease(pv.LinearModel(H, noise=LOGISTIC), 7.0, shape="paper")
     A = np.linalg.inv(H.T @ H)
     np.testing.assert_allclose(release.privacy, 2 / 7 * (2 / 15) * 9 * A, rtol=1e-10)
-    np.testing.assert_allclose(release.sampling, 3 * A, rtol=1e-10)
+    np.testing.assert_allclose(release.limit_sampling, 3 * A, rtol=1e-10)
     np.testing.assert_allclose(release.classical, 3 * A, rtol=1e-10)
 
 
@@ -103,9 +105,9 @@ def test_gaussian_releases_attain_the_private_bound(seed, n, singular):
     release = OptimalScoreRelease(model, 3.0, weight=weight)
     floor = trace_budget_bound(model, 3.0, weight=weight)
     assert release.private_bound == pytest.approx(floor.total, rel=1e-6)
-    assert release.loss == pytest.approx(release.private_bound, rel=1e-8)
+    assert release.limit_loss == pytest.approx(release.private_bound, rel=1e-8)
     A = np.linalg.inv(H.T @ H)
-    assert np.sum(release.shape.loss * release.sampling) == pytest.approx(
+    assert np.sum(release.shape.loss * release.limit_sampling) == pytest.approx(
         2 * np.trace(weight @ A), rel=1e-8
     )
 
@@ -115,22 +117,22 @@ def test_order_of_the_releases(law):
     """bound ≤ optimal score ≤ maximum likelihood, least squares; paper's shape costs more."""
     model = pv.LinearModel(matrix(3, 100, 2, [1.0, 0.1]), noise=law)
     best = OptimalScoreRelease(model, 50.0)
-    assert best.private_bound < best.loss
-    assert best.loss < OptimalScoreRelease(model, 50.0, shape="paper").loss
+    assert best.private_bound < best.limit_loss
+    assert best.limit_loss < OptimalScoreRelease(model, 50.0, shape="paper").limit_loss
     if law is not LAPLACE:
-        assert best.loss < MaximumLikelihoodRelease(model, 50.0).loss
+        assert best.limit_loss < MaximumLikelihoodRelease(model, 50.0).limit_loss
     if law is not CAUCHY:
-        assert best.loss < LeastSquaresRelease(model, 50.0).loss
+        assert best.limit_loss < LeastSquaresRelease(model, 50.0).limit_loss
 
 
 def test_the_best_bandwidth_lies_between():
     """No other bandwidth costs less, and the optimal score costs less still."""
     model = pv.LinearModel(matrix(3, 100, 2, [1.0, 0.1]), noise=LAPLACE)
     tuned = MaximumLikelihoodRelease(model, 50.0, bandwidth="best")
-    assert OptimalScoreRelease(model, 50.0).loss < tuned.loss
+    assert OptimalScoreRelease(model, 50.0).limit_loss < tuned.limit_loss
     for factor in (0.01, 0.5, 0.9, 1.1, 2.0, 100.0):
         other = MaximumLikelihoodRelease(model, 50.0, bandwidth=factor * tuned.bandwidth)
-        assert tuned.loss < other.loss
+        assert tuned.limit_loss < other.limit_loss
 
 
 def test_laplace_rate_of_the_trap():

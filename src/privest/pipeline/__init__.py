@@ -1,5 +1,7 @@
 """Algorithms that estimate before they release: maximum likelihood, the optimal private score."""
 
+from privest.pipeline._finite import FiniteLoss
+from privest.pipeline._fixed_steps import FixedStepsRelease
 from privest.pipeline._holder import HolderReport, jacobian
 from privest.pipeline._optimal_score import optimal_score
 from privest.pipeline._release import PrivateEstimate, ScoreRelease
@@ -17,7 +19,7 @@ from privest.pipeline._score import (
 )
 
 __all__ = [
-    "HolderReport", "LeastSquaresRelease", "LikelihoodScore", "LinearScore",
-    "MaximumLikelihoodRelease", "OptimalScoreRelease", "PrivateEstimate", "Score",
+    "FiniteLoss", "FixedStepsRelease", "HolderReport", "LeastSquaresRelease", "LikelihoodScore",
+    "LinearScore", "MaximumLikelihoodRelease", "OptimalScoreRelease", "PrivateEstimate", "Score",
     "ScoreRelease", "SmoothedLikelihoodScore", "best_bandwidth", "jacobian", "optimal_score",
 ]  # fmt: skip

@@ -1,24 +1,24 @@
 """What a release shows about the readings at hand: for the data holder only.
 
-With J = ∂θ̂/∂Y = Ψ⁻¹ Hᵀ diag(ψ'), Ψ = Σ ψ'_k H_kᵀH_k (implicit function theorem), and Gaussian noise
-of covariance D on Tθ̂,
+With J = ∂θ̂/∂Y (`_sensitivity`) and Gaussian noise of covariance D on Tθ̂,
 
-    I_z(Y) = JᵀTᵀD⁻¹TJ ,    tr I_z(Y) = Σ ψ'_k² H_k Q H_kᵀ ,   Q = Ψ⁻¹TᵀD⁻¹TΨ⁻¹ .
+    I_z(Y) = JᵀTᵀD⁻¹TJ ,    tr I_z(Y) = Σ_k [I_z(Y)]_kk .
 
-This number is itself a function of the private readings.
+This number is itself a function of the private readings. So is the distance to a tie (`_ties`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array
-from privest.errors import BudgetExceeded, NumericalFailure
-from privest.pipeline._roots import solve
+from privest.errors import BudgetExceeded
+from privest.pipeline._sensitivity import jacobians, shown
+from privest.pipeline._ties import Tie
 
 if TYPE_CHECKING:
     from privest.pipeline._release import ScoreRelease
@@ -37,6 +37,13 @@ class HolderReport:
     budget     s.
     gradient   ∂ ln(realised)/∂Y, (K,): what a noise scale made from it would add.
     released   how many numbers are released.
+    second     the second-lowest root of the estimating equation; None where none was found (looked
+               for where ψ is not monotone, from exact fits, up to 4096 readings).
+    to_tie     how far the readings are from a tie of the two, where θ̂ jumps: the length of a move
+               of all readings together, in deviations of the noise w (interquartile range/1.349,
+               which every law has); ∞ without a second root.
+    jump       how far θ̂ jumps there, in deviations of the release noise.
+    too_near   whether that is more than the budget allows for the move: a release is refused.
     """
 
     estimate: Array
@@ -45,6 +52,10 @@ class HolderReport:
     budget: float
     released: int
     gradient: Array = field(repr=False)
+    second: Array | None = None
+    to_tie: float = math.inf
+    jump: float = 0.0
+    too_near: bool = False
 
     def __repr__(self) -> str:
         return "HolderReport(private: read its fields, do not release them)"
@@ -53,6 +64,21 @@ class HolderReport:
     def ratio(self) -> float:
         """tr I_z(Y)/s: about half of all data sets have more than 1 (unless safety > 1)."""
         return self.realised / self.budget
+
+    def require_no_tie(self) -> None:
+        """Raise BudgetExceeded where a tie is too near: the jump is more than the budget allows.
+
+        A release with tr I_z ≤ s moves by at most δ√s deviations of its noise when the readings
+        move by δ; a tie at δ that jumps further breaks the budget on the way there. It counts up
+        to δ = 3√(K/s): three times what the budget hides of a reading on average.
+        """
+        if self.too_near:
+            raise BudgetExceeded(
+                "the estimating equation has a second root that is almost as good: a small change "
+                "of the readings would make the estimate jump, by more than the budget allows for "
+                "such a change. Nothing was released. Use FixedStepsRelease, which is continuous "
+                "in the readings, or a monotone score (least squares, a law with lighter tails)."
+            )
 
     def counted(self, margin: float) -> float:
         """tr I_z(Y) with noise D(Y) = margin·ratio·D: both terms of docs/theory.md 7.
@@ -72,34 +98,31 @@ class HolderReport:
 
 
 def jacobian(release: ScoreRelease, y: Array, theta: Array) -> Array:
-    """∂θ̂/∂Y, (n, K), by the implicit function theorem."""
-    H = release.model.matrix
-    slope = release.score.slope(y - H @ theta)
-    return np.asarray(scipy.linalg.cho_solve(_curvature(H, slope), H.T * slope))
+    """∂θ̂/∂Y, (n, K), at readings y (K,) with the estimate θ̂."""
+    return jacobians(release.stages(y, theta), release.model.matrix)[-1]
 
 
-def realised(release: ScoreRelease, y: Array, theta: Array) -> HolderReport:
+def realised(release: ScoreRelease, y: Array, theta: Array, tie: Tie | None) -> HolderReport:
     """The report for readings y with estimate θ̂."""
-    H, shape = release.model.matrix, release.shape
-    residual = y - H @ theta
-    slope, bend = release.score.slope(residual), release.score.bend(residual)
-    factor = _curvature(H, slope)
-    precision = np.linalg.solve(release.information_scale, shape.targets)
-    middle = shape.targets.T @ precision  # TᵀD⁻¹T
-    Q = scipy.linalg.cho_solve(factor, scipy.linalg.cho_solve(factor, middle).T)
-    each = np.einsum("ki,ij,kj->k", H, Q, H, optimize=True)
-    shown = slope**2 * each
-    total = float(shown.sum())
-    # d tr I = Σ v_k de_k with e the residuals: through ψ'_k², and through Ψ in Q.
-    moment = (H.T * slope**2) @ H
-    N = scipy.linalg.cho_solve(factor, moment @ Q)
-    through = np.einsum("ki,ij,kj->k", H, N, H, optimize=True)
-    v = 2 * bend * (slope * each - through)
-    # de = dy − H dθ̂ = (I − HJ) dy
-    pulled = scipy.linalg.cho_solve(factor, H.T @ v)
-    gradient = (v - slope * (H @ pulled)) / total
+    each, gradient = shown(release.stages(y, theta), release.model.matrix, _precision(release))
+    total = float(each.sum())
+    second, to_tie, jump, near = None, math.inf, 0.0, False
+    if tie is not None:
+        second = tie.second
+        to_tie = 1.349 * tie.move / float(np.ptp(release.law.quantile([0.25, 0.75])))
+        jump = math.sqrt(float(tie.jump @ _precision(release) @ tie.jump))
+        near = tie.too_near(jump, release.budget, len(y))
     return HolderReport(
-        theta, total, float(shown.max()), release.budget, len(shape.targets), gradient
+        estimate=theta,
+        realised=total,
+        worst=float(each.max()),
+        budget=release.budget,
+        released=len(release.shape.targets),
+        gradient=gradient / total,
+        second=second,
+        to_tie=to_tie,
+        jump=jump,
+        too_near=near,
     )
 
 
@@ -108,33 +131,20 @@ def simulated_ratios(release: ScoreRelease, rng: np.random.Generator, data_sets:
 
     θ does not matter: Y + Hδ moves θ̂ by δ and leaves the residuals.
     """
-    H, score = release.model.matrix, release.score
-    n = H.shape[1]
-    middle = release.shape.targets.T @ np.linalg.solve(
-        release.information_scale, release.shape.targets
-    )
-    pairs = (H[:, :, None] * H[:, None, :]).reshape(len(H), n * n)
-    some = max(1, ENTRIES // len(H))
+    H = release.model.matrix
+    some = max(1, ENTRIES // H.size)
     parts = []
     for at in range(0, data_sets, some):
         y = release.law.sample((min(some, data_sets - at), len(H)), rng)
-        found = solve(score, release.design, y)
-        slope = score.slope(y - np.where(found.converged[:, None], found.theta, 0.0) @ H.T)
-        bent = (slope @ pairs).reshape(-1, n, n)
-        moment = (slope**2 @ pairs).reshape(-1, n, n)
-        bent[~found.converged] = np.eye(n)
-        inner = np.linalg.solve(bent, np.swapaxes(np.linalg.solve(bent, moment), 1, 2))
-        ratio = np.einsum("tij,ij->t", inner, middle) / release.budget
+        found = release.solve(y)
+        theta = np.where(found.converged[:, None], found.theta, 0.0)
+        last = jacobians(release.stages(y, theta), H)[-1]
+        ratio = np.einsum("tik,tik->t", last, _precision(release) @ last) / release.budget
         parts.append(np.where(found.converged, ratio, np.nan))
     return np.concatenate(parts)
 
 
-def _curvature(H: Array, slope: Array) -> tuple[Array, bool]:
-    try:
-        factor, lower = scipy.linalg.cho_factor((H.T * slope) @ H)
-    except np.linalg.LinAlgError:
-        raise NumericalFailure(
-            "the curvature Σψ'HᵀH is not positive at the estimate: there is too little data, or "
-            "the noise law does not fit."
-        ) from None
-    return np.asarray(factor), bool(lower)
+def _precision(release: ScoreRelease) -> Array:
+    """TᵀD⁻¹T."""
+    targets = release.shape.targets
+    return np.asarray(targets.T @ np.linalg.solve(release.information_scale, targets))

@@ -11,6 +11,7 @@ undercut; the realised value is shown to the data holder by `for_data_holder`, a
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +19,28 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
-from privest.errors import InvalidInput
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_number, as_positive
+from privest.errors import FewReadings, InvalidInput
 from privest.estimator import Result
 from privest.mechanism.source import Generated, Source, as_source, require_room
 from privest.model import LinearModel
 from privest.noise import GaussianLaw, Independent, ScalarLaw
 from privest.noise._law import as_generator
 from privest.pipeline import _roots as roots
-from privest.pipeline._descent import ROWS_AT_ONCE, Design
+from privest.pipeline._descent import ROWS_AT_ONCE, Design, Roots
+from privest.pipeline._finite import FiniteLoss, finite_loss
 from privest.pipeline._holder import HolderReport, realised, simulated_ratios
 from privest.pipeline._score import Score
+from privest.pipeline._sensitivity import Stage, root_stage, root_stages
 from privest.pipeline._shape import NoiseShape, Shape, noise_shape
+from privest.pipeline._ties import Tie, nearest_tie
 
 LEVERAGE = 0.95  # the most that one row may determine
+# Fewer readings a parameter than FEW, or a row of more leverage than HIGH: the error is simulated,
+# not taken from the limit. Beyond them it is above the limit by some percent (Laplace 3 to 10).
+FEW, HIGH = 100, 0.2
+SIMULATED, LEAST, READINGS = 1000, 100, 4 * 10**6  # data sets for that: as many, within READINGS
+TOLD = 1.1  # a warning where the error is so many times the limit
 READINGS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
 PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
 
@@ -41,12 +50,14 @@ class PrivateEstimate(Result):
     """What is released, and how good it is: nothing here depends on the readings but `estimate`.
 
     estimate       z = Tθ̂ + d, (r,), or (trials, r).
-    sampling       covariance of Tθ̂, for large K; `privacy`: of d.
+    sampling       covariance of Tθ̂, simulated for few readings, else that for large K; `privacy`:
+                   of d.
     classical      T Σ_CR Tᵀ, the bound without privacy.
     private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
                    tr I_z(Y) ≤ s (`bounds.trace_budget_bound`); attained for Gaussian noise.
     loss           tr(W·covariance), to compare with it.
     budget         s; `safety`: the noise was made for s/safety.
+    factor         loss over that for large K; 1 where that is what was taken.
     """
 
     private_bound: float
@@ -54,6 +65,7 @@ class PrivateEstimate(Result):
     budget: float
     safety: float
     method: str
+    factor: float = 1.0
 
     @property
     def efficiency(self) -> float:
@@ -62,9 +74,10 @@ class PrivateEstimate(Result):
 
     def _heading(self) -> list[str]:
         safe = f", safety {self.safety:g}" if self.safety > 1 else ""
+        few = "" if self.factor == 1 else f" ({self.factor:.3g} times that of many readings)"
         return [
-            f"{self.method}, budget {self.budget:g}{safe}: loss {self.loss:.4g}, private bound "
-            f"{self.private_bound:.4g}, efficiency {self.efficiency:.3f}",
+            f"{self.method}, budget {self.budget:g}{safe}: loss {self.loss:.4g}{few}, private "
+            f"bound {self.private_bound:.4g}, efficiency {self.efficiency:.3f}",
             *super()._heading(),
         ]
 
@@ -108,7 +121,7 @@ class ScoreRelease(ABC):
                 f"large K; at least {READINGS_A_PARAMETER} readings a parameter are needed."
             )
         self.design = Design(model.matrix)
-        _require_spread(self.design)
+        self.leverage = _largest_leverage(self.design)
         self.shape: NoiseShape = noise_shape(
             self.design.triangle, self.budget / self.safety, shape, weight
         )
@@ -137,8 +150,37 @@ class ScoreRelease(ABC):
 
     @property
     def sampling(self) -> Array:
+        """Covariance of Tθ̂: `limit_sampling`, or simulated where there are few readings."""
+        return self.limit_sampling if self.finite is None else self.finite.sampling
+
+    @property
+    def limit_sampling(self) -> Array:
         """Covariance of Tθ̂ for large K: E ψ²/(E ψ')²·T(HᵀH)⁻¹Tᵀ."""
         return self.score.sampling * self.shape.spread
+
+    @cached_property
+    def finite(self) -> FiniteLoss | None:
+        """The simulated error where it is used; None where the limit is.
+
+        Used for fewer than 100 readings a parameter or a leverage above 0.2, unless the estimate
+        is linear in the readings, when the limit is exact. Made once, with a generator of its own:
+        the same for the same public inputs. Up to some seconds.
+        Warns (`errors.FewReadings`) where the error is more than 1.1 times that of many readings.
+        """
+        count, n = self.model.matrix.shape
+        if self.score.linear is not None or (count >= FEW * n and self.leverage <= HIGH):
+            return None
+        sets = max(LEAST, min(SIMULATED, READINGS // count))
+        found = finite_loss(self, np.random.default_rng([count, n]), sets)
+        if found.factor > TOLD:
+            warnings.warn(
+                f"with {count} readings and a largest leverage of {self.leverage:.2f} the loss is "
+                f"{found.factor:.3g} times that of many readings (simulated; loss and standard "
+                "errors count it).",
+                FewReadings,
+                stacklevel=3,
+            )
+        return found
 
     @property
     def classical(self) -> Array:
@@ -156,15 +198,23 @@ class ScoreRelease(ABC):
         """tr(W·(sampling + privacy))."""
         return float(np.sum(self.shape.loss * (self.sampling + self.privacy)))
 
+    @property
+    def limit_loss(self) -> float:
+        """The loss for large K: tr(W·(limit_sampling + privacy))."""
+        return float(np.sum(self.shape.loss * (self.limit_sampling + self.privacy)))
+
+    def finite_loss(self, rng: np.random.Generator, data_sets: int = 1000) -> FiniteLoss:
+        """The loss at this very number of readings, from simulated data sets, next to the limit."""
+        return finite_loss(self, as_generator(rng), as_count(data_sets, "data_sets", least=2))
+
     def ratios(self, rng: np.random.Generator, data_sets: int = 1000) -> Array:
         """tr I_z(Y)/s of data sets simulated from the public model, (data_sets,).
 
         How often, and by how much, a data set exceeds the budget: a quantile of this, for safety 1,
         is a safety factor that is enough so often. NaN where there is no estimate.
         """
-        if data_sets < 1:
-            raise InvalidInput(f"data_sets must be at least 1; received {data_sets}.")
-        return simulated_ratios(self, as_generator(rng), data_sets)
+        count = as_count(data_sets, "data_sets", least=1)
+        return simulated_ratios(self, as_generator(rng), count)
 
     # --- with data --------------------------------------------------------------------------------
 
@@ -172,13 +222,40 @@ class ScoreRelease(ABC):
         """θ̂ without noise, (n,) or (trials, n). For the data holder's eyes only.
 
         Raises NumericalFailure where the estimating equation has no proper root, InvalidInput
-        where the residuals do not look like the noise law at all.
+        where the residuals do not look like the noise law at all, and, for one data set,
+        BudgetExceeded where a second root is too nearly as good (`HolderReport.require_no_tie`;
+        many at once are an experiment, and none is left out).
         """
         given = self._readings(y)
-        found = roots.solve(self.score, self.design, np.atleast_2d(given))
+        theta = self._estimated(np.atleast_2d(given))
+        if len(theta) == 1:
+            one = given.ravel()
+            tie = self._tie(one, theta[0])
+            if tie is not None:
+                realised(self, one, theta[0], tie).require_no_tie()
+        return theta if given.ndim == 2 else theta[0]
+
+    def _estimated(self, y: Array) -> Array:
+        """θ̂ (trials, n), near a tie too."""
+        found = self.solve(y)
         roots.require_converged(found)
-        self._require_fit(np.atleast_2d(given), found.theta)
-        return found.theta if given.ndim == 2 else found.theta[0]
+        self._require_fit(y, found.theta)
+        return found.theta
+
+    def solve(self, y: Array) -> Roots:
+        """The estimates of readings y (trials, K), before any check."""
+        return roots.solve(self.score, self.design, y)
+
+    def stages(self, y: Array, theta: Array) -> list[Stage]:
+        """How θ̂ was made from readings y, (K,) or (trials, K): what its sensitivity needs."""
+        H, score = self.model.matrix, self.score
+        make = root_stage if y.ndim == 1 else root_stages
+        return [make(score, H, y - theta @ H.T)]
+
+    def _tie(self, y: Array, theta: Array) -> Tie | None:
+        """The nearest tie that was found, for readings y (K,)."""
+        begin = roots.tie_starts(self.score, self.design, y)
+        return None if begin is None else nearest_tie(self.score, self.design, y, theta, begin)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> PrivateEstimate:
         """The release with noise from a simulation generator: for experiments, not for release."""
@@ -202,6 +279,7 @@ class ScoreRelease(ABC):
         if as_number(margin, "margin") <= 1:
             raise InvalidInput(f"margin must be > 1; received {margin:g}.")
         report = self.for_data_holder(y)
+        report.require_no_tie()
         report.require_scaled(margin)
         spread = margin * report.ratio
         # D was made for s/safety, so that r ≈ 1/safety: the noise is about margin·D/safety.
@@ -211,12 +289,14 @@ class ScoreRelease(ABC):
     def for_data_holder(self, y: ArrayLike) -> HolderReport:
         """What this release would show about these very readings. Private: never release it.
 
-        Cost: one solve and two passes over the rows.
+        Cost: one solve and two passes over the rows; where ψ is not monotone also the search for
+        a second root, some ten solves.
         """
         given = self._readings(y)
         if given.ndim != 1:
             raise InvalidInput("one vector of readings, please.")
-        return realised(self, given, self.estimate(given))
+        theta = self._estimated(given[None])[0]
+        return realised(self, given, theta, self._tie(given, theta))
 
     def _released(
         self, theta: Array, source: Source, scale: float = 1.0, expected: float = 1.0
@@ -237,6 +317,7 @@ class ScoreRelease(ABC):
             budget=self.budget,
             safety=self.safety,
             method=self.name,
+            factor=1.0 if self.finite is None else self.finite.factor,
         )
 
     def _noisy(self, exact: Array, factor: Array, source: Source) -> Array:
@@ -288,8 +369,8 @@ class ScoreRelease(ABC):
                 )
 
 
-def _require_spread(design: Design) -> None:
-    """No row may carry a direction of θ almost alone: then "many readings" is false there."""
+def _largest_leverage(design: Design) -> float:
+    """The most that one row determines; refused where it carries a direction of θ almost alone."""
     H = design.matrix
     most, where = 0.0, 0
     for at in range(0, len(H), ROWS_AT_ONCE):
@@ -303,6 +384,7 @@ def _require_spread(design: Design) -> None:
             f"most {LEVERAGE:g}): the release noise is right for many readings only. Leave out the "
             "parameter or the row, or release the reading itself with noise."
         )
+    return most
 
 
 def one_law(model: LinearModel) -> ScalarLaw:

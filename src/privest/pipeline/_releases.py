@@ -25,7 +25,8 @@ class LeastSquaresRelease(ScoreRelease):
 
     `noise`: the law of the release noise scaled to the same budget: a Laplacian of the same
     information has twice the variance of a Gaussian (averaging as in Cai et al.). Its information
-    is the same for every Y: the budget holds exactly, not in the limit.
+    is the same for every Y: the budget holds exactly, not in the limit. Measurement noise without
+    a finite variance (Cauchy, Student-t up to two degrees of freedom) is refused.
 
     >>> import privest as pv
     >>> model = pv.LinearModel([[1.0]] * 100, noise=pv.noise.Laplace(1.0))
@@ -60,6 +61,11 @@ class LeastSquaresRelease(ScoreRelease):
         super().__init__(model, budget, shape=shape, weight=weight, safety=safety)
 
     def _score(self) -> Score:
+        if not np.isfinite(self.law.variance):
+            raise InvalidInput(
+                f"{self.law!r} has no finite variance: the error of least squares would be "
+                "infinite. Use OptimalScoreRelease, or FixedStepsRelease."
+            )
         return LinearScore(self.law)
 
 

@@ -32,13 +32,13 @@ from privest.pipeline._score import Score, bounded_score
 
 ROWS = (4096, 65_536)  # sizes of the nested subsets
 FEW = 64  # readings up to which exact fits are tried as well
-FITS = 6
+FITS, MORE_FITS = 6, 30  # for an estimate; in search of a second root
 
 
 def solve(score: Score, design: Design, y: Array) -> Roots:
     """The estimates for readings y (trials, K)."""
     if score.linear is not None:
-        return _least_squares(score.linear[1], design, y)
+        return least_squares(score.linear[1], design, y)
     begin = starts(score, design, y)
     if len(y) > 1 or len(design.matrix) <= ROWS[-1]:
         return _best(score, design, y, begin)
@@ -112,7 +112,7 @@ def _learnt(curved: Array, step: Array, change: Array) -> Array:
     return np.asarray(curved - own + np.outer(change, change) / along)
 
 
-def _least_squares(centre: float, design: Design, y: Array) -> Roots:
+def least_squares(centre: float, design: Design, y: Array) -> Roots:
     right = (y - centre) @ design.matrix  # two steps: the second repairs the rounding of the first
     theta = design.back(design.whitened(right))
     off = (y - centre - theta @ design.matrix.T) @ design.matrix
@@ -129,7 +129,7 @@ def starts(score: Score, design: Design, y: Array) -> Array:
     rows = _some_rows(len(design.matrix), ROWS[0])
     part = _part(design, rows) or design
     some = y if part is design else y[:, rows]
-    first = _least_squares(bounded.centre, part, some).theta
+    first = least_squares(bounded.centre, part, some).theta
     found = descend(bounded, part, some, first)
     convex = np.where(found.converged[:, None], found.theta, first)[:, None]
     if score.monotone or len(design.matrix) > FEW:
@@ -137,8 +137,19 @@ def starts(score: Score, design: Design, y: Array) -> Array:
     return np.concatenate([convex, _exact_fits(score, design, y)], axis=1)
 
 
-def _exact_fits(score: Score, design: Design, y: Array) -> Array:
-    """The fits of n readings with the lowest F, (trials, FITS, n)."""
+def tie_starts(score: Score, design: Design, y: Array) -> Array | None:
+    """Where a second root of readings y (K,) is looked for, (k, n); None where it is not.
+
+    ψ that never falls has one root. Beyond 4096 readings a second root that is nearly as low would
+    contradict the law in very many of them.
+    """
+    if score.monotone or score.linear is not None or len(design.matrix) > ROWS[0]:
+        return None
+    return np.asarray(_exact_fits(score, design, y[None], MORE_FITS)[0])
+
+
+def _exact_fits(score: Score, design: Design, y: Array, count: int = FITS) -> Array:
+    """The `count` fits of n readings with the lowest F, (trials, count, n)."""
     chosen = subsets(design.matrix)
     if not len(chosen):  # rare rows that no choice met: the convex start has to do
         return np.zeros((len(y), 0, design.matrix.shape[1]))
@@ -149,7 +160,7 @@ def _exact_fits(score: Score, design: Design, y: Array) -> Array:
         block = y[at : at + step]
         theta = (inverse @ block[:, chosen][..., None])[..., 0]  # (trials, subsets, n)
         height = score.terms(block[:, None] - theta @ design.matrix.T).integral.sum(axis=-1)
-        best = np.argsort(height, axis=1)[:, :FITS]
+        best = np.argsort(height, axis=1)[:, :count]
         parts.append(np.take_along_axis(theta, best[..., None], axis=1))
     return np.concatenate(parts)
 
