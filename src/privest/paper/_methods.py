@@ -14,11 +14,11 @@ Any other name of the catalogue will do, with `-output` or `-least-squares` behi
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import importlib.util
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +30,7 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
+from privest.data._names import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.likelihood import likelihood_of
 from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism
@@ -153,9 +154,8 @@ def method_of(given: str | Method | MakePair) -> Method:
 
 def _no_such(name: str) -> str:
     channels = [n for n, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)]
-    near = difflib.get_close_matches(name, [*LABELS, *channels], n=1)
     return (
-        f"there is no method {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}. There are "
+        f"there is no method {name!r}.{meant(name, [*LABELS, *channels])} There are "
         f"{', '.join(LABELS)}; every channel of privest.mechanism.CATALOGUE, also with {OUTPUT} or "
         f"{LINEAR} behind its name; and your own, as FILE.py:NAME."
     )
@@ -170,7 +170,7 @@ def _of_function(function: object, name: str, **more: Any) -> Method:  # noqa: A
             f"it is of type {type(function).__name__}."
         )
     words = (function.__doc__ or "").strip().split("\n")[0].rstrip(".")
-    return Method(name, words or name, function, **more)
+    return Method(name, textwrap.shorten(words, 60, placeholder=" …") or name, function, **more)
 
 
 def _loaded(spec: str) -> Method:

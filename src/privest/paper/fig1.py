@@ -8,6 +8,7 @@ Carlo against tr Σ_PPCR. The pairs of the paper's list, and how to bring your o
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_ca
 from privest.paper._first import NOISE_DEVIATION as DEVIATION
 from privest.paper._first import Setting, paper_setting
 from privest.paper._methods import LABELS, PAPER, MakePair, Method, estimates, method_of, pair_of
+from privest.report import printable
 
 __all__ = [
     "DEVIATION", "METHODS", "PAPER", "SEED", "TRIALS", "Claim", "Method", "Point", "Setting",
@@ -105,6 +107,8 @@ def figure_one(
         for s in values
     }
     for method in chosen:  # a mistake shows now, not after hours
+        if running.get("workers", 1) > 1 or running.get("executor") is not None:
+            _require_portable(method)
         squared_errors(np.random.default_rng(seed), 2, method=method, s=values[0], setting=setting)
     found = monte_carlo(list(tasks.values()), trials=trials, seed=seed, **running)
     points = []
@@ -142,6 +146,16 @@ def _positive(levels: ArrayLike) -> list[float]:
     if values.size == 0 or values[0] <= 0:
         raise InvalidInput("the levels s must be numbers > 0, at least one.")
     return [float(s) for s in values]
+
+
+def _require_portable(method: Method) -> None:
+    try:
+        pickle.dumps(method)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        raise InvalidInput(
+            f"method {method.name} cannot be sent to other processes: make it a function of a "
+            "module or name it as FILE.py:NAME, or use one worker."
+        ) from None
 
 
 def _worst(method: Method, s: float, setting: Setting) -> float:
@@ -251,7 +265,7 @@ def save_figure(points: Sequence[Point], path: Path) -> None:
         s, mean, error = draw.columns(own, "s", "mse", "standard_error")
         draw.mean(
             axes, s, mean, error, **style, lw=1.2, ms=4.5, markevery=max(1, len(s) // 12),
-            label=labels[name],
+            label=printable(labels[name]).replace("$", r"\$"),
         )  # fmt: skip
     draw.floor(axes, points, "s", "private bound: no expected error below", zorder=5)
     axes.set_yscale("log")

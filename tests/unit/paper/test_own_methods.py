@@ -1,5 +1,6 @@
 """The first figure with other methods than the paper's, with another H, and with one's own code."""
 
+import io
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from privest.audit import certify
 from privest.errors import InvalidInput, NotCalibratable, NotIdentifiable
@@ -15,6 +17,7 @@ from privest.mechanism import CATALOGUE, Additive, ChannelEntry, data_perturbati
 from privest.noise import GaussianLaw, Logistic
 from privest.paper import _drawing, fig1
 from privest.paper._commands import options
+from privest.paper._commands.simulated import _print_levels
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "own_mechanism.py"
@@ -90,7 +93,7 @@ def test_names():
     for name in (n for n, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)):
         labels = [fig1.method_of(name + way).label for way in ("", "-output", "-least-squares")]
         assert len(set(labels)) == 3
-    with pytest.raises(InvalidInput, match="did you mean 'laplace'"):
+    with pytest.raises(InvalidInput, match="Did you mean 'laplace'"):
         fig1.method_of("laplce")
     with pytest.raises(NotCalibratable, match="jumps"):
         fig1.figure_one([1.0], methods=["uniform"])
@@ -165,6 +168,32 @@ def test_levels_and_numbers_of_the_command(tmp_path):
         options.setting(str(tmp_path / "h.csv"), str(tmp_path / "t.csv"), 0.2)
     with pytest.raises(InvalidInput, match="one row or one column"):
         options.setting(str(tmp_path / "h.csv"), str(tmp_path / "h.csv"), 0.2)
+
+
+def test_code_that_cannot_travel_is_told_so():
+    def local(model, s):
+        return logistic(model, s)
+
+    with pytest.raises(InvalidInput, match="cannot be sent to other processes"):
+        fig1.figure_one([1.0], trials=10**9, methods=[local], setting=SETTING, workers=2)
+
+
+def test_a_label_is_text(tmp_path):
+    """No formula, no markup, no escape sequence, and not too long for a legend."""
+    label = "$\\frac$ [/bold] \x1b[31m"
+    method = fig1.Method("own", label, logistic)
+    points = fig1.figure_one([1.0, 2.0], trials=5, methods=[method], setting=SETTING)
+    fig1.save_figure(points, tmp_path / "p.png")
+    shown = io.StringIO()
+    _print_levels(Console(file=shown, width=100), points, SETTING)
+    assert "[/bold]" in shown.getvalue()
+    assert "\x1b" not in shown.getvalue()
+
+    def wordy(model, s):
+        return logistic(model, s)
+
+    wordy.__doc__ = "word " * 100
+    assert len(fig1.method_of(wordy).label) <= 60
 
 
 class Stopped(KeyboardInterrupt):

@@ -22,6 +22,7 @@ from privest.arrays import Array
 from privest.data._cells import is_number
 from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
+from privest.files import atomic_write
 from privest.paper._engine import Running
 from privest.paper._first import Setting, paper_setting
 from privest.records import Record
@@ -158,10 +159,9 @@ def grid(title: str, head: str, columns: Sequence[str]) -> Table:
 
 
 def write_json(path: Path, records: Sequence[Record]) -> None:
-    """Points or claims, as a list."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Points or claims, as a list; whole or not at all."""
     text = json.dumps([record.to_dict() for record in records], indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    atomic_write(path, text + "\n")
 
 
 def write_points(path: Path | None, points: Sequence[Record]) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
 from privest.arrays import Array
@@ -18,7 +17,7 @@ from privest.paper import fig1, fig4
 from privest.paper._commands import options
 from privest.paper._engine import Running
 from privest.paper._first import paper_levels
-from privest.report import require_files
+from privest.report import printable, require_files
 
 QUICK_LEVELS = np.array([0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0])
 QUICK_COUNTS = [10, 100, 1000]
@@ -118,7 +117,7 @@ def _print_levels(console: Console, points: Sequence[fig1.Point], setting: fig1.
     by = {(p.mechanism, p.s): p for p in points}
     for name in dict.fromkeys(p.mechanism for p in points):
         cells = [by[name, s] for s in shown]
-        label = escape(cells[0].label)
+        label = Text(printable(cells[0].label))
         table.add_row(label, *(f"{p.mse:.3g} ({p.median:.2g})" for p in cells))
     table.add_section()
     bounds = {p.s: p.bound for p in points}
