@@ -1,0 +1,117 @@
+"""Every numeric option of every command with numbers nobody means: a result or one message.
+
+Exit code 0 with finite numbers, or 2 with one line on stderr and nothing on stdout. Any other
+exception goes through `main` and fails the test. (`reproduce` is the paper's; see its own tests.)
+"""
+
+import re
+import typing
+
+import numpy as np
+import pytest
+
+from privest.cli import _app
+from workflow_command import runner
+from workflow_tables import people, write
+
+VALUES = (
+    "nan", "inf", "-inf", "-1", "0", "1e-320", "5e-324", "1e-160", "1e160", "1e300", "1e308", "x",
+    "", "1e999", "0x10", "1_000",
+)  # fmt: skip
+COMMANDS = {
+    one.callback.__name__.removesuffix("_command"): one.callback
+    for one in _app.app.registered_commands
+}
+DP = {"--delta": "1e-6", "--move": "0.5"}
+MODEL = "A = [[1.0]]\nC = [[1.0]]\nQ = [[0.1]]\nR = [[1.0]]\ncov0 = [[1.0]]\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("numbers")
+    table = people(40)
+    write({name: table[name] for name in ("age", "bmi", "ldl")}, folder / "people.csv")
+    positive = {name: np.abs(table[name]) + 1 for name in ("age", "bmi", "ldl")}
+    write(positive, folder / "positive.csv")
+    (folder / "H.csv").write_text("a,b\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
+    (folder / "y.csv").write_text("y\n1.0\n0.4\n-0.3\n")
+    (folder / "m.toml").write_text(MODEL)
+    (folder / "plan.toml").write_text(
+        'data = "people.csv"\ntarget = "ldl"\nfeatures = ["age"]\n[noise]\nvariance = 0.3\n'
+        "[privacy]\nlevel = 2.0\n"
+    )
+    return folder
+
+
+# command: (its arguments, options that are always there, and what an option needs beside it)
+BASE = {
+    "plan": (
+        ["people.csv"],
+        {"--target": "ldl", "--features": "age,bmi", "--noise-variance": "0.3", "--level": "2"},
+    ),
+    "release": (["plan.toml"], {"--output": "z.csv"}),
+    "estimate": (["made.csv"], {}),
+    "bound": ([], {"--h": "H.csv", "--noise-variance": "0.3", "--level": "2"}),
+    "stream": (
+        ["people.csv"],
+        {"--target": "ldl", "--noise-variance": "0.3", "--level": "2", "--block": "40"},
+    ),
+    "filter": (["y.csv"], {"--model": "m.toml", "--level": "2"}),
+    "consensus": (
+        ["m-{agent}.csv"], {"--target": "y", "--noise-variance": "0.3", "--level": "2"},
+    ),
+}  # fmt: skip
+NEEDS = {
+    "--epsilon": DP | {"--level": None},
+    "--delta": {"--move": "0.5"},
+    "--move": {"--delta": "1e-6"},
+    "--standard-error": {"--of": "age", "--level": None},
+    "--exponent": {"--transform": "box-cox"},
+}
+WORDS = {"plan": ["--level", "--want"], "bound": ["--level", "--noise-variance"],
+         "stream": ["--level", "--lags"], "filter": ["--level"]}  # fmt: skip
+
+
+def numeric(name):
+    """The options of a command that Typer reads as numbers, and those it leaves to us."""
+    hints = typing.get_type_hints(COMMANDS[name], include_extras=True)
+    kinds = {key: {hint.__origin__, *typing.get_args(hint.__origin__)} for key, hint in hints.items()
+             if key != "return"}  # fmt: skip
+    found = [f"--{key.replace('_', '-')}" for key, kind in kinds.items() if kind & {float, int}]
+    return [*found, *(word for word in WORDS.get(name, []) if word not in found)]
+
+
+def lines(name, option, value):
+    arguments, always = BASE[name]
+    given = always | NEEDS.get(option, {}) | {option: f"age={value}" if "want" in option else value}
+    if option == "--exponent":
+        arguments = ["positive.csv"]
+    spread = [part for k, v in given.items() if v is not None for part in (k, v)]
+    return [name, *arguments, *spread]
+
+
+def test_every_command_is_tried():
+    assert set(COMMANDS) == {*BASE, "report", "demo"}  # which take no numbers
+    assert numeric("report") == numeric("demo") == []
+
+
+@pytest.mark.parametrize("name", sorted(BASE))
+def test_numbers_that_nobody_means(folder, capsys, monkeypatch, name):
+    monkeypatch.chdir(folder)
+    privest = runner(capsys, monkeypatch)
+    if name == "estimate":
+        assert privest("release", "plan.toml", "--output", "made.csv").code == 0
+    assert numeric(name)
+    for option in numeric(name):
+        for value in VALUES:
+            (folder / "z.csv").unlink(missing_ok=True)
+            (folder / "z.csv.json").unlink(missing_ok=True)
+            done = privest(*lines(name, option, value))
+            where = (name, option, value, done)
+            assert done.code in (0, 2), where
+            assert "Traceback" not in done.err, where
+            if done.code == 2:
+                assert done.err.startswith("privest: "), where
+                assert not done.out, where
+            else:
+                assert not re.search(r"\b(nan|inf)\b", done.out), where
