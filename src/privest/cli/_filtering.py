@@ -85,6 +85,7 @@ def filter_command(
     output.require_writable()
     system, names = read_model(model)
     level = _level(privacy, system.readings)
+    spent = privacy.spent(level)  # what is wrong with it is said before any noise is
     with open_lines(source, most=HELD_WHOLE) as lines:
         if sides.from_releases:
             release = _read_release(lines)
@@ -102,7 +103,7 @@ def filter_command(
     output.write(_rows(result, names))
     report = to_stderr()
     _summary(report, bound(system, level, release.steps, missing=release.missing), names, smoothed)
-    print_spent(report, privacy.spent(level))
+    print_spent(report, spent)
     if release.simulated:
         tell_simulated(report)
     if output.png is not None:
