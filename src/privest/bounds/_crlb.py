@@ -175,10 +175,16 @@ def averaged_bound(
 def inverse_information(root: InformationRoot) -> Array:
     """PI⁻¹ from the root of PI, where θ is identifiable."""
     try:
-        return root.inverse()
+        found = root.inverse()
     except NotIdentifiable:
         raise NumericalFailure(
             "θ is identifiable under this level, but the information matrix is too ill-conditioned "
             f"to invert in double precision (condition {root.condition:.2g} of its root). "
             "Rescale or drop nearly dependent parameters."
         ) from None
+    if not np.isfinite(found).all():
+        raise NumericalFailure(
+            "the variances under this level are too large for numbers: H, the level or the "
+            "variance of the noise is out of range. Choose other units, or another level."
+        )
+    return found

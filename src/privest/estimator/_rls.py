@@ -153,6 +153,7 @@ class PrivateRLS:
             s = self.level.pointwise(k, k + 1)
             root = math.sqrt(s)  # type: ignore[arg-type] # one number
             deviation = math.sqrt(1.0 + s * variance)  # type: ignore[operator]
+            _require_finite(deviation)
             work, z = self._work, release.values[0]
             np.multiply(h, root / deviation, out=work[0, :n])
             work[0, n] = (z - root * mean) / deviation
@@ -179,7 +180,9 @@ class PrivateRLS:
                 raise InvalidInput(f"scale must be {len(H)} numbers > 0, one a reading.")
             root = root * scale
             level = root * root
-        deviation = np.multiply(level, variance)
+        with np.errstate(over="ignore"):
+            deviation = np.multiply(level, variance)
+        _require_finite(float(np.max(deviation, initial=0.0)))
         deviation += 1.0
         deviation = np.sqrt(deviation, out=deviation if deviation.ndim else None)
         weight, shift = root / deviation, steps.mean
@@ -507,3 +510,12 @@ class PrivateRLS:
     def __repr__(self) -> str:
         when = "identifiable" if self._fit.full else "not yet identifiable"
         return f"PrivateRLS({self.parameters} parameters, after {self.steps} steps, {when})"
+
+
+def _require_finite(scaled: float) -> None:
+    """sσ², the variance of the noise of a reading in units of that of its release."""
+    if not math.isfinite(scaled):
+        raise NumericalFailure(
+            "the level times the variance of the noise is too large for a number: choose other "
+            "units of the readings."
+        )

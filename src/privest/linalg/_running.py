@@ -24,7 +24,7 @@ from privest.arrays import Array
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import _compiled as machine
 from privest.linalg._root import InformationRoot
-from privest.linalg.tolerances import GRAM_CONDITION, GROWTH
+from privest.linalg.tolerances import GRAM_CONDITION, GROWTH, LARGEST_ROOT
 from privest.reading import state_array, state_flag, state_number
 
 CHUNK = 16384  # rows at a time: they stay in cache between the products
@@ -125,10 +125,15 @@ class RunningLeastSquares:
         return InformationRoot(self.triangle[:n, :n], self.natural, self.tolerance)
 
     def inverse(self) -> Array:
-        """(RᵀR)⁻¹. Only when `full`."""
+        """(RᵀR)⁻¹. Only when `full`. Raises NumericalFailure where it is too large for numbers."""
         self.require_digits()
         n = self.parameters
         root: Array = scipy.linalg.lapack.dtrtri(self.triangle[:n, :n])[0]
+        if not np.abs(root).max() < LARGEST_ROOT:
+            raise NumericalFailure(
+                "the variances of the estimate are too large for numbers: rows, level or variance "
+                "of the noise are out of range. Choose other units, or another level."
+            )
         return np.asarray(root @ root.T)
 
     def solution(self) -> Array:

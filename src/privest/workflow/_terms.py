@@ -208,7 +208,8 @@ def level_of(spec: Spec, names: tuple[str, ...], classical: Array | None, varian
     place = index_of(names, privacy.of)
     least = float(classical[place, place])
     # Variances are Σ_CR times (σ² + 1/s)/σ², whatever the coefficient.
-    times = np.float64(privacy.standard_error) / math.sqrt(least)
+    with np.errstate(over="ignore"):
+        times = np.float64(privacy.standard_error) / math.sqrt(least)
     if times <= 1:
         raise InvalidInput(
             f"privacy: {privacy.of!r} cannot have the standard error {privacy.standard_error:g}: "

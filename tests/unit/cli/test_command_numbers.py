@@ -75,8 +75,8 @@ WORDS = {"plan": ["--level", "--want"], "bound": ["--level", "--noise-variance"]
 def numeric(name):
     """The options of a command that Typer reads as numbers, and those it leaves to us."""
     hints = typing.get_type_hints(COMMANDS[name], include_extras=True)
-    kinds = {key: {hint.__origin__, *typing.get_args(hint.__origin__)} for key, hint in hints.items()
-             if key != "return"}  # fmt: skip
+    del hints["return"]
+    kinds = {key: {h.__origin__, *typing.get_args(h.__origin__)} for key, h in hints.items()}
     found = [f"--{key.replace('_', '-')}" for key, kind in kinds.items() if kind & {float, int}]
     return [*found, *(word for word in WORDS.get(name, []) if word not in found)]
 
