@@ -36,6 +36,8 @@ SCENARIOS = {
     "dies": (ring, {"timeout": 1.5}),
     "hangs": (ring, {"timeout": 1.5}),
     "dies_at_once": (ring, {"timeout": 1.5}),
+    "kept_dies": (ring, {"timeout": 1.5}),
+    "kept": (ring, {}),
 }
 
 
@@ -77,7 +79,7 @@ def misbehave(scenario, rank):
             return
         if scenario == "slow" and messages % 4 == 0:
             time.sleep(0.1)
-        if scenario == "dies" and messages == GONE:
+        if scenario in ("dies", "kept_dies") and messages == GONE:
             os._exit(0)
         if scenario == "hangs" and messages == GONE:
             time.sleep(600)
@@ -95,6 +97,9 @@ def own_contribution(folder, scenario, rank):
     if scenario == "trials":
         y = np.stack([y, 2 * y])
     sensor = Sensor(H, pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(1.0))
+    if scenario.startswith("kept"):
+        kept = pv.mechanism.source.Kept(folder / f"{rank}.release")
+        return sensor.contribution(sensor.simulate(y, kept))
     return sensor.contribution(SensorRelease(y + e, sensor.level.fingerprint, simulated=True))
 
 
@@ -118,6 +123,7 @@ def run(folder, scenario):
     except PrivestError as error:
         seconds = time.monotonic() - start
         file.with_suffix(".txt").write_text(f"{type(error).__name__}\n{seconds}\n{error}")
+        np.savez(file.with_suffix(".npz"), sent=recorder.sent)
         return not isinstance(error, mpi.AgentSilent)
     np.savez(
         file.with_suffix(".npz"),

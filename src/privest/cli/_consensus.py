@@ -82,6 +82,16 @@ def consensus_command(
     model: Model,
     talk: Talk,
     seed: common.Seed = None,
+    keep: Annotated[
+        str | None,
+        option(
+            "File that keeps an agent's release, with {agent} for its number: a run after a "
+            "failure uses it again and shows nothing new. Left out: beside the table, "
+            "TABLE.release; none with --seed.",
+            "FILE",
+            panel=common.PRIVACY,
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         option(
@@ -98,6 +108,10 @@ def consensus_command(
     variance 1/s to its readings once, and talks to its neighbours only, in vectors made of the
     noisy readings. Agent 0 prints. The noise of this version is simulated.
 
+    What an agent releases is on its disk before the first message (--keep): a run that is started
+    again, after an agent was silent for example, sends the same numbers. A new release of the same
+    readings would be shown on top of the first one. Remove the file, and its key, to make one.
+
     Example:
 
     mpiexec -n 8 privest consensus 'meter-{agent}.csv' --target load --level 4 --noise-variance 0.1
@@ -109,9 +123,10 @@ def consensus_command(
             raise InvalidInput(
                 "there is one process: start it with mpiexec -n N privest consensus …"
             )
-        if "{agent}" not in data or (output is not None and "{agent}" not in output):
+        if any("{agent}" not in name for name in (data, output, keep) if name is not None):
             raise InvalidInput(
-                "the names of tables and outputs need {agent}: every agent has a file of its own."
+                "the names of tables, outputs and kept releases need {agent}: every agent has a "
+                "file of its own."
             )
         links = _links(talk.graph, comm.size)
         if comm.rank == 0:
@@ -119,6 +134,9 @@ def consensus_command(
         names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
         noise = pv.mechanism.source.seeded(seed, "consensus", comm.rank, model.target)
+        if keep is not None or seed is None:  # a seed repeats the same release by itself
+            kept = f"{path}.release" if keep is None else keep.replace("{agent}", str(comm.rank))
+            noise = pv.mechanism.source.Kept(kept, noise, level=level, target=model.target)
         found = mpi.consensus(
             _contribution(path, model, level, noise),
             links,

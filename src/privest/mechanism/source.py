@@ -11,23 +11,30 @@ they were made, and everything released through them says `simulated`.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import itertools
 import json
+import logging
+import os
 import re
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.files import OWNER_ONLY, atomic_file
 from privest.noise._law import as_generator
-from privest.reading import counted, read_fields, read_text
+from privest.reading import counted, read_arrays, read_fields, read_text
 
 # Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
 # digits of the sum would be those of the reading, not of the noise.
 LARGEST = 2.0**43
+KEPT = "privest kept release 1"
 
 
 class Source(ABC):
@@ -109,7 +116,7 @@ class Seeded(Source):
         self._key = hashlib.sha256(json.dumps([int(seed), *facts]).encode()).digest()
 
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
-        exact = np.add(shown, 0.0, dtype="<f8", order="C").tobytes()  # −0 is 0
+        exact = _exact(shown)
         if sizes is None:
             drawn = self._bits(f"{at} {shown.shape}", exact)
         else:
@@ -164,6 +171,107 @@ def _as_given(given: object, name: str) -> object:
     return given
 
 
+class Kept(Source):
+    """One release that is on disk before anybody sees it, and is used again when asked for again.
+
+    A run that failed after its messages were sent, and draws new noise when it is repeated, shows
+    every reading twice. Here the first run writes what it releases to `path`, for its owner alone
+    to read, before it returns it; every later run of the same readings at the same level gets
+    these numbers, shows nothing new, and says so (logging, "privest").
+
+    The noise of the first run is that of `source` (fresh if None). `facts` (texts and numbers, such
+    as level=4.0) are public, written down, and compared one by one, so that an error can name them.
+
+    Other readings are refused. They are told apart by a tag, HMAC-SHA256 of the numbers to be shown
+    and of the release under a random key of its own, which is in the file `path`.key and nowhere
+    else: a plain hash would let whoever sees the file try out what the readings may have been, and
+    there are not many possible ages or switches. Keep the key where the readings are. To release
+    other readings, or the same ones again, is a choice: another path, and all releases count.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], source: Source | None = None, **facts: str | float
+    ) -> None:
+        self.path = Path(path)
+        self.source = seeded(None) if source is None else source
+        self.facts = json.dumps(facts, sort_keys=True)
+        self.reused = False  # whether the last release was one of before
+        self.simulated = self.source.simulated
+
+    @property
+    def key_path(self) -> Path:
+        """The key, which never goes where the release goes."""
+        return self.path.with_name(f"{self.path.name}.key")
+
+    def add_noise(self, shown: Array, *, at: int = 0, sizes: Sequence[int] | None = None) -> Array:
+        """The release of before, else a new one that is now on disk."""
+        require_room(shown)
+        if sizes is not None:
+            raise InvalidInput("one whole release is kept; a stream is kept by a Checkpoint.")
+        self.reused = self.path.exists()
+        if self.reused:
+            released = self._read(shown)
+            logging.getLogger("privest").warning(
+                "privest: the release in %s is used again: nothing new is shown.", self.path
+            )
+            return released
+        released = self.source.add_noise(shown, at=at)
+        self._write(shown, released)
+        return released
+
+    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        return self.source._noise(shown, at, sizes)
+
+    def _write(self, shown: Array, released: Array) -> None:
+        if not self.key_path.exists():
+            with atomic_file(self.key_path, permissions=OWNER_ONLY) as file:
+                file.write(secrets.token_bytes(32))
+        tag = np.frombuffer(self._tag(shown, released, self.simulated), dtype=np.uint8)
+        texts = {"format": np.array(KEPT), "facts": np.array(self.facts)}
+        with atomic_file(self.path, permissions=OWNER_ONLY) as file:
+            np.savez(
+                file, allow_pickle=False, values=released, tag=tag,
+                simulated=np.array(self.simulated), **texts,
+            )  # fmt: skip
+
+    def _read(self, shown: Array) -> Array:
+        arrays = read_arrays(self.path, "a kept release")
+        if set(arrays) != {"format", "facts", "values", "tag", "simulated"}:
+            raise InvalidInput(f"{self.path} is not a kept release.")
+        if str(arrays["format"]) != KEPT or arrays["values"].dtype != np.float64:
+            raise InvalidInput(f"{self.path} is not a kept release.")
+        then, values = str(arrays["facts"]), arrays["values"]
+        spent = "To release these too is to show more: choose another file, and count both."
+        if then != self.facts:
+            raise InvalidInput(
+                f"the release in {self.path} was made with {then}; now it is {self.facts}. {spent}"
+            )
+        if values.shape != shown.shape:
+            raise InvalidInput(
+                f"the release in {self.path} has shape {values.shape}; the readings now make one "
+                f"of shape {shown.shape}. {spent}"
+            )
+        simulated = bool(arrays["simulated"])
+        tag = self._tag(shown, values, simulated)
+        if not hmac.compare_digest(tag, arrays["tag"].tobytes()):
+            raise InvalidInput(
+                f"the release in {self.path} was made of other readings or at another level, or "
+                f"the file was changed. {spent}"
+            )
+        self.simulated = simulated
+        return np.asarray(values)
+
+    def _tag(self, shown: Array, released: Array, simulated: bool) -> bytes:
+        if not self.key_path.is_file():
+            raise InvalidInput(
+                f"the key {self.key_path} is gone: whether the release in {self.path} is of these "
+                "readings cannot be told without it."
+            )
+        head = json.dumps([KEPT, self.facts, shown.shape, simulated]).encode()
+        message = head + _exact(shown) + _exact(released)
+        return hmac.digest(self.key_path.read_bytes(), message, "sha256")
+
+
 def seeded(
     seed: int | np.random.Generator | np.random.RandomState | None, *facts: object
 ) -> Source:
@@ -180,6 +288,11 @@ def seeded(
     if isinstance(seed, np.random.Generator):
         seed = int(seed.integers(2**63))
     return Seeded(seed, *facts)
+
+
+def _exact(numbers: Array) -> bytes:
+    """The numbers to the last bit; −0 is 0."""
+    return np.add(numbers, 0.0, dtype="<f8", order="C").tobytes()
 
 
 def as_source(given: Source | np.random.Generator) -> Source:

@@ -86,7 +86,9 @@ def private_average(
     Guarantees: E x = (1/N)Σ y_i and E(x − (1/N)Σ y_i)² = (1/N²)Σ 1/S_i at every agent (up to
     `tolerance` standard errors). I_Z(Y) = diag(S_i): every later message is a function of the
     x_j,0, so a whole run costs no more than the first message. Every run and every trial draws
-    new noise: each costs diag(S_i), two runs on the same y cost 2 diag(S_i).
+    new noise: each costs diag(S_i), two runs on the same y cost 2 diag(S_i). With
+    `mechanism.source.Kept` for `rng` the x_i,0 are on disk before the first round, and a run after
+    one that failed begins with the same: both together cost diag(S_i).
     The floor is meant jointly, I_Z(Y) ≤ diag(S_i). Under per-agent constraints [I_Z(Y)]_ii ≤ S_i
     alone it is not a floor: correlated (secretly shared) noise beats it by up to a factor N.
     Symbols: y (N,) or (trials, N); `level` a number or a diagonal (independent agents).

@@ -120,5 +120,6 @@ class Neighbourhood:
         return AgentSilent(
             f"agent {self._name(self.agent)} waited {self.timeout:g} s in vain: {who} died, hangs, "
             "or is slower than that. There is no result; start again, with a larger timeout if an "
-            "agent is only slow."
+            "agent is only slow, and with the same releases: what was sent stays sent, and a new "
+            "release would be shown on top of it (mechanism.source.Kept keeps one)."
         )

@@ -85,6 +85,8 @@ def consensus(
     Stopping, without a centre: every `reach` rounds the agents know the spread of a past round
     exactly (min- and max-consensus alongside the averaging), judge it, and after as many more know
     the worst judgement; all stop at the same round.
+    After any error below messages may have been heard: start again with the same contribution. A
+    release that was made with `mechanism.source.Kept` is on disk and comes back the same.
     Raises AgentSilent if a neighbour is not heard in time, InvalidInput if neighbours were started
     with other arguments, NotIdentifiable if all agents together do not show θ.
     Cost: one vector of 3(n + n(n+1)/2) + 1 numbers to each neighbour a round.

@@ -199,6 +199,24 @@ def test_an_agent_that_is_gone(tmp_path, scenario):
             assert "an agent beyond its neighbours" in message
 
 
+def test_a_run_after_one_that_failed_sends_the_same_release(tmp_path):
+    """Else everybody who heard both runs would know each reading twice as well."""
+    agents = 4
+    prepared(tmp_path, agents)
+    done, _ = launched(agents, AGENT, tmp_path, "kept_dies", options=["-disable-auto-cleanup"])
+    assert done.returncode != 0
+    done, _ = launched(agents, AGENT, tmp_path, "kept")
+    assert done.returncode == 0, done.stderr
+    for rank, now in enumerate(results(tmp_path, "kept", agents)):
+        assert f"{rank}.release is used again" in done.stderr
+        if rank == GONE:
+            continue
+        assert (tmp_path / f"kept_dies-{rank}.txt").read_text().startswith("AgentSilent")
+        before = np.load(tmp_path / f"kept_dies-{rank}.npz")["sent"]
+        assert len(before)  # it had been heard
+        assert np.array_equal(before[0], now["sent"][0])
+
+
 # --- one process ----------------------------------------------------------------------------------
 
 

@@ -83,6 +83,37 @@ def test_an_agent_without_its_table(tables):
     assert seconds < 20
 
 
+def test_started_again_after_a_failure_it_shows_nothing_new(tables):
+    """Agent 1 fails, agent 0 waits in vain; both released nothing twice in the end."""
+    late = (tables / "meter-1.csv").rename(tables / "late.csv")
+    plain = [option for option in OPTIONS if option not in ("--seed", "5")]
+    run = [2, COMMAND, "meter-{agent}.csv", *plain, "--timeout", "2"]
+    done, _ = launched(*run, options=["-disable-auto-cleanup"], folder=tables)
+    assert done.returncode != 0
+    assert "start again" in done.stderr
+    assert "with the same releases" in done.stderr
+    kept = tables / "meter-0.csv.release"
+    before = np.load(kept)["values"]
+    late.rename(tables / "meter-1.csv")
+    done, _ = launched(*run, "--output", "found-{agent}.json", folder=tables)
+    assert done.returncode == 0, done.stderr
+    assert "meter-0.csv.release is used again" in done.stderr
+    assert "meter-1.csv.release is used again" not in done.stderr
+    assert np.array_equal(np.load(kept)["values"], before)
+    sensors, releases = [], []
+    for agent in range(2):
+        frame = pd.read_csv(tables / f"meter-{agent}.csv")
+        H = np.column_stack([np.ones(len(frame)), frame["warm"]])
+        sensor = network.Sensor(H, VARIANCE, LEVEL)
+        values = np.load(tables / f"meter-{agent}.csv.release")["values"]
+        sensors.append(sensor)
+        releases.append(network.SensorRelease(values, sensor.level.fingerprint, True))
+    central = network.fuse(sensors, releases)
+    found = json.loads((tables / "found-0.json").read_text())
+    error = np.abs(found["estimate"] - central.estimate) / central.standard_error
+    assert error.max() < 2e-9  # the tolerance is 1e-9 of them
+
+
 def test_one_process():
     with pytest.raises(InvalidInput, match="start it with mpiexec"):
         command.consensus_command(data="m-{agent}.csv", target="y", level=1.0, noise_variance=1.0)

@@ -1,0 +1,145 @@
+"""A release is on disk before it is seen, and comes back the same: a failed run spends nothing."""
+
+import json
+import logging
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import InvalidInput, NumericalFailure
+from privest.mechanism.source import Kept, Seeded
+
+Y = np.array([0.3, -1.2, 2.5])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "mine.release"
+
+
+def test_the_second_run_gets_the_same_numbers_and_says_so(path, caplog):
+    first = Kept(path)
+    released = first.add_noise(Y)
+    assert not first.reused
+    assert (released != Y).all()
+    assert not caplog.messages
+    again = Kept(path)
+    assert np.array_equal(again.add_noise(Y.copy()), released)
+    assert again.reused
+    assert caplog.messages == [
+        f"privest: the release in {path} is used again: nothing new is shown."
+    ]
+    assert caplog.records[0].levelno == logging.WARNING  # shown where nobody set logging up
+    assert (Kept(path.with_name("other")).add_noise(Y) != released).all()
+
+
+def test_on_disk_before_it_is_seen_and_nobody_elses(path):
+    released = Kept(path, level=1.0).add_noise(Y)
+    for file in (path, path.with_name("mine.release.key")):
+        assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    with np.load(path) as archive:
+        assert np.array_equal(archive["values"], released)
+        assert json.loads(str(archive["facts"])) == {"level": 1.0}
+    assert sorted(os.listdir(path.parent)) == ["mine.release", "mine.release.key"]
+    for reading in Y:  # the release only
+        assert reading.tobytes() not in path.read_bytes()
+
+
+def test_a_release_that_could_not_be_written_is_not_made(path, monkeypatch):
+    def full(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="no space"):
+        Kept(path).add_noise(Y)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: Kept(p, level=4.0).add_noise(Y + 1e-15), "other readings"),
+        (lambda p: Kept(p, level=4.0).add_noise(2.0 * Y), "at another level"),
+        (lambda p: Kept(p, level=4.0).add_noise(Y[:2]), r"shape \(3,\).*shape \(2,\)"),
+        (lambda p: Kept(p, level=4.0).add_noise(Y[None]), r"shape \(3,\).*shape \(1, 3\)"),
+        (lambda p: Kept(p, level=1.0).add_noise(Y), '"level": 4.0}; now it is {"level": 1.0'),
+        (lambda p: Kept(p).add_noise(Y), "now it is {}"),
+        (lambda p: Kept(p, level=4.0).add_noise(Y, sizes=(1, 1, 1)), "kept by a Checkpoint"),
+    ],
+)
+def test_another_release_is_refused(path, change, message):
+    Kept(path, level=4.0).add_noise(Y)
+    with pytest.raises(InvalidInput, match=message) as told:
+        change(path)
+    assert not any(str(reading) in str(told.value) for reading in Y)
+    Kept(path, level=4.0).add_noise(Y)  # as good as before
+
+
+def test_a_file_that_was_changed_is_refused(path):
+    Kept(path).add_noise(Y)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    for change in ({"values": arrays["values"] + 1.0}, {"simulated": np.array(False)}):
+        with path.open("wb") as file:
+            np.savez(file, **arrays | change)
+        with pytest.raises(InvalidInput, match="the file was changed"):
+            Kept(path).add_noise(Y)
+    for change in ({"format": np.array("else")}, {"values": np.arange(3)}, {"more": Y}):
+        with path.open("wb") as file:
+            np.savez(file, **arrays | change)
+        with pytest.raises(InvalidInput, match="is not a kept release"):
+            Kept(path).add_noise(Y)
+    path.write_bytes(b"")
+    with pytest.raises(InvalidInput):
+        Kept(path).add_noise(Y)
+
+
+def test_without_the_key_nothing_can_be_told(path):
+    """The tag must not be one that guesses of the readings could be tried against."""
+    Kept(path).add_noise(Y)
+    key = path.with_name("mine.release.key")
+    secret = key.read_bytes()
+    assert len(secret) == 32
+    assert secret not in path.read_bytes()
+    key.unlink()
+    with pytest.raises(InvalidInput, match=r"the key .* is gone"):
+        Kept(path).add_noise(Y)
+    key.write_bytes(bytes(32))
+    with pytest.raises(InvalidInput, match="other readings"):
+        Kept(path).add_noise(Y)
+
+
+def test_the_noise_is_that_of_its_source(path):
+    assert np.array_equal(Kept(path, Seeded(3)).add_noise(Y), Seeded(3).add_noise(Y))
+    assert Kept(path, Seeded(4)).simulated
+    huge = Kept(path.with_name("huge"))
+    with pytest.raises(InvalidInput, match="lost in rounding"):
+        huge.add_noise(1e30 * Y)
+    assert not huge.path.exists()
+
+
+def test_a_sensor_that_starts_again(path):
+    sensor = pv.network.Sensor(np.ones((3, 1)), 1.0, 4.0)
+    first = sensor.simulate(Y, Kept(path))
+    again = sensor.simulate(Y, Kept(path))
+    assert np.array_equal(first.values, again.values)
+    assert again.fingerprint == first.fingerprint
+    with pytest.raises(InvalidInput, match="at another level"):
+        pv.network.Sensor(np.ones((3, 1)), 1.0, 1.0).simulate(Y, Kept(path))
+
+
+def test_an_average_after_a_failure(path):
+    """Too few rounds is an error after messages were sent; the next run begins with the same."""
+    ring = pv.network.ring(6)
+    y, S = np.arange(6.0), 4.0
+    with pytest.raises(NumericalFailure):
+        pv.network.private_average(y, S, ring, Kept(path), max_rounds=1)
+    sent = np.load(path)["values"] / np.sqrt(S)
+    found = pv.network.private_average(y, S, ring, Kept(path))
+    # certified to 1e-6 of the deviation √(1/6·4)
+    assert np.abs(found.values - sent.mean()).max() < 1e-6
+    with pytest.raises(InvalidInput, match="other readings"):
+        pv.network.private_average(y + 1.0, S, ring, Kept(path))
