@@ -86,12 +86,12 @@ def test_epsilon_is_a_level(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"--model": "absent.toml"}, "cannot be read"),
+        ({"--model": "absent.toml"}, "cannot read"),
         ({"toml": "A = [[1.0]]"}, "lacks C, Q, R, cov0"),
         ({"toml": MODEL + "\nG = 1"}, "unknown G"),
         ({"toml": MODEL.replace("4.0", "-4.0")}, "cov0 must be positive semi-definite"),
         ({"toml": MODEL.replace('"speed"', '"place"')}, "2 different names"),
-        ({"toml": "A = ["}, "not a TOML file"),
+        ({"toml": "A = ["}, "it is not TOML"),
         ({"--readings": "a"}, "2 readings a step; 1 columns"),
         ({"--readings": "a,c"}, "no column 'c'"),
         ({"--level": "-1"}, "--level -1"),
