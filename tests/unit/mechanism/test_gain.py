@@ -9,6 +9,7 @@ from scipy import integrate
 
 from privest.errors import InvalidInput, NotCalibratable
 from privest.estimator import maximum_likelihood_of
+from privest.estimator.likelihood import likelihood_of
 from privest.mechanism import CATALOGUE, Gain, Inverse, TruncatedGain
 from privest.mechanism._gain_information import ByNumbers, information_of
 from privest.model import LinearModel
@@ -154,6 +155,39 @@ def test_estimates_from_gains():
     assert abs(linear.mean() - 2.0) < 5 * linear.std() / math.sqrt(4000)
     likely = maximum_likelihood_of(model, mechanism, z[:100]).estimate[:, 0]
     assert np.median(np.abs(likely - 2.0)) < np.median(np.abs(linear[:100] - 2.0))
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        Gain(GaussianLaw(1e-4, 1.0)),
+        Gain(1 + Logistic(0.3)),
+        TruncatedGain(GaussianLaw(1.64, 1.0), 1e-3),
+        TruncatedGain(GaussianMixture((0.7, 0.3), (1.5, -0.5), (0.1, 0.2)), 0.5),
+    ],
+    ids=repr,
+)
+def test_the_likelihood_of_small_outputs_and_narrow_gains(channel):
+    """∫ p(z|y) N(y; η, σ²) dy on 4000 panels in ln|y| of 20 points each, ends at ±ε and around η.
+
+    1e-8 of 1 + |ℓ|: half of it is the panels', which differ by a factor 1.01.
+    """
+    x, w = np.polynomial.legendre.leggauss(20)
+    for sd in (0.02, 3.0):
+        likelihood = likelihood_of(channel, sd**2)
+        for z, eta in ((1e-6, 0.0), (1e-3, 0.2), (-0.1, 0.02), (-3.0, -2.5)):
+            around = abs(eta) + sd * np.linspace(-12, 12, 400)
+            ends = np.concatenate([np.geomspace(1e-12, 1e4, 4000), [0.5, 1e-3], around])
+            ends = np.unique(ends[ends > 0])
+            half = np.diff(ends)[:, None] / 2
+            y = ends[:-1, None] + half * (x + 1)
+            both = np.stack([y, -y])
+            with np.errstate(all="ignore"):
+                size = channel.log_density(np.full(both.shape, z), both)
+            size = size - ((both - eta) / sd) ** 2 / 2 + np.log(w * half)
+            value = np.logaddexp.reduce(size, axis=None) - math.log(sd * math.sqrt(2 * math.pi))
+            found = likelihood.value(np.array([[z]]), np.array([[eta]]))[0, 0]
+            assert abs(found - value) < 1e-8 * (1 + abs(value)), (sd, z, eta)
 
 
 def test_only_laws():
