@@ -1,0 +1,271 @@
+"""Every door through which readings leave: noise is never lost in rounding, seeds are never reused.
+
+A door is a function of (level, readings, seed, folder). What it returns is linear in the readings
+plus noise: the readings themselves (`ROWS`), or an estimate from them (`FITS`).
+"""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privest as pv
+from privest import dynamics, network, workflow
+from privest.cli._consensus import Model, _contribution
+from privest.errors import InvalidInput
+from privest.mechanism import CATALOGUE, AffineMechanism, GaussianMechanism, StreamMechanism
+from privest.mechanism.source import Kept, seeded
+from privest.pipeline import LeastSquaresRelease
+from workflow_command import runner
+
+H = np.column_stack([np.ones(12), np.linspace(-1.0, 1.0, 12)])
+Y = np.round(1.0 + 0.5 * H[:, 1] + np.sin(np.arange(12.0)), 3)
+MOVED, BY = 4, 100.0
+
+
+def table(y):
+    return pd.DataFrame({"x": H[:, 1], "load": y})
+
+
+def written(y, folder):
+    path = folder / "meter.csv"
+    table(y).to_csv(path, index=False)
+    return path
+
+
+def stream(level_of):
+    def door(level, y, seed, _):
+        stated = level_of(level)
+        shown = StreamMechanism(stated).simulate(y, seeded(seed)).values
+        finite = stated.first(len(y) // stated.block) if stated.steps is None else stated
+        return np.linalg.solve(finite.rows.dense(), shown)
+
+    return door
+
+
+def average(level, y, seed, _):
+    ring, out = network.ring(len(y)), pv.mechanism.source
+    found = network.private_average(y, level, ring, out.seeded(seed))
+    return np.full(len(y), found.values[0] * len(y))
+
+
+def release(level, y, seed, folder):
+    spec = workflow.Spec(
+        data="t.csv", target="load", features=("x",), noise=workflow.Noise(0.25),
+        privacy=workflow.Privacy(level),
+    )  # fmt: skip
+    plan, path = workflow.stated_terms(spec), folder / f"{len(list(folder.iterdir()))}.csv"
+    data = {"x": H[:, 1], "load": y}
+    return workflow.simulate_release(plan, path, workflow.trial_source(plan, seed), data).values
+
+
+def regression(level, y, seed, _):
+    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed)
+    found.fit(H[:, 1:], y)
+    return np.array([found.intercept_, *found.coef_])
+
+
+def pieces(level, y, seed, _):
+    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed)
+    for k in range(0, 12, 3):
+        found.partial_fit(H[k : k + 3, 1:], y[k : k + 3])
+    return np.array([found.intercept_, *found.coef_])
+
+
+def scaled(level, y, seed, _):
+    dask = pytest.importorskip("dask", reason="needs the extra 'dask'")
+    frames = pytest.importorskip("dask.dataframe", reason="needs the extra 'dask'")
+    frame = frames.from_pandas(table(y), npartitions=2)
+    with dask.config.set(scheduler="synchronous"):
+        return pv.scale.fit(
+            frame, ["x"], level=level, noise=0.25, target="load", simulate=seed
+        ).estimate
+
+
+def agent(level, y, seed, folder):
+    """What `privest consensus` sends first."""
+    noise = seeded(seed, "consensus", 0, "load")
+    model = Model(target="load", noise_variance=0.25, features="x")
+    found = _contribution(str(written(y, folder)), model, level, noise)
+    return np.linalg.solve(found.r, found.x)
+
+
+def command_stream(run, level, y, seed, folder):
+    path, out = written(y, folder), folder / f"{len(list(folder.iterdir()))}.jsonl"
+    done = run(
+        "stream", path, "--target", "load", "--level", level, "--seed", seed,
+        "--emit", "releases", "--output", out,
+    )  # fmt: skip
+    if done.code:
+        raise InvalidInput(done.err)
+    return np.array([json.loads(line)["z"] for line in out.read_text().splitlines()]) / level**0.5
+
+
+def command_filter(run, level, y, seed, folder):
+    path, out = written(y, folder), folder / f"{len(list(folder.iterdir()))}.json"
+    model = folder / "walk.toml"
+    model.write_text("A = 1.0\nC = 1.0\nQ = 0.01\nR = 0.25\ncov0 = 4.0\n", encoding="utf-8")
+    done = run(
+        "filter", path, "--model", model, "--readings", "load", "--level", level, "--seed", seed,
+        "--emit", "releases", "--output", out,
+    )  # fmt: skip
+    if done.code:
+        raise InvalidInput(done.err)
+    return np.array(json.loads(out.read_text())["values"]) / level**0.5
+
+
+def command_release(run, level, y, seed, folder):
+    path = written(y, folder)
+    plan, out = folder / "plan.toml", folder / f"{len(list(folder.iterdir()))}.csv"
+    plan.write_text(
+        f'data = "{path}"\ntarget = "load"\nfeatures = ["x"]\n'
+        f"[noise]\nvariance = 0.25\n[privacy]\nlevel = {level!r}\n",
+        encoding="utf-8",
+    )
+    done = run("release", plan, "-o", out, "--seed", seed)
+    if done.code:
+        raise InvalidInput(done.err)
+    return pd.read_csv(out)["z"].to_numpy()
+
+
+SENSOR = lambda level: network.Sensor(np.eye(12), 0.25, level)  # noqa: E731
+LAGS = np.tril(np.ones((12, 12)), -1) * 0.01
+ROWS = {
+    "mechanism": lambda s, y, seed, _: GaussianMechanism(s, 12).simulate(y, seeded(seed)) / s**0.5,
+    "running mechanism": lambda s, y, seed, _: (
+        SENSOR(s).as_mechanism().simulate(y, seeded(seed)) / s**0.5
+    ),
+    "kept": lambda s, y, seed, folder: (
+        Kept(folder / f"{y[MOVED]}.release", seeded(seed)).add_noise(s**0.5 * y) / s**0.5
+    ),
+    "stream": stream(pv.EndlessLevel),
+    "stream, lags": stream(lambda s: pv.EndlessLevel(s, [0.5])),
+    "stream, of a past": stream(lambda s: pv.StreamLevel(np.full(12, s), s * LAGS)),
+    "stream, matrices": stream(lambda s: pv.EndlessLevel(s * np.array([[1.0, 0.5], [0.5, 1.0]]))),
+    "series": lambda s, y, seed, _: (
+        dynamics.release_series(pv.EndlessLevel(s), y[None, :], seeded(seed)).values[0] / s**0.5
+    ),
+    "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
+    "masked": lambda s, y, seed, _: network.masked(y, s, seeded(seed)),
+    "table": lambda s, y, seed, _: workflow.TableMechanism(s).simulate(y, seeded(seed)),
+    "release": release,
+}
+FITS = {"regression": regression, "in pieces": pieces, "scale.fit": scaled, "agent": agent}
+COMMANDS = {
+    "privest stream": command_stream,
+    "privest filter": command_filter,
+    "privest release": command_release,
+}
+
+
+@pytest.fixture
+def opened(capsys, monkeypatch):
+    """A door by its name; a command is run as a shell would."""
+    run = runner(capsys, monkeypatch)
+
+    def find(name):
+        if name in COMMANDS:
+            return lambda *given: COMMANDS[name](run, *given)
+        return (ROWS | FITS | {"average": average})[name]
+
+    return find
+
+
+@pytest.mark.parametrize("name", [*ROWS, *FITS, *COMMANDS, "average"])
+def test_noise_that_would_be_lost_in_rounding_is_refused(name, opened, tmp_path):
+    door, huge = opened(name), Y.copy()
+    huge[MOVED] = 1.2345e30
+    door(4.0, Y, 1, tmp_path)
+    for level, y in ((1e40, Y), (4.0, huge)):
+        with pytest.raises(InvalidInput) as told:
+            door(level, y, 1, tmp_path)
+        message = " ".join(str(told.value).split())
+        assert "lost in rounding" in message
+        assert "reading is too large for this level" in message
+        assert "or the level is too large" in message
+        assert "1.2345" not in message
+        assert str(Y[MOVED]) not in message
+
+
+@pytest.mark.parametrize("name", [*ROWS, *FITS, *COMMANDS, "average"])
+def test_a_seed_never_puts_the_same_noise_on_other_readings(name, opened, tmp_path):
+    """The same readings again are the same release. One reading that has moved by 100 must not
+    come back as the difference of two runs, not even to a thousandth of the noise.
+    """
+    door, moved = opened(name), Y.copy()
+    moved[MOVED] += BY
+    first, again, other = (door(4.0, y, 7, tmp_path) for y in (Y, Y.copy(), moved))
+    if name in FITS:
+        gain = np.linalg.pinv(H)[:, MOVED]
+    else:
+        gain = np.eye(12)[MOVED] if name != "average" else np.ones(12)
+    # sums and files round in the 16th digit, certificates of an average in the 6th
+    assert np.allclose(first, again, rtol=1e-12, atol=1e-5 if name == "average" else 1e-12)
+    seen = np.abs(other - first - BY * gain)[np.abs(gain) > 0]
+    assert (seen > 5e-4 * np.abs(gain[np.abs(gain) > 0]).min()).all()
+
+
+def loose(name):
+    """Whether the noise of this mechanism does not grow with what it hides."""
+    unit = CATALOGUE[name].example(3)
+    width = getattr(unit, "channels", [None])[0]
+    if width is None:
+        return name != "rotation"
+    here, there = (width.noise_width(np.array([u])) for u in (1.0, 1e6))
+    return here is not None and np.allclose(here, there)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_mechanism_of_the_catalogue(name):
+    """Additive noise is refused beside 1e20; noise that grows with u, and bits, are not lost."""
+    mechanism, rng = CATALOGUE[name].example(3), np.random.default_rng(0)
+    mechanism.simulate(np.zeros((0, 3)), rng)
+    mechanism.simulate([1e6, 1.0, 1.0], rng)
+    if loose(name):
+        with pytest.raises(InvalidInput, match="lost in rounding"):
+            mechanism.simulate([1e20, 1.0, 1.0], rng)
+        return
+    first, second = (mechanism.simulate([1e20, 1.0, 1.0], rng) for _ in range(2))
+    if name.startswith("binary"):
+        assert set(first) <= {0.0, 1.0}
+    else:
+        assert abs(first[0] - second[0]) > 1e10
+
+
+def test_bits_at_a_far_threshold_keep_their_noise():
+    """u + d ≤ C at u = C = 1e20: by adding first, every bit would be 1."""
+    for name in ("binary-gaussian", "binary-laplace", "binary-cauchy"):
+        law = CATALOGUE[name].unit.law
+        channel = pv.mechanism.BinaryQuantiser(law, threshold=1e20)
+        bits = channel.sample(np.full(4000, 1e20), np.random.default_rng(0))
+        assert abs(bits.mean() - 0.5) < 5 * 0.5 / np.sqrt(4000)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AffineMechanism(pv.noise.Laplace(1.0), np.eye(2)).simulate([1e20, 1.0], RNG),
+        lambda: AffineMechanism(pv.noise.Laplace(1.0), np.eye(2), 1e-20 * np.eye(2)).simulate(
+            [1.0, 1.0], RNG
+        ),
+        lambda: LeastSquaresRelease(pv.LinearModel(H, noise=1.0), 1e30).simulate(Y, RNG),
+        lambda: LeastSquaresRelease(
+            pv.LinearModel(H, noise=1.0), 1e30, noise=pv.noise.Laplace(1.0)
+        ).simulate(Y, RNG),
+        lambda: pv.mechanism.GeometricPerturbation(2).simulate([1e20, 1.0], RNG),
+        lambda: pv.mechanism.GeometricPerturbation(2, translation=1e20).simulate([1.0, 1.0], RNG),
+        lambda: pv.mechanism.Componentwise(
+            pv.mechanism.Inverse(pv.noise.GaussianLaw(1e-40)), readings=1
+        ).simulate([1.0], RNG),
+        lambda: network.DecayingNoise(1.0, 0.9).simulate([1e20, 1.0, 1.0], RING, RNG, 3),
+        lambda: network.DampedNoise(1e-20, 0.9).simulate([1.0, 1.0, 1.0], RING, RNG, 3),
+    ],
+)
+def test_other_noise_than_that_of_a_level(make):
+    with pytest.raises(InvalidInput, match="lost in rounding"):
+        make()
+
+
+RNG = np.random.default_rng(0)
+RING = network.metropolis(network.ring(3))
