@@ -10,7 +10,6 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.rule import Rule
-from rich.text import Text
 
 import privest
 from privest import workflow
@@ -18,7 +17,7 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _workflow
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
-from privest.cli._console import complain, to_people
+from privest.cli._console import complain, shown, to_people
 from privest.cli._filtering import filter_command
 from privest.cli._stream import stream
 from privest.cli._workflow_text import print_estimate, print_plan
@@ -134,7 +133,7 @@ def _show_demo(console: Console, folder: Path) -> None:
     atomic_write(plan_file, spec.to_toml())
     _split(people, reference)
     console.print(
-        Text(
+        shown(
             "442 people; their (logarithmic) triglycerides s5 are private. How do they depend on "
             f"age, sex, body mass index and blood pressure? {REFERENCE} of the people are a public "
             "reference that tells how large the noise is; the others release noisy readings only."
@@ -146,13 +145,13 @@ def _show_demo(console: Console, folder: Path) -> None:
     print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
     _type(console, commands[1])
     header = workflow.simulate_release(found, release, workflow.trial_source(found, SEED))
-    console.print(Text(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))
+    console.print(shown(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))
     _type(console, commands[2])
     estimated = workflow.estimate_release(release)
     print_estimate(console, estimated, CONFIDENCE)
     _type(console, commands[3])
     save_report(found, estimated, commands, page)
-    console.print(Text(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
+    console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
 
 
 def _clear(folder: Path, made: list[Path], plan_file: Path, plan: str) -> None:
@@ -173,7 +172,7 @@ def _clear(folder: Path, made: list[Path], plan_file: Path, plan: str) -> None:
 
 def _type(console: Console, line: str) -> None:
     console.print(Rule(style="dim"))
-    console.print(Text(f"$ {line}", style="bold"), soft_wrap=True)  # to be copied as one line
+    console.print(shown(f"$ {line}", style="bold"), soft_wrap=True)  # to be copied as one line
 
 
 def _split(people: Path, reference: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 from rich.console import Console
-from rich.text import Text
 
 import privest as pv
 from privest.cli import _options as common
-from privest.cli._console import new_table, to_people, to_stderr
+from privest.cli._console import new_table, shown, to_people, to_stderr
 from privest.cli._options import grouped, option
 from privest.errors import InvalidInput
 from privest.noise import Gaussian, GaussianLaw, MultivariateGaussian
@@ -114,8 +113,8 @@ def _value(value: Any) -> str:  # noqa: ANN401 - whatever JSON holds
 def print_bound(console: Console, answer: Answer) -> None:
     """Standard errors parameter by parameter, then the sums."""
     result, model, level, spent = answer
-    console.print(Text(f"{model!r}"), soft_wrap=True)
-    console.print(Text(f"{level!r}"), soft_wrap=True)
+    console.print(shown(f"{model!r}"), soft_wrap=True)
+    console.print(shown(f"{level!r}"), soft_wrap=True)
     if spent is not None:
         console.print(
             f"The Gaussian release at this level is (ε, δ)-differentially private with "
@@ -124,7 +123,7 @@ def print_bound(console: Console, answer: Answer) -> None:
         )
     if not result.identifiable:
         console.print()
-        console.print(Text(result.identifiability.explain(), style="bold"))
+        console.print(shown(result.identifiability.explain(), style="bold"))
         console.print("There is no finite bound under this level.")
         return
     table = new_table(
@@ -134,7 +133,7 @@ def print_bound(console: Console, answer: Answer) -> None:
     errors = zip(result.names, result.classical_error, result.standard_error)
     for label, open_error, private_error in errors:
         ratio = f"{private_error / open_error:.3g}" if open_error > 0 else "∞"
-        table.add_row(Text(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
+        table.add_row(shown(label), f"{open_error:.5g}", f"{private_error:.5g}", ratio)
     console.print()
     console.print(table)
     console.print()

@@ -13,13 +13,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.text import Text
 
 import privest as pv
 from privest import network
 from privest.cli import _options as common
-from privest.cli._console import new_table, print_json, tell_simulated
+from privest.cli._console import complain, new_table, print_json, shown, tell_simulated, to_people
 from privest.cli._options import group, grouped, option
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
@@ -163,7 +161,7 @@ def _guarded(work: Callable[[], None], comm: Any) -> None:  # noqa: ANN401 - mpi
         if comm.size == 1:
             raise
         if isinstance(error, PrivestError):
-            print(f"privest: agent {comm.rank}: {error}", file=sys.stderr)
+            complain(f"agent {comm.rank}: {error}")
         else:
             traceback.print_exc()
         sys.stdout.flush()
@@ -201,10 +199,9 @@ def _note_idle(data: str, agents: int) -> None:
     """Fewer processes than tables would give the estimate of some of them without a word."""
     further = data.replace("{agent}", str(agents))
     if Path(further).exists():
-        print(
-            f"privest: there are {agents} processes, and {further} takes no part: start it with "
-            "mpiexec -n N, one process a table.",
-            file=sys.stderr,
+        complain(
+            f"there are {agents} processes, and {further} takes no part: start it with "
+            "mpiexec -n N, one process a table."
         )
 
 
@@ -215,7 +212,7 @@ def _contribution(
     blocks = list(read_rows(open_source(path), model.design(), model.target, missing=model.missing))
     dropped = sum(block.dropped for block in blocks)
     if dropped:
-        print(f"privest: {path}: {dropped} rows with a gap are left out.", file=sys.stderr)
+        complain(f"{path}: {dropped} rows with a gap are left out.")
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
     sensor = network.Sensor(H, pv.noise.Gaussian(cov=model.noise_variance), pv.PrivacyLevel(level))
@@ -242,11 +239,11 @@ def _record(
 
 
 def _show(record: dict[str, Any]) -> None:
-    console = Console()
+    console = to_people()
     title = f"Estimate of {record['agents']} agents together"
     table = new_table(title, "parameter", "estimate", "standard error")
     for name, value, error in zip(record["names"], record["estimate"], record["standard_error"]):
-        table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}")
+        table.add_row(shown(name), f"{value:.5g}", f"{error:.3g}")
     console.print(table)
     console.print(
         f"{record['rounds']} {record['method']} rounds ({record['exchanges']} exchanges with the "

@@ -20,11 +20,16 @@ from privest.report import printable
 SIMULATED = "The noise was simulated: for experiments, this is no protected release."
 
 
-class SafeConsole(Console):
-    """A console that shows what it is given: names are neither markup nor escape sequences.
+def shown(text: str, style: str = "") -> Text:
+    """A text as it is, for a console: neither markup nor anything that steers a terminal."""
+    return Text(printable(text), style=style)
 
-    Every text passes here on its way, those of tables too; what rich itself writes to steer the
-    terminal is apart from them (`Segment.control`, styles).
+
+class SafeConsole(Console):
+    """A console that obeys nobody: what `shown` was not asked about is seen to here.
+
+    Every text passes on its way, those of tables too; what rich itself writes to steer the terminal
+    is apart from them (`Segment.control`, styles).
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -50,12 +55,12 @@ def to_stderr() -> Console:
 
 def complain(text: str) -> None:
     """What is wrong, on standard error, after the name of the program."""
-    to_stderr().print(Text("privest:", style="bold red"), Text(text), soft_wrap=True)
+    to_stderr().print(shown("privest:", style="bold red"), shown(text), soft_wrap=True)
 
 
 def new_table(title: str, first: str, *others: str) -> Table:
     """A column of names and columns of numbers."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=shown(title), title_justify="left")
     table.add_column(first, overflow="fold")
     for heading in others:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -79,7 +84,7 @@ def _json_spelling(found: re.Match[str]) -> str:
 
 def tell_file(what: str, path: Path) -> None:
     """Say on stderr where something is now; a long path stays on one line."""
-    to_stderr().print(Text(f"{what}: {path}"), soft_wrap=True)
+    to_stderr().print(shown(f"{what}: {path}"), soft_wrap=True)
 
 
 def print_spent(console: Console, spent: Spent | None) -> None:
@@ -93,4 +98,4 @@ def print_spent(console: Console, spent: Spent | None) -> None:
 
 def tell_simulated(console: Console) -> None:
     """The warning that goes with every simulated release."""
-    console.print(Text(SIMULATED), style="yellow")
+    console.print(shown(SIMULATED), style="yellow")

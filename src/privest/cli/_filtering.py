@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.text import Text
 
 import privest as pv
-from privest.cli._console import new_table, print_spent, tell_simulated, to_stderr
+from privest.cli._console import new_table, print_spent, shown, tell_simulated, to_stderr
 from privest.cli._options import MODEL, OUTPUT, Output, Privacy, Seed, Sides, about, grouped, option
 from privest.cli._rows import read_readings
 from privest.data._text_table import decoded, open_lines
@@ -173,7 +172,7 @@ def _summary(report: Console, limit: DynamicBound, names: list[str], smoothed: b
     except NumericalFailure:  # readings without noise that tell nothing new: said, not fatal
         free = ["–"] * len(own)
     for name, private, open_error in zip(names, own, free):
-        table.add_row(Text(name), f"{private:.4g}", open_error)
+        table.add_row(shown(name), f"{private:.4g}", open_error)
     report.print(table)
 
 

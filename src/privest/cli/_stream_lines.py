@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._console import new_table
+from privest.cli._console import new_table, shown
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 
@@ -71,7 +70,7 @@ def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bo
 def print_estimate(report: Console, estimator: pv.PrivateRLS, names: Sequence[str]) -> None:
     """The estimate with its intervals, or what is not identifiable yet."""
     if not estimator.identifiable:
-        report.print(Text(f"Not yet identifiable: {', '.join(_hidden(estimator, names))}."))
+        report.print(shown(f"Not yet identifiable: {', '.join(_hidden(estimator, names))}."))
         return
     found = estimator.result(names)
     table = new_table(
@@ -80,5 +79,5 @@ def print_estimate(report: Console, estimator: pv.PrivateRLS, names: Sequence[st
     for name, value, error, (low, high) in zip(
         names, found.estimate, found.standard_error, found.interval()
     ):
-        table.add_row(Text(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
+        table.add_row(shown(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
     report.print(table)

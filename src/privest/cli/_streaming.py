@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._console import print_spent, tell_file, tell_simulated
+from privest.cli._console import print_spent, shown, tell_file, tell_simulated
 from privest.cli._options import Output, Sides, Spent
 from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import as_lines, estimated_record, print_estimate, released_records
@@ -283,7 +282,7 @@ class _Job:
             "resumed": self.resumed,
             f"stopped{goes_on}": stopped,
         }
-        report.print(Text("; ".join(part for part, there in parts.items() if there) + "."))
+        report.print(shown("; ".join(part for part, there in parts.items() if there) + "."))
         print_spent(report, self.plan.spent)
         if self.mechanism is not None:
             tell_simulated(report)

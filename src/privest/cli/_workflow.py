@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
-from privest.cli._console import print_json, tell_file, to_people, to_stderr
+from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
 from privest.cli._workflow_text import left_out, print_estimate, print_plan
 from privest.data._cells import is_number
@@ -212,9 +211,9 @@ def release(
     header = simulate_release(terms, output, trial_source(terms, seed))
     console = to_stderr()
     done = f"{header.rows:,} rows released at level {header.level:g}."
-    console.print(Text(f"{done} {left_out(header)}".strip()))
-    console.print(Text(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
-    console.print(Text(WARNING, style="bold"))
+    console.print(shown(f"{done} {left_out(header)}".strip()))
+    console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
+    console.print(shown(WARNING, style="bold"))
 
 
 def estimate(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.text import Text
 
-from privest.cli._console import new_table
+from privest.cli._console import new_table, shown
 from privest.report import BAND, at_least, at_most, plural, rounded
 from privest.workflow import Estimate, Plan, TableRelease
 
@@ -19,21 +18,21 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
     if found.spec.missing == "drop":
         left += " Rows without a reading will be left out too: which they are becomes public."
     head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
-    console.print(Text(head + left))
+    console.print(shown(head + left))
     table = new_table(
         "Standard errors to expect (± for 95 %)", "coefficient", "without privacy", "with privacy"
     )
     for name, open_, private in zip(found.names, found.classical_error, found.standard_error):
         table.add_row(
-            Text(name),
+            shown(name),
             f"{open_:.4g} (± {BAND * open_:.3g})",
             f"{private:.4g} (± {BAND * private:.3g})",
         )
     console.print(table)
     for line in sentences:
-        console.print(Text(line))
+        console.print(shown(line))
     for want, count in (rows or {}).items():
-        console.print(Text(f"For {want} at this level {count:,} rows like these are needed."))
+        console.print(shown(f"For {want} at this level {count:,} rows like these are needed."))
 
 
 def _sentences(found: Plan) -> list[str]:
@@ -60,11 +59,11 @@ def _sentences(found: Plan) -> list[str]:
             f"{_one_reading(found)} moves by at most {stated.move:g}; a larger move has a larger ε."
         )
     curve = [found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0)]
-    shown = ", ".join(
+    listed = ", ".join(
         f"{float(found.errors_at(s)[0] / found.classical_error[0]):.3g}× at s = {s:.3g}"
         for s in curve
     )
-    lines.append(f"Errors at other levels: {shown}.")
+    lines.append(f"Errors at other levels: {listed}.")
     return lines
 
 
@@ -92,15 +91,15 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
     for name, value, error, (low, high) in zip(
         header.names, found.estimate, found.standard_error, found.interval(confidence)
     ):
-        shown = [rounded(number, error) for number in (value, error, low, high)]
-        table.add_row(Text(name), shown[0], shown[1], f"{shown[2]} … {shown[3]}")
+        digits = [rounded(number, error) for number in (value, error, low, high)]
+        table.add_row(shown(name), digits[0], digits[1], f"{digits[2]} … {digits[3]}")
     console.print(table)
     if header.dropped:
-        console.print(Text(left_out(header)))
+        console.print(shown(left_out(header)))
     if header.transform != "none":
         how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"
-        console.print(Text(f"{header.target} is transformed: {header.transform}{how}."))
+        console.print(shown(f"{header.target} is transformed: {header.transform}{how}."))
     if found.doubt is not None:
-        console.print(Text(found.doubt, style="bold"))
+        console.print(shown(found.doubt, style="bold"))
     if header.simulated:
-        console.print(Text("The release was simulated: no protection.", style="dim"))
+        console.print(shown("The release was simulated: no protection.", style="dim"))
