@@ -106,8 +106,9 @@ class Gap:
             return
         self.units = np.where(size > 0, size, 1.0)
         first = seen.kind[np.argmin(self.blind[seen.kind])]
-        read = np.linalg.norm(seen.rows[first] @ seen.root, axis=1)
-        vague = (read**2 > GROWN * np.square(seen.noise[first]).sum(axis=1)).any()
+        with np.errstate(over="ignore"):  # infinitely vague is vague
+            read = np.linalg.norm(seen.rows[first] @ seen.root, axis=1)
+            vague = (read**2 > GROWN * np.square(seen.noise[first]).sum(axis=1)).any()
         if vague and self._noisy:
             self._start, self.wide = len(size), True
 

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags
-from privest.errors import NotIdentifiable
+from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import GRAM_CONDITION, LARGEST, SEEN, SMALLEST, rounding
 
@@ -169,7 +169,13 @@ def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
     heaviest = float(np.max(weight)) or 1.0
     scaled = weight / heaviest
     root = _root_by_qr(matrix / top, scaled)
-    size = top * np.sqrt(heaviest)
+    with np.errstate(over="ignore"):
+        size = top * np.sqrt(heaviest)
+    if not np.isfinite(size).all():
+        raise NumericalFailure(
+            "a column of the model in units of its noise is beyond the range of doubles: state it "
+            "in other units."
+        )
     seen = np.abs(matrix).max(axis=0) > 0
     scale = np.where(seen, root.column_scale * size, 0)
     return replace(root, triangle=root.triangle * size, column_scale=scale)

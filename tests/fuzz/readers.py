@@ -1,0 +1,369 @@
+"""Every reader of bytes from outside: valid files that privest itself made, how they are mutated,
+and what is done with what was read: one step of use, so that nothing bad passes the door unseen.
+"""
+
+import contextlib
+import gzip
+import io
+import json
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import privest as pv
+import workflow_tables
+from fuzz import mutations
+from privest import dynamics, network, workflow
+from privest.cli._filtering import _read_release, read_model
+from privest.cli._options import read_table
+from privest.cli._rows import Rows, read_readings
+from privest.data import Features, open_source, read_rows
+from privest.data._text_table import open_lines
+from privest.paper._engine import Task, Unit, _Store
+from privest.paper._nhanes import _first_seen
+from privest.privacy import load_level
+from privest.reading import as_text, parse_json
+
+Mutate = Callable[[bytes, random.Random, list[bytes]], bytes]
+GAUSSIAN = pv.noise.Gaussian(cov=0.25)
+
+
+@dataclass
+class Reader:
+    """`use(path)` reads the file and uses what it got; `count` mutations in `make test`."""
+
+    name: str
+    mutate: Mutate
+    use: Callable[[Path], object]
+    seeds: list[bytes]
+    count: int
+    file: str = "file"
+    beside: dict[str, bytes] = field(default_factory=dict)
+
+    def case(self, number: int, folder: Path) -> Path:
+        """Write mutation `number`; 0 … len(seeds) − 1 are the valid files."""
+        rng = random.Random(f"{self.name} {number}")
+        data = self.seeds[number % len(self.seeds)]
+        if number >= len(self.seeds):
+            for _ in range(rng.choice((1, 1, 1, 2))):
+                with contextlib.suppress(Exception):  # so broken that it has no parts any more
+                    data = self.mutate(data, rng, self.seeds) or data
+        path = folder / self.file
+        path.write_bytes(data)
+        return path
+
+
+def made(save: Callable[[Path], object]) -> bytes:
+    """The bytes of a file that `save` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made"
+        save(path)
+        return path.read_bytes()
+
+
+# --- levels and checkpoints -----------------------------------------------------------------------
+
+TIES = np.array([[2.0, 0.5, 0.1], [0.5, 1.5, 0.2], [0.1, 0.2, 1.0]])
+LEVELS = [
+    pv.EndlessLevel(2.0),
+    pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], lags=[0.3 * np.eye(2)]),
+    pv.StreamLevel([1.0, 4.0, 2.0]),
+    pv.StreamLevel([np.eye(2), [[3.0]], np.eye(2), [[1.0]]]),
+    pv.StreamLevel.from_lags(np.ones(8), [0.4]),
+    pv.StreamLevel.from_cumulative(TIES),
+]
+
+
+def use_level(path: Path) -> None:
+    level = load_level(path)
+    sizes = level.sizes_between(0, 1)
+    if sizes[0] < 1000:
+        pv.StreamMechanism(level).simulate(np.full(sizes, 0.5), np.random.default_rng(0))
+    level.to_epsilon(delta=1e-6, move=0.1)
+
+
+def _bits(name: str) -> np.random.Generator:
+    return np.random.Generator(getattr(np.random, name)(7))
+
+
+# (level, source); the columns of H are a constant and the step.
+STREAMS = [
+    (LEVELS[0], lambda: _bits("MT19937")),
+    (LEVELS[1], lambda: _bits("PCG64")),
+    (LEVELS[5], lambda: pv.mechanism.source.Seeded(3, "a")),
+    (pv.EndlessLevel(1.0, lags=[0.5]), lambda: _bits("Philox")),
+    (LEVELS[3], lambda: _bits("SFC64")),
+]
+
+
+def _checkpoint(path: Path, stream: int):
+    level, source = STREAMS[stream]
+    mechanism, own = pv.StreamMechanism(level), source()
+    rls = pv.PrivateRLS(level, 2, GAUSSIAN)
+    kept = pv.Checkpoint(path, mechanism=mechanism, estimator=rls, source=own)
+    return kept, mechanism, rls, own
+
+
+def _step(mechanism, rls, source):
+    (m,) = mechanism.level.sizes_between(mechanism.steps, mechanism.steps + 1) or (1,)
+    step = float(min(mechanism.steps, 10**6))
+    release = mechanism.simulate(np.full(m, 0.3), source)
+    rls.update(release, np.column_stack([np.ones(m), step + np.arange(m)]))
+    return release
+
+
+def save_checkpoint(path: Path, stream: int) -> None:
+    kept, mechanism, rls, source = _checkpoint(path, stream)
+    with kept:
+        kept.resume()
+        _step(mechanism, rls, source)
+        kept.save(pending=_step(mechanism, rls, source), notes={"used": 2, "lines": "a,b\n"})
+
+
+def use_checkpoint(stream: int) -> Callable[[Path], None]:
+    def use(path: Path) -> None:
+        kept, mechanism, rls, source = _checkpoint(path, stream)
+        with kept:
+            kept.resume()
+            release = _step(mechanism, rls, source)
+            if rls.identifiable:
+                rls.result(["a", "b"])
+            kept.save(pending=release, notes=kept.notes)
+
+    return use
+
+
+# --- releases -------------------------------------------------------------------------------------
+
+STATE = dynamics.StateSpace(A=0.9, C=1.0, Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
+SENSOR = network.Sensor([[2.0], [1.0]], pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(4.0))
+STREAM = pv.StreamMechanism(LEVELS[0]).simulate([0.5, np.nan, 0.25], np.random.default_rng(1))
+SERIES = dynamics.release_series(2.0, [[0.5, np.nan], [0.1, 0.2]], np.random.default_rng(1))
+AVERAGE = network.private_average(
+    [0.1, 0.2, 0.3], 2.0, network.metropolis(network.ring(3)), np.random.default_rng(2)
+)
+
+
+def _record(path: Path) -> object:
+    return parse_json(as_text(path.read_bytes(), "it"), "it")
+
+
+def use_stream_release(path: Path) -> None:
+    release = pv.StreamRelease.from_dict(_record(path))
+    rls = pv.PrivateRLS(LEVELS[0], 1, GAUSSIAN)
+    rls.update(release, np.ones((len(release.values), 1)))
+    dynamics.filter_releases(STATE, LEVELS[0], release)
+
+
+def use_series_release(path: Path) -> None:
+    for _, one in dynamics.SeriesRelease.from_dict(_record(path)).by_pattern():
+        dynamics.filter_releases(STATE, 2.0, one)
+
+
+def use_sensor_release(path: Path) -> None:
+    network.fuse([SENSOR], [network.SensorRelease.from_dict(_record(path))])
+
+
+def use_average(path: Path) -> None:
+    json.dumps(network.PrivateAverage.from_dict(_record(path)).to_dict(), allow_nan=False)
+
+
+def use_filter_release(path: Path) -> None:
+    with open_lines(str(path)) as lines:
+        dynamics.filter_releases(STATE, LEVELS[0], _read_release(lines))
+
+
+# --- tables, plans, headers -----------------------------------------------------------------------
+
+PEOPLE = workflow_tables.people(40)
+NUMBERS = {name: PEOPLE[name] for name in ("age", "bmi", "ldl")}
+DESIGN = Features(("age", "bmi", "sex"), {"sex": ("female", "male")}, True)
+
+
+def _table(table: dict, ending: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return workflow_tables.write(table, Path(folder) / f"people{ending}").read_bytes()
+
+
+def use_table(path: Path) -> None:
+    for block in read_rows(open_source(path), DESIGN, "ldl", missing="drop"):
+        assert np.isfinite(block.H).all()
+
+
+def use_numbers(path: Path) -> None:
+    open_source(path).read(["age", "ldl"])
+
+
+def _packed(mutate: Mutate) -> Mutate:
+    """Half of them are mutated before they are packed, so that the packing is right."""
+
+    def within(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+        if rng.random() < 0.5:
+            return mutations.of_bytes(data, rng, others)
+        with contextlib.suppress(OSError, EOFError):
+            return gzip.compress(mutate(gzip.decompress(data), rng, [CSV]), mtime=0)
+        return data
+
+    return within
+
+
+CSV, TOML = _table(PEOPLE, ".csv"), workflow_tables.spec().to_toml().encode()
+YAML = b"""data: people.csv
+target: ldl
+features: [age, bmi, sex]
+missing: drop
+categories:
+  sex: [female, male]
+noise: {variance: 0.25}
+privacy:
+  epsilon: 1.0
+  delta: 1e-6
+  move: 2.0
+"""
+
+
+def use_spec(path: Path) -> None:
+    spec = workflow.load_spec(path)
+    workflow.Spec.from_dict(spec.to_dict())
+    spec.to_toml()
+
+
+def _released() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        plan = workflow.make_plan(workflow_tables.spec(), data=PEOPLE)
+        path = Path(folder) / "z.csv"
+        workflow.simulate_release(plan, path, np.random.default_rng(1), data=PEOPLE)
+        return {one.name: one.read_bytes() for one in Path(folder).iterdir()}
+
+
+RELEASED = _released()
+
+
+def use_header(path: Path) -> None:
+    workflow.estimate_release(path.with_suffix(""))
+
+
+def use_header_fields(path: Path) -> None:
+    """As a header whose checksum is right, whoever wrote it."""
+    record = _record(path)
+    with contextlib.suppress(Exception):
+        found = workflow.TableRelease.__new__(workflow.TableRelease)
+        for name, value in record.items():
+            object.__setattr__(found, name, value)
+        record |= {"checksum": found.checksum}
+    workflow.TableRelease.from_dict(record)
+
+
+def use_rows(*, json_lines: bool) -> Callable[[Path], None]:
+    def use(path: Path) -> None:
+        with open_lines(str(path)) as lines:
+            for row in Rows(lines, json_lines=json_lines, value="ldl", features=None):
+                assert np.isfinite(row.features).all()
+
+    return use
+
+
+def use_readings(path: Path) -> None:
+    with open_lines(str(path)) as lines:
+        read_readings(lines, 3, None)
+
+
+def use_matrix(path: Path) -> None:
+    matrix, names = read_table(str(path))
+    with contextlib.suppress(pv.errors.NotIdentifiable):
+        pv.bound(pv.LinearModel(matrix, noise=GAUSSIAN, names=names), 1.0)
+
+
+def use_model(path: Path) -> None:
+    system, _ = read_model(path)
+    dynamics.bound(system, np.eye(system.readings), 2)
+
+
+MODEL = b"""# a car
+A = [[1.0, 1.0], [0.0, 1.0]]
+C = [[1.0, 0.0]]
+Q = [[0.01, 0.0], [0.0, 0.01]]
+R = [[0.5]]
+mean0 = [0.0, 1.0]
+cov0 = [[1.0, 0.0], [0.0, 1.0]]
+states = ["place", "speed"]
+"""
+
+
+# --- what a reproduction keeps --------------------------------------------------------------------
+
+
+def _unit() -> Unit:
+    return Unit(Task("a cell", _unit), 0, 3)
+
+
+def save_units(path: Path) -> None:
+    with _Store(path, 1, 3) as store:
+        store.put(_unit(), np.arange(6.0).reshape(3, 2))
+
+
+def use_units(path: Path) -> None:
+    with _Store(path, 1, 3) as store:
+        kept = store.get(_unit())
+    assert kept is None or np.array_equal(kept, np.arange(6.0).reshape(3, 2))
+
+
+def _lines(table: dict) -> bytes:
+    rows = [dict(zip(table, row)) for row in zip(*(list(map(float, c)) for c in table.values()))]
+    return "".join(json.dumps(row) + "\n" for row in rows[:12]).encode()
+
+
+def _csv(table: dict, rows: int, head: bool = True) -> bytes:
+    out = io.StringIO()
+    if head:
+        out.write(",".join(table) + "\n")
+    for row in list(zip(*table.values()))[:rows]:
+        out.write(",".join(f"{value:.6g}" for value in row) + "\n")
+    return out.getvalue().encode()
+
+
+DIGESTS = json.dumps({"TCHOL_J.XPT": "ab" * 32, "BMX_J.XPT": "0" * 64}).encode()
+text, tree, packed = mutations.of_text, mutations.of_json, mutations.of_archive
+
+
+def _of(release) -> bytes:
+    return json.dumps(release.to_dict()).encode()
+
+
+READERS = [
+    Reader("level", packed, use_level, [made(level.save) for level in LEVELS], 1800),
+    *(
+        Reader(f"checkpoint {k}", packed, use_checkpoint(k),
+               [made(lambda path, k=k: save_checkpoint(path, k))], 500)
+        for k in range(len(STREAMS))
+    ),
+    Reader("stream release", tree, use_stream_release, [_of(STREAM)], 900),
+    Reader("series release", tree, use_series_release, [_of(SERIES)], 500),
+    Reader("sensor release", tree, use_sensor_release,
+           [_of(SENSOR.simulate([1.0, 2.0], np.random.default_rng(1)))], 400),
+    Reader("private average", tree, use_average, [_of(AVERAGE)], 400),
+    Reader("release of a filter", tree, use_filter_release, [_of(STREAM)], 300),
+    Reader("header", tree, use_header, [RELEASED["z.csv.json"]], 300, "z.csv.json",
+           {"z.csv": RELEASED["z.csv"]}),
+    Reader("header fields", tree, use_header_fields, [RELEASED["z.csv.json"]], 700),
+    Reader("plan, TOML", text, use_spec, [TOML], 600, "plan.toml"),
+    Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
+    Reader("model", text, use_model, [MODEL], 500, "model.toml"),
+    Reader("table, CSV", text, use_table, [CSV], 700, "people.csv"),
+    Reader("table, packed CSV", _packed(text), use_table, [gzip.compress(CSV, mtime=0)], 300,
+           "people.csv.gz"),
+    Reader("table, Parquet", mutations.of_bytes, use_numbers, [_table(NUMBERS, ".parquet")], 500,
+           "people.parquet"),
+    Reader("table, XPT", mutations.of_bytes, use_numbers, [_table(NUMBERS, ".xpt")], 300,
+           "people.xpt"),
+    Reader("rows, CSV", text, use_rows(json_lines=False), [_csv(NUMBERS, 12)], 600),
+    Reader("rows, JSON lines", text, use_rows(json_lines=True), [_lines(NUMBERS)], 600),
+    Reader("readings", text, use_readings, [_csv(NUMBERS, 12)], 400),
+    Reader("matrix", text, use_matrix, [_csv(NUMBERS, 8), _csv(NUMBERS, 8, head=False)], 500),
+    Reader("kept units", mutations.of_bytes, use_units, [made(save_units)], 150),
+    Reader("kept checksums", tree, _first_seen, [DIGESTS], 200),
+]  # fmt: skip

@@ -1,0 +1,404 @@
+"""Files that once were too much: a documented error, soon, and in little memory."""
+
+import gzip
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privest as pv
+from fuzz.limited import MIB, memory
+from fuzz.readers import GAUSSIAN, LEVELS, RELEASED, STREAM, made, save_checkpoint
+from privest import dynamics, network, workflow
+from privest.cli._options import read_table
+from privest.data import open_source
+from privest.errors import CheckpointError, InvalidInput
+from privest.privacy import load_level
+from privest.reading import parse_json, parse_toml, parse_yaml, read_numbers
+
+LITTLE = 256 * MIB
+
+
+@pytest.fixture(autouse=True)
+def _little_memory():
+    with memory(LITTLE):
+        yield
+
+
+def refused(act, *given, match=None, error=InvalidInput):
+    with pytest.raises(error, match=match):
+        act(*given)
+
+
+# --- documents ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("deep.toml", "a = " + "[" * 100_000, "nested"),
+        ("tables.toml", "a = " + "{b = " * 50_000, "nested"),
+        ("dotted.toml", ".".join("a" * 30_000) + " = 1", "nested"),
+        ("header.toml", "[" + ".".join('"a"' for _ in range(9_000)) + "]", "nested"),
+        ("digits.toml", "a = " + "1" * 100_000, "no meaning"),
+        ("zero.toml", "a = 1\0", "zero bytes"),
+        ("deep.yaml", "a: " + "[" * 60_000, "nested"),
+        ("maps.yaml", "{a: " * 20_000, "nested"),
+        ("items.yaml", "- " * 50_000, "nested"),
+        ("long.yaml", "a: b\n" * 100_000, "write it in TOML"),
+        ("twice.yaml", "data: a\ndata: b\n", "twice"),
+        ("date.yaml", "data: 2024-02-30\n", "not YAML"),
+        ("tag.yaml", "data: !!python/object:os.system x\n", "not YAML"),
+        ("bytes.yaml", "data: !!binary aGk=\n", "holds bytes"),
+        ("itself.yaml", "data: &a [*a]\n", "aliases"),
+    ],
+)
+def test_plans(tmp_path, name, text, match):
+    (tmp_path / name).write_text(text)
+    refused(workflow.load_spec, tmp_path / name, match=match)
+
+
+def test_yaml_that_grows(tmp_path):
+    """Each line takes the one before nine times: 9⁷ names out of 400 bytes."""
+    first = "a0: &a0 {" + ", ".join(f"k{i}: 1" for i in range(9)) + "}\n"
+    rest = (f"a{j}: &a{j} {{<<: [{', '.join([f'*a{j - 1}'] * 9)}]}}\n" for j in range(1, 7))
+    path = tmp_path / "plan.yaml"
+    path.write_text(first + "".join(rest))
+    assert len(path.read_text()) < 500
+    refused(workflow.load_spec, path, match="aliases")
+
+
+def test_dots_within_values_are_no_dotted_key():
+    numbers = ", ".join(["1.5"] * 500)
+    assert len(parse_toml(f"A = [{numbers}]\nb = '{'a ' * 50}'", "it")["A"]) == 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "[" * 40 + "]" * 40, '{"a": 1, "a": 2}', "NaN", "[Infinity]",
+     "1" * 5000, '"\\ud800"', '{"\\udfff": 1}', "", "{", "\ufeff{}"],
+)  # fmt: skip
+def test_json_that_is_none(text):
+    refused(parse_json, text)
+
+
+def test_a_document_of_many_lists_is_refused_before_it_is_used():
+    refused(parse_json, "[" + ",".join(["[]"] * 3) + ",{}" * 3 + "", match="not JSON")
+    assert parse_json("[[1.0, null], [2, 3]]") == [[1.0, None], [2, 3]]
+
+
+def test_endless_and_special_files(tmp_path):
+    for act in (workflow.load_spec, load_level):
+        refused(act, Path("/dev/zero"), match=r"more than|another kind")
+        refused(act, tmp_path, match="cannot read")
+        refused(act, "a\0b", match="zero byte")
+    refused(open_source, "/dev/zero")
+    refused(read_table, "/dev/zero", match="zero bytes")
+    refused(_resumed, Path("/dev/zero"), error=CheckpointError)
+
+
+def _resumed(path, stream=0):
+    mechanism = pv.StreamMechanism(LEVELS[0])
+    with pv.Checkpoint(path, mechanism=mechanism, source=np.random.default_rng(0)) as kept:
+        kept.resume()
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def _archive(path, packed=False, **arrays):
+    save = np.savez_compressed if packed else np.savez
+    with path.open("wb") as file:
+        save(file, format=np.array("privest stream level 1"), **arrays)
+    return path
+
+
+def test_a_level_that_unpacks_to_much(tmp_path):
+    path = _archive(tmp_path / "level", packed=True, endless=np.zeros((1, 10**7, 1)))
+    assert path.stat().st_size < MIB
+    refused(load_level, path, match="packed")
+
+
+def test_a_level_that_says_it_is_large(tmp_path):
+    """In the header of an array, and in the directory of the archive."""
+    good = made(LEVELS[0].save)
+    parts = {}
+    with zipfile.ZipFile(io.BytesIO(good)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for shape in (b"(1000000000000, 1, 1)", b"(-1, 1, 1)", b"(0, 1000000000000, 1)"):
+        path = tmp_path / "shape"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in parts.items():
+                archive.writestr(name, data.replace(b"(1, 1, 1)", shape))
+        refused(load_level, path, match="shape|as numpy writes it")
+    sizes = bytearray(good)
+    at = sizes.rindex(b"PK\x01\x02")
+    sizes[at + 20 : at + 28] = b"\xff\xff\xff\x7f" * 2  # packed and unpacked, in the directory
+    (tmp_path / "sizes").write_bytes(sizes)
+    refused(load_level, tmp_path / "sizes", match="larger than it is|damaged")
+
+
+@pytest.mark.parametrize("value", [np.nan, -1.0, np.inf])
+def test_a_level_of_no_meaning(tmp_path, value):
+    sizes = np.ones(1, dtype=int)
+    for arrays in ({"diagonal": np.array([value]), "sizes": sizes},):
+        refused(load_level, _archive(tmp_path / "level", **arrays))
+    path = _archive(tmp_path / "many", diagonal=np.ones(1), sizes=np.array([10**12]))
+    refused(load_level, path)
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+def _changed(data, **changes):
+    """The archive with arrays and fields of its header changed."""
+    with np.load(io.BytesIO(data)) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(arrays["header"].tobytes())
+    for name, change in changes.items():
+        name = name.replace("__", ".")
+        if name in arrays:
+            arrays[name] = change(arrays[name])
+        else:
+            header[name] = change(header[name])
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("stream", "changes"),
+    [
+        (0, {"mechanism__steps": lambda a: a * 0 - 3}),
+        (0, {"mechanism__steps": lambda a: a * 1.0}),
+        (0, {"mechanism__past": lambda a: np.zeros(3)}),
+        (1, {"mechanism__past": lambda a: a[:-1]}),
+        (2, {"mechanism__past": lambda a: a[None]}),
+        (2, {"mechanism__steps": lambda a: a + 1}),
+        (4, {"mechanism__steps": lambda a: a + 100}),
+        (0, {"estimator__steps": lambda a: a * 0 - 3}),
+        (0, {"estimator__readings": lambda a: a + 1}),
+        (0, {"estimator__facts": lambda a: a[:2]}),
+        (0, {"estimator__fit.triangle": lambda a: a[:-1]}),
+        (0, {"estimator__fit.triangle": lambda a: a * np.nan}),
+        (0, {"estimator__fit.natural": lambda a: a[None]}),
+        (0, {"estimator__fit.full": lambda a: a * 1.0}),
+        (0, {"estimator__fit.growth": lambda a: np.array(np.inf)}),
+        (0, {"estimator__window": lambda a: np.ones(7, bool)}),
+        (1, {"estimator__rows.lower": lambda a: a * 0}),
+        (1, {"estimator__rows.white": lambda a: a[:, :1]}),
+        (2, {"estimator__rows.scaled": lambda a: a[:-1]}),
+        (2, {"estimator__rows.right": lambda a: a[:-1]}),
+        (2, {"estimator__absent": lambda a: np.array([5])}),
+        (0, {"source": lambda s: s | {"state": {"key": s["state"]["key"], "pos": 10**6}}}),
+        (0, {"source": lambda s: s | {"state": {"key": s["state"]["key"], "pos": -1}}}),
+        (0, {"source": lambda s: {"bit_generator": "MT19937"}}),
+        (1, {"source": lambda s: s | {"has_uint32": 7}}),
+        (2, {"source": lambda s: {"key": s["key"][:10]}}),
+        (2, {"source": lambda s: {"key": "g" * 64}}),
+        (3, {"source": lambda s: s | {"buffer_pos": 99}}),
+        (0, {"pending": lambda p: p | {"start": 10**9}}),
+        (0, {"pending": lambda p: p | {"fingerprint": "0" * 16}}),
+        (0, {"pending": lambda p: []}),
+        (0, {"notes": lambda n: [1, 2]}),
+        (0, {"version": lambda v: "2"}),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused_when_it_is_taken_up(tmp_path, stream, changes):
+    from fuzz.readers import _checkpoint
+
+    path = tmp_path / "checkpoint"
+    path.write_bytes(_changed(made(lambda file: save_checkpoint(file, stream)), **changes))
+    kept, *_ = _checkpoint(path, stream)
+    with kept, pytest.raises(CheckpointError):
+        kept.resume()
+
+
+def test_a_short_key_of_a_generator(tmp_path):
+    data = made(lambda file: save_checkpoint(file, 0))
+
+    def short(source):
+        source["state"]["key"]["array"] = source["state"]["key"]["array"][:3]
+        return source
+
+    def vast(source):
+        source["state"]["key"]["dtype"] = "S1000000000"
+        return source
+
+    for change in (short, vast):
+        path = tmp_path / change.__name__
+        path.write_bytes(_changed(data, source=change))
+        from fuzz.readers import _checkpoint
+
+        kept, *_ = _checkpoint(path, 0)
+        with kept, pytest.raises(CheckpointError):
+            kept.resume()
+
+
+def test_an_estimator_keeps_its_state_when_another_is_refused():
+    rls = pv.PrivateRLS(LEVELS[0], 1, GAUSSIAN)
+    rls.update(pv.StreamMechanism(LEVELS[0]).simulate(1.0, np.random.default_rng(0)), [1.0])
+    before = {name: array.copy() for name, array in rls.state().items()}
+    refused(rls.restore, before | {"window": np.ones(3)})
+    assert all(np.array_equal(array, before[name]) for name, array in rls.state().items())
+
+
+def test_notes_that_could_not_be_read_back_are_refused_when_saving(tmp_path):
+    mechanism = pv.StreamMechanism(LEVELS[0])
+    path = tmp_path / "kept"
+    with pv.Checkpoint(path, mechanism=mechanism, source=np.random.default_rng(0)) as kept:
+        kept.resume()
+        for notes in ({"a": float("nan")}, {"a": object()}, {"a": "\ud800"}):
+            refused(lambda notes=notes: kept.save(notes=notes))
+    assert not path.exists()
+
+
+# --- releases -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [float("inf"), [float("inf")] * 3, [10**400, 0, 0], [[1.0, 2.0, 3.0]], [[1.0], [2.0], [3.0]],
+     [True, 1.0, 2.0], ["1", "2", "3"], [[], [], []], {"0": 1.0}, 1e308, [1.0, [2.0], 3.0]],
+)  # fmt: skip
+def test_values_of_a_release(values):
+    refused(pv.StreamRelease.from_dict, STREAM.to_dict() | {"values": values})
+    series = {"kind": "series release", "missing": [False], "fingerprint": "a", "simulated": True}
+    refused(dynamics.SeriesRelease.from_dict, series | {"start": 0, "values": values})
+    if isinstance(values, list) and isinstance(values[0], list):
+        return  # trials of a sensor or an average: (trials, r)
+    for kind in (network.SensorRelease, network.PrivateAverage):
+        record = {"kind": kind.KIND, "fingerprint": "a", "simulated": True, "values": values}
+        refused(kind.from_dict, record)
+
+
+def test_numbers_nested_deep():
+    deep = 1.0
+    for _ in range(100_000):
+        deep = [deep]
+    refused(read_numbers, deep, "it")
+
+
+def test_headers(tmp_path):
+    """Nested 10⁵ deep, 10³⁰ rows, 10⁵ names, another kind of file."""
+    (tmp_path / "z.csv").write_bytes(RELEASED["z.csv"])
+    good = json.loads(RELEASED["z.csv.json"])
+    names = ["intercept", *(f"x{i}" for i in range(100_000))]
+    for text in (
+        "[" * 100_000,
+        json.dumps(good | {"rows": 10**30}),
+        json.dumps(good | {"names": names}),
+        json.dumps(good | {"level": 10**400}),
+        json.dumps(good | {"warning": "x" * 10**7}),
+        "\x00" * 100,
+    ):
+        (tmp_path / "z.csv.json").write_text(text)
+        refused(workflow.read_release, tmp_path / "z.csv")
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_column_names_of_parquet_that_are_no_text(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"aaaa": [1.0, 2.0], "bbbb": [3.0, 4.0]})
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(table, path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"aaaa", b"\xff\xfe\xfda"))
+    refused(open_source, path, match="not UTF-8")
+
+
+def test_a_ragged_row_that_is_no_text_makes_no_noise(tmp_path, capfd):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n\n\xff\xfe,2,3\n4,5\n")
+    refused(lambda: open_source(path).read(["a"]), match="row 2 .* 3 fields")
+    path.write_bytes(b"a\n1\n\n2,3\n")  # one column: a blank line is a row
+    refused(lambda: open_source(path).read(["a"]), match="row 3 .* 2 fields")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_cell_of_ten_million_digits(tmp_path, first):
+    path, cell = tmp_path / "t.csv", b"1" * 10**7
+    path.write_bytes(b"a,b\n" + (b"" if first else b"1,2\n") + cell + b",3\n")
+    with memory(2 * LITTLE):
+        try:
+            found = open_source(path).read(["a"])["a"]
+        except InvalidInput:
+            return
+    assert np.isinf(found).any()  # what every use of a table refuses, with the row
+    refused(workflow.make_plan, workflow.Spec(
+        data=str(path), target="b", features=("a",), noise=workflow.Noise(1.0),
+        privacy=workflow.Privacy(1.0)), match="not a finite number")  # fmt: skip
+
+
+def test_a_line_without_an_end(tmp_path):
+    path = tmp_path / "h.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(70):
+            file.write(b"1" * MIB)
+    refused(read_table, str(path), match="a line has more than")
+
+
+def command(*arguments, **options):
+    """`privest` in a process that may take 4 GiB of addresses, whatever the files ask for."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
+        "from privest.cli import main; main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120,
+        **options,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/zero, and limits of addresses")
+def test_the_command_line(tmp_path):
+    (tmp_path / "wide.csv").write_text(",".join(["1"] * 200_000))
+    (tmp_path / "model.toml").write_text("A = " + "[" * 100_000)
+    bound = ("--noise-variance", "1", "--level", "1")
+    for arguments, words in (
+        (("bound", "--h", str(tmp_path / "wide.csv"), *bound), "200000 parameters"),
+        (("stream", "/dev/zero", *bound), "zero bytes"),
+        (
+            ("filter", "/dev/zero", "--model", str(tmp_path / "model.toml"), "--level", "1"),
+            "nested",
+        ),
+    ):
+        done = command(*arguments)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+    with open("/dev/zero", "rb") as endless:
+        done = command("bound", "--h", "-", *bound, stdin=endless)
+    assert (done.returncode, "zero bytes" in done.stderr) == (2, True)
+
+
+# --- one layer ------------------------------------------------------------------------------------
+
+
+def test_no_other_module_parses():
+    """One reading layer: whoever needs a parser takes it from `reading`."""
+    source = Path(pv.__file__).parent
+    words = r"\b(json\.loads?\(|JSONDecoder|tomllib|yaml\.|np\.load\(|loads?\(.*pickle|zipfile)"
+    found = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if re.search(words, path.read_text(encoding="utf-8")) and path.parent.name != "reading"
+    }
+    assert found == set()
+
+
+def test_parsers_share_their_words():
+    """What each says of one mistake."""
+    for parse in (parse_json, parse_toml, parse_yaml):
+        refused(parse, "[" * 50, "the file", match="^the file is")
