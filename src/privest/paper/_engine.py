@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -201,15 +202,13 @@ def beyond(probability: float) -> float:
 
 
 def _summary(values: Array) -> Summary:
-    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
-    deviation = float(np.std(values, ddof=1))
-    return Summary(
-        trials=len(values),
-        mean=float(np.mean(values)),
-        standard_error=deviation / float(np.sqrt(len(values))),
-        median=float(quartiles[1]),
-        quartiles=(float(quartiles[0]), float(quartiles[2])),
-    )
+    # In units of a power of two near the largest: no digit changes, and no square overflows.
+    power = int(np.frexp(np.abs(values).max())[1])
+    small = np.ldexp(values, -power)
+    found = [float(np.mean(small)), float(np.std(small, ddof=1)) / math.sqrt(len(values))]
+    found += np.quantile(small, [0.25, 0.5, 0.75]).tolist()
+    mean, error, low, median, high = (math.ldexp(value, power) for value in found)
+    return Summary(len(values), mean, error, median, (low, high))
 
 
 @contextmanager

@@ -49,10 +49,13 @@ class Setting:
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "theta", theta)
         object.__setattr__(self, "deviation", as_positive(self.deviation, "σ"))
+        _ = self.model
 
     @property
     def model(self) -> pv.LinearModel:
-        return pv.LinearModel(self.matrix, noise=self.deviation**2)
+        with np.errstate(over="ignore", under="ignore"):
+            variance = as_positive(np.square(np.float64(self.deviation)), "σ²")
+        return pv.LinearModel(self.matrix, noise=variance)
 
     def __repr__(self) -> str:
         """Tells settings apart, whatever the size of H: finished work is kept under it."""

@@ -192,9 +192,10 @@ class Verdict(Record):
 
     def __str__(self) -> str:
         word = "attains" if self.largest <= self.threshold else "does NOT attain"
+        where = f"all {self.levels} levels" if self.levels > 1 else "the one level"
         parts = [
             self.levels
-            and f"The Gaussian mechanism {word} the bound at all {self.levels} levels: largest "
+            and f"The Gaussian mechanism {word} the bound at {where}: largest "
             f"deviation {self.largest:.2f} standard deviations (limit {self.threshold:.2f}).",
             self.others
             and f"Of {self.others} points of the others {self.below} lie below the bound; the "
@@ -213,9 +214,9 @@ def attains(points: Sequence[Point], false_alarm: float, setting: Setting | None
     others = [p for p in points if p.mechanism != "gaussian" and p.kept]
     deviations = []
     for p in own:
-        covariance = pv.bound(model, p.s).ppcrlb
-        spread = float(np.sqrt(2.0 * np.sum(covariance**2) / p.trials))
-        deviations.append(abs(p.mse - p.bound) / spread)
+        shape = pv.bound(model, p.s).ppcrlb / p.bound  # in units of the bound: nothing overflows
+        spread = float(np.sqrt(2.0 / p.trials) * np.linalg.norm(shape))
+        deviations.append(abs(p.mse / p.bound - 1.0) / spread)
     threshold = beyond(false_alarm / (2.0 * max(len(own), 1)))
     below = [p for p in others if p.mse < p.bound - threshold * p.standard_error]
     return Verdict(

@@ -141,12 +141,16 @@ def test_settings_and_levels_that_do_not_do():
     for given, words in (
         (lambda: fig1.Setting(H, [1.0]), "2 columns and θ 1 entries"),
         (lambda: fig1.Setting(H, [1.0, 2.0], 0.0), "σ must be > 0"),
+        (lambda: fig1.Setting(H, [1.0, 2.0], 1e200), "σ² must be finite"),
+        (lambda: fig1.Setting(H, [1.0, 2.0], 1e-200), "σ² must be > 0"),
         (lambda: fig1.figure_one([0.0], methods=["gaussian"]), "numbers > 0"),
         (lambda: fig1.figure_one([1.0], methods=[]), "at least one"),
         (lambda: fig1.figure_one([1.0], methods=["laplace", "laplace"]), "a name of its own"),
     ):
         with pytest.raises(InvalidInput, match=words):
             given()
+    huge = fig1.figure_one([1e-290], trials=4, methods=["gaussian"], setting=SETTING)
+    assert fig1.attains(huge, 1e-6, SETTING).largest < 10  # warnings are errors: none overflows
     hidden = fig1.Setting(H[:, :1] @ [[1.0, 2.0]], [1.0, 1.0])
     with pytest.raises(NotIdentifiable):
         fig1.figure_one([1.0], trials=2, setting=hidden)
