@@ -20,6 +20,7 @@ from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
 from privest.estimator._starts import best_starts, least_squares_start
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
+from privest.linalg._validation import require_units
 from privest.records import Record
 
 ITERATIONS = 200
@@ -86,6 +87,7 @@ def maximum_likelihood(
            [-0.5]])
     """
     matrix = as_array(H, "H", ndim=2)
+    require_units(matrix, "H")
     releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     if releases.shape[1] != len(matrix):
         raise InvalidInput(f"z has {releases.shape[1]} readings and H {len(matrix)} rows.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from privest.arrays import CONFIDENCE, Array, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
+from privest.estimator.result import Result
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
@@ -190,25 +191,24 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.noise_variance_, self.noise_source_ = float(law.variance), "simulation"
 
     def _learn(self, rows: Array, readings: Array) -> None:
-        """The readings end here: only their release goes on."""
-        rls = self._rls
+        """The readings end here: only their release goes on. Where this raises, nothing changed."""
+        rls, floor = self._rls, self._floor
         if not hasattr(self, "_source"):  # loaded from a pickle
             self._source = seeded(None)
-        mechanism = self._continued()
-        release = mechanism.simulate(readings, self._source)
+        mechanism = copy(self._continued())  # kept where all goes well
+        with rls.whole_or_nothing(), floor.whole_or_nothing():
+            release = mechanism.simulate(readings, self._source)
+            rls.update(release, rows)
+            if floor is not rls:
+                floor.update(release, rows)
+            found = self._found() if rls.identifiable else None
         if rls.level.steps != mechanism.steps:
             self._mechanism = mechanism
         else:
             self.forget()
-        rls.update(release, rows)
-        if self._floor is not rls:
-            self._floor.update(release, rows)
         self.n_samples_seen_ = rls.steps
-        if not rls.identifiable:
+        if found is None:
             return
-        found = rls.result(self._names(), reference=self._freedom)
-        if self._floor is not rls:
-            found = replace(found, bound=self._floor.covariance)
         if self._freedom is not None:
             self.noise_variance_ = rls.pooled(self._freedom)[0]
         self.result_, theta = found, found.estimate
@@ -216,6 +216,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.coef_ = theta[1:] if self.fit_intercept else theta
         self.covariance_, self.bound_ = found.covariance, found.bound
         self.classical_, self.efficiency_ = found.classical, found.efficiency
+
+    def _found(self) -> Result:
+        found = self._rls.result(self._names(), reference=self._freedom)
+        if self._floor is self._rls:
+            return found
+        return replace(found, bound=self._floor.covariance)
 
     def _continued(self) -> StreamMechanism:
         """The mechanism at the next step, made anew where it needs no earlier reading."""
@@ -267,6 +273,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def __sklearn_is_fitted__(self) -> bool:
         return "coef_" in vars(self)
+
+    def __copy__(self) -> PrivateLinearRegression:
+        """On its own, as a deep copy is: what one learns afterwards the other does not."""
+        return deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without readings, and without the state that would give the noise away."""

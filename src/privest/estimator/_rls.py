@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count, fingerprint_of
 from privest.bounds._classical import parameter_list
@@ -17,9 +19,9 @@ from privest.estimator._step_rows import StepRows, Steps, under
 from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
 from privest.linalg._cumulative import StoredColumns, numpy_kernel
-from privest.linalg._running import RunningLeastSquares, tall_triangle
+from privest.linalg._running import RunningLeastSquares, require_range, tall_triangle
 from privest.linalg._stream_solutions import every_step
-from privest.linalg.tolerances import rank_tolerance
+from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
 from privest.noise import Noise, as_joint
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 from privest.reading import state_array, state_count
@@ -119,6 +121,7 @@ class PrivateRLS:
 
         `noise` is the law of all readings of this release, if it is not the usual one. `scale`
         (readings,): what was released is c∘y, of level c²s. Only for U = 0 with nothing mixed.
+        A release is taken whole or, where this raises, not at all.
         """
         if not isinstance(release, StreamRelease):
             raise InvalidInput(
@@ -133,12 +136,32 @@ class PrivateRLS:
         H = self._matrix(rows, len(release.values))
         law = self.noise if noise is None else as_joint(noise)
         steps = Steps(release, self.level, law, noise is not None)
-        floor = self._open_triangle(steps, H)
-        if not self._add_independent(steps, H, scale):
-            self._add_mixed(steps, H, scale)
+        with self.whole_or_nothing():
+            floor = self._open_triangle(steps, H)
+            if not self._add_independent(steps, H, scale):
+                self._add_mixed(steps, H, scale)
+            if self._open is not None and floor is not None:
+                self._open.add(floor)
         self._alike &= noise is None and scale is None
         self._gaussian &= law.gaussian
-        return self._advance(release, floor)
+        return self._advance(release)
+
+    @contextmanager
+    def whole_or_nothing(self) -> Iterator[None]:
+        """Where the block raises, everything is as it was before."""
+        facts = self.steps, self.readings, self.simulated, self._alike, self._gaussian
+        fit, rows = self._fit.mark(), self._rows.mark()
+        opened = None if self._open is None else self._open.mark()
+        try:
+            yield
+        except BaseException:
+            self.steps, self.readings, self.simulated, self._alike, self._gaussian = facts
+            self._fit.rollback(fit)
+            self._rows.rollback(rows)
+            self._rows.readings = self.readings
+            if self._open is not None and opened is not None:
+                self._open.rollback(opened)
+            raise
 
     def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
         """One scalar reading, U = 0: x = h √s/√(1 + sσ²)."""
@@ -157,12 +180,13 @@ class PrivateRLS:
             work, z = self._work, release.values[0]
             np.multiply(h, root / deviation, out=work[0, :n])
             work[0, n] = (z - root * mean) / deviation
-            if not math.isfinite(work[0].dot(work[0])):
+            if not scipy.linalg.blas.dnrm2(work[0]) < LARGEST_ROOT:
                 self._matrix(rows, 1)  # names what is not finite
                 as_array(release.values, "the release")
+                require_range(work)
             if self._open is not None:  # first what can fail
                 floor = self.noise.inverse_information(1).diagonal()[0]
-                self._open.add_row(np.append(h, 0.0)[None] / math.sqrt(floor))
+                self._open.add(np.append(h, 0.0)[None] / math.sqrt(floor))
             self._fit.add_row(work)
         self.steps = k + 1
         self.readings += 1
@@ -271,9 +295,7 @@ class PrivateRLS:
             "Every release is used once, in order."
         )
 
-    def _advance(self, release: StreamRelease, floor: Array | None) -> None:
-        if self._open is not None and floor is not None:
-            self._open.add(floor)
+    def _advance(self, release: StreamRelease) -> None:
         self.steps += release.steps
         self.readings += len(release.values)
         self._rows.readings = self.readings
@@ -289,9 +311,10 @@ class PrivateRLS:
             raise InvalidInput("only estimators of an endless level without lags can be joined.")
         if other.fingerprint != self.fingerprint or (self._open is None) != (other._open is None):
             raise InvalidInput("estimators are joined that have the same level, length and noise.")
-        self._fit.add(other._fit.triangle)
-        if self._open is not None and other._open is not None:
-            self._open.add(other._open.triangle)
+        with self.whole_or_nothing():
+            self._fit.add(other._fit.triangle)
+            if self._open is not None and other._open is not None:
+                self._open.add(other._open.triangle)
         self._alike &= other._alike
         self._gaussian &= other._gaussian
         self.simulated |= other.simulated
@@ -307,7 +330,12 @@ class PrivateRLS:
         if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             self._refuse(release)
         self._require_whole(release)
-        H, stop = self._matrix(rows, len(release.values)), release.start + release.steps
+        H = self._matrix(rows, len(release.values))
+        with self.whole_or_nothing():
+            return self._followed(release, H)
+
+    def _followed(self, release: StreamRelease, H: Array) -> StreamHistory:
+        stop = release.start + release.steps
         sizes = self.level.sizes_between(release.start, stop)
         self._require_finite(Steps(release, self.level, self.noise, False), H)
         done, used = 0, 0
@@ -334,20 +362,18 @@ class PrivateRLS:
         n = self.parameters
         before = self._fit.triangle[:n].copy()  # [R q]: the rows of everything so far
         floor = self._open_triangle(steps, H)
-        mark = self._rows.mark()
         white, _ = self._rows.whiten(steps, H, natural=False)
         columns = StoredColumns(np.concatenate([before, white]).T)
         scalar = self.level.block == 1
         ends = None if scalar else np.concatenate([[n], n + np.cumsum(steps.sizes)])
         kernel = machine.kernel if machine.wanted(self.compiled, len(H)) else numpy_kernel
-        try:
-            covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
-        except NumericalFailure:
-            self._rows.rollback(mark)
-            raise
+        require_range(white)
+        covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
         assert estimates is not None
         self._fit.add(white, None)
-        self._advance(steps.release, floor)
+        if self._open is not None and floor is not None:
+            self._open.add(floor)
+        self._advance(steps.release)
         return covariances, estimates
 
     # --- what is known ------------------------------------------------------------------------
@@ -470,6 +496,10 @@ class PrivateRLS:
         own = fingerprint_of(str(self.parameters), noise, floor, mean)
         return f"{self.level.fingerprint}/{own}"
 
+    def __copy__(self) -> PrivateRLS:
+        """On its own: what one learns afterwards the other does not."""
+        return deepcopy(self)
+
     def state(self) -> dict[str, AnyArray]:
         """What the next steps need, as arrays. Public: made of releases only."""
         result: dict[str, AnyArray] = {
@@ -480,7 +510,8 @@ class PrivateRLS:
         result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
         if self._open is not None:
             result |= {f"open.{name}": array for name, array in self._open.state().items()}
-        return result | self._rows.state()
+        result |= self._rows.state()
+        return {name: array.copy() for name, array in result.items()}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Take up a state again: all of it, or nothing of one that is not of this stream.

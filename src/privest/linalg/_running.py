@@ -67,12 +67,22 @@ class RunningLeastSquares:
         self.natural, self._per = natural, per
         self.full, self._growth = full, growth
 
+    def mark(self) -> tuple[Array, Array, bool, Array, float]:
+        """Something to go back to with `rollback`."""
+        return self.triangle.copy(order="F"), self.natural, self.full, self._per, self._growth
+
+    def rollback(self, mark: tuple[Array, Array, bool, Array, float]) -> None:
+        """Forget the rows since the mark."""
+        self.triangle, self.natural, self.full, self._per, self._growth = mark
+
     def add(self, rows: Array, natural: Array | None = None) -> None:
         """Add whitened rows [G, ζ] (r, n + 1), or their triangle. natural (r, n): the size of G
         without cancellation, looked at until the rank is full; None where nothing cancelled.
 
-        Cost 2rn² flops; one LAPACK call of about a microsecond for one row.
+        Cost 2rn² flops; one LAPACK call of about a microsecond for one row. Raises
+        NumericalFailure, and adds nothing, where squares would leave the range of doubles.
         """
+        require_range(rows)
         self._merge(rows)
         if self.full:
             scaled = (rows[:, :-1] * self._per).ravel()
@@ -81,7 +91,7 @@ class RunningLeastSquares:
             self._look(np.hypot.reduce(rows[:, :-1] if natural is None else natural, axis=0))
 
     def add_row(self, row: Array) -> None:
-        """Add one row [g, ζ] (1, n + 1) in which nothing cancelled."""
+        """Add one row [g, ζ] (1, n + 1) in which nothing cancelled, its range checked before."""
         self._merge(row)
         if not self.full:
             self._look(row[0, :-1])
@@ -150,6 +160,16 @@ class RunningLeastSquares:
         return float(self.triangle[-1, -1] ** 2)
 
 
+def require_range(rows: Array) -> None:
+    """Raise NumericalFailure where the squares of whitened rows leave the range of doubles."""
+    if not scipy.linalg.blas.dnrm2(rows.ravel()) < LARGEST_ROOT:  # NaN too
+        raise NumericalFailure(
+            f"rows of H or readings reach {LARGEST_ROOT:.0e} deviations of their noise, or are not "
+            "numbers: their squares leave the range of doubles. Scale H or leave the rows out; "
+            "nothing was taken."
+        )
+
+
 def tall_triangle(
     matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float,
     *, compiled: bool | None = None,
@@ -168,7 +188,8 @@ def tall_triangle(
                 gram += rows.T @ rows
         else:
             gram = _plain_gram(matrix, right, float(weight), float(unit), float(shift))
-    scale = np.sqrt(np.diagonal(gram))
+    with np.errstate(invalid="ignore"):
+        scale = np.sqrt(np.diagonal(gram))
     if (scale > 1e-125).all() and (scale < 1e125).all():
         correlation = gram / scale / scale[:, None]
         values = np.linalg.eigvalsh(correlation)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
-from privest.linalg.tolerances import ASYMMETRY
+from privest.linalg.tolerances import ASYMMETRY, LARGEST, SMALLEST
 
 
 def psd(
@@ -120,3 +120,17 @@ def _require_semidefinite(matrix: Blocks, name: str, error: type[InvalidInput]) 
                 "beyond rounding (1e-11 relative to its diagonal). A reading that is meant to "
                 "be hidden needs a row and column of exact zeros."
             )
+
+
+def require_units(matrix: Array, name: str) -> None:
+    """Raise NumericalFailure where the squares of a column of H (m, n) leave the range of doubles.
+
+    A column of zeros passes: what it does not show is for the rank to say.
+    """
+    size = np.abs(matrix).max(axis=0)
+    bad = np.flatnonzero((size > LARGEST**0.5) | ((size < SMALLEST**0.5) & (size > 0)))
+    if bad.size:
+        raise NumericalFailure(
+            f"column {bad[0]} of {name} is of the order {size[bad[0]]:.0e}: its squares leave the "
+            "range of doubles. Scale it (another unit of that parameter)."
+        )

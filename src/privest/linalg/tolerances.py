@@ -29,7 +29,7 @@ GRAM_CONDITION = 1e4
 SEEN = 0.5 / GRAM_CONDITION**0.5
 # Gram matrices with diagonals in between have entries and Cholesky factors in double range.
 SMALLEST, LARGEST = 1e-250, 1e250
-# Entries of R⁻¹ below this have squares, and sums of 1e8 of them, in double range.
+# Entries of R⁻¹, and of rows, below this have squares, and sums of 1e8 of them, in double range.
 LARGEST_ROOT = 1e150
 # Below this ratio of eigenvalues the one-Cholesky route is left for the whitening kernel: its error
 # is about eps over the ratio.

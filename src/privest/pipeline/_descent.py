@@ -10,6 +10,7 @@ import scipy
 from privest.arrays import Array, Flags, Index
 from privest.errors import NotIdentifiable
 from privest.linalg._root import weighted_roots
+from privest.linalg._validation import require_units
 from privest.pipeline._score import Score, bounded_score
 
 BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache
@@ -36,6 +37,7 @@ class Design:
     """H (K, n) with its root R, RᵀR = HᵀH; raises NotIdentifiable where it is singular."""
 
     def __init__(self, matrix: Array) -> None:
+        require_units(matrix, "H")
         self.matrix = matrix
         root = weighted_roots(matrix, [1.0])[0]
         if root.rank < matrix.shape[1]:

@@ -1,0 +1,179 @@
+"""An update is taken whole or not at all; copies are independent; overflow is an error."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.errors import InvalidInput, NumericalFailure
+
+LEVELS = {
+    "one": lambda: pv.EndlessLevel(4.0),
+    "lags": lambda: pv.StreamLevel.from_lags(np.ones(30), [0.5]),
+    "dense": lambda: pv.StreamLevel.from_cumulative(np.eye(30) + 0.2),
+    "blocks": lambda: pv.EndlessLevel(2.0 * np.eye(2)),
+}
+
+
+def started(kind, classical=False, steps=6):
+    """An estimator after some steps, its mechanism, and a generator."""
+    level, rng = LEVELS[kind](), np.random.default_rng(0)
+    block = level.block or 1
+    rls = pv.PrivateRLS(level, 2, noise=0.25, classical=classical)
+    mechanism = pv.StreamMechanism(level)
+    for _ in range(steps):
+        rls.update(mechanism.simulate(rng.standard_normal(block), rng),
+                   rng.standard_normal((block, 2)))  # fmt: skip
+    return rls, mechanism, rng
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+
+
+@pytest.mark.parametrize("huge", [1e300, 1e200, 1e160])
+@pytest.mark.parametrize("how", ["update", "follow"])
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("classical", [False, True])
+@pytest.mark.parametrize("kind", LEVELS)
+def test_rows_beyond_double_range_change_nothing(kind, classical, steps, how, huge):
+    rls, mechanism, rng = started(kind, classical)
+    before, estimate = rls.state(), rls.estimate
+    block = rls.level.block or 1
+    release = mechanism.simulate(rng.standard_normal(block * steps), rng)
+    H = rng.standard_normal((block * steps, 2))
+    bad = H.copy()
+    bad[-1, 0] = huge  # the last of them: those before must not stay either
+    with pytest.raises(NumericalFailure, match="range of doubles"):
+        getattr(rls, how)(release, bad)
+    assert same(before, rls.state())
+    np.testing.assert_array_equal(rls.estimate, estimate)
+    # The same release with its right rows is what it would have been.
+    twin = copy.copy(rls)
+    getattr(rls, how)(release, H)
+    twin.update(release, H)
+    np.testing.assert_allclose(rls.estimate, twin.estimate, rtol=1e-9)
+    assert rls.steps == 6 + steps
+
+
+@pytest.mark.parametrize("kind", LEVELS)
+def test_following_before_all_is_seen_is_whole_too(kind):
+    """Two of these steps come before θ is identifiable: they are given back as well."""
+    rls, mechanism, rng = started(kind, steps=0)
+    before, block = rls.state(), rls.level.block or 1
+    release = mechanism.simulate(rng.standard_normal(block * 4), rng)
+    H = rng.standard_normal((block * 4, 2))
+    H[-1] = 1e200
+    with pytest.raises(NumericalFailure):
+        rls.follow(release, H)
+    assert rls.steps == 0
+    assert same(before, rls.state())
+
+
+def test_bad_readings_of_a_release_change_nothing():
+    rls, mechanism, rng = started("one", classical=True)
+    release = mechanism.simulate(rng.standard_normal(3), rng)
+    before = rls.state()
+    for values in ([1.0, np.nan, 2.0], [1.0, 1e200, 2.0]):
+        with pytest.raises((InvalidInput, NumericalFailure)):
+            rls.update(dataclasses.replace(release, values=np.array(values)), np.ones((3, 2)))
+        assert same(before, rls.state())
+
+
+def test_a_state_is_a_snapshot():
+    """The arrays of a state do not change with the next update."""
+    rls, mechanism, rng = started("one")
+    before = rls.state()
+    kept = {name: array.copy() for name, array in before.items()}
+    rls.update(mechanism.simulate(1.0, rng), [1.0, 2.0])
+    assert same(before, kept)
+    assert not same(before, rls.state())
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("kind", LEVELS)
+def test_copies_learn_on_their_own(kind, twin):
+    rls, mechanism, rng = started(kind)
+    other = twin(rls)
+    before, estimate = other.state(), other.estimate
+    block = rls.level.block or 1
+    rls.update(mechanism.simulate(rng.standard_normal(block), rng), rng.standard_normal((block, 2)))
+    assert same(before, other.state())
+    np.testing.assert_array_equal(other.estimate, estimate)
+    assert other.steps == rls.steps - 1
+
+
+# --- the regression -------------------------------------------------------------------------------
+
+
+def data(rows=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 2))
+    return X, X @ [1.0, -2.0] + 0.5 * rng.standard_normal(rows)
+
+
+@pytest.mark.parametrize("noise", [0.25, pv.noise.Laplace(0.5)], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("level", [1.0, pv.EndlessLevel(2.0, [0.5])], ids=["plain", "lags"])
+@pytest.mark.parametrize("row", [[1e300, 1.0], [1.0, 1e160], [1e20, 3e20]])
+def test_partial_fit_is_whole_or_nothing(row, level, noise):
+    """The last is in range, and so heavy that rounding hides the rest: refused as well."""
+    X, y = data()
+    model = pv.PrivateLinearRegression(level, noise, random_state=3).partial_fit(X, y)
+    twin = pv.PrivateLinearRegression(level, noise, random_state=3).partial_fit(X, y)
+    before, coef, seen = model._rls.state(), model.coef_.copy(), model.n_samples_seen_
+    with pytest.raises(NumericalFailure):
+        model.partial_fit([row], [0.0])
+    assert same(before, model._rls.state())
+    np.testing.assert_array_equal(model.coef_, coef)
+    assert model.n_samples_seen_ == seen
+    more = data(10, seed=5)
+    np.testing.assert_array_equal(model.partial_fit(*more).coef_, twin.partial_fit(*more).coef_)
+    np.testing.assert_array_equal(model.covariance_, twin.covariance_)
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy])
+def test_copies_of_a_regression_learn_on_their_own(twin):
+    X, y = data()
+    model = pv.PrivateLinearRegression(1.0, 0.25, random_state=0).partial_fit(X, y)
+    other = twin(model)
+    assert other._rls is not model._rls
+    coef = other.coef_.copy()
+    model.partial_fit(*data(20, seed=1))
+    np.testing.assert_array_equal(other.coef_, coef)
+    assert other.n_samples_seen_ == 40
+    assert other.partial_fit(*data(20, seed=2)).n_samples_seen_ == 60
+    assert model.n_samples_seen_ == 60
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e200, 1e160, 1e-160, 1e-200, 1e-300])
+def test_units_beyond_double_range_are_an_error_and_no_number(factor):
+    """Never a standard error of 0 or ∞, never "not identifiable"."""
+    X, y = data()
+    rng = np.random.default_rng(0)
+    model = pv.LinearModel(X * factor, noise=0.3)
+    with pytest.raises(NumericalFailure):
+        pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X * factor, y)
+    with pytest.raises(NumericalFailure, match="column 0 of H"):
+        pv.estimator.maximum_likelihood_of(model, pv.mechanism.Additive(pv.noise.Cauchy(1.0)), y)
+    for cls in (pv.pipeline.LeastSquaresRelease, pv.pipeline.OptimalScoreRelease):
+        with pytest.raises(NumericalFailure, match="column 0 of H"):
+            cls(model, 1.0).simulate(y, rng)
+
+
+@pytest.mark.parametrize("factor", [1e100, 1e-100])
+def test_units_within_it_change_nothing_else(factor):
+    X, y = data()
+    plain = pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X, y)
+    scaled = pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X * factor, y)
+    np.testing.assert_allclose(scaled.coef_ * factor, plain.coef_, rtol=1e-9)
+    errors = scaled.result_.standard_error[1:] * factor
+    np.testing.assert_allclose(errors, plain.result_.standard_error[1:], rtol=1e-9)
+
+
+def test_one_cell_of_1e300_gives_no_standard_error_of_zero():
+    X, y = data()
+    X[7, 1] = 1e300
+    with pytest.raises(NumericalFailure, match="range of doubles"):
+        pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X, y)
