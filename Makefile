@@ -13,7 +13,7 @@ BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-slow lint types layers unit bench format lock clean
+.PHONY: help demo picture test test-slow lint types layers unit bench format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ $(TEST_ENV): $(RUN_ENV)
 
 demo: $(RUN_ENV) ## plan, release, estimate and report on embedded data
 	@$(BIN)/privest demo
+
+picture: $(RUN_ENV) ## docs/report.png again, from the demo (needs chromium)
+	@$(BIN)/python docs/report_picture.py
 
 lint: $(TEST_ENV) ## ruff: style and format
 	@$(BIN)/ruff check --quiet .

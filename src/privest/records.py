@@ -14,12 +14,16 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_confidence
 
+NOT_FINITE = {"nan": None, "inf": "Infinity", "-inf": "-Infinity"}
+
 
 def plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
     """`value` as numbers, texts, lists and dictionaries.
 
-    JSON has no NaN and no infinity: both become None. Only releases are read back (`from_dict`),
-    and of theirs a missing value is the only one that is not finite.
+    JSON has no NaN and no infinity. NaN, which stands for nothing, becomes None; an infinity, which
+    is a result, the text "Infinity" or "-Infinity", which `float` and JavaScript's Number read.
+    Only releases are read back (`from_dict`), and of theirs a missing value is the only one that is
+    not finite.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and np.isfinite(value).all():
         return value.tolist()
@@ -28,7 +32,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
     if isinstance(value, bool | int | str | None):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) else NOT_FINITE[str(value)]
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

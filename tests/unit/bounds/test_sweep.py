@@ -78,7 +78,8 @@ def test_what_a_sweep_says_of_itself():
     assert isinstance(sweep, BoundSweep)
     stored = json.loads(json.dumps(sweep.to_dict()))
     assert stored["names"] == ["mean"]
-    assert stored["trace"] == pytest.approx([None, 1.5, 1.25])
+    assert stored["trace"][0] == "Infinity"
+    assert stored["trace"][1:] == pytest.approx([1.5, 1.25])
     assert stored["identifiable"] == [False, True, True]
     assert stored["classical_error"] == pytest.approx([1.0])
 
