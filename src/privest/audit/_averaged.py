@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import EPS, Array, Flags, Index
-from privest.audit._search import has_formula, special_inputs
+from privest.audit._search import has_formula
+from privest.audit._special_inputs import special_inputs
 from privest.errors import PrivestError
 from privest.mechanism import Channel
 from privest.noise.quadrature import Carried, lobatto, on_panels, refine

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from privest.arrays import Array
+from privest.audit._door import Look
 from privest.audit._floors import AGREE, relative
 from privest.audit._sampled import FisherInformation
 from privest.audit._search import Found, worst_input
 from privest.linalg import PSD
-from privest.mechanism import Additive, Channel, Componentwise, GaussianMechanism, Mechanism
+from privest.mechanism import Channel, Componentwise, GaussianMechanism, Mechanism
 from privest.mechanism._numerics import information_by_numbers
 
+# How the draws of a mechanism compare with its density.
+Draws = Literal["agrees", "contradicts", "not examined", "audited itself"]
 CLOSED_FORM = "closed form supremum"
 OUT_OF_REACH = "Its supremum exceeds the level, and the search does not reach that far."
 # Second differences over so many units of 1/√dᵀSd, along so many random directions.
@@ -33,6 +37,11 @@ class Finding:
     refuted     something that the mechanism says of itself is wrong.
     unsure      the numbers are too uncertain for a "holds".
     undecided   one more reason if there is no verdict.
+    where       "for inputs from −64 to 64": what a verdict is about; empty: every y.
+    resolution  the widest distance between neighbours that were looked at; NaN: only some places.
+    bound       proven for all of `where`, whatever the mechanism claims.
+    sampler     how the draws compare with the density.
+    searched    what was found of each channel.
     """
 
     margin: float
@@ -46,55 +55,105 @@ class Finding:
     refuted: bool = False
     unsure: bool = False
     undecided: tuple[str, ...] = ()
+    where: str = ""
+    resolution: float = 0.0
+    bound: float = math.inf
+    sampler: Draws = "not examined"
+    searched: dict[Channel, Found] = field(default_factory=dict)
 
 
-def by_density(mechanism: Mechanism, S: PSD, places: Array) -> Finding | None:
-    """What needs no random numbers, also at the places (k, m); None where that is not enough."""
-    at = places if places.size else np.zeros((0, S.size))
+def by_density(mechanism: Mechanism, S: PSD, look: Look) -> Finding | None:
+    """What needs no scores, also at the places of the look; None where that is not enough."""
     if isinstance(mechanism, Componentwise):
-        return by_search(mechanism, S, mechanism.inputs(at))
+        return by_search(mechanism, S, look)
+    at = look.places if look.places.size else np.zeros((0, S.size))
     return by_curvature(mechanism, S, at) if isinstance(mechanism, GaussianMechanism) else None
 
 
-def by_search(mechanism: Componentwise, S: PSD, inputs: Array) -> Finding:
-    """Independent channels: the worst input of each, and what they show together.
-
-    `inputs` (k, q): inputs to look at besides those of the search.
-    """
+def by_search(mechanism: Componentwise, S: PSD, look: Look) -> Finding:
+    """Independent channels: the worst input of each, and what they show together."""
+    inputs = mechanism.inputs(look.places if look.places.size else np.zeros((0, S.size)))
+    ranges = _input_ranges(mechanism, look.domain)
     found: dict[Channel, Found] = {}
     for channel in dict.fromkeys(mechanism.channels):
         same = [j for j, other in enumerate(mechanism.channels) if other == channel]
-        found[channel] = worst_input(channel, inputs=inputs[:, same])
+        span = None if ranges is None else (ranges[same, 0].min(), ranges[same, 1].max())
+        found[channel] = worst_input(
+            channel, inputs=inputs[:, same], domain=span, lipschitz=look.lipschitz
+        )
     each = [found[channel] for channel in mechanism.channels]
-    margin, error, y = _together(mechanism, S, each)
-    claimed = math.nan
+    margin, error, y = _together(mechanism, S, each, look.domain)
+    claimed, bound = math.nan, math.inf
     if not any(math.isnan(channel.worst.information) for channel in found):
         claimed = relative(S, mechanism.worst_information())
-    lies, unsure = tuple(_lies(found)), error > UNSURE
-    where = None if all(f.constant for f in each) else y
-    reasons = (*lies, *_explained(found, unsure, claimed, bool(lies)))
-    more = () if lies or math.isnan(claimed) else (OUT_OF_REACH,)
+    if all(math.isfinite(f.bound) for f in each):
+        bound = relative(S, mechanism.spread(np.array([f.bound for f in each])))
+    lies = tuple(_lies(found))
+    unsure = error > UNSURE and not margin + error <= 1
+    at = None if all(f.constant for f in each) else y
+    reasons = (*lies, *_explained(found, unsure, claimed, bool(lies)), *_covering(bound, look))
+    more = (OUT_OF_REACH,) if not lies and claimed > 1 else ()
     how, least, wrong = "search by quadrature", margin - error, bool(lies)
     return Finding(
-        margin, error, least, claimed, where, how, reasons, None, wrong, unsure, undecided=more
+        margin, error, least, claimed, at, how, reasons, None, wrong, unsure, more,
+        _range(found, look), max(f.resolution for f in each), bound, searched=found,
+    )  # fmt: skip
+
+
+def _input_ranges(mechanism: Componentwise, domain: Array | None) -> Array | None:
+    """The inputs (q, 2) that readings in the domain (m, 2) reach, by interval arithmetic."""
+    if domain is None:
+        return None
+    A = np.eye(mechanism.readings) if mechanism.matrix is None else mechanism.matrix
+    low, high = domain.T
+    least = np.where(A > 0, A * low, A * high).sum(axis=1)
+    most = np.where(A > 0, A * high, A * low).sum(axis=1)
+    return np.stack([least + mechanism.offset, most + mechanism.offset], axis=1)
+
+
+def _range(found: dict[Channel, Found], look: Look) -> str:
+    """What the search was about; empty: every input, by the form of the channels."""
+    if look.domain is not None:
+        low, high = look.domain.min(), look.domain.max()
+        return f"for readings from {low:.4g} to {high:.4g}"
+    ranges = {(f.examined.low, f.examined.high) for f in found.values() if f.examined is not None}
+    if not ranges:
+        return ""
+    (low, high), *others = sorted(ranges)
+    return (
+        "for the inputs that were searched"
+        if others
+        else f"for inputs from {low:.4g} to {high:.4g}"
     )
 
 
-def _together(mechanism: Componentwise, S: PSD, each: list[Found]) -> tuple[float, float, Array]:
+def _covering(bound: float, look: Look) -> Iterator[str]:
+    if math.isfinite(bound):
+        yield (
+            f"With |I(u) − I(v)| ≤ {look.lipschitz:.4g}·|u − v| it is at most {bound:.6g} of the "
+            "level on all of them (covering argument)."
+        )
+
+
+def _together(
+    mechanism: Componentwise, S: PSD, each: list[Found], domain: Array | None
+) -> tuple[float, float, Array]:
     """The margin, its error and a y at which it is found or approached."""
     every = relative(S, mechanism.spread(np.array([f.information for f in each])))
     error = 0.0
     if math.isfinite(every):
         error = relative(S, mechanism.spread(np.array([f.error for f in each])))
-    y, reached = _reachable(mechanism, np.array([f.at for f in each]))
-    if reached:
+    y, reached = reachable(mechanism, np.array([f.at for f in each]))
+    inside = y if domain is None else np.clip(y, *domain.T)
+    if reached and np.allclose(inside, y, rtol=1e-9, atol=0):
         return every, error, y
     # Inputs that no y reaches together: the sum is a bound; what some y shows is looked at apart.
-    shown = (relative(S, of_channels(mechanism, at).matrix) for at in (y, 0 * y))
-    return max(shown), error, y
+    middle = 0 * y if domain is None else domain.mean(axis=1)
+    shown = (relative(S, of_channels(mechanism, at).matrix) for at in (inside, middle))
+    return max(shown), error, inside
 
 
-def _reachable(mechanism: Componentwise, u: Array) -> tuple[Array, bool]:
+def reachable(mechanism: Componentwise, u: Array) -> tuple[Array, bool]:
     """The y with Ay + b = u, and whether there is one."""
     if mechanism.matrix is None:
         return u - mechanism.offset, True
@@ -114,6 +173,11 @@ def _lies(found: dict[Channel, Found]) -> Iterator[str]:
     for f in found.values():
         if f.disagrees_at is not None:
             yield f"Its own formula for the information is wrong at input {f.disagrees_at:.6g}."
+        if f.false_score_at is not None:
+            yield (
+                f"Its own score is not the derivative of its log-density at input "
+                f"{f.false_score_at:.6g}; the information is that of the density."
+            )
 
 
 def _explained(
@@ -121,7 +185,7 @@ def _explained(
 ) -> Iterator[str]:
     """What the channels are like, and the search next to what they say themselves."""
     if all(f.constant for f in found.values()):
-        known = all(isinstance(channel, Additive) for channel in found)
+        known = all(f.examined is None for f in found.values())
         tried = "" if known else " that was tried: a shift, as far as can be seen"
         yield f"The same at every input{tried}."
     if unsure:
@@ -132,6 +196,18 @@ def _explained(
         yield f"It states no supremum; {inputs} were looked at by numbers."
     elif not lies:
         yield f"A search over {inputs} found nothing above what it says itself."
+    yield from dict.fromkeys(_searched(f) for f in found.values() if f.examined is not None)
+
+
+def _searched(found: Found) -> str:
+    """The range and the resolution of a search."""
+    span = found.examined
+    assert span is not None
+    rough = f"; on {found.unresolved:.1%} of it the law was too rough" if found.unresolved else ""
+    return (
+        f"Searched: inputs from {span.low:.4g} to {span.high:.4g}, {found.resolution:.2g} apart at "
+        f"most{rough}. What is narrower, or outside, was not examined."
+    )
 
 
 def of_channels(mechanism: Componentwise, y: Array) -> FisherInformation:

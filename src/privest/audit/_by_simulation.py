@@ -11,6 +11,7 @@ import scipy
 from privest.arrays import Array
 from privest.audit._by_density import Finding
 from privest.audit._door import Look, Sampler, as_sampler
+from privest.audit._drawn_vectors import density_answers, derived_scores, false_score
 from privest.audit._floors import AGREE, inverse_root, relative
 from privest.audit._move_size import moving_atoms
 from privest.audit._sampled import SAMPLES, UNCHANGED, information_from_samples
@@ -20,6 +21,8 @@ from privest.mechanism import Mechanism, RunningMechanism
 
 # A run of code costs as much as many draws of a density: this part of the samples at each place.
 SHARE, FEWEST = 0.1, 100
+# Places at which a score is compared with the density; draws there if it must be derived.
+FEW_PLACES, DERIVED = 5, 2000
 TESTS = ("mean", "covariance", "distribution")
 
 
@@ -33,36 +36,78 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
     if claimed == math.inf:
         said = "It says itself that its information is not bounded."
         return Finding(claimed, 0.0, claimed, claimed, None, method, (said,))
-    look = look.at(lambda: _around(S.size, look.rng))
+    look = look.at(lambda: _around(S.size, look))
+    scores = _Scores(mechanism, look)
     margin, error, worst = -math.inf, 0.0, look.places[0]
     for y in look.places:
-        here, doubt = _shown(mechanism, S, y, look)
+        here, doubt = _shown(scores, S, y, look)
         if here == math.inf or here - doubt > margin - error:
             margin, error, worst = here, doubt, y
     least = margin - error
     lies = least > claimed * (1 + AGREE)
-    said = f"Looked at {len(look.places)} reading vectors; scores do not show a density that jumps."
+    reach = float(np.linalg.norm(look.places, axis=1).max())
+    said = (
+        f"Looked at {len(look.places)} reading vectors, of norm {reach:.4g} at most; scores do not "
+        "show a density that jumps, and what lies elsewhere was not examined."
+    )
     lie = f"The supremum it claims, {claimed:.6g} of the level, is wrong."
-    reasons = (said, lie) if lies else (said,)
-    return Finding(margin, error, least, claimed, worst, method, reasons, look.confidence, lies)
+    reasons = (said, *scores.said, *((lie,) if lies else ()))
+    where = "where it was examined"
+    return Finding(
+        margin, error, least, claimed, worst, method, reasons, look.confidence,
+        lies or scores.false, not scores.known, where=where, resolution=math.nan,
+    )  # fmt: skip
 
 
-def _around(readings: int, rng: np.random.Generator) -> Array:
-    """Eight random directions at five distances."""
-    directions = rng.standard_normal((8, readings))
+class _Scores:
+    """The scores of a mechanism: its own if they are derivatives of its density, else those."""
+
+    def __init__(self, mechanism: Mechanism, look: Look) -> None:
+        self.mechanism, self.samples = mechanism, look.samples
+        self.said: tuple[str, ...] = ()
+        self.known = density_answers(mechanism, look.places[0], look.rng)
+        self.false = False
+        if not self.known:
+            self.said = (
+                "It gives no log-density to derive its score from: the score is its own word, and "
+                "proves nothing.",
+            )
+            return
+        some = look.places[:: max(1, len(look.places) // FEW_PLACES)]
+        wrong = next((y for y in some if false_score(mechanism, y, look.rng)), None)
+        if wrong is not None:
+            self.false, self.samples = True, min(look.samples, DERIVED)
+            self.said = (
+                "Its score is not the derivative of its log-density; the information is that of "
+                f"scores derived from the density, {self.samples} at each place.",
+            )
+
+    def at(self, y: Array, rng: np.random.Generator) -> Array:
+        """Scores of draws at y (n, m)."""
+        z = self.mechanism.simulate(y, rng, trials=self.samples)
+        if not self.false:
+            return self.mechanism.score(z, y)
+        return np.nan_to_num(derived_scores(self.mechanism, z, y, np.eye(y.size))[0])
+
+
+def _around(readings: int, look: Look) -> Array:
+    """Eight random directions at five distances, or forty vectors in the domain."""
+    if look.domain is not None:
+        return look.in_domain(40, look.rng)
+    directions = look.rng.standard_normal((8, readings))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     distances = np.array([1e-3, 0.1, 1.0, 3.0, 10.0])[:, None, None]
     return (distances * directions).reshape(-1, readings)
 
 
-def _shown(mechanism: Mechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:
+def _shown(scores: _Scores, S: PSD, y: Array, look: Look) -> tuple[float, float]:
     """E (wᵀs)² for the direction w that shows most, and the half width of its interval.
 
     w comes from the first half of the samples and is judged on the second: the largest eigenvalue
     of a noisy matrix would be too large, and the errors of its entries do not bound its own.
     """
-    score = mechanism.score(mechanism.simulate(y, look.rng, trials=look.samples), y)
-    first, second = score[: look.samples // 2], score[look.samples // 2 :]
+    score = scores.at(y, look.rng)
+    first, second = score[: len(score) // 2], score[len(score) // 2 :]
     matrix = first.T @ first / len(first)
     if relative(S, matrix) == math.inf:
         return math.inf, 0.0
@@ -100,7 +145,9 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
             )
         if np.isinf(found.matrix).any():
             notes, sure = found.notes, look.confidence
-            return Finding(math.inf, 0.0, math.inf, math.nan, y, SAMPLES, notes, sure)
+            return Finding(
+                math.inf, 0.0, math.inf, math.nan, y, SAMPLES, notes, sure, sampler="audited itself"
+            )
         # An estimate below its own lower bound (or below 0, by noise) says no more than that.
         margin = max(margin, float(np.fmax(found.matrix[0, 0], found.lower[0])))
         unchanged = unchanged and bool(first.unchanged.all() and found.unchanged.all())
@@ -111,7 +158,10 @@ def by_samples(sampler: Mechanism | Sampler, S: PSD, look: Look) -> Finding:
         "close to one of them."
     )
     reasons, error = (UNCHANGED if unchanged else said,), max(margin - lower, 0.0)
-    return Finding(margin, error, lower, math.nan, worst, SAMPLES, reasons, look.confidence)
+    return Finding(
+        margin, error, lower, math.nan, worst, SAMPLES, reasons, look.confidence,
+        where="where it was examined", resolution=math.nan, sampler="audited itself",
+    )  # fmt: skip
 
 
 # --- what users run: is the noise of the code that of the density it claims? ----------------------
@@ -196,14 +246,19 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
             return Finding(math.inf, 0.0, math.inf, claimed, y, method, (place.atom,), sure)
     if not any(place.wrong for place in every):
         reasons = ("The same at every y, by what it claims.", report)
-        return Finding(claimed, 0.0, claimed, claimed, None, method, reasons, sure)
+        return Finding(
+            claimed, 0.0, claimed, claimed, None, method, reasons, sure, sampler="agrees"
+        )
     margin, error, worst = 0.0, 0.0, look.places[0]
     for y, place in zip(look.places, every):
         shown, doubt = _carried(mechanism, S, y, look)
         if "mean" not in place.wrong and shown - doubt > margin - error:
             margin, error, worst = shown, doubt, y
     least = margin - error
-    return Finding(margin, error, least, claimed, worst, method, (report,), sure, refuted=True)
+    return Finding(
+        margin, error, least, claimed, worst, method, (report,), sure, refuted=True,
+        sampler="contradicts",
+    )  # fmt: skip
 
 
 def _carried(mechanism: RunningMechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:

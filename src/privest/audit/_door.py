@@ -63,6 +63,19 @@ def stated_level(given: Stated, steps: int | None) -> PrivacyLevel:
     return as_level(given)
 
 
+def as_domain(given: ArrayLike | None, readings: int) -> Array | None:
+    """(low, high) for all readings, or one row each: (m, 2)."""
+    if given is None:
+        return None
+    ends = as_array(given, "domain", ndim=(1, 2))
+    if ends.shape not in ((2,), (readings, 2)) or not (ends[..., 0] < ends[..., 1]).all():
+        raise InvalidInput(
+            f"domain is (low, high) with low < high for all readings, or such a row for each of "
+            f"{readings}; received shape {ends.shape}."
+        )
+    return np.broadcast_to(ends, (readings, 2))
+
+
 def has_density(mechanism: Mechanism | Channel) -> bool:
     """False for channels that were given as a sampler only."""
     channels = mechanism.channels if isinstance(mechanism, Componentwise) else (mechanism,)
@@ -91,12 +104,15 @@ class Look:
     """How hard to look: draws a place, how sure to be of all places together, and where.
 
     places (k, m): reading vectors; none: the usual ones of whoever looks (`at`).
+    domain (m, 2): where readings lie. lipschitz: of a channel's information, as its input moves.
     """
 
     places: Array
     samples: int
     confidence: float
     generator: np.random.Generator | None
+    domain: Array | None = None
+    lipschitz: float | None = None
 
     def at(self, usual: Callable[[], Array]) -> Look:
         """The same, at the usual places where none were named."""
@@ -108,6 +124,17 @@ class Look:
         if self.generator is None:
             raise InvalidInput("this needs random numbers: give rng=numpy.random.default_rng(...).")
         return self.generator
+
+    def in_domain(self, count: int, rng: np.random.Generator) -> Array:
+        """Reading vectors (count, m) anywhere in the domain."""
+        assert self.domain is not None
+        low, high = self.domain.T
+        return np.asarray(low + (high - low) * rng.random((count, len(self.domain))))
+
+    @property
+    def any_rng(self) -> np.random.Generator:
+        """The generator, or a fixed one: for draws that are only compared with their density."""
+        return np.random.default_rng(13) if self.generator is None else self.generator
 
     @property
     def each(self) -> float:

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array
 from privest.audit._floors import AGREE
+from privest.audit._screen import Range, Screen
+from privest.audit._special_inputs import jump, special_inputs
 from privest.errors import InvalidInput, NumericalFailure
 from privest.mechanism import Additive, Channel
-from privest.mechanism._numeric_score import log_density
-from privest.mechanism._numerics import information_by_numbers, rough_information
+from privest.mechanism._numerics import information_by_numbers, rough_information, score_is_false
 from privest.noise import Quadrature
-from privest.noise._numerics.differences import find_jumps
 
-MOST_SPECIAL = 12
+# Peaks of the rough look that numbers look at; inputs of a covering argument.
+PEAKS, COVER = 3, 200
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,11 @@ class Found:
     constant        the channel is a shift (p(z + c|u + c) = p(z|u)): one input stands for all.
     evaluations     how many inputs were looked at by numbers.
     disagrees_at    an input at which the channel's own formula for I(u) is wrong, or None.
+    false_score_at  an input at which its own score is not the derivative of its log-density.
+    examined        the inputs that were searched; None: all of them, by the form of the channel.
+    resolution      the widest distance between neighbours among them.
+    unresolved      the share of them on which the law was too rough for the rough look.
+    bound           with a Lipschitz constant: I(u) is at most this on all of `examined`.
     """
 
     information: float
@@ -42,37 +46,82 @@ class Found:
     error: float
     constant: bool
     evaluations: int
-    disagrees_at: float | None
+    disagrees_at: float | None = None
+    false_score_at: float | None = None
+    examined: Range | None = None
+    resolution: float = 0.0
+    unresolved: float = 0.0
+    bound: float = math.inf
 
 
-def worst_input(channel: Channel, *, inputs: Array | None = None, points: int = 12) -> Found:
+def worst_input(
+    channel: Channel,
+    *,
+    inputs: Array | None = None,
+    points: int = 12,
+    domain: tuple[float, float] | None = None,
+    lipschitz: float | None = None,
+) -> Found:
     """Search for sup I(u): a grid in octaves, inputs where p changes its form, then refinement.
 
     `inputs`: values of u to look at besides.
     `points`: grid points a side that are looked at by numbers where the channel has no formula of
     its own. With one, the formula is searched and the numbers check it at the worst
     inputs and at some others.
-    Guarantee: a lower bound on the supremum; the search may miss a peak that is narrow and has
-    no edge.
+    `domain`: the inputs to search; else 64 times the sizes among the public parameters (or 1).
+    `lipschitz`: |I(u) − I(v)| ≤ lipschitz·|u − v| on the domain: then `bound` is proven.
+    Guarantee: a lower bound on the supremum. Besides the grid all of the range is looked at
+    roughly (`Screen`): a peak narrower than `resolution` without an edge may be missed.
     Cost: for a continuous channel some 20 integrals by numbers (30 to 300 ms each) and, without a
-    formula, 80 rough ones (20 to 50 ms); milliseconds for a discrete one.
+    formula, 80 rough ones (20 to 50 ms); milliseconds for a discrete one; the screen 0.1 to 0.5 s.
     """
     numbers = _Numbers(channel)
     extra = np.zeros(0) if inputs is None else np.unique(inputs)
     named = np.concatenate([extra, _still_landmarks(channel)])
-    if _is_shift(channel):
-        return _of_a_shift(numbers, named)
-    if channel.worst.at is not None:
+    if type(channel) is Additive:
+        return _of_a_shift(numbers, named, 0.0)
+    sizes = _sizes(channel)
+    span = Range(-64 * sizes[-1], 64 * sizes[-1], least=sizes[0] / 64)
+    if domain is not None:
+        span = Range(*domain, asked=True, least=sizes[0] / 64)
+    named = np.concatenate([extra, named[span.within(named)]])
+    screen = Screen(channel, span)
+    if screen.shift():
+        found = _of_a_shift(numbers, named, (span.low + span.high) / 2)
+    else:
+        found = _varied(numbers, named, _grid(sizes, span, points), screen, points)
+    if lipschitz is not None and math.isfinite(found.information):
+        found = replace(found, bound=_covered(numbers, span, lipschitz))
+    # Several: at one of them the law may be too rough for differences.
+    some = list(numbers.seen)[:: max(1, len(numbers.seen) // 3)]
+    false = next((u for u in some if score_is_false(channel, u)), None)
+    unresolved, near = screen.unresolved, screen.resolution
+    return replace(
+        found, false_score_at=false, examined=span, resolution=near, unresolved=unresolved
+    )
+
+
+def _varied(numbers: _Numbers, named: Array, grid: Array, screen: Screen, points: int) -> Found:
+    """A channel that is not a shift: the grid, what is special, and the peaks of the screen."""
+    channel = numbers.channel
+    if channel.worst.at is not None and screen.range.within(np.array(channel.worst.at)):
         named = np.append(named, channel.worst.at)
-    grid = np.unique(np.concatenate([_grid(channel, points), named]))
-    jump = _jump(channel, grid)
-    if jump is not None:
-        return Found(math.inf, jump, 0.0, False, grid.size, None)
-    special = special_inputs(channel, grid)
-    named = np.concatenate([named, special])
+    grid = np.unique(np.concatenate([grid, named]))
+    peaks = screen.peaks(PEAKS)
+    steep = [
+        np.linspace(u - w, u + w, 4) for u, w in ((p[0], _around(p[0])) for p in peaks if p[2])
+    ]
+    for cells in (grid, *steep):
+        place = jump(channel, cells)
+        if place is not None:
+            return Found(math.inf, place, 0.0, False, grid.size)
+    special = _snapped(special_inputs(channel, grid), grid)
+    highest = np.array([u for u, _, _ in peaks])
+    named = np.unique(np.concatenate([named, special]))
+    named = np.concatenate([named, _snapped(highest, np.concatenate([grid, named]), 1e-4)])
     wrong = None
     if has_formula(channel):
-        fine = np.unique(np.concatenate([_grid(channel, 16 * points), grid, special]))
+        fine = np.unique(np.concatenate([screen.lattice, grid, special]))
         wrong = _checked_formula(numbers, fine, grid, named)
     if not has_formula(channel) or wrong is not None:
         _searched(numbers, np.unique(np.concatenate([grid, special])), named)
@@ -80,15 +129,47 @@ def worst_input(channel: Channel, *, inputs: Array | None = None, points: int = 
     return Found(found.value, at, found.error, False, len(numbers.seen), wrong)
 
 
-def _of_a_shift(numbers: _Numbers, named: Array) -> Found:
+def _around(u: float) -> float:
+    """So close to u that what a zoom has found is inside."""
+    return 1e-6 * max(abs(u), 1.0)
+
+
+def _snapped(points: Array, grid: Array, close: float = 1e-7) -> Array:
+    """Points so close to one of the grid that they mean it, moved there."""
+    nearest = grid[np.abs(points[:, None] - grid).argmin(axis=1)] if points.size else points
+    same = np.abs(points - nearest) <= close * (np.abs(nearest) + np.abs(points))
+    return np.where(same, nearest, points)
+
+
+def _of_a_shift(numbers: _Numbers, named: Array, middle: float) -> Found:
     """One input stands for all; the caller, or the channel's landmarks, may know better."""
-    channel, here = numbers.channel, numbers(0.0)
-    wrong = has_formula(channel) and not _same(float(channel.information(0.0)), here, 0.0)
+    channel, here = numbers.channel, numbers(middle)
+    wrong = has_formula(channel) and not _agrees(numbers, middle, 0.0)
     for u in named:
         numbers(u)
     at, found = numbers.largest()
     same = found.value <= here.value * (1 + AGREE) + found.error
-    return Found(found.value, at, found.error, same, len(numbers.seen), 0.0 if wrong else None)
+    return Found(found.value, at, found.error, same, len(numbers.seen), middle if wrong else None)
+
+
+def _covered(numbers: _Numbers, span: Range, lipschitz: float) -> float:
+    """A bound on I over the range: between a and b at most (I(a) + I(b) + L·(b − a))/2.
+
+    The gap with the largest bound is halved until that is within 1 % of what was found, or COVER
+    inputs were looked at (Piyavskii and Shubert).
+    """
+    seen = numbers.seen
+    for u in np.linspace(span.low, span.high, 9):
+        numbers(u)
+    for _ in range(COVER):
+        u = np.sort([v for v in seen if span.low <= v <= span.high])
+        value = np.array([seen[v].value + seen[v].error for v in u])
+        bound = (value[1:] + value[:-1] + lipschitz * np.diff(u)) / 2
+        i = int(bound.argmax())
+        if bound[i] <= 1.01 * value.max():
+            break
+        numbers(float((u[i] + u[i + 1]) / 2))
+    return float(max(bound[i], value.max()))
 
 
 def _checked_formula(numbers: _Numbers, fine: Array, grid: Array, named: Array) -> float | None:
@@ -102,8 +183,9 @@ def _checked_formula(numbers: _Numbers, fine: Array, grid: Array, named: Array) 
     if not math.isfinite(size):
         size = float(np.median(channel.information(grid)))
     wrong = None
+    best = _snapped(best, np.concatenate([grid, named]))
     for u in np.unique(np.concatenate([best, named, grid[:: max(1, grid.size // 6)]])):
-        if not _same(float(channel.information(u)), numbers(u), size):
+        if not _agrees(numbers, float(u), size):
             wrong = float(u)
     return wrong
 
@@ -146,146 +228,53 @@ def has_formula(channel: Channel) -> bool:
     return type(channel).information is not Channel.information
 
 
-def _same(own: float, found: Quadrature, size: float) -> bool:
-    """Do formula and numbers agree, to AGREE and to 1e-9 of a typical size?
+def _agrees(numbers: _Numbers, u: float, size: float) -> bool:
+    """Do formula and numbers agree at u?
+
+    Where p has a kink the information has two one-sided limits, and the numbers take a kink next to
+    u for one at u, and the larger limit. The formula may then have either, if on both sides it is
+    what the numbers say.
+    """
+    found, formula = numbers(u), numbers.channel.information
+    if _same(float(formula(u)), found, size):
+        return True
+    near = 1e-7 * max(abs(u), 1e-3)
+    own, *sides = (float(formula(v)) for v in (u, u - near, u + near))
+    either = any(abs(own - side) <= 1e-5 * (abs(own) + abs(side)) for side in sides)
+    return either and any(_same(side, found, size, 1e-5) for side in sides)
+
+
+def _same(own: float, found: Quadrature, size: float, agree: float = AGREE) -> bool:
+    """Do formula and numbers agree, to `agree` and to 1e-9 of a typical size?
 
     Next to a pole, a rounding error away from it, a formula is huge where the numbers say infinite.
     """
     if math.isinf(own) or math.isinf(found.value):
         return own == found.value or (math.isinf(found.value) and own > 1e6 * size)
-    return abs(own - found.value) <= AGREE * abs(found.value) + 4 * found.error + 1e-9 * size
+    return abs(own - found.value) <= agree * abs(found.value) + 4 * found.error + 1e-9 * size
 
 
-def _is_shift(channel: Channel) -> bool:
-    """p(z + c|u + c) = p(z|u): by its form, or at 400 places from 1 to 1000 away."""
-    if isinstance(channel, Additive):
-        return True
-    if channel.discrete:
-        return False
-    rng = np.random.default_rng(4)
-    far = np.repeat([1.0, 10.0, 100.0, 1000.0], 100)
-    u, c = far * rng.normal(0, 3, far.size), far * rng.normal(0, 3, far.size)
-    z = channel.sample(u, rng)
-    here, there = log_density(channel, z, u), log_density(channel, z + c, u + c)
-    return bool(np.allclose(here, there, rtol=1e-7, atol=1e-7))
-
-
-def _grid(channel: Channel, points: int) -> Array:
-    """0 and octaves around the sizes that appear among the public parameters (or 1), both signs."""
+def _sizes(channel: Channel) -> list[float]:
+    """The sizes that appear among the public parameters, or 1."""
     numbers = [v for v in channel.parameters.values() if isinstance(v, int | float)]
-    sizes = sorted({abs(float(v)) for v in numbers if v and math.isfinite(v)}) or [1.0]
+    return sorted({abs(float(v)) for v in numbers if v and math.isfinite(v)}) or [1.0]
+
+
+def _grid(sizes: list[float], span: Range, points: int) -> Array:
+    """0 and octaves around the sizes, both signs; over a domain that was asked for also evenly."""
     octaves = np.geomspace(sizes[0] / 64, sizes[-1] * 64, points)
     # Within a few sizes also evenly: quantisers repeat, and edges lie at multiples.
     even = np.linspace(0, 2 * sizes[-1], points // 2)
     side = np.concatenate([octaves, even, sizes])
-    return np.unique(np.concatenate([-side, [0.0], side]))
+    over = np.linspace(span.low, span.high, points + 1 if span.asked else 2)
+    every = np.unique(np.concatenate([-side, [0.0], side, over]))
+    return every[span.within(every)]
 
 
 def _still_landmarks(channel: Channel) -> list[float]:
     """Landmarks of p(·|u) that do not move with u: often also inputs at which its form changes."""
     one, other = (set(channel.landmarks(u)) for u in (0.3719, 1.8341))
     return sorted(float(point) for point in one & other if math.isfinite(point))
-
-
-def _segments(grid: Array) -> tuple[Array, Array]:
-    """Between the points of the grid, a little widened: what lies on a point is inside."""
-    return grid[:-1] - 1e-3 * np.diff(grid), grid[1:] + 1.3e-3 * np.diff(grid)
-
-
-def _jump(channel: Channel, grid: Array) -> float | None:
-    """An input at which p(z|·) jumps, for some z: the information there is infinite."""
-    places = grid[(np.array([0.07, 0.31, 0.5, 0.64, 0.93]) * (grid.size - 1)).astype(int)]
-    if channel.discrete:
-        probes = np.unique(np.concatenate([channel.outcomes(float(u)) for u in places]))[:12]
-    else:
-        probes = np.unique(channel.sample(places, np.random.default_rng(11)))
-
-    def seen(z: float, u: Array) -> Array:
-        return np.asarray(np.exp(log_density(channel, np.full(u.shape, z), u)))
-
-    def least(a: Array, b: Array) -> Array:
-        return 1e-6 * np.maximum(a, b) + 1e-200
-
-    width = 1e-12 * float(np.abs(grid).max())
-    low, high = _segments(grid)
-    for z in probes.tolist():
-        found = find_jumps(partial(seen, z), low, high, width=width, least=least, kept=0.9)
-        if found:
-            return float(found[0])
-    return None
-
-
-def special_inputs(channel: Channel, grid: Array) -> Array:
-    """Inputs at which p(z|·) has a kink or a zero for several z at once."""
-    found = _edges(channel, grid)
-    if channel.discrete:
-        found = np.concatenate([found, _vanishing(channel, grid)])
-    if found.size > MOST_SPECIAL:
-        found = found[np.argsort(np.abs(found), kind="stable")[:MOST_SPECIAL]]
-    return np.sort(found)
-
-
-def _edges(channel: Channel, grid: Array) -> Array:
-    """Where the score jumps as a function of u, at the same u for two different z or more."""
-    places = grid[(np.array([0.13, 0.31, 0.56, 0.64, 0.89]) * grid.size).astype(int)]
-    probes = np.unique(channel.sample(places, np.random.default_rng(7)))
-    size = float(np.abs(grid).max())
-    width = 1e-9 * size
-
-    def score(z: float, u: Array) -> Array:
-        h = 1e-10 * np.maximum(np.abs(u), 1e-3 * size)
-        there = np.full(u.shape, z)
-        with np.errstate(all="ignore"):
-            rise = log_density(channel, there, u + h) - log_density(channel, there, u - h)
-            slope = np.asarray(rise / (2 * h))
-        return np.where(np.isfinite(slope), slope, 0.0)
-
-    def least(a: Array, b: Array) -> Array:
-        return np.asarray(1e-3 * (np.abs(a) + np.abs(b)) + 1e-6 / size)
-
-    points: list[float] = []
-    for z in probes.tolist():
-        seen = partial(score, z)
-        points += find_jumps(seen, *_segments(grid), width=width, least=least, kept=0.5, zoom=100)
-    every = np.sort(np.array(points))
-    same = every[:-1][np.diff(every) < 4 * width]
-    apart = np.concatenate([[True], np.diff(same) > 8 * width])[: same.size]
-    return np.array([_corner(channel, probes, p, 8 * width) for p in same[apart]])
-
-
-def _corner(channel: Channel, z: Array, point: float, near: float) -> float:
-    """Where two lines meet: ln p(z|·) from the left and from the right of a kink.
-
-    Good to rounding of ln p over the jump of its slope, which no bisection of slopes is.
-    """
-    for h in (near, near / 100):  # the second time without the curvature of the sides
-        x = point + h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
-        with np.errstate(all="ignore"):
-            a, b, c, d = log_density(channel, np.broadcast_to(z, (4, z.size)), x)
-            left, right = (b - a) / h, (d - c) / h
-            meet = (c - b - h * (right + left)) / (left - right)
-        good = meet[np.abs(meet) < h]
-        point += float(np.median(good)) if good.size else 0.0
-    return point
-
-
-def _vanishing(channel: Channel, grid: Array) -> Array:
-    """Where an outcome stops to be possible, by bisection between grid points."""
-    points: list[float] = []
-    for a, b in pairwise(grid.tolist()):
-        z = np.setxor1d(channel.outcomes(a), channel.outcomes(b))[:8]
-        if z.size == 0:
-            continue
-        low, high = np.full(z.size, a), np.full(z.size, b)
-        alive = log_density(channel, z, low) > -np.inf
-        changes = alive != (log_density(channel, z, high) > -np.inf)
-        for _ in range(60):
-            middle = (low + high) / 2
-            same = (log_density(channel, z, middle) > -np.inf) == alive
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        points += low[changes].tolist()
-    size = float(np.abs(grid).max())  # in its units: a fine grid has its own
-    return size * np.unique(np.round(np.array(points) / size, 13))
 
 
 def _refined(function: Callable[[float], float], grid: Array, values: Array, rounds: int) -> Array:

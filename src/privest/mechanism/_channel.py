@@ -15,7 +15,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.noise import Quadrature
+from privest.noise import Quadrature, ScalarLaw
 
 
 class Worst(NamedTuple):
@@ -91,6 +91,14 @@ class Channel(ABC):
         from privest.mechanism._numerics import information_by_numbers
 
         return information_by_numbers(self, u)
+
+    @property
+    def costly_draws(self) -> bool:
+        """Whether a draw costs so much that an audit makes fewer of them."""
+        return any(
+            isinstance(law, ScalarLaw) and law.drawn_by_inversion
+            for law in self.parameters.values()
+        )
 
     @property
     @abstractmethod

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 
 from privest.arrays import EPS, Array
 from privest.errors import InvalidInput, PrivestError
@@ -34,6 +35,8 @@ from privest.noise._numerics.density import NumericalDensity
 from privest.noise._numerics.differences import find_jumps
 from privest.noise.quadrature import Integrand, Quadrature
 
+# Where a score is compared with the density.
+WIDE = scipy.special.ndtr(np.linspace(-4.0, 4.0, 33))
 # Where the law of z is looked at for kinks and jumps in u: no round numbers, which hit kinks in z.
 PROBES = np.array([0.03, 0.0873, 0.1931, 0.337, 0.4639, 0.6127, 0.7591, 0.8853, 0.9689])
 # A vanishing outcome is looked at from these distances (in units of u); the last two extrapolated.
@@ -42,6 +45,8 @@ LADDER = 2.0 ** -np.array([8.0, 12.0, 16.0, 17.0])
 GROWS = 1.15
 # Closer than this (in units of u) a kink or a vanishing outcome counts as being at u.
 CLOSE = 2.0**-26
+# ln of the probability from which on an outcome is expected in some thousand releases.
+SEEN = math.log(1e-4)
 
 
 def information_by_numbers(channel: Channel, u: float) -> Quadrature:
@@ -52,26 +57,43 @@ def information_by_numbers(channel: Channel, u: float) -> Quadrature:
     Outcomes that the channel does not list (below 1e-18) are left out.
     Cost: 10⁵ to 10⁷ log-densities for a continuous channel, hundreds an outcome for a discrete one.
     """
-    honest = _believed(channel, float(u))
-    return _summed(honest, float(u)) if channel.discrete else _integrated(honest, float(u))
+    return _summed(channel, float(u)) if channel.discrete else _integrated(channel, float(u))
 
 
-def _believed(channel: Channel, u: float) -> Channel:
-    """The channel, without its own score where that is not the derivative of its log-density."""
+def score_is_false(channel: Channel, u: float) -> bool:
+    """Has the channel a score of its own that is not the derivative of its log-density at u?
+
+    Looked at for all likely outcomes, or at 33 quantiles out to four deviations of a normal law.
+    """
     if not has_score(channel):
-        return channel
+        return False
     try:
-        z = _outcomes(channel, u) if channel.discrete else density_at(channel, u).quantile(PROBES)
+        z = _outcomes(channel, u) if channel.discrete else density_at(channel, u).quantile(WIDE)
     except PrivestError:
-        return channel  # what is wrong shows later
+        return False  # what is wrong shows when the information is asked for
+    return _false_at(channel, z, u)
+
+
+def _false_at(channel: Channel, z: Array, u: float) -> bool:
     z = z[log_density(channel, z, u) > -30.0]
+    if z.size == 0:
+        return False
+    kink, most = _kinks(channel, z, u, float(np.median(_reach(channel, z, u))), at_least=2)
+    if kink:  # two derivatives, and the score may be either
+        return False
+    clear = np.minimum(clear_of_landmarks(channel, z, u), most)
     with np.errstate(all="ignore"):
         everywhere = np.full(z.shape, u)
         own = channel.score(z, everywhere)
-        other, error = differences(channel, z, everywhere, clear_of_landmarks(channel, z, u))
-        apart = np.abs(own - other) > 1e-4 * (np.abs(own) + np.abs(other)) + 10 * error
-    # One place may be a kink, where the two may differ.
-    return _scoreless(channel) if np.count_nonzero(apart) > 1 else channel
+        other, error = differences(channel, z, everywhere, clear)
+        apart = ~(np.abs(own - other) <= 1e-4 * (np.abs(own) + np.abs(other)) + 10 * error)
+    # One place may be a kink in z, where the two may differ.
+    return bool(np.count_nonzero(apart) > 1)
+
+
+def _believed(channel: Channel, z: Array, u: float) -> Channel:
+    """The channel, without its own score where that is not the derivative of its log-density."""
+    return _scoreless(channel) if has_score(channel) and _false_at(channel, z, u) else channel
 
 
 def _scoreless(channel: Channel) -> Channel:
@@ -103,6 +125,8 @@ def _integrated(channel: Channel, u: float) -> Quadrature:
     ):
         return Quadrature(math.inf, 0.0)
     kink, most = _kinks(channel, probes, u, unit, at_least=2)
+    if not kink:
+        channel = _believed(channel, density.quantile(WIDE), u)
     sides = (-1, 1) if kink else (0,)
     found = [density.expectation(_squared(channel, u, most, side)) for side in sides]
     return max(found, key=lambda estimate: estimate.value)
@@ -179,7 +203,7 @@ def _summed(channel: Channel, u: float) -> Quadrature:
             "others are left out, and their information with them."
         )
     unit = float(_reach(channel, listed[mass > mass.max() - 3], u).min())
-    if _nothing(unit, u):
+    if _nothing(unit, u) or _outcomes_move(channel, listed[mass > SEEN], u):
         return Quadrature(math.inf, 0.0)
     around = [_outcomes(channel, u + side * LADDER[0] * unit) for side in (-1, 1)]
     z = np.unique(np.concatenate([listed, *around]))
@@ -195,6 +219,7 @@ def _summed(channel: Channel, u: float) -> Quadrature:
     # A small reach of one outcome says that something happens at that distance, for all of them.
     most = min(most, float(far[~gone].min()))
     if not (kink or lost.size):
+        channel = _believed(channel, z, u)
         return _sum(z, mass, _squared(channel, u, most))
     found = []
     for side in (-1, 1):
@@ -203,6 +228,40 @@ def _summed(channel: Channel, u: float) -> Quadrature:
         value = own.value + limit.value
         found.append(Quadrature(value, own.error + limit.error if math.isfinite(value) else 0.0))
     return max(found, key=lambda estimate: estimate.value)
+
+
+def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
+    """Do the outcomes themselves move with u, so that they give it away?
+
+    A mass that is matched to a tolerance is flat around u and jumps to zero a little further on;
+    and other outcomes do the same from there. A rule that changes once does not.
+    """
+    least = float(_reach(channel, likely, u).min(initial=math.inf))
+    if _nothing(least, u):
+        return True
+    far = 4 * least  # where ln p has changed by more than ½
+    return any(
+        _loses(channel, u, side * far) and _loses(channel, u + side * far, side * far)
+        for side in (-1, 1)
+    )
+
+
+def _loses(channel: Channel, u: float, far: float) -> bool:
+    """Does a likely outcome at u jump to probability zero on the way to u + far?"""
+    z = _outcomes(channel, u)
+    lost = (log_density(channel, z, u) > SEEN) & (log_density(channel, z, u + far) == -np.inf)
+    if not lost.any():
+        return False
+    which = float(z[lost][0])
+
+    def seen(v: Array) -> Array:
+        return np.exp(log_density(channel, np.full(v.shape, which), v))
+
+    a, b = (np.array([end]) for end in sorted((u, u + far)))
+    width = 1e-12 * abs(far)
+    return bool(
+        find_jumps(seen, a, b, width=width, least=lambda a, b: 0.1 * (a + b), kept=0.9, zoom=10)
+    )
 
 
 def _outcomes(channel: Channel, u: float) -> Array:

@@ -73,6 +73,7 @@ class UserChannel(Channel):
         self._support, self._landmarks, self._outcomes = support, landmarks, outcomes
         self._largest, self.name = worst, str(name)
         self.has_density, self.has_score = log_density is not None, score is not None
+        self.draws_from_density = sampler is None
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
         given = as_array(u, "u")

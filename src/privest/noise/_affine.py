@@ -71,6 +71,10 @@ class Affine(ScalarLaw):
         return self.shift + self.scale * self.law.sample(size, rng)
 
     @property
+    def drawn_by_inversion(self) -> bool:
+        return self.law.drawn_by_inversion
+
+    @property
     def support(self) -> tuple[float, float]:
         lo, hi = sorted(self._points(self.law.support))
         return (lo, hi)

@@ -91,6 +91,11 @@ class ScalarLaw(abc.ABC):
         """Draw independent values, by the inverse of the cdf unless the law knows better."""
         return self._numbers.quantile(as_generator(rng).random(size))
 
+    @property
+    def drawn_by_inversion(self) -> bool:
+        """Whether every draw costs an inverse of the cdf by numbers (some microseconds)."""
+        return type(self).sample is ScalarLaw.sample
+
     # -- where it lives -----------------------------------------------------------------------
 
     @property

@@ -33,7 +33,8 @@ class Stated(Mechanism):
         return self._readings(y) + rng.standard_normal((trials, self.readings)) @ self.root.T
 
     def log_density(self, z, y):
-        raise NotImplementedError
+        rest = np.asarray(z) - np.asarray(y)
+        return -((rest @ self.C) * rest).sum(axis=-1) / 2
 
     def score(self, z, y):
         return (np.asarray(z) - np.asarray(y)) @ self.C

@@ -1,0 +1,112 @@
+"""A finding about a density, after a look at what the mechanism really draws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.audit._by_density import Draws, Finding, reachable
+from privest.audit._by_simulation import by_samples
+from privest.audit._door import Look
+from privest.audit._drawn import Drawn, drawn_as_stated
+from privest.audit._drawn_vectors import vectors_drawn_as_stated
+from privest.audit._screen import Range
+from privest.audit._search import Found
+from privest.errors import InvalidInput
+from privest.linalg import PSD
+from privest.mechanism import Channel, Componentwise, Mechanism
+from privest.mechanism._numerics import density_at
+
+# Inputs at which many draws are made, as parts of the range; of a shift three are enough.
+INPUTS, ENDS = (0.0, 0.24, 0.5, 0.53, 1.0), (0.0, 0.5, 1.0)
+# All draws of a certificate together, as a multiple of `samples` at one input of one channel.
+CHANNELS, LEAST, COSTLY = 4, 20_000, 10
+NAMED = 5
+ALREADY = "Sampler not examined: by the density alone the level is broken."
+
+
+def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look, limit: float) -> Finding:
+    """The finding, with what draws say of the density that it is about.
+
+    Where they contradict it the samples themselves are audited, at the place that showed it.
+    """
+    if found.least > limit:
+        return replace(found, reasons=(*found.reasons, ALREADY))
+    if isinstance(mechanism, Componentwise):
+        drawn, y = _of_channels(mechanism, found, look)
+    else:
+        places = _reading_vectors(mechanism, look)
+        drawn = vectors_drawn_as_stated(mechanism, places, look.samples, look.any_rng)
+        y = places[0] if drawn.wrong_at is None else np.asarray(drawn.wrong_at)
+    reasons = (*found.reasons, drawn.said)
+    if drawn.wrong_at is None:
+        sampler: Draws = "agrees" if drawn.examined else "not examined"
+        return replace(found, reasons=reasons, sampler=sampler)
+    wrong = replace(
+        found, reasons=reasons, refuted=True, sampler="contradicts", undecided=(), worst_y=y
+    )
+    if drawn.exact:
+        return replace(wrong, margin=math.inf, error=0.0, least=math.inf, method="draws")
+    try:
+        shown = by_samples(mechanism, S, replace(look, places=y[None], generator=look.any_rng))
+    except InvalidInput:  # hidden directions, or the edge of a domain: nothing follows from samples
+        return wrong
+    if shown.least <= limit:
+        return wrong
+    said = (*reasons, *shown.reasons)
+    margin, error, least, sure = shown.margin, shown.error, shown.least, shown.confidence
+    return replace(
+        wrong, margin=margin, error=error, least=least, method=shown.method, reasons=said,
+        confidence=sure,
+    )  # fmt: skip
+
+
+def _of_channels(mechanism: Componentwise, found: Finding, look: Look) -> tuple[Drawn, Array]:
+    """The first channel that draws something else, or what was looked at; and a y there."""
+    y = np.zeros(mechanism.readings)
+    samples = look.samples
+    if len(found.searched) > CHANNELS:
+        samples = min(samples, max(samples * CHANNELS // len(found.searched), LEAST))
+    every = []
+    for channel, seen in found.searched.items():
+        j = mechanism.channels.index(channel)
+        named = mechanism.inputs(look.places)[:NAMED, j] if look.places.size else np.zeros(0)
+        drawn = _of_one(channel, seen, named, samples, look.any_rng)
+        if drawn.wrong_at is not None:
+            inputs = mechanism.inputs(y) * np.ones(mechanism.outputs)
+            inputs[j] = drawn.wrong_at
+            return drawn, reachable(mechanism, inputs)[0]
+        every.append(drawn)
+    # What is said is the weakest: that a sampler was not examined, or the fewest inputs.
+    return min(every, key=lambda drawn: drawn.examined), y
+
+
+def _of_one(
+    channel: Channel, seen: Found, named: Array, samples: int, rng: np.random.Generator
+) -> Drawn:
+    span = seen.examined
+    if span is None:
+        far = 64 * density_at(channel, 0.0).width
+        span = Range(-far, far)
+    costly = channel.costly_draws
+    parts = np.array(ENDS if seen.constant or costly else INPUTS)
+    inputs = np.concatenate([span.low + (span.high - span.low) * parts, named, [seen.at]])
+    n = max(samples // COSTLY, 2) if costly else samples
+    return drawn_as_stated(channel, span, inputs, n, rng, seen.constant)
+
+
+def _reading_vectors(mechanism: Mechanism, look: Look) -> Array:
+    """Three fixed vectors: of the size of the noise, a tenth and ten times it, or in the domain."""
+    rng = np.random.default_rng(5)
+    if look.domain is not None:
+        fixed = look.in_domain(3, rng)
+    else:
+        top = float(np.diagonal(mechanism.worst_information()).max())
+        unit = 1 / math.sqrt(top) if 0 < top < math.inf else 1.0
+        sizes = unit * np.array([[0.1], [1.0], [10.0]])
+        fixed = sizes * rng.standard_normal((3, mechanism.readings))
+    named = look.places[:NAMED] if look.places.size else np.zeros((0, mechanism.readings))
+    return np.concatenate([fixed, named])
