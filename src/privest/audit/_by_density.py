@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 from privest.audit._door import Look
@@ -143,21 +144,26 @@ def _together(
     error = 0.0
     if math.isfinite(every):
         error = relative(S, mechanism.spread(np.array([f.error for f in each])))
-    y, reached = reachable(mechanism, np.array([f.at for f in each]))
-    inside = y if domain is None else np.clip(y, *domain.T)
-    if reached and np.allclose(inside, y, rtol=1e-9, atol=0):
+    y, reached = reachable(mechanism, np.array([f.at for f in each]), domain)
+    if reached:
         return every, error, y
     # Inputs that no y reaches together: the sum is a bound; what some y shows is looked at apart.
     middle = 0 * y if domain is None else domain.mean(axis=1)
-    shown = (relative(S, of_channels(mechanism, at).matrix) for at in (inside, middle))
-    return max(shown), error, inside
+    shown = (relative(S, of_channels(mechanism, at).matrix) for at in (y, middle))
+    return max(shown), error, y
 
 
-def reachable(mechanism: Componentwise, u: Array) -> tuple[Array, bool]:
-    """The y with Ay + b = u, and whether there is one."""
-    if mechanism.matrix is None:
-        return u - mechanism.offset, True
-    y = np.linalg.lstsq(mechanism.matrix, u - mechanism.offset, rcond=None)[0]
+def reachable(
+    mechanism: Componentwise, u: Array, domain: Array | None = None
+) -> tuple[Array, bool]:
+    """The y (in the domain) with Ay + b = u, and whether there is one."""
+    A, goal = mechanism.matrix, u - mechanism.offset
+    if A is None:
+        y: Array = goal if domain is None else np.clip(goal, *domain.T)
+    elif domain is None:
+        y = np.linalg.lstsq(A, goal, rcond=None)[0]
+    else:
+        y = scipy.optimize.lsq_linear(A, goal, tuple(domain.T), tol=1e-14).x
     off = np.abs(mechanism.inputs(y) - u).max()
     return y, bool(off <= 1e-9 * (1 + np.abs(u).max()))
 

@@ -46,30 +46,31 @@ def vectors_drawn_as_stated(
             "Sampler not examined: there is no density to compare it with.", examined=False
         )
     n = max(min(samples, NUMBERS // max(mechanism.outputs, mechanism.readings)), 2000)
-    narrowest, shown, still = 0.0, [], []
+    narrowest, exact, still = 0.0, [], []
+    wrong: list[tuple[str, Array]] = []
     for y in places:
         z = mechanism.simulate(y, rng, trials=n)
         if not np.isfinite(z).all():
             return Drawn("Its sampler returns numbers that are not finite.", y)
         if not mechanism.discrete:
-            shown += [y] if np.isin(z, y[y != 0]).any(axis=1).sum() > 1 else []
+            exact += [y] if np.isin(z, y[y != 0]).any(axis=1).sum() > 1 else []
             still.append(np.where((z == z[0]).all(axis=0), z[0], math.nan))
-            if _repeats(z):
-                return Drawn("Its sampler repeats values, which a density never does.", y)
-        wrong, seen = _ratios(mechanism, y, z[:COMPARISONS], rng)
-        if wrong is not None and not shown:
-            return Drawn(wrong, y)
+            wrong += [("Its sampler repeats values, which a density never does.", y)] * _repeats(z)
+        what, seen = _ratios(mechanism, y, z[:COMPARISONS], rng)
+        wrong += [] if what is None else [(what, y)]
         narrowest = max(narrowest, seen)
-    if shown or _moves(still):
+    if len(exact) > 1 or _moves(still):
         said = "Its sampler shows exactly what it is given: the information is infinite."
-        return Drawn(said, shown[0] if shown else places[0], exact=len(shown) > 1 or _moves(still))
+        return Drawn(said, exact[0] if exact else places[0], exact=True)
+    if wrong:
+        return Drawn(*wrong[0])
     if not math.isfinite(narrowest):
         return Drawn(BLUNT, examined=False)
     leak = -math.log(1 - POWER) / n if not mechanism.discrete else math.nan
-    exact = f"A reading itself in {2 * leak:.2g} of the draws, or r" if leak > 0 else "R"
+    itself = f"A reading itself in {2 * leak:.2g} of the draws, or r" if leak > 0 else "R"
     return Drawn(
         f"Its sampler agrees with its density: {n} draws at each of {len(places)} reading vectors "
-        f"and next to them. {exact}eleases drawn {narrowest:.0%} closer to their mean, would have "
+        f"and next to them. {itself}eleases drawn {narrowest:.0%} closer to their mean, would have "
         f"been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g})."
     )
 

@@ -47,6 +47,8 @@ GROWS = 1.15
 CLOSE = 2.0**-26
 # ln of the probability from which on an outcome is expected in some thousand releases.
 SEEN = math.log(1e-4)
+# And of the factor by which it is then gone.
+GONE = math.log(1e9)
 
 
 def information_by_numbers(channel: Channel, u: float) -> Quadrature:
@@ -215,9 +217,11 @@ def _summed(channel: Channel, u: float) -> Quadrature:
     far[mass > -np.inf] = _reach(channel, z[mass > -np.inf], u)
     gone = far < near  # vanishes at u, or so close to it that the limit there is what counts
     lost, z, mass = z[gone], z[~gone], mass[~gone]
-    kink, most = _kinks(channel, z[mass > mass.max() - 9], u, unit, at_least=1)
-    # A small reach of one outcome says that something happens at that distance, for all of them.
-    most = min(most, float(far[~gone].min()))
+    kink, most = False, math.inf
+    if z.size:
+        kink, most = _kinks(channel, z[mass > mass.max() - 9], u, unit, at_least=1)
+        # A small reach of one outcome: something happens at that distance, for all of them.
+        most = min(most, float(far[~gone].min()))
     if not (kink or lost.size):
         channel = _believed(channel, z, u)
         return _sum(z, mass, _squared(channel, u, most))
@@ -247,9 +251,10 @@ def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
 
 
 def _loses(channel: Channel, u: float, far: float) -> bool:
-    """Does a likely outcome at u jump to probability zero on the way to u + far?"""
+    """Does the probability of a likely outcome at u jump to nothing on the way to u + far?"""
     z = _outcomes(channel, u)
-    lost = (log_density(channel, z, u) > SEEN) & (log_density(channel, z, u + far) == -np.inf)
+    here, there = log_density(channel, z, u), log_density(channel, z, u + far)
+    lost = (here > SEEN) & (there < here - GONE)
     if not lost.any():
         return False
     which = float(z[lost][0])
