@@ -16,7 +16,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from privest.mechanism._truncated_inverse import inside_edge, mixture_informatio
 from privest.noise import Affine, GaussianLaw, Laplace, Quadrature, ScalarLaw
 from privest.noise._numerics.density import NumericalDensity
 
+Combined = Callable[[Array, Array], Array]  # of ln f(x) and ln f(−x)
 AT_ONCE = 2**20  # values held at a time
 LARGEST = 700.0  # ln of numbers that are still doubles
 
@@ -110,7 +111,7 @@ class ByNumbers(GainInformation):
         low, high = self.law.support
         if low != -high:
             return Quadrature(math.inf, 0.0)
-        density = self._density(lambda up, down: 2 * down - up)
+        density = self._density(_edge_weight)
         try:
             total = math.exp(density.log_mass) if density.log_mass < LARGEST else math.inf
         except InvalidInput:  # the integral diverges
@@ -167,19 +168,26 @@ class ByNumbers(GainInformation):
             far = np.logaddexp(2 * down - up, 2 * up - down) - total
         return np.logaddexp(even, far)
 
-    def _density(self, log: Callable[[Array, Array], Array]) -> NumericalDensity:
+    def _density(self, log: Combined) -> NumericalDensity:
         """e to a function of ln f(x) and ln f(−x), where one of them is not zero."""
         law = self.law
         reach = max(map(abs, law.support))
-
-        def logdensity(x: Array) -> Array:
-            up, down = law.logpdf(x), law.logpdf(-x)
-            with np.errstate(invalid="ignore"):
-                value = log(up, down)
-            return np.where(np.isneginf(up) & np.isneginf(down), -np.inf, value)
-
         points = {s * p for p in (*law.landmarks, *law.support) for s in (-1.0, 1.0)}
         inside = sorted(p for p in points if abs(p) < reach)
         return NumericalDensity(
-            logdensity, support=(-reach, reach), landmarks=(*inside, 0.0), normalise=True
+            partial(self._combined, log),  # no closure: a channel travels to other processes
+            support=(-reach, reach),
+            landmarks=(*inside, 0.0),
+            normalise=True,
         )
+
+    def _combined(self, log: Combined, x: Array) -> Array:
+        up, down = self.law.logpdf(x), self.law.logpdf(-x)
+        with np.errstate(invalid="ignore"):
+            value = log(up, down)
+        return np.where(np.isneginf(up) & np.isneginf(down), -np.inf, value)
+
+
+def _edge_weight(up: Array, down: Array) -> Array:
+    """Ln f(−x)²/f(x)."""
+    return np.asarray(2 * down - up)

@@ -1,6 +1,7 @@
 """Random gains z = Du of any law: what they show, by scipy's quadrature and by sampling."""
 
 import math
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -188,6 +189,15 @@ def test_the_likelihood_of_small_outputs_and_narrow_gains(channel):
             value = np.logaddexp.reduce(size, axis=None) - math.log(sd * math.sqrt(2 * math.pi))
             found = likelihood.value(np.array([[z]]), np.array([[eta]]))[0, 0]
             assert abs(found - value) < 1e-8 * (1 + abs(value)), (sd, z, eta)
+
+
+def test_a_gain_that_was_used_travels():
+    """What it keeps of its numbers is no obstacle to pickle."""
+    channel = TruncatedGain(1 + Logistic(0.4), 0.5)
+    shown = channel.information([0.1, 0.5, 2.0])
+    again = pickle.loads(pickle.dumps(channel))
+    assert again == channel
+    np.testing.assert_array_equal(again.information([0.1, 0.5, 2.0]), shown)
 
 
 def test_only_laws():
