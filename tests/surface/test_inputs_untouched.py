@@ -271,6 +271,10 @@ def least_squares(g, **more):
     return pipeline.LeastSquaresRelease(pv.LinearModel(g(TALL), noise=GAUSS), 4.0, **more)
 
 
+def fixed_steps(g, **more):
+    return pipeline.FixedStepsRelease(pv.LinearModel(g(TALL), noise=GAUSS), 4.0, **more)
+
+
 def trail(g):
     made = report.Trail()
     for k in range(5):
@@ -490,6 +494,7 @@ CASES = {
     "linalg.Scalar.restrict": lambda g: linalg.Scalar(2.0, 4).restrict(np.array([0])),
     "linalg.least_squares": lambda g: linalg.least_squares(g(H), g(Y)),
     "linalg.root_of_rows": lambda g: linalg.root_of_rows(g(H), g([1.0, 2.0])).inverse(),
+    "linalg.require_range": lambda g: linalg.require_range(g(PAIR), "these"),
     "linalg.weighted_grams": lambda g: linalg.weighted_grams(
         g(H), 1, lambda part: g(np.ones((1, 4)))[:, part]),
     "linalg.weighted_roots": lambda g: [
@@ -564,12 +569,12 @@ CASES = {
     **{f"mechanism.{kind}.{name}": each(CHANNELS, kind, name, *arguments)
        for kind in ("Additive", "BinaryQuantiser", "Channel", "Gain", "Inverse", "PrivacyWeights",
                     "TwinUniform", "LaplaceQuantiser", "ProbabilisticQuantiser",
-                    "TriangularQuantiser", "StochasticTruncation", "UserChannel", "TruncatedGain",
-                    "TruncatedInverse")
+                    "TriangularQuantiser", "_Grid", "StochasticTruncation", "UserChannel",
+                    "TruncatedGain", "TruncatedInverse")
        for name, arguments in {
            "information": [points], "log_density": [outcomes, points], "sample": [points, rng],
            "score": [outcomes, points], "truncates": [points], "inside": [parts],
-           "log_odds": [points]}.items()},
+           "log_odds": [points], "noise_width": [points]}.items()},
     "mechanism.Channel.score": lambda g: mechanism.Channel.score(
         CHANNELS[0], outcomes(g), points(g)),
     **{f"mechanism.{kind}.{name}": each(VECTORS, kind, name, *arguments)
@@ -651,6 +656,11 @@ CASES = {
     "pipeline.ScoreRelease.__init__": lambda g: pipeline.OptimalScoreRelease(
         pv.LinearModel(g(TALL), noise=noise.Laplace(1.0)), 4.0,
         weight=g(PAIR)),
+    "pipeline.FixedStepsRelease.__init__": lambda g: fixed_steps(g, weight=g(PAIR)),
+    "pipeline.FixedStepsRelease.solve": lambda g: fixed_steps(g).solve(g(LONG)),
+    "pipeline.FixedStepsRelease.stages": lambda g: fixed_steps(g).stages(g(LONG)),
+    "pipeline.ScoreRelease.solve": lambda g: least_squares(g).solve(g(LONG)),
+    "pipeline.ScoreRelease.stages": lambda g: least_squares(g).stages(g(LONG)),
     "pipeline.LeastSquaresRelease.__init__": lambda g: least_squares(g, weight=g(PAIR)),
     "pipeline.MaximumLikelihoodRelease.__init__": lambda g: pipeline.MaximumLikelihoodRelease(
         pv.LinearModel(g(TALL), noise=noise.Logistic(1.0)), 4.0,

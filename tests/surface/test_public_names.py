@@ -52,7 +52,8 @@ NAMES = {
         "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
         "Rows", "InformationRoot", "Order", "PSD", "Scalar", "Whitening",
         "least_squares", "level_root", "loewner", "pointwise_weight", "private_root", "psd",
-        "psd_blocks", "root_of_rows", "weighted_grams", "weighted_roots", "whitening",
+        "psd_blocks", "require_range", "root_of_rows", "weighted_grams", "weighted_roots",
+        "whitening",
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {

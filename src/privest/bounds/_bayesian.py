@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags
-from privest.bounds._classical import Floor, level_for, local_model
+from privest.bounds._classical import Floor, in_range, level_for, local_model
 from privest.errors import InvalidInput, LevelBelowPrior
-from privest.linalg import PSD, Blocks, loewner, psd, root_of_rows, whitening
+from privest.linalg import PSD, Blocks, loewner, psd, require_range, root_of_rows, whitening
 from privest.linalg.batched import cholesky, solve_lower
 from privest.linalg.tolerances import condition, inverse_rounding
 from privest.model import LinearModel
@@ -83,7 +83,7 @@ def bayesian_bound(
     >>> b.bppcrlb.round(12).tolist()  # 1/(1 + 1/(1 + 1))
     [[0.666666666667]]
     """
-    local = local_model(model)
+    local = in_range(local_model(model))
     if not local.noise.gaussian:
         raise InvalidInput(
             "bayesian_bound needs Gaussian noise: for other laws J_Y is not (HPHᵀ + Σ)⁻¹. Use "
@@ -155,7 +155,7 @@ def bayesian_bound_from_information(
     Both are the caller's promise: J_θ = E[(∂ ln f_θ)(∂ ln f_θ)ᵀ] and J_Y the same for the marginal
     density of Y. The result is a lower bound (Jensen), not attained in general.
     """
-    n = local_model(model).parameters
+    n = in_range(local_model(model)).parameters
     information = psd(prior_information, "the prior information", size=n).dense()
     known = psd(measurement_information, "the measurement information", size=model.readings).dense()
     lower = cholesky(information[None])
@@ -201,7 +201,9 @@ def above_prior(
     readings.
     """
     unit = 1.0 / np.sqrt(np.diagonal(known))
-    total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
+    with np.errstate(over="ignore"):
+        total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
+    require_range(total + prior, "the level and what is known before, together,")
     typed = np.count_nonzero(level) == np.count_nonzero(level.diagonal())
     lost = 0.0 if typed else inverse_rounding(prior)
     order = loewner((1.0 - lost) * prior, total)

@@ -14,10 +14,10 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, Index
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.linalg import PSD, Blocks, InformationRoot, level_root, root_of_rows, weighted_roots
 from privest.linalg.batched import solve_lower
-from privest.linalg.tolerances import rank_tolerance
+from privest.linalg.tolerances import EXTREME, SQUARED, TAKES_PART, rank_tolerance
 from privest.model import LinearModel, NonlinearModel
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record, standard_errors
@@ -65,14 +65,47 @@ def local_model(model: LinearModel | NonlinearModel, theta: ArrayLike | None = N
     )
 
 
+def in_range(model: LinearModel) -> LinearModel:
+    """The model, or NumericalFailure if squares of its H, or its noise, leave the range of numbers.
+
+    One door for all bounds, with `level_for`; what is computed from there passes `require_range`.
+    """
+    top = np.abs(model.matrix).max(axis=0)
+    far = np.flatnonzero((top > 1.0 / SQUARED) | ((top < SQUARED) & (top > 0)))
+    if far.size:
+        j = int(far[0])
+        raise NumericalFailure(
+            f"The column of {model.names[j]} in H is of size {top[j]:.1g}: squares of it leave the "
+            "range of numbers. State this parameter in another unit."
+        )
+    require_size(model.inverse_information, "the variance of the noise")
+    return model
+
+
+def require_size(values: PSD | Array | float, what: str) -> None:
+    """NumericalFailure for numbers ≥ 0 beyond `EXTREME`: their inverses leave the range."""
+    if isinstance(values, PSD):
+        values = values.diagonal() if values.pointwise is None else values.pointwise
+    top = float(np.max(values))
+    least = float(np.min(values, initial=top, where=np.asarray(values) > 0))
+    if top > 1.0 / EXTREME or 0 < least < EXTREME:
+        far = top if top > 1.0 / EXTREME else least
+        raise NumericalFailure(
+            f"{what} is {far:.1g}, which leaves the range of numbers when it is inverted. State "
+            "the readings in another unit."
+        )
+
+
 def level_for(level: PrivacyLevel | ArrayLike, model: LinearModel) -> PSD:
-    """S for the readings of the model."""
-    return as_level(level).for_size(model.readings)
+    """S for the readings of the model, of a size that numbers can hold."""
+    found = as_level(level).for_size(model.readings)
+    require_size(found, "the level")
+    return found
 
 
 def parameter_list(directions: Array, names: Sequence[str] | None = None) -> str:
     """The names of the parameters that take part in the directions (n, h): "θ[0], θ[2]"."""
-    index = np.flatnonzero(np.linalg.norm(directions, axis=1) > 1e-8)
+    index = np.flatnonzero(np.linalg.norm(directions, axis=1) > TAKES_PART)
     listed = [f"θ[{k}]" if names is None else names[k] for k in index[:8]]
     return ", ".join(listed) + (", …" if len(index) > 8 else "")
 
@@ -118,7 +151,7 @@ def classical_bound(model: LinearModel) -> Array:
     >>> classical_bound(model).round(12).tolist()
     [[0.75]]
     """
-    sigma = local_model(model).inverse_information
+    sigma = in_range(local_model(model)).inverse_information
     pointwise = sigma.pointwise
     if pointwise is not None and np.min(pointwise) > 0:
         root, seen = weighted_roots(model.matrix, [1.0 / pointwise, 1.0])

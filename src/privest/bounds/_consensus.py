@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from privest.arrays import ArrayLike, as_count
+from privest.bounds._classical import require_size
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import Blocks
+from privest.linalg.tolerances import IN_RANGE
 from privest.privacy import PrivacyLevel, as_level
 
 
@@ -33,6 +35,7 @@ def consensus_bound(level: PrivacyLevel | ArrayLike, agents: int | None = None) 
     given = as_level(level)
     count = _agents(given, agents)
     s = given.for_size(count)
+    require_size(s, "the level")
     if s.pointwise is None:
         assert isinstance(s, Blocks)
         return _shortest(s) / count**2
@@ -60,7 +63,7 @@ def _shortest(level: Blocks) -> float:
     for factor in level.factors:
         for lower in factor.lower[:, :, : factor.columns]:
             shortest = np.linalg.lstsq(lower, np.ones(len(lower)))[0]
-            if np.abs(lower @ shortest - 1.0).max() > 1e-8:
+            if np.abs(lower @ shortest - 1.0).max() > IN_RANGE:
                 raise NotIdentifiable("The level hides a part of the average: 1 ∉ range(S).")
             total += float(shortest @ shortest)
     return total

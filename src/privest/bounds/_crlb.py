@@ -12,6 +12,7 @@ from privest.bounds._classical import (
     Floor,
     Identifiability,
     classical_bound,
+    in_range,
     level_for,
     local_model,
     require_seen,
@@ -134,7 +135,7 @@ def bound(
     >>> [float(x[0, 0].round(12)) for x in (b.classical, b.ppcrlb, b.cost_floor)]
     [0.125, 0.1875, 0.0625]
     """
-    local = local_model(model, theta)
+    local = in_range(local_model(model, theta))
     matrix, sigma = local.matrix, local.inverse_information
     s = level_for(level, local)
     weight, variance = s.pointwise, sigma.pointwise
@@ -175,16 +176,10 @@ def averaged_bound(
 def inverse_information(root: InformationRoot) -> Array:
     """PI⁻¹ from the root of PI, where θ is identifiable."""
     try:
-        found = root.inverse()
+        return root.inverse()
     except NotIdentifiable:
         raise NumericalFailure(
             "θ is identifiable under this level, but the information matrix is too ill-conditioned "
             f"to invert in double precision (condition {root.condition:.2g} of its root). "
             "Rescale or drop nearly dependent parameters."
         ) from None
-    if not np.isfinite(found).all():
-        raise NumericalFailure(
-            "the variances under this level are too large for numbers: H, the level or the "
-            "variance of the noise is out of range. Choose other units, or another level."
-        )
-    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array, as_count, as_positive
-from privest.bounds._classical import classical_bound, local_model
+from privest.bounds._classical import classical_bound, local_model, require_size
 from privest.bounds._trace_budget import inverse_gram, least_squares_strength
 from privest.errors import InvalidInput
 from privest.model import LinearModel
@@ -50,6 +50,7 @@ def trace_bound(model: LinearModel, budget: float) -> TraceBound:
     (3.333333333, 4.0)
     """
     s = as_positive(budget, "budget")
+    require_size(s, "the budget")
     classical = classical_bound(local_model(model))
     inverse = inverse_gram(model)
     matrix = classical + inverse / s

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
+from privest.bounds._classical import in_range, require_size
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.linalg import PSD, InformationRoot, pointwise_weight, root_of_rows
+from privest.linalg import PSD, InformationRoot, pointwise_weight, require_range, root_of_rows
 from privest.linalg import _compiled as machine
 from privest.linalg._cumulative import Kernel, information, numpy_kernel
 from privest.linalg._sequential import BandedRows, DenseRows, Rows
@@ -52,7 +53,8 @@ class StreamBound(Record):
     @cached_property
     def ppcrlb(self) -> Array:
         """Σ_PPCR,k for k = first..K−1, (K − first, n, n)."""
-        return self._white.every_step(self.require_first())[0]
+        found = self._white.every_step(self.require_first())[0]
+        return require_range(found, "the variances of the parameters")
 
     @property
     def standard_error(self) -> Array:
@@ -186,7 +188,8 @@ class _Whitened:
         self, model: LinearModel, level: StreamLevel, covariance: PSD, release: Array | None,
         compiled: bool | None,
     ) -> None:  # fmt: skip
-        self.model, self.level, self.n = model, level, model.parameters
+        self.model, self.level, self.n = in_range(model), level, model.parameters
+        require_size(level.rows.level_diagonal(), "the level")
         rows = _rows_for(model, level)
         use = machine.wanted(compiled, level.readings)
         self.kernel: Kernel = machine.kernel if use else numpy_kernel

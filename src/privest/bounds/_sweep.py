@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, Flags, as_array
-from privest.bounds._classical import Floor, classical_bound, local_model
+from privest.bounds._classical import Floor, classical_bound, local_model, require_size
 from privest.bounds._crlb import inverse_information
 from privest.bounds._trace_budget import eigen_coordinates, inverse_gram
 from privest.errors import NotAPrivacyLevel
@@ -17,13 +17,13 @@ from privest.linalg import (
     Scalar,
     pointwise_weight,
     private_root,
+    require_range,
     weighted_grams,
     weighted_roots,
 )
 from privest.linalg.batched import inverse_of_many
+from privest.linalg.tolerances import INVISIBLE
 from privest.model import LinearModel, NonlinearModel
-
-INVISIBLE = 1e-10  # relative error of PI that rounding of the eigenvalues of Σ may cause
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,7 @@ def bound_sweep(
     numbers = as_array(levels, "the levels", ndim=1, error=NotAPrivacyLevel)
     if numbers.size == 0 or numbers.min() < 0:
         raise NotAPrivacyLevel("the levels of a sweep must be numbers ≥ 0, at least one of them.")
+    require_size(numbers, "a level of the sweep")
     local = local_model(model, theta)
     classical = classical_bound(local)
     inverse = inverse_gram(local)
@@ -99,8 +100,11 @@ def bound_sweep(
     information = np.zeros((len(numbers), *inverse.shape))
     ppcrlb = np.full(information.shape, np.where(np.eye(len(inverse)) > 0, np.inf, np.nan))
     floor = ppcrlb.copy()
-    information[shown], ppcrlb[shown] = _private(local, numbers[shown], inverse)
-    floor[shown] = inverse / numbers[shown][:, None, None]
+    with np.errstate(over="ignore", under="ignore"):  # looked at by require_range
+        information[shown], ppcrlb[shown] = _private(local, numbers[shown], inverse)
+        floor[shown] = inverse / numbers[shown][:, None, None]
+    for found in (information, ppcrlb, floor):
+        require_range(found[shown], "the bounds")
     return BoundSweep(numbers, information, ppcrlb, floor, classical, local.names)
 
 

@@ -24,15 +24,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_positive
-from privest.bounds._classical import classical_bound, local_model, require_seen
+from privest.bounds._classical import (
+    classical_bound,
+    in_range,
+    local_model,
+    require_seen,
+    require_size,
+)
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import PSD, Blocks, Scalar, psd, weighted_roots
 from privest.linalg.batched import substitute
+from privest.linalg.tolerances import CERTIFICATE, GIVE_UP
 from privest.model import LinearModel
 from privest.records import Record
 
-CERTIFICATE = 1e-9  # relative gap at which the alternation stops
-GIVE_UP = 1e-6  # relative gap beyond which the result is refused
 MAX_ROUNDS = 2000
 
 
@@ -128,7 +133,8 @@ def trace_budget_bound(
     (1.25, 0.25)
     """
     s = as_positive(budget, "budget")
-    root = weight_root(weight, local_model(model).parameters)
+    require_size(s, "the budget")
+    root = weight_root(weight, in_range(local_model(model)).parameters)
     classical = classical_bound(model)
     solution = _solve(model, model.inverse_information, root, s)
     inverse = inverse_gram(model)
@@ -161,7 +167,8 @@ def best_linear_release(
     [[0.166666666667, 0.0], [0.0, 0.083333333333]]
     """
     s = as_positive(budget, "budget")
-    root = weight_root(weight, local_model(model).parameters)
+    require_size(s, "the budget")
+    root = weight_root(weight, in_range(local_model(model)).parameters)
     return _solve(model, model.covariance, root, s)
 
 

@@ -194,9 +194,12 @@ def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
             raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
         return np.asarray(scipy.linalg.solve_discrete_lyapunov(A, F @ F.T))
     try:
-        P = scipy.linalg.solve_discrete_are(A.T, G.T, F @ F.T, N @ N.T)
+        with np.errstate(all="ignore"):  # of scipy's balancing; looked at below
+            P = scipy.linalg.solve_discrete_are(A.T, G.T, F @ F.T, N @ N.T)
     except (np.linalg.LinAlgError, ValueError):
         raise NumericalFailure(PROBLEM + UNDRIVEN) from None
+    if not np.isfinite(P).all():
+        raise NumericalFailure(PROBLEM + "its covariance leaves the range of numbers.")
     return np.asarray((P + P.T) / 2)
 
 

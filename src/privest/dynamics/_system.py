@@ -11,6 +11,7 @@ from privest.arrays import Array, ArrayLike, Index, as_array, as_count
 from privest.errors import InvalidInput
 from privest.linalg import batched as stacked
 from privest.linalg import psd
+from privest.linalg.tolerances import EXTREME, SQUARED
 from privest.noise._law import as_generator
 
 
@@ -202,6 +203,11 @@ def between(matrix: Array, start: int, stop: int) -> Array:
 
 def _matrices(value: ArrayLike, name: str) -> Array:
     array = as_array(value, name, ndim=(0, 2, 3))
+    if np.abs(array).max(initial=0.0) > 1.0 / SQUARED:
+        raise InvalidInput(
+            f"{name} has entries beyond {1 / SQUARED:g}, whose squares leave the range of numbers: "
+            "state states or readings in other units."
+        )
     return array.reshape(1, 1) if array.ndim == 0 else array
 
 
@@ -214,6 +220,13 @@ def _covariances(value: ArrayLike, name: str, size: int) -> Array:
         raise InvalidInput(
             f"{name} must be {size}×{size} (or a number, or with a time axis); received shape "
             f"{array.shape}."
+        )
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    far = (variances > 1.0 / EXTREME) | ((variances < EXTREME) & (variances > 0))
+    if far.any():
+        raise InvalidInput(
+            f"{name} has a variance of {variances[far].flat[0]:.1g}, beyond the range in which "
+            "covariances can be computed: state states or readings in other units."
         )
     psd(array, name)
     return (array + array.swapaxes(-1, -2)) / 2

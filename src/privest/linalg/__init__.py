@@ -5,6 +5,7 @@ from privest.linalg._psd import PSD, Blocks, Diagonal, Scalar
 from privest.linalg._root import (
     InformationRoot,
     least_squares,
+    require_range,
     root_of_rows,
     weighted_grams,
     weighted_roots,
@@ -22,6 +23,6 @@ from privest.linalg._whitening import (
 __all__ = [
     "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
     "InformationRoot", "Order", "Rows", "Scalar", "Whitening", "least_squares", "level_root",
-    "loewner", "pointwise_weight", "private_root", "psd", "psd_blocks", "root_of_rows",
-    "weighted_grams", "weighted_roots", "whitening",
+    "loewner", "pointwise_weight", "private_root", "psd", "psd_blocks", "require_range",
+    "root_of_rows", "weighted_grams", "weighted_roots", "whitening",
 ]  # fmt: skip

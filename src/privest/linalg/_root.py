@@ -21,6 +21,20 @@ from privest.linalg.tolerances import GRAM_CONDITION, LARGEST, SEEN, SMALLEST, r
 CHUNK_ENTRIES = 2**16  # half a megabyte of doubles: stays in cache during one pass
 
 
+def require_range(matrices: Array, what: str, positive: Flags | None = None) -> Array:
+    """Matrices (…, n, n) ≥ 0 whose diagonals (where `positive`) neither over- nor underflowed."""
+    diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
+    large = not np.isfinite(matrices).all()
+    small = diagonal < np.finfo(float).tiny  # digits are lost already
+    if large or (small if positive is None else small & positive).any():
+        raise NumericalFailure(
+            f"{what} are too {'large' if large else 'small'} for numbers: H, the level or the "
+            "variance of the noise is out of range. Choose other units for parameters or readings, "
+            "or another level."
+        )
+    return matrices
+
+
 @dataclass(frozen=True, eq=False)
 class InformationRoot:
     """Upper-triangular R (n, n) of an information matrix RᵀR.
@@ -37,9 +51,11 @@ class InformationRoot:
 
     @property
     def information(self) -> Array:
-        """RᵀR (infinite where it leaves the range of double precision; R itself does not)."""
-        with np.errstate(over="ignore"):
-            return self.triangle.T @ self.triangle
+        """RᵀR. Raises NumericalFailure where it leaves the range of numbers (R itself does not)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.triangle.T @ self.triangle
+        seen = np.asarray(self.triangle.any(axis=0))
+        return require_range(found, "the entries of the information", seen)
 
     @cached_property
     def _inverted(self) -> tuple[Array, int]:
@@ -104,7 +120,8 @@ class InformationRoot:
         return self if tolerance <= self.tolerance else replace(self, tolerance=tolerance)
 
     def inverse(self, *, graded: bool = False) -> Array:
-        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular.
+        """(RᵀR)⁻¹ = R⁻¹R⁻ᵀ, symmetric by construction. Raises NotIdentifiable if singular, and
+        NumericalFailure where it leaves the range of numbers.
 
         `graded`: the rows are known to have full rank but very different weights, so that only an
         exact zero on the diagonal of R counts.
@@ -114,7 +131,7 @@ class InformationRoot:
             raise NotIdentifiable(
                 f"the information matrix has rank {self.rank} of {n}", self.hidden
             )
-        return self._inverted[0]
+        return require_range(self._inverted[0], "the variances of the parameters")
 
 
 def root_of_rows(

@@ -31,6 +31,21 @@ SEEN = 0.5 / GRAM_CONDITION**0.5
 SMALLEST, LARGEST = 1e-250, 1e250
 # Entries of R⁻¹, and of rows, below this have squares, and sums of 1e8 of them, in double range.
 LARGEST_ROOT = 1e150
+# Sizes of columns of H between this and its inverse have squares in double range, and so has what a
+# million of them add up to.
+SQUARED = 1e-150
+# Levels and variances between this and its inverse can be inverted and added up.
+EXTREME = 1e-301
+# A parameter takes part in a direction (a unit vector) if its entry is above this: rounding of
+# directions is far below, and what is smaller cannot matter to a reader.
+TAKES_PART = 1e-8
+# A vector lies in the range of a factor if what is left of it is below this part: the factor has
+# singular values down to √SINGULAR, which enlarge rounding to 1e-10.
+IN_RANGE = 1e-8
+# Iterations with a certificate stop at the first relative gap and refuse results beyond the second.
+CERTIFICATE, GIVE_UP = 1e-9, 1e-6
+# Relative error of PI that rounding of the eigenvalues of Σ may cause; beyond it another route.
+INVISIBLE = 1e-10
 # Below this ratio of eigenvalues the one-Cholesky route is left for the whitening kernel: its error
 # is about eps over the ratio.
 GRADED = 1e-4

@@ -13,6 +13,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
+from privest.linalg.tolerances import EXTREME
 from privest.noise._numerics.density import NumericalDensity
 from privest.noise.quadrature import Quadrature
 
@@ -262,7 +263,7 @@ class CentredLaw(ScalarLaw):
 
     def __post_init__(self) -> None:
         for name in self.POSITIVE:
-            object.__setattr__(self, name, as_positive(getattr(self, name), name))
+            object.__setattr__(self, name, as_width(getattr(self, name), name))
 
     def _standard(self, x: ArrayLike) -> Array:
         """x in units of the width."""
@@ -307,3 +308,15 @@ def as_scale(value: float) -> float:
             "small factor, for none leave the noise out."
         )
     return scale
+
+
+def as_width(value: float, name: str, *, squared: bool = False) -> float:
+    """A number > 0 whose square (or which itself, if `squared` already) can be inverted."""
+    width = as_positive(value, name)
+    least = EXTREME if squared else math.sqrt(EXTREME)
+    if not least <= width <= 1.0 / least:
+        raise InvalidInput(
+            f"{name} must lie between {least:.0g} and {1 / least:.0g}, so that the variance and "
+            f"its inverse are numbers; received {width:.3g}. Choose another unit."
+        )
+    return width

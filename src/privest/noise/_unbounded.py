@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
-from privest.noise._law import CentredLaw, Size, as_generator, as_scale
+from privest.arrays import Array, ArrayLike, as_array, as_number
+from privest.noise._law import CentredLaw, Size, as_generator, as_scale, as_width
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class GaussianLaw(CentredLaw):
     loc: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", as_positive(self.variance, "variance"))
+        object.__setattr__(self, "variance", as_width(self.variance, "variance", squared=True))
         object.__setattr__(self, "loc", as_number(self.loc, "loc"))
 
     def _standard(self, x: ArrayLike) -> Array:
