@@ -184,6 +184,38 @@ def test_readings_of_too_different_scales_are_refused_not_zeroed(function):
         model.at([1.0, 1.0])
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e7, 1e9, 1e12, 1e15])
+def test_a_large_constant_in_f_is_no_missing_dependence(offset):
+    """A right number, or that there is none: never "no reading depends on θ[0]"."""
+    model = pv.NonlinearModel(lambda p: offset + np.sin(p[0] + T), noise=GAUSS)
+    if offset > 1e6:
+        with pytest.raises(pv.errors.NumericalFailure, match="take a constant off"):
+            model.at([0.3])
+        return
+    found = model.at([0.3])
+    off = np.abs(found.matrix[:, 0] - np.cos(0.3 + T)).max()
+    assert off <= max(found.accuracy, 1e-12) <= 1e-5
+    assert pv.bound(found, 1.0).ppcrlb[0, 0] > 0
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-12, 1e-14])
+def test_a_faint_dependence_is_not_called_none(size):
+    model = pv.NonlinearModel(lambda p: 1.0 + size * np.sin(p[0] + T), noise=GAUSS)
+    with pytest.raises(pv.errors.NumericalFailure):
+        model.at([0.3])
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e9])
+def test_what_f_ignores_is_still_a_column_of_zeros(offset):
+    """Or what is flat just here: even functions, and t³ at 0."""
+    model = pv.NonlinearModel(lambda p: offset + 0 * p[0] + 0 * T, noise=GAUSS)
+    with pytest.raises(pv.errors.NotIdentifiable, match="depends on"):
+        pv.bound(model, 1.0, [0.3])
+    for power in (2, 3, 4):
+        flat = pv.NonlinearModel(lambda p, k=power: [3.0 + p[0] ** k, p[1]], noise=GAUSS)
+        np.testing.assert_allclose(flat.at([0.0, 1.0]).matrix, [[0, 0], [0, 1]], atol=1e-9)
+
+
 def test_the_averaged_bound_of_a_nonlinear_model_uses_its_theta():
     model = pv.NonlinearModel(curve, noise=GAUSS, jacobian=curve_jacobian)
     level = pv.PrivacyLevel(3.0)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import EPS, Array, ArrayLike
 from privest.errors import NumericalFailure
 
 REFUSED = 1e-6  # error of an entry, relative to its column, at which a derivative is not accepted
 ROUNDING = 1e-12  # of |F| over the scale of θ: rounding of F divided by the smallest steps taken
 AGREEMENT = 1e-2  # between the extrapolated slope and a plain difference over a tiny step
 TINY = 1e-6  # that step, in units of θ
+LONG = (1.0, 0.37, 0.1)  # steps over which a change of F would be seen, in units of θ
 ZOOM = (1.0, 1e-2, 1e-4)  # first steps tried, in units of θ / 10
 
 
@@ -24,9 +25,10 @@ def numerical_jacobian(
 
     Central differences of rising order with shrinking steps (scipy.differentiate), accepted only if
     a plain difference over a tiny step agrees: a first step that leaps over the wiggles of F
-    settles on a wrong slope. Columns that are nowhere above their error are zero. Raises
-    NumericalFailure where the steps do not settle, an entry is not known to 1e-6 of its column, or
-    the slopes of the two sides differ.
+    settles on a wrong slope. Columns that are nowhere above their error are zero, if that error is
+    below the slopes that F shows over long steps. Raises NumericalFailure where the steps do not
+    settle, an entry is not known to 1e-6 of its column (F so large that changes drown in its
+    rounding), or the slopes of the two sides differ.
     """
 
     def columns(points: Array) -> Array:
@@ -46,6 +48,11 @@ def numerical_jacobian(
             # What differences cannot tell from zero: their own error, and the rounding of F.
             error = np.maximum(result.error, ROUNDING * np.abs(value)[:, None] / scale)
             dust = (np.abs(matrix) <= 10 * error).all(axis=0)
+            if (
+                dust.any()
+                and (10 * error > 0.1 * _secants(columns, point, value, own))[:, dust].any()
+            ):
+                break  # the differences cannot tell such a slope from none
             size = np.where(dust, 1.0, np.linalg.norm(matrix, axis=0))
             doubt = np.where(dust, 0.0, error / size)
             if (doubt <= REFUSED).all():
@@ -54,8 +61,27 @@ def numerical_jacobian(
     raise NumericalFailure(
         "The numerical derivative of F does not settle at this theta: F is not smooth there, not "
         "deterministic, undefined nearby, or its readings have too different scales for "
-        "differences. Pass jacobian=..."
+        "differences or are so large that their changes drown in rounding (take a constant off). "
+        "Pass jacobian=..."
     )
+
+
+def _secants(columns: Callable[[Array], Array], point: Array, value: Array, scale: Array) -> Array:
+    """(m, n): the largest |F(θ + h) − F(θ − h)|/2h over long steps; ∞ where all is rounding.
+
+    Rounding is what changes as much over tiny steps, or less than a unit in the last place.
+    """
+
+    def changes(steps: tuple[float, ...]) -> tuple[Array, Array]:
+        sizes = [h * size for h in steps for size in (scale, np.maximum(scale, 1.0))]
+        ends = [[columns(point[:, None] + np.diag(h)) for h in (size, -size)] for size in sizes]
+        odd = np.array([np.nan_to_num(np.abs(ahead - behind)) for ahead, behind in ends])
+        return odd, odd / (2 * np.array(sizes)[:, None])
+
+    noise = np.maximum(changes((TINY, 0.1 * TINY))[0].max(axis=0), EPS * np.abs(value)[:, None])
+    odd, slopes = changes(LONG)
+    seen = np.where(odd > 2 * noise, slopes, 0.0).max(axis=0)
+    return np.where(seen > 0, seen, np.inf)
 
 
 class _Near:
