@@ -142,8 +142,6 @@ CASES |= {
     "gain gaussian": Case(Gain(GaussianLaw(0.25, 1.0)), (1.0, -3.0), 1.0),
     "gain cos²": Case(Gain(2 - CosSquared(1.5)), (1.0, -3.0), 1.0),
     "gain uniform": Case(Gain(1 + Uniform(0.5)), (1.0, -3.0), 1.0),
-    "truncated gain, narrow": case(TruncatedGain(GaussianLaw(0.25, 1.0), 0.5), 0.5, 0.49),
-    "truncated gain, laplace": case(TruncatedGain(1 + Laplace(0.65), 0.5), 0.5, 0.49),
     "truncated gain, logistic": case(TruncatedGain(1 + Logistic(0.6), 0.5), 0.5, 0.49),
     "twin uniform": Case(TwinUniform(0.25, 0.75), (1.0, -3.0), 1.0),
     "weights, heavy": case(PrivacyWeights(1.5, 1.0), 1.0),

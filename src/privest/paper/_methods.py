@@ -131,7 +131,7 @@ PAPER = {
     QUANTISER: "quantiser on estimate",
 }
 GAIN = f"truncated-gain-gaussian{LINEAR}"
-LABELS = PAPER | {GAIN: "random gain on data, truncated, least squares"}
+LABELS = PAPER | {GAIN: "dynamics-based (random gain), truncated, least squares"}
 
 
 def method_of(given: str | Method | MakePair) -> Method:
