@@ -145,6 +145,8 @@ class TransportSource(FileSource):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.columns = tuple(self._read(metadataonly=True)[1].column_names)
+        if not all(isinstance(name, str) for name in self.columns):  # None: of a damaged file
+            raise self._damaged()
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -174,8 +176,11 @@ class TransportSource(FileSource):
                 str(self.path), output_format="dict", **options
             )
         except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError):
-            raise InvalidInput(f"{self.name} is damaged, or not a SAS transport file.") from None
+            raise self._damaged() from None
         return found
+
+    def _damaged(self) -> InvalidInput:
+        return InvalidInput(f"{self.name} is damaged, or not a SAS transport file.")
 
 
 def object_numbers(column: AnyArray, where: str, before: int) -> Array:

@@ -229,4 +229,4 @@ def _covariances(value: ArrayLike, name: str, size: int) -> Array:
             "covariances can be computed: state states or readings in other units."
         )
     psd(array, name)
-    return (array + array.swapaxes(-1, -2)) / 2
+    return array / 2 + array.swapaxes(-1, -2) / 2  # a sum first could overflow

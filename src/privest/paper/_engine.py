@@ -250,7 +250,7 @@ class _Store:
         self.database = sqlite3.connect(self.path)
         try:
             made_for = self._owner(self.database)
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             raise InvalidInput(f"{self.path} does not hold an experiment.") from None
         if made_for != self.made_for:
             raise InvalidInput(
@@ -308,5 +308,5 @@ class _Store:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             raise InvalidInput(f"{self.path} is damaged: remove it and start again.") from None

@@ -15,6 +15,8 @@ from privest.reading._limits import DEEPEST, MOST_ITEMS, YAML_DOCUMENT
 # YAML 1.1 takes 1e-6 for a text, because it has no point; YAML 1.2 and everybody else do not.
 YAML_FLOAT = re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 # tomllib keeps every beginning of a dotted key: 50 kB of a.a.a… become 2.7 GB.
+NUMBERS: frozenset[type] = frozenset({float, int, bool, type(None)})
+NUMBERS_AND_TEXTS = NUMBERS | {str}
 _PART = r"""(?:[\w-]++|"[^"\n]*"|'[^'\n]*')"""
 DOTTED = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}")
 
@@ -34,7 +36,8 @@ def parse_json(text: str, where: str = "the input") -> Any:  # noqa: ANN401 - wh
         raise InvalidInput(f"{where} is not JSON: {refused}.") from None
     except (ValueError, RecursionError):  # ValueError: also a number of more than 4300 digits
         raise InvalidInput(f"{where} is not JSON.") from None
-    _require_plain(found, where)
+    # Without such an escape every letter of a decoded text is whole.
+    _require_plain(found, where, NUMBERS if "\\u" in text else NUMBERS_AND_TEXTS)
     return found
 
 
@@ -124,10 +127,11 @@ def _yaml() -> tuple[Any, Any]:
     return yaml, Loader
 
 
-def _require_plain(document: object, where: str) -> None:
+def _require_plain(document: object, where: str, flat: frozenset[type] = NUMBERS) -> None:
     """Refuse what is nested deep, has too many items, or texts that cannot be written again.
 
-    Level by level, not one within another: a deep document costs what a flat one does.
+    Level by level, not one within another: a deep document costs what a flat one does. `flat`: the
+    types that need no look by themselves; most lists, and rows of JSON lines, have no others.
     """
     level, items = [document], 0
     for _ in range(DEEPEST + 1):
@@ -135,15 +139,11 @@ def _require_plain(document: object, where: str) -> None:
         for part in level:
             if isinstance(part, str):
                 require_letters(part, where)
-            elif isinstance(part, list):
-                # Most lists hold numbers only: one look at all of them.
-                if not {*map(type, part)} <= {float, int, bool, type(None)}:
-                    inside += part
+            elif isinstance(part, list | dict):
                 items += len(part)
-            elif isinstance(part, dict):
-                inside += part.keys()
-                inside += part.values()
-                items += len(part)
+                every = part if isinstance(part, list) else [*part.keys(), *part.values()]
+                if not flat.issuperset(map(type, every)):
+                    inside += every
             elif not isinstance(part, float | int | None | datetime.date | datetime.time):
                 raise InvalidInput(f"{where} holds {type(part).__name__}, not texts and numbers.")
         if items > MOST_ITEMS:
