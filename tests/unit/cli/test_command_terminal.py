@@ -17,8 +17,7 @@ from privest.report import printable
 from workflow_command import runner
 
 HOSTILE = [
-    "[/]",
-    "[bold]x[/bold][link=http:x]y[/link]:smile:\\[h",
+    "[/][bold]x[/bold][link=http:x]y[/link]:smile:\\[h",
     "a\x1b[31mred\x07bell\x9b2J\u202egnirts\u2066f\u2069$\\x^2$</td><b>",
 ]
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
