@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import typer
 from rich.console import Console
 
 import privest as pv
 from privest.cli import _options as common
-from privest.cli._console import new_table, shown, to_people, to_stderr
+from privest.cli._console import echo_json, new_table, shown, to_people, to_stderr
 from privest.cli._options import grouped, option
 from privest.errors import InvalidInput
 from privest.noise import Gaussian, GaussianLaw, MultivariateGaussian
@@ -66,7 +65,7 @@ def bound(
         model = pv.LinearModel(matrix, noise=noise, names=names)
     answer = Answer(pv.bound(model, level), model, level, privacy.spent(level))
     if json:
-        typer.echo(as_json(answer))
+        echo_json(as_json(answer))
     else:
         print_bound(to_people(), answer)
 

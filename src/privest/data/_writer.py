@@ -66,6 +66,11 @@ def _write(
             f"a table needs a list of different column names; received {len(names)}, "
             f"{len(set(names))} different."
         )
+    if form is _write_csv and any(not name or name != name.strip() for name in names):
+        raise InvalidInput(
+            "a column name is empty, or begins or ends with spaces, which a CSV file loses: "
+            "rename the column, or write .parquet."
+        )
     pa, rows = arrow(), 0
     batches = _batches(names, blocks)
     first = next(batches, None)
