@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from privest.arrays import Array
+from privest.errors import InvalidInput
 from privest.report import BAND
 from privest.report import new_figure as new_figure
 from privest.report import save as save
@@ -55,7 +56,14 @@ def in_words(count: int) -> str:
 def curves(
     points: Sequence[P], names: Iterable[str], *, by: str, along: str
 ) -> Iterator[tuple[str, list[P]]]:
-    """The points of every name that has some, in order."""
+    """The points of every name that has some, in order; none is left out in silence."""
+    names = list(names)
+    strange = {str(getattr(p, by)) for p in points} - set(names)
+    if strange:
+        raise InvalidInput(
+            f"there is no curve for the points of {', '.join(sorted(strange))}; there are curves "
+            f"for {', '.join(names)}."
+        )
     for name in names:
         own = [p for p in points if getattr(p, by) == name]
         if own:

@@ -254,7 +254,7 @@ def save_figure(points: Sequence[Point], path: Path) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.5, 1.0))
     for name, own in draw.curves(points, STYLE, by="method", along="count"):
         _draw(above, below, name, own)
-    ((_, optimal),) = draw.curves(points, ["optimal"], by="method", along="count")
+    optimal = sorted((p for p in points if p.method == "optimal"), key=lambda p: p.count)
     count, bound, floor = draw.columns(optimal, "count", "bound", "floor")
     above.plot(count, bound, **draw.BOUND, label="private bound: no expected error below")
     above.plot(count, floor, **FLOOR, label="floor of estimates with added noise")

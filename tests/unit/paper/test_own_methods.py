@@ -86,6 +86,12 @@ def test_every_curve_is_drawn_and_told_apart(count, monkeypatch):
     assert words == [line.get_label() for line in lines]
 
 
+def test_no_figure_drops_points_in_silence():
+    point = fig1.Point("m", "method", 1.0, 2.0, 0.1, 2.0, 1.0, 100, 1.0)
+    with pytest.raises(InvalidInput, match="no curve for the points of m; there are curves for n"):
+        list(_drawing.curves([point], ["n"], by="mechanism", along="s"))
+
+
 def test_names():
     """The paper's seven, the eighth that it names, every channel of the catalogue three ways."""
     assert [*fig1.METHODS][:7] == [*fig1.PAPER]
