@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, ArrayLike, as_array, fingerprint_of
+from privest.arrays import EPS, AnyArray, Array, ArrayLike, as_array, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
-from privest.privacy._adjacency import Along, Move, OneBlock
+from privest.privacy._adjacency import Along, Move, OneBlock, OneReading, as_move
 from privest.privacy._level import PrivacyLevel, require_level
 from privest.privacy._sequential import FORMAT, SequentialLevel
 from privest.privacy._spans import require_short
@@ -41,11 +41,12 @@ class EndlessLevel(SequentialLevel):
 
     @classmethod
     def from_epsilon(
-        cls, epsilon: float, *, delta: float, move: float, lags: Sequence[float] = ()
+        cls, epsilon: float, *, delta: float, move: float | Move, lags: Sequence[float] = ()
     ) -> EndlessLevel:
         """Scalar readings such that the whole stream is (ε, δ)-private if one moves by `move`.
 
-        ε counts all that is ever shown of a reading: S(1 + Σ W²) is the level of that ε.
+        ε counts all that is ever shown of a reading: S(1 + Σ W²) is the level of that ε; of several
+        readings that move together, S times the largest eigenvalue of all that S = 1 shows of them.
 
         >>> level = EndlessLevel.from_epsilon(1.0, delta=1e-6, move=0.5, lags=[0.5])
         >>> round(level.to_epsilon(delta=1e-6, move=0.5), 9)
@@ -53,7 +54,12 @@ class EndlessLevel(SequentialLevel):
         """
         whole = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
         assert whole is not None
-        return cls(whole / (1.0 + sum(float(w) ** 2 for w in lags)), list(lags))
+        unit, moved = cls(1.0, lags), as_move(move)
+        if isinstance(moved, OneReading):
+            shown = 1.0 + sum(float(w) ** 2 for w in lags)
+        else:
+            shown = (unit.to_mu(move=moved) / moved.length) ** 2 * (1.0 + 64.0 * EPS)
+        return cls(whole / shown, list(lags))
 
     @property
     def steps(self) -> None:

@@ -105,6 +105,15 @@ def test_a_stream_without_an_end(seed, m, reach, count):
     assert level.to_mu(move=OneBlock(1.0, sizes)) == pytest.approx(np.sqrt(worst), rel=RTOL)
 
 
+@given(st.floats(0.05, 5.0), st.lists(st.floats(-2, 2), max_size=3), st.integers(0, 3))
+def test_a_level_made_for_a_move_keeps_its_promise(epsilon, lags, kind):
+    move = [1.5, OneBlock(1.5, (3, 2)), AdjacentSteps(1.5, 4), Along([1.0, -1.0, 0.5])][kind]
+    level = pv.EndlessLevel.from_epsilon(epsilon, delta=1e-6, move=move, lags=lags)
+    back = level.to_epsilon(delta=1e-6, move=move)
+    assert back <= epsilon * (1 + 1e-12)
+    assert back == pytest.approx(epsilon, rel=1e-6)
+
+
 def test_the_examples_of_the_issue():
     level = pv.StreamLevel.from_lags(np.ones(4), [1.0])
     epsilon = level.to_epsilon(delta=1e-6, move=OneBlock(1.0, sizes=(2, 2)))
@@ -174,5 +183,8 @@ def test_what_cannot_be_converted_is_refused():
             AdjacentSteps(1.0, bad)
     with pytest.raises(InvalidInput, match="move must be"):
         AdjacentSteps(0.0, 3)
+    for bad in (0.5, ["x"], [np.eye(2)]):
+        with pytest.raises(InvalidInput):
+            pv.EndlessLevel.from_epsilon(1.0, delta=1e-6, move=1.0, lags=bad)
     # Where nothing ties steps together, there is nothing to compute.
     assert pv.EndlessLevel(4.0).to_mu(move=AdjacentSteps(1.0, 10**9)) == 2.0
