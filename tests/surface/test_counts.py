@@ -18,6 +18,8 @@ DOORS = {
     "first": lambda k: pv.EndlessLevel(1.0).first(k),
     "cumulative": lambda k: pv.StreamLevel(np.ones(4)).cumulative(k),
     "adjacent steps": lambda k: pv.privacy.AdjacentSteps(1.0, k),
+    "for_size": lambda k: pv.PrivacyLevel(1.0).for_size(k),
+    "dense": lambda k: pv.PrivacyLevel(1.0).dense(k),
     "sizes": lambda k: pv.StreamLevel.from_cumulative(np.eye(4), [k]),
     "blocks": lambda k: pv.PrivacyLevel(np.ones(4)).to_mu(move=pv.privacy.OneBlock(1.0, [k])),
     "metric": lambda k: pv.privacy.metric.trace_bound(1.0, k),

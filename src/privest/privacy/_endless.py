@@ -120,9 +120,8 @@ class EndlessLevel(SequentialLevel):
             readings, what = len(move.direction), "direction of the move has length"
         elif isinstance(move, OneBlock):
             readings, what = sum(move.sizes or ()), "sizes of the blocks add up to"
-        else:  # where no step looks back, every one is shown by itself
-            steps = getattr(move, "steps", 1) if self.reach else 1
-            readings, what = steps * self.block, ""
+        else:
+            readings, what = getattr(move, "steps", 1) * self.block, ""
             require_short(readings)
         if readings % self.block:
             raise InvalidInput(

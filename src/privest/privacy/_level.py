@@ -14,6 +14,7 @@ from privest.arrays import (
     ArrayLike,
     Index,
     as_array,
+    as_count,
     as_number,
     as_positive,
     fingerprint_of,
@@ -94,6 +95,7 @@ class PrivacyLevel(Convertible):
 
     def for_size(self, size: int) -> PSD:
         """S as a structured matrix for m = `size` readings."""
+        size = as_count(size, "the number of readings", least=0)
         if self._number is not None:
             return Scalar(self._number, size)
         assert self._matrix is not None

@@ -109,6 +109,8 @@ class SequentialLevel(Convertible):
         difference = as_move(move)
         if isinstance(difference, OneReading) or _is_one_step(difference):
             return difference.mu(self.final_blocks())
+        if isinstance(difference, AdjacentSteps) and self.form == "independent":
+            return difference.length * math.sqrt(self.final_blocks().norm())
         part, covered = self._met_by(difference)
         if isinstance(difference, Along):
             v = np.zeros((part.readings, 1))

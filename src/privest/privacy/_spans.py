@@ -22,7 +22,7 @@ LONGEST = 2**14  # readings of one span: beyond, its eigenvalues take minutes
 def largest_of_spans(level: PSD, firsts: Index, ends: Index) -> float:
     """max over spans of λ_max(S_span), S as blocks along the diagonal.
 
-    Cost: the eigenvalues of every span that touches more than single readings.
+    Cost: the eigenvalues of every different part of a block that a span covers.
     """
     if not isinstance(level, Blocks):
         seen = np.zeros(level.size + 1)
@@ -30,14 +30,15 @@ def largest_of_spans(level: PSD, firsts: Index, ends: Index) -> float:
         np.add.at(seen, ends, -1.0)
         return float(np.max(level.diagonal()[np.cumsum(seen)[:-1] > 0]))
     stops = np.cumsum(level.sizes)
-    owner, last = np.searchsorted(stops, firsts, "right"), np.searchsorted(stops, ends - 1, "right")
-    best = 0.0
-    for first, end, k0, k1 in zip(firsts, ends, owner, last):
-        for k in range(k0, k1 + 1):  # blocks do not know of each other
-            start = int(stops[k]) - level.sizes[k]
-            own = slice(max(first - start, 0), end - start)
-            best = max(best, float(np.linalg.eigvalsh(level.matrices[k][own, own])[-1]))
-    return best
+    owners = np.searchsorted(stops, firsts, "right"), np.searchsorted(stops, ends - 1, "right")
+    covered = {  # blocks do not know of each other
+        (k, max(first - start, 0), min(end - start, level.sizes[k]))
+        for first, end, k0, k1 in zip(firsts.tolist(), ends.tolist(), *(o.tolist() for o in owners))
+        for k in range(k0, k1 + 1)
+        for start in [int(stops[k]) - level.sizes[k]]
+    }
+    parts = (level.matrices[k][first:end, first:end] for k, first, end in covered)
+    return max(float(np.linalg.eigvalsh(part)[-1]) for part in parts)
 
 
 def largest_of_stream_spans(rows: Rows, firsts: Index, ends: Index) -> float:

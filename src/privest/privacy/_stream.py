@@ -106,7 +106,8 @@ class StreamLevel(SequentialLevel):
         rotated so that the first ones carry all of the step's column block; they are A_k. Nothing
         is subtracted, so a numerically singular S̄ does no harm.
         """
-        matrix = psd(as_array(target, NAME, ndim=(1, 2), error=NotAPrivacyLevel), NAME).dense()
+        given = as_array(target, NAME, ndim=(1, 2), error=NotAPrivacyLevel)
+        matrix = psd(given, NAME, error=NotAPrivacyLevel).dense()
         steps = (1,) * len(matrix) if sizes is None else as_sizes(sizes)
         if sum(steps) != len(matrix):
             raise InvalidInput(f"sizes must add up to {len(matrix)}; they add up to {sum(steps)}.")
