@@ -137,6 +137,22 @@ def use_checkpoint(stream: int) -> Callable[[Path], None]:
     return use
 
 
+SHOWN, KEY = np.array([0.5, 0.25]), bytes(range(32))
+
+
+def _kept(path: Path) -> pv.mechanism.source.Kept:
+    path.with_name(f"{path.name}.key").write_bytes(KEY)
+    return pv.mechanism.source.Kept(path, pv.mechanism.source.Seeded(1), level=4.0)
+
+
+def save_kept(path: Path) -> None:
+    _kept(path).add_noise(SHOWN)
+
+
+def use_kept(path: Path) -> None:
+    assert np.isfinite(_kept(path).add_noise(SHOWN)).all()
+
+
 # --- releases -------------------------------------------------------------------------------------
 
 STATE = dynamics.StateSpace(A=0.9, C=1.0, Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
@@ -341,6 +357,7 @@ READERS = [
                [made(lambda path, k=k: save_checkpoint(path, k))], 500)
         for k in range(len(STREAMS))
     ),
+    Reader("kept release", packed, use_kept, [made(save_kept)], 500),
     Reader("stream release", tree, use_stream_release, [_of(STREAM)], 900),
     Reader("series release", tree, use_series_release, [_of(SERIES)], 500),
     Reader("sensor release", tree, use_sensor_release,

@@ -20,7 +20,7 @@ from privest.cli._options import read_table
 from privest.data import open_source
 from privest.errors import CheckpointError, InvalidInput
 from privest.privacy import load_level
-from privest.reading import parse_json, parse_toml, parse_yaml, read_numbers
+from privest.reading import MOST_COLUMNS, parse_json, parse_toml, parse_yaml, read_numbers
 
 LITTLE = 256 * MIB
 
@@ -341,6 +341,18 @@ def test_a_cell_of_ten_million_digits(tmp_path, first):
         privacy=workflow.Privacy(1.0)), match="not a finite number")  # fmt: skip
 
 
+def test_more_columns_than_there_can_be(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a," * (MOST_COLUMNS + 1) + b"b\n1\n")
+    refused(open_source, path, match="more than 1048576 columns")
+
+
+def test_more_coefficients_than_a_matrix_has_room_for():
+    names = tuple(f"x{i}" for i in range(10_001))
+    noise, privacy = workflow.Noise(1.0), workflow.Privacy(1.0)
+    refused(lambda: workflow.Spec("t.csv", "y", names, noise, privacy), match="at most 10000")
+
+
 def test_a_line_without_an_end(tmp_path):
     path = tmp_path / "h.csv.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
@@ -364,11 +376,13 @@ def command(*arguments, **options):
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/zero, and limits of addresses")
 def test_the_command_line(tmp_path):
     (tmp_path / "wide.csv").write_text(",".join(["1"] * 200_000))
-    (tmp_path / "model.toml").write_text("A = " + "[" * 100_000)
+    columns = [f"x{i}" for i in range(20_000)]
+    rows = f"{','.join(columns)},y\n{'1,' * 20_000}1\n"
+    (tmp_path / "rows.csv").write_text(rows)
     bound = ("--noise-variance", "1", "--level", "1")
     for arguments, words in (
         (("bound", "--h", str(tmp_path / "wide.csv"), *bound), "200000 parameters"),
-        (("stream", "/dev/zero", *bound), "zero bytes"),
+        (("stream", str(tmp_path / "rows.csv"), *bound), "20000 parameters"),
         (
             ("filter", "/dev/zero", "--model", str(tmp_path / "model.toml"), "--level", "1"),
             "nested",
@@ -389,7 +403,8 @@ def test_the_command_line(tmp_path):
 def test_no_other_module_parses():
     """One reading layer: whoever needs a parser takes it from `reading`."""
     source = Path(pv.__file__).parent
-    words = r"\b(json\.loads?\(|JSONDecoder|tomllib|yaml\.|np\.load\(|loads?\(.*pickle|zipfile)"
+    parsers = r"json\.loads?\(|JSONDecoder|tomllib|import yaml|np\.(load|genfromtxt|fromfile)\("
+    words = rf"\b({parsers}|import zipfile|pickle\.loads?\()"
     found = {
         str(path.relative_to(source))
         for path in source.rglob("*.py")

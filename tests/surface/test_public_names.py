@@ -41,7 +41,7 @@ NAMES = {
     },
     "release": {"Release", "StreamRelease"},
     "reading": {
-        "HELD_WHOLE", "as_text", "chosen", "counted", "optional", "parse_array",
+        "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional", "parse_array",
         "parse_json", "parse_toml", "parse_yaml", "ranged", "read_arrays", "read_bytes",
         "read_count", "read_document", "read_fields", "read_flag", "read_flags", "read_number",
         "read_numbers", "read_positive", "read_text", "require_parameters", "state_array",

@@ -29,7 +29,7 @@ from privest.cli._stream_lines import as_lines, estimated_record, print_estimate
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.files import make_folder
-from privest.reading import read_count, read_fields
+from privest.reading import read_count, read_fields, require_parameters
 from privest.report import Trail, printable, save_convergence
 
 INTERCEPT = "intercept"
@@ -102,6 +102,7 @@ class _Job:
     def __init__(self, plan: StreamPlan, features: Sequence[str], stack: ExitStack) -> None:
         self.plan, self.features = plan, list(features)
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
+        require_parameters(len(self.names), "the features")
         self.mechanism = None if plan.sides.from_releases else pv.StreamMechanism(plan.level)
         self.estimator = None
         if plan.variance is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from privest.data._cells import MISSING
 from privest.data._source import Columns, FileSource
 from privest.data._text_table import MARK, column_names, opened
 from privest.errors import InvalidInput
+from privest.reading import MOST_COLUMNS
 
 PIECE = 1 << 20  # bytes
 ROWS_IN_PIECE = 64
@@ -147,6 +149,8 @@ def read_header(file: BinaryIO, name: str) -> Header:
     """From the start of a file; `name` is for messages."""
     raw = _beyond_the_first_line(file, name)
     mark = len(MARK_BYTES) if raw.startswith(MARK_BYTES) else 0
+    if len(raw) > MOST_COLUMNS and raw.count(b",", 0, _line_end(raw)) >= MOST_COLUMNS:
+        raise InvalidInput(f"{name} has more than {MOST_COLUMNS} columns.")
     # Only the header must be right here; a cell that is not UTF-8 is found with its row later.
     stream = io.StringIO(raw[mark:].decode("utf-8", errors="surrogateescape"), newline="")
     rows = (row for row in csv.reader(stream) if row)
@@ -169,6 +173,12 @@ def read_header(file: BinaryIO, name: str) -> Header:
         line_end=b"\n" if b"\n" in raw else b"\r",
         piece=max(PIECE, ROWS_IN_PIECE * longest),
     )
+
+
+def _line_end(raw: bytes) -> int:
+    """Where the first line that is not blank ends."""
+    found = re.search(rb"[^\s][^\r\n]*", raw)
+    return len(raw) if found is None else found.end()
 
 
 def _beyond_the_first_line(file: BinaryIO, name: str) -> bytes:

@@ -29,7 +29,15 @@ from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.files import OWNER_ONLY, atomic_file
 from privest.noise._law import as_generator
-from privest.reading import counted, read_arrays, read_fields, read_text
+from privest.reading import (
+    counted,
+    read_arrays,
+    read_bytes,
+    read_fields,
+    read_text,
+    state_array,
+    state_flag,
+)
 
 # Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
 # digits of the sum would be those of the reading, not of the noise.
@@ -240,6 +248,7 @@ class Kept(Source):
             raise InvalidInput(f"{self.path} is not a kept release.")
         if str(arrays["format"]) != KEPT or arrays["values"].dtype != np.float64:
             raise InvalidInput(f"{self.path} is not a kept release.")
+        simulated, stated = state_flag(arrays, "simulated"), state_array(arrays, "tag", (32,), "u")
         then, values = str(arrays["facts"]), arrays["values"]
         spent = "To release these too is to show more: choose another file, and count both."
         if then != self.facts:
@@ -251,9 +260,8 @@ class Kept(Source):
                 f"the release in {self.path} has shape {values.shape}; the readings now make one "
                 f"of shape {shown.shape}. {spent}"
             )
-        simulated = bool(arrays["simulated"])
         tag = self._tag(shown, values, simulated)
-        if not hmac.compare_digest(tag, arrays["tag"].tobytes()):
+        if not hmac.compare_digest(tag, stated.tobytes()):
             raise InvalidInput(
                 f"the release in {self.path} was made of other readings or at another level, or "
                 f"the file was changed. {spent}"
@@ -269,7 +277,7 @@ class Kept(Source):
             )
         head = json.dumps([KEPT, self.facts, shown.shape, simulated]).encode()
         message = head + _exact(shown) + _exact(released)
-        return hmac.digest(self.key_path.read_bytes(), message, "sha256")
+        return hmac.digest(read_bytes(self.key_path, 1 << 10), message, "sha256")
 
 
 def seeded(

@@ -29,10 +29,11 @@ from privest.reading._fields import (
     state_number,
 )
 from privest.reading._files import as_text, read_bytes, read_document, text_lines
-from privest.reading._limits import HELD_WHOLE
+from privest.reading._limits import HELD_WHOLE, MOST_COLUMNS
 
 __all__ = [
     "HELD_WHOLE",
+    "MOST_COLUMNS",
     "as_text",
     "chosen",
     "counted",

@@ -167,7 +167,7 @@ def state_array(
 ) -> AnyArray:
     """An array of a saved state, copied: of this shape (None: any size) and kind, and finite.
 
-    `kind`: "f" numbers whose squares are finite too, "b" flags, "i" whole numbers ≥ 0.
+    `kind`: "f" numbers whose squares are finite too, "b" flags, "i" and "u" whole numbers ≥ 0.
     """
     found = state.get(name)
     if not isinstance(found, np.ndarray | np.generic):

@@ -33,7 +33,7 @@ from privest.data import Features
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.reading import parse_toml, parse_yaml, read_document
+from privest.reading import parse_toml, parse_yaml, read_document, require_parameters
 from privest.records import plain
 
 Missing = Literal["refuse", "drop"]
@@ -165,7 +165,7 @@ class Spec:
         unused = sorted(set(self.categories) - set(self.features))
         if unused:
             raise InvalidInput(f"categories are given for {unused[0]!r}, which is no feature.")
-        _ = self.design  # refuse bad features and categories now
+        require_parameters(len(self.design.names), "features")  # bad ones are refused with it
 
     @property
     def design(self) -> Features:
