@@ -105,12 +105,89 @@ def test_long_gaps_of_unstable_systems(name):
         (found.predicted, found.filtered, found.smoothed), exact(system, 245, level, missing, 200)
     ):
         assert errors(part, expected) < 1e-11
-    kalman = dynamics.PrivateKalman(system, 1.0)  # step by step the gap is kept in mind
-    values = np.where(missing[:, None], np.nan, np.zeros((245, system.readings)))
+
+
+def exact_means(system, values, shift, digits):
+    """Kalman filter and RTS smoother at level 1 from values (K, m), NaN where missing."""
+    m = system.readings
+    with mpmath.workdps(digits):
+        A, C, Q, R, P = (
+            mpmath.matrix(M.tolist()) for M in (system.A, system.C, system.Q, system.R, system.cov0)
+        )
+        x, V = mpmath.matrix(system.mean0.tolist()), R + mpmath.eye(m)
+        before, after = [], []
+        for k, value in enumerate(values):
+            if k:
+                x, P = A * x + mpmath.matrix(shift[k - 1].tolist()), A * P * A.T + Q
+            before.append((x, P))
+            if not np.isnan(value).any():
+                gain = P * C.T * (C * P * C.T + V) ** -1
+                x, P = x + gain * (mpmath.matrix(value.tolist()) - C * x), P - gain * C * P
+            after.append((x, P))
+        smoothed = [after[-1][0]]
+        for (x, P), (lead, predicted) in zip(after[-2::-1], before[:0:-1]):
+            smoothed.append(x + P * A.T * predicted**-1 * (smoothed[-1] - lead))
+        filtered = [x for x, _ in after]
+    return [np.array([[float(v) for v in x] for x in part]) for part in (filtered, smoothed[::-1])]
+
+
+@pytest.mark.parametrize(
+    ("name", "driven"),
+    [("one state", False), ("stable drives unstable", True), ("two unstable", True),
+     ("two readings", False), ("other units", True)],
+)  # fmt: skip
+def test_estimates_after_long_gaps(name, driven):
+    """Predictions of 1e15 and readings of 1: in coordinates of the factor nothing cancels.
+
+    Errors in standard deviations; the releases are numbers of the size of one, not of the system.
+    """
+    A, C, Q = UNSTABLE[name]
+    n = np.atleast_2d(A).shape[0]
+    B = np.ones((n, 1)) * (1.0 if name != "other units" else np.array([[1.0], [1e-6]]))
+    cov0 = 1.0 if name != "other units" else [[1.0, 0.0], [0.0, 1e-12]]
+    start = np.sqrt(np.diagonal(np.asarray(cov0) * np.eye(n)))
+    system = dynamics.StateSpace(A, C, Q, 1.0, start, cov0, B=B if driven else None)
+    rng = np.random.default_rng(5)
+    values, inputs = rng.standard_normal((245, system.readings)), rng.standard_normal((245, 1))
+    values[25:225] = np.nan
+    gone = np.isnan(values[:, 0])
+    known = inputs if driven else None
+    shift = inputs @ B.T if driven else np.zeros((245, n))
+    level = pv.EndlessLevel(np.eye(system.readings))
+    release = pv.StreamRelease(0, 245, values.ravel(), gone, level.fingerprint, True)
+    filtered = dynamics.filter_releases(system, level, release, inputs=known)
+    smooth = dynamics.smooth(filtered)
+    expected = exact_means(system, values, shift, 150)
+    for found, right in zip((filtered, smooth), expected):
+        assert (np.abs(found.estimate - right) / found.standard_error).max() < 1e-11
+    kalman = dynamics.PrivateKalman(system, level)  # step by step the gap is kept in mind
+    sizes = [system.readings] * 245
     for k in range(245):
-        gone = np.ones(1, dtype=bool) if missing[k] else None
-        kalman.update(pv.StreamRelease(k, 1, values[k], gone, kalman.level.fingerprint, True))
-    assert errors(kalman.covariance[None], found.filtered[-1:]) < 1e-12
+        own = None if known is None else known[k : k + 1]
+        kalman.update(release.part(k, k + 1, sizes), inputs=own)
+        if k == 200:  # in the middle of the gap
+            state, kalman = kalman.state(), dynamics.PrivateKalman(system, level)
+            kalman.restore(state)
+        off = np.abs(kalman.estimate - expected[0][k]) / filtered.standard_error[k]
+        assert off.max() < 1e-11
+        assert errors(kalman.covariance[None], filtered.covariance[k : k + 1]) < 1e-11
+
+
+def test_many_series_over_a_gap():
+    """Series side by side have the estimates that each has alone."""
+    system = dynamics.StateSpace([[1.2, 0.3], [0.1, 1.15]], [[0.7, 0.2]], 0.1, 1.0, cov0=1.0)
+    values = np.random.default_rng(0).standard_normal((9, 160, 1))
+    values[:, 20:140] = np.nan
+    gone, level = np.isnan(values[0, :, 0]), pv.EndlessLevel(1.0)
+    every = dynamics.SeriesRelease(values, gone, level.fingerprint, True)
+    found = dynamics.filter_releases(system, level, every)
+    smooth = dynamics.smooth(found)
+    for own in range(9):
+        one = pv.StreamRelease(0, 160, values[own, :, 0], gone, level.fingerprint, True)
+        alone = dynamics.filter_releases(system, level, one)
+        for part, single in ((found, alone), (smooth, dynamics.smooth(alone))):
+            off = np.abs(part.estimate[own] - single.estimate) / single.standard_error
+            assert off.max() < 1e-12
 
 
 def test_the_gap_of_the_issue():

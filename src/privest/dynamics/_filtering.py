@@ -111,6 +111,7 @@ def filter_releases(
 class _Now(NamedTuple):
     """What the next step needs: mean and factor of the state, what its known input adds.
 
+    The estimate is mean + root @ unit (`_coordinates`).
     gap (N,): the units of the states in a gap that is open (`Sweep.gap_units`), else zeros.
     """
 
@@ -119,6 +120,7 @@ class _Now(NamedTuple):
     root: Array
     leaving: Array
     gap: Array
+    unit: Array
 
 
 def _run(
@@ -136,7 +138,7 @@ def _run(
     every = values[None] if one else values
     # A copy in every case: the release belongs to the caller.
     shown = np.where(missing[:, None, None], 0.0, every.transpose(1, 2, 0))
-    means = filtered_means(seen, sweep, shown, shift, offset)
+    means = filtered_means(seen, sweep, shown, shift, offset, None if now is None else now.unit)
     innovations, fit = means.innovations, log_density(sweep, means.innovations, missing)
     if missing.any():
         innovations = np.where(missing[:, None, None], np.nan, innovations)
@@ -148,7 +150,12 @@ def _run(
     )  # fmt: skip
     root = sweep.table.factor[sweep.entry[-1]]
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
-    return result, _Now(start + count, means.filtered[-1, :, 0], root, leaving, gap)
+    mean: Array = means.filtered[-1, :, 0]
+    unit: Array = np.zeros(len(root))
+    if sweep.gap_units is not None and count - 1 in means.coordinates:
+        last = means.coordinates[count - 1]
+        mean, unit = last.rest[:, 0], last.unit[:, 0]
+    return result, _Now(start + count, mean, root, leaving, gap, unit)
 
 
 def _recursive(sweep: Sweep, means: Means, n: int, one: bool) -> Smoothed:
@@ -220,7 +227,9 @@ class PrivateKalman(Estimated):
                 "stream."
             )
         one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
-        self._now = _Now(0, one.start, one.root, np.zeros(system.states), np.zeros(len(one.root)))
+        self._now = _Now(
+            0, one.start, one.root, np.zeros(system.states), *np.zeros((2, len(one.root)))
+        )
         self.log_likelihood = 0.0
 
     @property
@@ -242,7 +251,8 @@ class PrivateKalman(Estimated):
     @property
     def estimate(self) -> Array:
         """x̂_{k|k} (n,) after the last release; mean0 before the first."""
-        return self._now.mean[: self.system.states].copy()
+        whole = self._now.mean + self._now.root @ self._now.unit
+        return np.asarray(whole[: self.system.states])
 
     @property
     def covariance(self) -> Array:
@@ -271,7 +281,7 @@ class PrivateKalman(Estimated):
         if absent:
             raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
         parts = {}
-        for name in ("mean", "root", "leaving", "gap"):
+        for name in ("mean", "root", "leaving", "gap", "unit"):
             parts[name] = as_array(state[name], f"{name} of the state").copy()
             if parts[name].shape != (shape := getattr(self._now, name).shape):
                 raise InvalidInput(

@@ -15,12 +15,14 @@ M = N⁻¹GB⁻ and L Lᵀ = I + M Mᵀ the rest follows: c = N L, κ = B⁺(MR�
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, Flags
+from privest.arrays import EPS, Array, Flags, Index
 from privest.dynamics._observed import Observed
 from privest.errors import NumericalFailure
 from privest.linalg.batched import substitute
@@ -33,27 +35,42 @@ EXACT = (
 )
 
 
+class Graded(NamedTuple):
+    """What the means need of such a step: Q₁ and Q₂ (rows of ξ), B⁻ with the order of its states,
+    R⁻¹, and (MR⁻¹)ᵀN⁻¹.
+    """
+
+    mixed: Array
+    rest: Array
+    before: Array
+    pivots: Index
+    shrunk: Array
+    told: Array
+
+
 def graded_step(
     root: Array, transition: Array, drive: Array, rows: Array, noise: Array, units: Array
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Graded]:
     """`_sweep._rotated` for a factor with columns of very different size; `units` (n,) of states.
 
     Needs readings with noise of their own (`has_noise`).
     """
     (n, own), r = root.shape, len(rows)
-    before, mixed, rest = _moved(np.concatenate([transition @ root, drive], axis=1), units)
+    before, pivots, mixed, rest = _moved(np.concatenate([transition @ root, drive], axis=1), units)
     noise = _square_root(noise)
     seen = substitute(noise, rows @ before, lower=True)  # M
     upper = _upper(np.concatenate([seen, np.eye(before.shape[1])]))
     shrunk = substitute(upper, np.eye(len(upper)))  # R⁻¹
-    heard = (seen @ shrunk).T @ (white := _square_root(np.concatenate([seen, np.eye(r)], axis=1)))
+    told = (seen @ shrunk).T
+    heard = told @ (white := _square_root(np.concatenate([seen, np.eye(r)], axis=1)))
     factor, later = before @ shrunk, mixed[:own] @ shrunk
     lower = np.zeros((r + n, r + n))
     lower[:r, :r], lower[r:, :r], lower[r:, r:] = noise @ white, factor @ heard, factor
     theta = np.zeros((own, own + drive.shape[1] + r))
     theta[:, :r], theta[:, r : r + n] = later @ heard, later
     theta[:, r + n : r + n + rest.shape[1]] = rest[:own]
-    return lower, theta
+    unit_told = substitute(noise, told.T, lower=True, transposed=True).T
+    return lower, theta, Graded(mixed[:own], rest[:own], before, pivots, shrunk, unit_told)
 
 
 def has_noise(noise: Array) -> bool:
@@ -63,16 +80,16 @@ def has_noise(noise: Array) -> bool:
     return bool((np.abs(np.diagonal(upper, axis1=-2, axis2=-1)) > left).all())
 
 
-def _moved(array: Array, units: Array) -> tuple[Array, Array, Array]:
-    """B⁻, Q₁ and Q₂ of array = [B⁻ 0] [Q₁ Q₂]ᵀ."""
+def _moved(array: Array, units: Array) -> tuple[Array, Index, Array, Array]:
+    """B⁻, the order in which its rows are triangular, Q₁ and Q₂ of array = [B⁻ 0] [Q₁ Q₂]ᵀ."""
     n = len(array)
     scaled = array.T / units
     order = np.argsort(-np.abs(scaled).max(axis=1), kind="stable")
-    turned, upper, pivots = scipy.linalg.qr(scaled[order], pivoting=True)
+    turned, upper, pivots = scipy.linalg.qr(scaled[order], pivoting=True, check_finite=False)
     before, whole = np.zeros((n, n)), np.empty_like(turned)
     before[pivots] = upper[:n].T
     whole[order] = turned
-    return before * units[:, None], whole[:, :n], whole[:, n:]
+    return before * units[:, None], pivots.astype(np.intp), whole[:, :n], whole[:, n:]
 
 
 def _upper(stack: Array) -> Array:
@@ -86,6 +103,11 @@ def _square_root(half: Array) -> Array:
     return np.asarray(lower * np.copysign(1.0, lower.diagonal()))
 
 
+def _sizes(factor: Array) -> Array:
+    """Standard deviations of the states."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", factor, factor)))
+
+
 class Gap:
     """Whether some directions of the state are so much wider than others that `graded_step` is
     needed: after steps that show nothing in which it grew, and at a start that is far vaguer than
@@ -93,24 +115,26 @@ class Gap:
 
     units (N,): standard deviations before the gap, or as soon as they are positive; those of a gap
     that was open before the first step here are given.
+    hidden: whether steps of a kind show nothing. open: steps are watched, a gap or a vague start.
     """
 
     def __init__(self, seen: Observed, units: Array | None) -> None:
         self.blind: Flags = ~np.any(seen.rows, axis=(1, 2))
         self._seen = seen
-        size = np.linalg.norm(seen.root, axis=1)
-        self._open, self._start, self.wide = units is not None, 0, False
+        size = _sizes(seen.root)
+        self.hidden: list[bool] = self.blind.tolist()
+        self.open, self._start, self.wide = units is not None, 0, False
         if units is not None:
             self.units = units
             self._grown(size)
             return
-        self.units = np.where(size > 0, size, 1.0)
+        self.units = size
         first = seen.kind[np.argmin(self.blind[seen.kind])]
         with np.errstate(over="ignore"):  # infinitely vague is vague
             read = np.linalg.norm(seen.rows[first] @ seen.root, axis=1)
             vague = (read**2 > GROWN * np.square(seen.noise[first]).sum(axis=1)).any()
         if vague and self._noisy:
-            self._start, self.wide = len(size), True
+            self._start, self.wide, self.open = len(size), True, True
 
     @cached_property
     def _noisy(self) -> bool:
@@ -119,33 +143,40 @@ class Gap:
     @property
     def open_units(self) -> Array | None:
         """The units of the gap that is open after the last step, None if there is none."""
-        return self.units if self._open else None
+        return self.units if self.open and not self._start else None
+
+    @property
+    def scales(self) -> Array:
+        """Units without zeros, which states that are known exactly have."""
+        return np.where(self.units > 0, self.units, 1.0)
 
     def look(self, j: int, before: Array, now: Array) -> None:
         """After a step of kind j."""
+        blind = self.hidden[j]
         if self._start:
-            self._begin(j, before, now)
+            if not blind:
+                self._begin(before, now)
             return
-        if self.blind[j] and not self._open:
-            self._open, self.units = True, np.linalg.norm(before, axis=1)
-        if self._open:
-            self._open = self._grown(np.linalg.norm(now, axis=1)) or bool(self.blind[j])
+        if blind and not self.open:
+            self.open, self.units = True, _sizes(before)
+        if self.open:
+            self.open = self._grown(_sizes(now)) or blind
 
     def _grown(self, size: Array) -> bool:
-        self.units = np.where(self.units > 0, self.units, size)
-        grown = bool((size * size > GROWN * self.units**2).any())
-        self.wide = grown and self._noisy and bool(self.units.all())
+        if not self.units.all():
+            self.units = np.where(self.units > 0, self.units, size)
+        grown = bool((size > math.sqrt(GROWN) * self.units).any())
+        self.wide = grown and self._noisy
         if grown and not self._noisy and (size * EPS > self.units).any():
             raise NumericalFailure(EXACT)
         return grown
 
-    def _begin(self, j: int, before: Array, now: Array) -> None:
+    def _begin(self, before: Array, now: Array) -> None:
         """Count the readings that narrow no state to less than a tenth."""
-        if self.blind[j]:
-            return
-        was, size = np.linalg.norm(before, axis=1), np.linalg.norm(now, axis=1)
-        self._start = len(size) if (was > 10 * size).any() else self._start - 1
-        self.wide = self._start > 0
+        self._start -= 1
+        if (_sizes(before) > 10 * _sizes(now)).any():
+            self._start = len(now)
+        self.wide = self.open = self._start > 0
 
     def narrow(self, rest: tuple[Array, Array] | None, root: Array) -> tuple[Array, Array] | None:
         """Steps done in pieces, or None if one of these is narrower than what was before it."""

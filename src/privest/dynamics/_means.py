@@ -9,11 +9,19 @@ Arrays are (K, size, series) here; `by_series` turns them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, Flags, Index
+from privest.dynamics._coordinates import (
+    Coordinates,
+    beginning,
+    coordinates_back,
+    segments,
+    step_coordinates,
+)
 from privest.dynamics._observed import Observed
 from privest.dynamics._recursions import recurrence, times
 from privest.dynamics._sweep import Sweep
@@ -22,11 +30,15 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class Means(NamedTuple):
-    """filtered and predicted (K, N, series), whitened innovations ζ (K, r, series)."""
+    """filtered and predicted (K, N, series), whitened innovations ζ (K, r, series).
+
+    coordinates: of the steps that were taken as graded ones.
+    """
 
     filtered: Array
     predicted: Array
     innovations: Array
+    coordinates: Mapping[int, Coordinates]
 
 
 def by_series(values: Array, one: bool) -> Array:
@@ -35,11 +47,13 @@ def by_series(values: Array, one: bool) -> Array:
 
 
 def filtered_means(
-    seen: Observed, sweep: Sweep, values: Array, shift: Array, offset: Array
-) -> Means:
+    seen: Observed, sweep: Sweep, values: Array, shift: Array, offset: Array,
+    unit: Array | None = None,
+) -> Means:  # fmt: skip
     """Estimates from z̃ (K, r, series), zeros where nothing was shown. O(K N²) a series.
 
-    shift (K, N) and offset (K, r) are what known inputs add.
+    shift (K, N) and offset (K, r) are what known inputs add. The mean before the first step is
+    `seen.start`, and `seen.root` times `unit` (N,) where that is given.
     """
     whiten = np.linalg.inv(sweep.table.scale)  # triangular, r×r
     gain = sweep.table.gain @ whiten
@@ -51,14 +65,34 @@ def filtered_means(
     forcing = times(gain, entry, fresh)
     if moved is not None:
         forcing += moved - times(gain, entry, times(G, entry, moved))
-    filtered = recurrence(closed, entry, forcing, seen.start)
+    first = seen.start[:, None]
+    if unit is not None:
+        first = first + seen.root @ unit[:, None]
+    kept: dict[int, Coordinates] = {}
+    if not sweep.graded:
+        filtered = recurrence(closed, entry, forcing, first)
+    else:
+        filtered, now = forcing, beginning(seen.start, unit, forcing.shape[2])
+        for start, stop, wide in segments(sweep):
+            own = entry[start:stop]
+            if not wide:
+                earlier = first if start == 0 else filtered[start - 1]
+                filtered[start:stop] = recurrence(closed, own, forcing[start:stop], earlier)
+                now = beginning(filtered[stop - 1], None, 1)
+                continue
+            for k, e in zip(range(start, stop), own.tolist()):
+                lead = A[e] @ now.rest + (0.0 if moved is None else moved[k])
+                now = kept[k] = step_coordinates(sweep.graded[e], now, lead, fresh[k], G[e])
+                filtered[k] = now.rest + sweep.table.factor[e] @ now.unit
     before = np.empty_like(filtered)
-    before[0], before[1:] = seen.start[:, None], filtered[:-1]
+    before[0], before[1:] = first, filtered[:-1]
     predicted = times(A, entry, before)
     if moved is not None:
         predicted += moved
+    for k, coordinates in kept.items():
+        predicted[k] = coordinates.predicted
     surprise = fresh - times(G, entry, predicted)
-    return Means(filtered, predicted, times(whiten, entry, surprise))
+    return Means(filtered, predicted, times(whiten, entry, surprise), kept)
 
 
 def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:
@@ -71,10 +105,41 @@ def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:
 
 def smoothed_means(sweep: Sweep, means: Means) -> Array:
     """Smoothed estimates (K, N, series) from filtered ones and ζ."""
-    entry = sweep.entry
-    forcing = np.zeros_like(means.filtered)
+    entry, table = sweep.entry, sweep.table
     # Reversed in time: the i-th is ξ̂_{K−1−i}, driven by the innovation that follows it.
-    forcing[1:] = times(sweep.table.fresh, entry[:0:-1], means.innovations[:0:-1])
+    forcing = np.zeros_like(means.filtered)
+    forcing[1:] = times(table.fresh, entry[:0:-1], means.innovations[:0:-1])
     leading = np.concatenate([entry[-1:], entry[:0:-1]])
-    unit = recurrence(sweep.table.later, leading, forcing, np.zeros(forcing.shape[1]))
-    return np.asarray(means.filtered + times(sweep.table.factor, entry, unit[::-1]))
+    if not sweep.graded:
+        unit = recurrence(table.later, leading, forcing, np.zeros((forcing.shape[1], 1)))
+        return np.asarray(means.filtered + times(table.factor, entry, unit[::-1]))
+    return _smoothed_in_segments(sweep, means, forcing, leading)
+
+
+def _smoothed_in_segments(sweep: Sweep, means: Means, forcing: Array, leading: Index) -> Array:
+    """The same where some steps are graded: these go back in their absolute coordinates."""
+    result, steps, factor = means.filtered.copy(), len(sweep.entry), sweep.table.factor
+    unit = np.zeros_like(result[0])  # ξ̂ of the last step of the segment
+    for start, stop, wide in reversed(segments(sweep)):
+        if wide:
+            whole = means.coordinates[stop - 1].unit + unit
+            for k in range(stop - 1, start - 1, -1):
+                own, e = means.coordinates[k], int(sweep.entry[k])
+                result[k] = own.rest + factor[e] @ whole
+                if k == start:
+                    unit = sweep.table.later[e] @ (whole - own.unit)
+                    unit = unit + sweep.table.fresh[e] @ means.innovations[k]
+                else:
+                    earlier = means.coordinates[k - 1].unit
+                    whole = coordinates_back(sweep.graded[e], own, whole, earlier)
+            continue
+        # ξ̂ of the steps stop − 1 … start, then that of the step before them.
+        last = steps - stop
+        part = np.concatenate([unit[None], forcing[last + 1 : steps - start + 1]])
+        if len(part) > 1:
+            lead = leading[last + 1 : steps - start + 1]
+            part[1:] = recurrence(sweep.table.later, lead, part[1:].copy(), unit)
+        inside = part[: stop - start][::-1]
+        result[start:stop] += times(factor, sweep.entry[start:stop], inside)
+        unit = part[-1]
+    return result

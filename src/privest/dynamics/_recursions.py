@@ -82,12 +82,12 @@ def times(table: Array, entry: Index, vectors: Array) -> Array:
 
 
 def recurrence(table: Array, entry: Index, forcing: Array, start: Array) -> Array:
-    """x_k = table[entry[k]] x_{k−1} + forcing[k], x_{−1} = start (n,). Overwrites `forcing`.
+    """x_k = table[entry[k]] x_{k−1} + forcing[k], x_{−1} = start. Overwrites `forcing`.
 
-    table (E, n, n), entry (K,), forcing (K, n, series). O(K n²) a series.
+    table (E, n, n), entry (K,), forcing (K, n, series), start (n, 1 or series). O(K n²) a series.
     """
     steps, n, series = forcing.shape
-    forcing[0] += (table[entry[0]] @ start)[:, None]
+    forcing[0] += table[entry[0]] @ start
     if series >= SERIES:
         for k in range(1, steps):
             forcing[k] += table[entry[k]] @ forcing[k - 1]

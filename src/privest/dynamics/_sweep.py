@@ -13,7 +13,8 @@ array gives (square-root filter, unit coordinates kept):
 
 a sum of squares of contractions: no inverse of P_{k+1|k}, so Q and cov0 may be singular, nothing
 overflows when the system is unstable, and covariances are positive semi-definite by construction.
-Householder QR is backward stable column by column: the units of the states do not matter.
+Householder QR is backward stable column by column: the units of the states do not matter. Where
+directions of one factor differ by more than 1e3 in size, steps are taken by `_graded`.
 
 Where steps repeat (`Observed.kind`) and the covariance has arrived at its limit, it is kept; many
 steps that do not are done in pieces side by side (`forward_pieces`).
@@ -21,6 +22,7 @@ steps that do not are done in pieces side by side (`forward_pieces`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -29,7 +31,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
-from privest.dynamics._graded import Gap, graded_step
+from privest.dynamics._graded import Gap, Graded, graded_step
 from privest.dynamics._observed import Observed
 from privest.dynamics._recursions import (
     PATIENCE,
@@ -68,12 +70,14 @@ class Sweep:
     """Filter covariances: the distinct steps, their kinds (E,), and which one each step is (K,).
 
     gap_units (N,): of a gap that is open after the last step (`_graded.Gap`), else None.
+    graded: the entries that were taken as `graded_step`.
     """
 
     table: Step
     kind: Index
     entry: Index
-    gap_units: Array | None = None
+    gap_units: Array | None
+    graded: Mapping[int, Graded]
 
     def predicted(self, n: int) -> Array:
         """P_{k|k−1} of the first n states, (K, n, n)."""
@@ -155,16 +159,17 @@ def forward(seen: Observed, gap_units: Array | None = None) -> Sweep:
     entry = np.empty(steps, dtype=np.intp)
     root, k, next_check = seen.root, 0, 0
     rest: tuple[Array, Array] | None = None
-    gap = Gap(seen, gap_units)
+    gap, graded = Gap(seen, gap_units), dict[int, Graded]()
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below, all steps together
         while k < steps and rest is None:
             j = int(kind[k])
             if gap.wide:
-                lower, theta = graded_step(root, *seen.of_kind(j), gap.units)
+                lower, theta, graded[len(found)] = graded_step(root, *seen.of_kind(j), gap.scales)
             else:
                 lower, theta = _rotated(root, *seen.of_kind(j))
             before, root = root, lower[r:, r:]
-            gap.look(j, before, root)
+            if gap.open or gap.hidden[j]:
+                gap.look(j, before, root)
             entry[k] = len(found)
             found.append((lower, theta))
             run, age, k = int(stop[k]), k - int(start[k]), k + 1
@@ -186,7 +191,7 @@ def forward(seen: Observed, gap_units: Array | None = None) -> Sweep:
         own = kind[np.diff(entry, prepend=-1) > 0]  # of the first step of each entry
         table = _table(seen.root, lowers, thetas, seen.transition[own], seen.drive[own], r)
     _require_sound(table, entry)
-    return Sweep(table, own, entry, gap.open_units)
+    return Sweep(table, own, entry, gap.open_units, graded)
 
 
 def _change(new: Array, old: Array) -> float:
