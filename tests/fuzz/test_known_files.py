@@ -383,10 +383,6 @@ def test_the_command_line(tmp_path):
     for arguments, words in (
         (("bound", "--h", str(tmp_path / "wide.csv"), *bound), "200000 parameters"),
         (("stream", str(tmp_path / "rows.csv"), *bound), "20000 parameters"),
-        (
-            ("filter", "/dev/zero", "--model", str(tmp_path / "model.toml"), "--level", "1"),
-            "nested",
-        ),
     ):
         done = command(*arguments)
         assert done.returncode == 2
