@@ -40,7 +40,7 @@ def as_array(
             f"{name} must be a rectangular array of numbers; its rows have different lengths."
         ) from None
     if raw.dtype.kind not in "biuf":
-        raise error(f"{name} must hold real numbers; received an array of type {raw.dtype}.")
+        raise error(f"{name} must hold real numbers; received {_described(value, raw)}.")
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
         raise error(f"{name} must be at most double precision; received {raw.dtype}.")
     array = raw.astype(np.float64, copy=False)
@@ -51,6 +51,15 @@ def as_array(
             raise error(f"{name} must be {wanted}; received an array of shape {array.shape}.")
     require_finite(array, name, error=error)
     return array
+
+
+def _described(value: object, raw: AnyArray) -> str:
+    """What was given instead of numbers: what numpy took for one object by its own name."""
+    if raw.dtype.kind != "O" or raw.ndim:
+        return f"an array of type {raw.dtype}"
+    if hasattr(value, "toarray"):
+        return f"a sparse {type(value).__name__}: make it dense with its toarray()"
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def require_finite(array: Array, name: str, *, error: type[InvalidInput] = InvalidInput) -> None:
@@ -105,6 +114,19 @@ def as_count(value: int, name: str, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInput(f"{name} must be a whole number ≥ {least}; received {value!r}.")
     return int(value)
+
+
+def as_counts(
+    value: ArrayLike, name: str, *, least: int, error: type[InvalidInput] = InvalidInput
+) -> tuple[int, ...]:
+    """Return `value` as whole numbers of at least `least`, one or more of them."""
+    try:
+        listed = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        listed = np.zeros(0)
+    if listed.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size or listed.min() < least:
+        raise error(f"{name} must be a list of whole numbers ≥ {least}, and not empty.")
+    return tuple(listed.tolist())
 
 
 def fingerprint_of(kind: str, *arrays: Array) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_positive
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_counts, as_positive
 from privest.errors import InvalidInput
 from privest.linalg import PSD, Blocks
 from privest.privacy import gdp
@@ -66,12 +66,8 @@ class OneBlock(Move):
         object.__setattr__(self, "by", as_positive(self.by, "move"))
         if self.sizes is None:
             return
-        listed = np.asarray(self.sizes)
-        if listed.ndim != 1 or listed.dtype.kind not in "iu" or (listed < 1).any():
-            raise InvalidInput(
-                "sizes of the blocks must be a list of positive whole numbers, one a block."
-            )
-        object.__setattr__(self, "sizes", tuple(listed.tolist()))
+        sizes = as_counts(self.sizes, "sizes of the blocks", least=1)
+        object.__setattr__(self, "sizes", sizes)
 
     @property
     def length(self) -> float:

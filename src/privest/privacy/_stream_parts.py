@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count
+from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count, as_counts
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import (
     PSD,
@@ -48,15 +48,10 @@ def as_steps(steps: int, readings: int = 1) -> int:
 
 def as_sizes(given: Sequence[int] | AnyArray) -> tuple[int, ...]:
     """The m_k: whole numbers ≥ 1, at least one."""
-    listed = np.asarray(given)
-    if listed.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size or listed.min() < 1:
-        raise NotAPrivacyLevel(
-            "sizes must be a list of whole numbers ≥ 1, one a step; received an array of "
-            f"{listed.dtype} of shape {listed.shape}."
-        )
-    if float(listed.sum(dtype=np.float64)) > MOST:
+    sizes = as_counts(given, "sizes of the steps", least=1, error=NotAPrivacyLevel)
+    if sum(sizes) > MOST:
         raise NotAPrivacyLevel(f"sizes must add up to at most {MOST:.0e} readings.")
-    return tuple(listed.tolist())
+    return sizes
 
 
 def level_of_a_step(S: PrivacyLevel | ArrayLike) -> Array:

@@ -134,10 +134,11 @@ def test_conversions_need_a_stated_move_and_a_positive_delta():
         pv.PrivacyLevel([1.0, 1.0, 1.0]).to_mu(move=Along([1.0, 1.0]))
     with pytest.raises(InvalidInput, match="add up to 4; the level has 3"):
         pv.PrivacyLevel([1.0, 1.0, 1.0]).to_mu(move=OneBlock(1.0, (2, 2)))
-    with pytest.raises(InvalidInput, match="list of positive whole numbers"):
-        OneBlock(1.0, (2, 0))
-    with pytest.raises(InvalidInput, match="list of positive whole numbers"):
-        OneBlock(1.0, 3)
+    for bad in ((2, 0), 3, (), (1.5,), (True,), "ab", [[1], [1, 1]]):
+        with pytest.raises(InvalidInput, match="list of whole numbers ≥ 1"):
+            OneBlock(1.0, bad)
+        with pytest.raises(InvalidInput, match="list of whole numbers ≥ 1"):
+            pv.StreamLevel.from_cumulative(np.eye(2), bad)
     with pytest.raises(InvalidInput, match="Along"):
         level.to_mu(move=[1.0, 2.0])
     with pytest.raises(InvalidInput, match="mu must be ≥ 0"):

@@ -1,5 +1,7 @@
 """Levels are checked where they are born: no NaN, nothing negative or infinite, no absurd sizes."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -153,6 +155,19 @@ def test_a_privacy_level_as_the_level_of_a_step():
     assert StreamLevel.constant(pair, 3).readings == 6
     with pytest.raises(NotAPrivacyLevel, match="does not say where steps begin"):
         StreamLevel(PrivacyLevel([1.0, 2.0]))
+
+
+def test_what_is_no_number_is_named():
+    from scipy.sparse import csr_array
+
+    for given, words in (
+        (EndlessLevel(1.0), "received a EndlessLevel"),
+        (None, "received None"),
+        (csr_array(np.eye(2)), "received a sparse csr_array: make it dense with its toarray()"),
+        (["x"], "received an array of type <U1"),
+    ):
+        with pytest.raises(NotAPrivacyLevel, match=re.escape(words)):
+            PrivacyLevel(given)
 
 
 @pytest.mark.parametrize("lags", [0.5, np.array(0.5), None, 3, {0.5}])
