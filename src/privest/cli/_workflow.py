@@ -131,7 +131,7 @@ def plan(
     noise: NoiseOptions,
     output: PlanOutput,
 ) -> None:
-    """What would a private regression cost? Nothing is spent: the readings are not even read.
+    """What would a private regression cost? Nothing is spent: nothing depends on the readings.
 
     Says whether the coefficients can be estimated, their standard errors without and with
     privacy, what the level means for one reading, and how many rows a wanted accuracy takes.
@@ -245,7 +245,7 @@ def report(
 ) -> None:
     """One self-contained HTML page: estimates, what privacy cost, what it promises, how to repeat.
 
-    Made from the plan and the release; the readings are not read.
+    Made from the plan and the release; nothing in it depends on the readings but by the release.
 
     Example:
 

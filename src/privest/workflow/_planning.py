@@ -1,4 +1,5 @@
-"""What a release would cost, before anything is spent: the private readings are not even read.
+"""What a release would cost, before anything is spent: nothing depends on the private readings.
+(The first of them are looked at, to see that they are numbers.)
 
 For S = sI, y = Hθ + w, cov w = σ²I, `bounds.bound` gives (`thm:crbound`), A = (HᵀH)⁻¹:
 

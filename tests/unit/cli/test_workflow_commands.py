@@ -270,7 +270,8 @@ MAIN = [sys.executable, "-c", "from privest.cli import main; main()"]
 
 
 SLOW = """
-import functools, time, numpy as np
+import functools, signal, time, numpy as np
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test run under nohup has it ignored
 import privest.workflow._releasing as r, privest.cli._workflow as w
 class Slow(np.random.Generator):
     drawn = 0
