@@ -20,7 +20,7 @@ from privest.dynamics._sweep import Marginals, forward, marginals, step
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import rows_shown
 from privest.errors import InvalidInput, NumericalFailure
-from privest.linalg.batched import factor
+from privest.linalg.batched import factor, substitute
 from privest.privacy import SequentialLevel
 from privest.privacy._stream_parts import squares_by_lag
 from privest.records import Record, standard_errors
@@ -173,7 +173,7 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     first = step(factor(predicted[None]).lower[0], np.eye(len(A)), np.zeros_like(F), G, N)
     root = first.factor
     whole = step(root, A, F, G, N)
-    closed = A - whole.gain @ scipy.linalg.solve_triangular(whole.scale, G @ A, lower=True)
+    closed = A - whole.gain @ substitute(whole.scale, G @ A, lower=True)
     # scipy returns solutions with a closed loop on the unit circle, too: there the limit, if there
     # is one, depends on cov0.
     if np.abs(np.linalg.eigvals(closed)).max() >= 1.0 - ON_CIRCLE:

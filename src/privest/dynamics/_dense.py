@@ -24,6 +24,7 @@ from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Estimates, prior_means, rows_shown, trajectory
 from privest.errors import LevelBelowPrior, NumericalFailure
 from privest.linalg._sequential import with_unit
+from privest.linalg.batched import substitute
 from privest.privacy import SequentialLevel
 
 PREFERRED = 1e4  # prior variance / what is left, from which on the way by the readings is taken
@@ -95,8 +96,8 @@ def _by_readings(
         heard = _against(upper[:stop, :stop], shown)
         lower = with_unit(heard.T @ heard)
         surprise = fresh[:, start:stop].T - shown @ moved[:stop]
-        white = scipy.linalg.solve_triangular(lower, surprise, lower=True)
-        pull = heard @ scipy.linalg.solve_triangular(lower, white, lower=True, trans="T")
+        white = substitute(lower, surprise, lower=True)
+        pull = heard @ substitute(lower, white, lower=True, transposed=True)
         moved[:stop] += scipy.linalg.solve_triangular(upper[:stop, :stop], pull)
         innovations[:, k] = white.T
         logs += float(np.log(np.diagonal(lower)).sum())

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.dynamics._bound import DynamicBound, bound
@@ -15,6 +14,7 @@ from privest.dynamics._releases import given_values
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
+from privest.linalg.batched import substitute
 from privest.model._derivative import numerical_jacobian
 from privest.records import Estimated, Record
 from privest.release import StreamRelease
@@ -162,7 +162,7 @@ def filter_extended(
         root = done.factor
         if not absent:
             fresh = values[k] - shown[k] @ expected
-            innovations[k] = scipy.linalg.solve_triangular(done.scale, fresh, lower=True)
+            innovations[k] = substitute(done.scale, fresh, lower=True)
             mean = mean + done.gain @ innovations[k]
         means[k], covariances[k] = mean, done.filtered
     return ExtendedFiltered(means, covariances, innovations)

@@ -29,6 +29,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
+from privest.linalg.batched import substitute
 
 LONG = 8  # steps in a mean run of equal entries from which on work by runs pays
 SERIES = 6  # series from which on a loop over steps, all series side by side, is faster
@@ -239,7 +240,7 @@ def _joined(start: Array, through: Array, heard: Array, own: Array) -> Array | N
     """The factor of C + Φ(P⁻¹ + J)⁻¹Φᵀ, or None where rounding would be amplified too much."""
     n = len(start)
     upper = _upper(np.concatenate([heard @ start, np.eye(n)]))
-    left = scipy.linalg.solve_triangular(upper, start.T, trans="T", check_finite=False).T
+    left = substitute(upper, start.T, transposed=True).T
     carried = through @ left
     result = _upper(np.concatenate([own.T, carried.T])).T
     size = np.linalg.norm(result, axis=1)

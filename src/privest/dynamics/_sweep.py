@@ -45,6 +45,7 @@ from privest.dynamics._recursions import (
     worthwhile,
 )
 from privest.errors import NumericalFailure
+from privest.linalg.batched import substitute
 from privest.records import Record
 
 
@@ -226,9 +227,7 @@ def _settled(seen: Observed, j: int, lower: Array, change: float) -> bool:
         return change == 0.0
     r, A = seen.rows.shape[1], seen.transition[j]
     root = lower[r:, r:]
-    heard = scipy.linalg.solve_triangular(
-        lower[:r, :r], seen.rows[j] @ A, lower=True, check_finite=False
-    )
+    heard = substitute(lower[:r, :r], seen.rows[j] @ A, lower=True)
     return settled(change, root @ root.T, np.asarray(A - lower[r:, :r] @ heard))
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from privest.arrays import EPS, Array
 
+HALVINGS = 2100  # from the largest number to the smallest
+
 # Steps h, h/2, …, h/2^(LEVELS−1), each row extrapolated at most COLUMNS times (errors h², h⁴, …).
 LEVELS, COLUMNS = 16, 4
 
@@ -149,8 +151,10 @@ def find_jumps(
     at_a, at_b = function(a), function(b)
     first = np.full(a.shape, np.nan)
     active = np.ones(a.shape, dtype=bool)
-    while active.any():
+    for _ in range(HALVINGS):
         i = np.flatnonzero(active)
+        if i.size == 0:
+            break
         new = np.isnan(first[i]) & (b[i] - a[i] <= 2 * zoom * final[i])
         first[i[new]] = _change(at_a[i[new]], at_b[i[new]])
         middle = (a[i] + b[i]) / 2

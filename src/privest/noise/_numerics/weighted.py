@@ -39,6 +39,7 @@ TOP, RESOLVED = 1e-10, 1e-25
 PART = 1e-17
 ROUNDS, MOST = 60, 40_000
 MOST_FALL, SMALLEST = 20.0, 1e-300
+HALVINGS = 100  # of an element: more than a double has digits
 ROUNDING = 2e-12  # of E ψ'; seen up to 1.3e-12 against closed forms
 
 
@@ -103,7 +104,7 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
     # Edges closer than rounding allows would make empty elements.
     apart = np.diff(edges) > 1e-9 * density.width + 1e-13 * np.abs(edges[1:])
     edges = np.concatenate([edges[:-1][apart], edges[-1:]])
-    while True:
+    for _ in range(HALVINGS):
         height = np.log(np.maximum(density.relative(_inside(edges)), SMALLEST))
         top, low = height.max(axis=1), height.min(axis=1)
         live = np.flatnonzero(top > math.log(LEAST_DENSITY))
@@ -115,6 +116,8 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
         edges = _halved(edges, steep)
         if len(edges) > MOST:
             raise _too_rough(len(edges))
+    else:
+        raise _too_rough(len(edges))
     if (top[first : last + 1] <= math.log(GAP_DENSITY)).any():
         raise NumericalFailure(
             "the law has parts so far apart that its density vanishes between them: their "
