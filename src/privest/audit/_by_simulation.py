@@ -37,7 +37,7 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
         said = "It says itself that its information is not bounded."
         return Finding(claimed, 0.0, claimed, claimed, None, method, (said,))
     look = look.at(lambda: _around(S.size, look))
-    scores = _Scores(mechanism, look)
+    scores = Scores(mechanism, look)
     margin, error, worst = -math.inf, 0.0, look.places[0]
     for y in look.places:
         here, doubt = _shown(scores, S, y, look)
@@ -59,7 +59,7 @@ def by_scores(mechanism: Mechanism, S: PSD, look: Look) -> Finding:
     )  # fmt: skip
 
 
-class _Scores:
+class Scores:
     """The scores of a mechanism: its own if they are derivatives of its density, else those."""
 
     def __init__(self, mechanism: Mechanism, look: Look) -> None:
@@ -100,7 +100,7 @@ def _around(readings: int, look: Look) -> Array:
     return (distances * directions).reshape(-1, readings)
 
 
-def _shown(scores: _Scores, S: PSD, y: Array, look: Look) -> tuple[float, float]:
+def _shown(scores: Scores, S: PSD, y: Array, look: Look) -> tuple[float, float]:
     """E (wᵀs)² for the direction w that shows most, and the half width of its interval.
 
     w comes from the first half of the samples and is judged on the second: the largest eigenvalue

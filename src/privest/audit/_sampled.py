@@ -126,7 +126,7 @@ def information_from_samples(
     """
     D = np.eye(len(y)) if directions is None else directions
     count, confidence = as_count(samples, "samples", least=1), as_confidence(confidence)
-    asked = _Asked(as_sampler(sampler), y, D, count, rng, confidence)
+    asked = Asked(as_sampler(sampler), y, D, count, rng, confidence)
     if np.isnan(asked.draw(y, _rng(0, 0), count)).any():
         raise InvalidInput("the sampler returned NaN at y: there is no release to audit.")
     try:
@@ -147,7 +147,7 @@ def information_from_samples(
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class Asked:
     """The information about y along the columns of D: with so many draws, at this confidence."""
 
     draw: Sampler
@@ -176,7 +176,7 @@ def _endless(
     return Sampled(matrix, error, SAMPLES, confidence, lower, reach, unchanged, notes)
 
 
-def _smooth(asked: _Asked) -> Sampled:
+def _smooth(asked: Asked) -> Sampled:
     """The estimate without a look at atoms."""
     draw, y, D, rng = asked.draw, asked.y, asked.D, asked.rng
     # The longest step that is taken below, in units.
@@ -184,8 +184,25 @@ def _smooth(asked: _Asked) -> Sampled:
     found_units = [seen_unit(draw, y, v, rng, most) for v in D.T]
     unit = np.array([size for size, _ in found_units])
     limits = tuple(dict.fromkeys(note for _, note in found_units if note is not None))
-    many = max(asked.samples // 2, 1000)
-    share = min(max(math.sqrt(3000 / many), LEAST_STEP), MOST_STEP)
+    found, _ = estimated(asked, unit, ((SHORT, SHORT_WEIGHTS), (LONG, LONG_WEIGHTS)))
+    same = (UNCHANGED,) if found.unchanged.any() else ()
+    return replace(found, notes=(*same, *found.notes, *limits))
+
+
+def learning_share(samples: int) -> float:
+    """The part of a unit at which g is learnt: the noise of a fit against what it misses."""
+    return min(max(math.sqrt(3000 / max(samples // 2, 1000)), LEAST_STEP), MOST_STEP)
+
+
+def estimated(
+    asked: Asked, unit: Array, rules: tuple[tuple[float, tuple[float, ...]], ...]
+) -> tuple[Sampled, float]:
+    """Learn g at a share of the unit and judge it by the first rule that is precise, or the last.
+
+    Also the part of the information that g may miss.
+    """
+    draw, y, D, rng = asked.draw, asked.y, asked.D, asked.rng
+    many, share = max(asked.samples // 2, 1000), learning_share(asked.samples)
     learn = unit * share
     moves = learn * D
     seeds = rng.integers(2**63, size=len(unit))
@@ -198,17 +215,16 @@ def _smooth(asked: _Asked) -> Sampled:
     # nothing is known; no need for more.
     loss = min(MISSED * share + len(g.weights) / (2 * many * share**2), 0.9)
     missed = loss / (1 - loss)
-    for size, weights in ((SHORT, SHORT_WEIGHTS), (LONG, LONG_WEIGHTS)):
+    for size, weights in rules:
         steps = np.outer(2.0 ** np.arange(len(weights)), size * unit)
         found = _judged(asked, g, steps, weights, missed)
         if (np.diagonal(found.error) <= (2 * PRECISE + missed) * np.diagonal(found.matrix)).all():
             break
-    same = (UNCHANGED,) if found.unchanged.any() else ()
-    return replace(found, notes=(*same, *found.notes, *limits))
+    return found, missed
 
 
 def _judged(
-    asked: _Asked, g: Statistic, steps: Array, weights: tuple[float, ...], missed: float
+    asked: Asked, g: Statistic, steps: Array, weights: tuple[float, ...], missed: float
 ) -> Sampled:
     """(∂E g)ᵀ V⁻¹ (∂E g) with slopes from all steps (rows), and lower bounds from each of them."""
     levels, count = steps.shape

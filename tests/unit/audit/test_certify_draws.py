@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 from privest import PrivacyLevel, noise
-from privest.audit import certify
+from privest.audit import certify, fisher_information
 from privest.audit._drawn import EACH, chance_distance, drawn_as_stated, not_by_chance
 from privest.audit._drawn_vectors import false_score, vectors_drawn_as_stated
 from privest.audit._screen import Range
@@ -217,6 +217,9 @@ def test_a_score_is_compared_with_the_density():
     lenient = certify(Scoreless(), 1000.0, samples=4000, rng=rng, search=[[0.0, 0.0]])
     assert lenient.verdict == "undecided"
     assert "score is not the derivative" in str(lenient)
+    there = fisher_information(Scoreless(), [0.3, 1.0], samples=4000, rng=rng)
+    assert (np.abs(there.matrix - 100 * np.eye(2)) <= 2 * there.error).all()
+    assert "score is not the derivative" in str(there)
 
 
 def test_scores_of_the_catalogue_are_derivatives():
