@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,9 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import Array
 from privest.cli._console import new_table, shown
+from privest.errors import CheckpointError, InvalidInput
+from privest.files import make_folder
+from privest.report import printable
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 
@@ -81,3 +88,50 @@ def print_estimate(report: Console, estimator: pv.PrivateRLS, names: Sequence[st
     ):
         table.add_row(shown(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
     report.print(table)
+
+
+class LineOutput:
+    """Standard output, or a file that is cut back to what was certain after a restart."""
+
+    def __init__(self, path: Path | None, stack: ExitStack) -> None:
+        self.path, self.stack = path, stack
+        self.file: Any = None
+        self.offset = 0
+
+    @property
+    def begun(self) -> bool:
+        return self.offset > 0
+
+    def begin(self, offset: int) -> None:
+        """Start at `offset`: whatever the file has beyond it was not certain."""
+        self.offset = offset
+        if self.path is None:
+            self.file = sys.stdout.buffer
+            return
+        make_folder(self.path)
+        try:
+            mode = "r+b" if offset else "wb"
+            self.file = self.stack.enter_context(open(self.path, mode))  # noqa: SIM115
+            if offset:
+                if self.file.seek(0, io.SEEK_END) < offset:
+                    raise CheckpointError(f"{self.path} is shorter than when it was saved.")
+                self.file.truncate(offset)
+                self.file.seek(offset)
+        except OSError as error:
+            if isinstance(error, CheckpointError):
+                raise
+            raise InvalidInput(f"cannot write {self.path}: {error.strerror}.") from None
+
+    def sync(self) -> None:
+        """Force a file to disk."""
+        if self.path is not None and self.path.is_file():
+            os.fsync(self.file.fileno())
+
+    def write(self, text: str) -> None:
+        """Print lines now, not later."""
+        if self.path is None and sys.stdout.isatty():
+            text = printable(text)  # names must not steer the terminal
+        data = text.encode()
+        self.file.write(data)
+        self.file.flush()
+        self.offset += len(data)

@@ -7,7 +7,6 @@ was saved but perhaps not printed is printed again after a restart, with the sam
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import os
 import sys
@@ -25,12 +24,18 @@ from privest.arrays import Array
 from privest.cli._console import print_spent, shown, tell_file, tell_simulated
 from privest.cli._options import Output, Sides, Spent
 from privest.cli._rows import Row, Rows
-from privest.cli._stream_lines import as_lines, estimated_record, print_estimate, released_records
+from privest.cli._stream_lines import (
+    LineOutput,
+    as_lines,
+    estimated_record,
+    print_estimate,
+    released_records,
+)
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.files import make_folder
 from privest.reading import read_count, read_fields, require_parameters
-from privest.report import Trail, printable, save_convergence
+from privest.report import Trail, save_convergence
 
 INTERCEPT = "intercept"
 
@@ -114,7 +119,7 @@ class _Job:
         self.used, self.missing, self.repeated = 0, 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
-        self.output = _Output(plan.output.output, stack)
+        self.output = LineOutput(plan.output.output, stack)
         self.kept: pv.Checkpoint | None = None
         if plan.checkpoint is not None:
             make_folder(plan.checkpoint)
@@ -292,53 +297,6 @@ class _Job:
         if self.plan.output.png is not None and self.trail.points:
             save_convergence(self.trail, self.names, self.plan.output.png)
             tell_file("Picture", self.plan.output.png)
-
-
-class _Output:
-    """Standard output, or a file that is cut back to what was certain after a restart."""
-
-    def __init__(self, path: Path | None, stack: ExitStack) -> None:
-        self.path, self.stack = path, stack
-        self.file: Any = None
-        self.offset = 0
-
-    @property
-    def begun(self) -> bool:
-        return self.offset > 0
-
-    def begin(self, offset: int) -> None:
-        """Start at `offset`: whatever the file has beyond it was not certain."""
-        self.offset = offset
-        if self.path is None:
-            self.file = sys.stdout.buffer
-            return
-        make_folder(self.path)
-        try:
-            mode = "r+b" if offset else "wb"
-            self.file = self.stack.enter_context(open(self.path, mode))  # noqa: SIM115
-            if offset:
-                if self.file.seek(0, io.SEEK_END) < offset:
-                    raise CheckpointError(f"{self.path} is shorter than when it was saved.")
-                self.file.truncate(offset)
-                self.file.seek(offset)
-        except OSError as error:
-            if isinstance(error, CheckpointError):
-                raise
-            raise InvalidInput(f"cannot write {self.path}: {error.strerror}.") from None
-
-    def sync(self) -> None:
-        """Force a file to disk."""
-        if self.path is not None and self.path.is_file():
-            os.fsync(self.file.fileno())
-
-    def write(self, text: str) -> None:
-        """Print lines now, not later."""
-        if self.path is None and sys.stdout.isatty():
-            text = printable(text)  # names must not steer the terminal
-        data = text.encode()
-        self.file.write(data)
-        self.file.flush()
-        self.offset += len(data)
 
 
 def _chained(digest: str, row: Row) -> str:
