@@ -4,9 +4,11 @@ import gzip
 import io
 import json
 import re
+import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +16,22 @@ import pytest
 
 import privest as pv
 from fuzz.limited import MIB, memory
-from fuzz.readers import GAUSSIAN, LEVELS, RELEASED, STREAM, made, save_checkpoint
+from fuzz.readers import (
+    GAUSSIAN,
+    LEVELS,
+    RELEASED,
+    STREAM,
+    _checkpoint,
+    _unit,
+    made,
+    save_checkpoint,
+    save_units,
+)
 from privest import dynamics, network, workflow
 from privest.cli._options import read_table
 from privest.data import open_source
 from privest.errors import CheckpointError, InvalidInput
+from privest.paper._engine import _Store
 from privest.privacy import load_level
 from privest.reading import MOST_COLUMNS, parse_json, parse_toml, parse_yaml, read_numbers
 
@@ -132,16 +145,59 @@ def test_a_level_that_says_it_is_large(tmp_path):
     with zipfile.ZipFile(io.BytesIO(good)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     for shape in (b"(1000000000000, 1, 1)", b"(-1, 1, 1)", b"(0, 1000000000000, 1)"):
-        path = tmp_path / "shape"
+        path = tmp_path / "level"
         with zipfile.ZipFile(path, "w") as archive:
             for name, data in parts.items():
                 archive.writestr(name, data.replace(b"(1, 1, 1)", shape))
-        refused(load_level, path, match="shape|as numpy writes it")
+        refused(load_level, path, match="the shape of an array|as numpy writes it")
     sizes = bytearray(good)
     at = sizes.rindex(b"PK\x01\x02")
     sizes[at + 20 : at + 28] = b"\xff\xff\xff\x7f" * 2  # packed and unpacked, in the directory
     (tmp_path / "sizes").write_bytes(sizes)
     refused(load_level, tmp_path / "sizes", match="larger than it is|damaged")
+
+
+def test_a_level_whose_parts_lie_within_each_other(tmp_path):
+    """A hundred arrays in the bytes of one: each begins within the one before and ends with it."""
+    last = _npy(bytes(4 * MIB))
+    inside, parts = b"", []
+    for k in reversed(range(100)):
+        data = last if not inside else _npy(inside)
+        named = f"a{k:03d}.npy".encode(), zlib.crc32(data), len(data)
+        head = _record(*named)
+        parts.insert(0, (named, len(head) + len(data) - len(inside)))
+        inside = head + data
+    out, at = io.BytesIO(), 0
+    out.write(inside)
+    for named, step in parts:
+        out.write(_record(*named, at))
+        at += step
+    size = out.tell() - len(inside)
+    out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 100, 100, size, len(inside), 0))
+    (tmp_path / "level").write_bytes(out.getvalue())
+    refused(load_level, tmp_path / "level", match="larger than it is")
+
+
+def _npy(payload):
+    out = io.BytesIO()
+    np.save(out, np.frombuffer(payload, dtype=np.uint8))
+    return out.getvalue()
+
+
+def _record(name, crc, size, at=None):
+    """Of a part that is not packed: before its bytes, or (with their place) in the directory."""
+    common = (20, 0, 0, 0, 0x21, crc, size, size, len(name), 0)
+    if at is None:
+        return struct.pack("<4s5H3L2H", b"PK\x03\x04", *common) + name
+    return struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, *common, 0, 0, 0, 0, at) + name
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    for name, act in (("level", load_level), ("plan.toml", workflow.load_spec)):
+        with (tmp_path / name).open("wb") as file:
+            file.write(b"PK\x03\x04")
+            file.truncate(3 << 30)  # a hole: it takes no room on the disk
+        refused(act, tmp_path / name, match="has more than")
 
 
 @pytest.mark.parametrize("value", [np.nan, -1.0, np.inf])
@@ -212,8 +268,6 @@ def _changed(data, **changes):
     ],
 )
 def test_a_state_that_does_not_fit_is_refused_when_it_is_taken_up(tmp_path, stream, changes):
-    from fuzz.readers import _checkpoint
-
     path = tmp_path / "checkpoint"
     path.write_bytes(_changed(made(lambda file: save_checkpoint(file, stream)), **changes))
     kept, *_ = _checkpoint(path, stream)
@@ -235,8 +289,6 @@ def test_a_short_key_of_a_generator(tmp_path):
     for change in (short, vast):
         path = tmp_path / change.__name__
         path.write_bytes(_changed(data, source=change))
-        from fuzz.readers import _checkpoint
-
         kept, *_ = _checkpoint(path, 0)
         with kept, pytest.raises(CheckpointError):
             kept.resume()
@@ -391,6 +443,17 @@ def test_the_command_line(tmp_path):
     with open("/dev/zero", "rb") as endless:
         done = command("bound", "--h", "-", *bound, stdin=endless)
     assert (done.returncode, "zero bytes" in done.stderr) == (2, True)
+
+
+def test_a_kept_number_that_the_disk_changed_is_computed_again(tmp_path):
+    path, data = tmp_path / "units", made(save_units)
+    four = np.array([3.0, 4.0]).tobytes()
+    assert data.count(four) == 1
+    path.write_bytes(data.replace(four, np.array([3.0, 5.0]).tobytes()))
+    with _Store(path, 1, 3) as store:
+        assert store.get(_unit()) is None
+        store.put(_unit(), np.arange(6.0).reshape(3, 2))
+        assert store.get(_unit()).tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
 
 
 # --- one layer ------------------------------------------------------------------------------------
