@@ -33,6 +33,8 @@ def as_array(
     """
     if isinstance(value, np.ma.MaskedArray):
         raise error(f"{name} is a masked array: say what the masked entries mean (fill or drop).")
+    if hasattr(value, "toarray"):  # a sparse matrix: NumPy would make one object of it
+        raise error(f"{name} is a sparse matrix: privest takes dense arrays, pass .toarray().")
     try:
         raw: NDArray[Any] = np.asarray(value)
     except ValueError:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+import privest as pv
 from privest.errors import InvalidInput, NotCalibratable
 from privest.estimator import maximum_likelihood_of
 from privest.estimator._mle import SAME, maximum_likelihood
@@ -14,7 +15,7 @@ from privest.estimator.likelihood import (
     VoigtLikelihood,
     likelihood_of,
 )
-from privest.mechanism import CATALOGUE, ChannelEntry
+from privest.mechanism import CATALOGUE, Additive, ChannelEntry
 from privest.model import LinearModel
 from privest.noise import Gaussian
 
@@ -141,3 +142,39 @@ def test_starts_take_every_hump_before_a_second_one_on_the_same():
     humps = np.array([[[1, 0], [1, 0], [1, 1], [0, 0]], [[0, 0]] * 4])
     order = np.argsort(-distinct(score, humps), axis=1)
     assert order.tolist() == [[0, 2, 3, 1], [3, 2, 1, 0]]
+
+
+# --- the highest maximum, or a poorer one ---------------------------------------------------------
+
+
+def poorer(trials, seed):
+    """How many of Cauchy releases with m = 20, n = 10 end below what other starts reach.
+
+    The others: the truth, and fits of other subsets.
+    """
+    rng = np.random.default_rng(seed)
+    H, theta, law = rng.standard_normal((20, 10)), rng.standard_normal(10), pv.noise.Cauchy(0.3)
+    z = H @ theta + 0.1 * rng.standard_normal((trials, 20)) + law.sample((trials, 20), rng)
+    likelihood = likelihood_of(Additive(law), 0.01)
+    found = maximum_likelihood(H, z, likelihood)
+    assert found.converged.all()
+    others = rng.random((40, 20)).argsort(axis=1)[:, :10]
+    fits = np.linalg.solve(H[others], z[:, others][..., None])[..., 0]
+    fits = np.concatenate([np.broadcast_to(theta, (trials, 1, 10)), fits], axis=1)
+    height = likelihood.value(z[:, None], fits @ H.T).sum(axis=2)
+    best = np.argsort(-height, axis=1)[:, :10]
+    other = maximum_likelihood(
+        H, z, likelihood, starts=np.take_along_axis(fits, best[..., None], axis=1)
+    )
+    return int((found.log_likelihood < other.log_likelihood - 1e-4).sum())
+
+
+def test_poorer_maxima_of_cauchy_noise_are_rare():
+    """These 200 trials: none now, 2 with 300 subsets and 15 fits."""
+    assert poorer(200, 6) == 0
+
+
+@pytest.mark.slow
+def test_poorer_maxima_of_cauchy_noise_are_rare_in_1200_trials():
+    """At a rate of 1 in 2000 P(more than 3) = 3e-3; with 300 subsets and 15 fits it was 6."""
+    assert sum(poorer(200, seed) for seed in range(1, 7)) <= 3

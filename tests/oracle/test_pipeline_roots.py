@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privest as pv
-from privest.pipeline import LikelihoodScore, optimal_score
+from privest.pipeline import LikelihoodScore, _descent, optimal_score
 from privest.pipeline import _roots as roots
 
 SKEWED = pv.noise.GaussianMixture([0.7, 0.3], means=[-1.0, 3.0], sds=[0.4, 1.5])
@@ -304,3 +304,39 @@ def test_scores_that_underflow_are_refused_in_words(law):
     assert (~found.converged).sum() > 25
     assert np.isnan(found.theta[~found.converged]).all()
     assert np.isfinite(found.theta[found.converged]).all()
+
+
+# --- every iteration ends -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [1.0, 0.999999, 2.0, -1.0, 0.0])
+def test_a_wrong_step_length_fails_and_does_not_hang(monkeypatch, part):
+    """Steps that are never shortened, grow, turn round or vanish: bounded looks at F."""
+    looks = []
+    evaluate = _descent.evaluate
+
+    def counted(*arguments):
+        looks.append(1)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(_descent, "evaluate", counted)
+    monkeypatch.setattr(_descent, "_shorter", lambda whole, fall: np.full(whole.shape, part))
+    score, rng = SCORES["cauchy"], np.random.default_rng(0)
+    design = roots.Design(rng.standard_normal((30, 2)))
+    y = score.law.sample((50, 30), rng)
+    found = _descent.descend(score, design, y, np.full((50, 2), 30.0))
+    assert len(looks) <= 1 + _descent.LOOKS + _descent.SHORTENINGS
+    assert np.isnan(found.theta[~found.converged]).all()
+    if part in (1.0, -1.0, 0.0):
+        assert not found.converged.all()
+        with pytest.raises(pv.errors.NumericalFailure, match="no proper root"):
+            roots.require_converged(found)
+
+
+def test_a_failed_step_is_shortened_to_the_minimum_of_its_parabola():
+    """F along the step: −whole·t + curve·t²; at t = 1 it fell by `fall` = whole − curve."""
+    whole = np.array([1.0, 1.0, 1.0, 1.0])
+    curve = np.array([1.25, 4.0, 100.0, np.inf])
+    expected = [0.4, 0.125, 0.1, 0.1]  # whole/2·curve, within a tenth and a half
+    np.testing.assert_allclose(_descent._shorter(whole, whole - curve), expected, rtol=1e-15)
+    assert _descent._shorter(np.ones(1), np.array([0.05]))[0] == 0.5

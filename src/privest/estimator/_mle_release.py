@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
@@ -26,6 +25,7 @@ from privest.estimator.likelihood import (
 )
 from privest.linalg import PSD
 from privest.linalg._whitening import BlockWhitening, PointwiseWhitening, whitening
+from privest.linalg.batched import substitute
 from privest.mechanism._additive import Additive
 from privest.mechanism._affine import AffineMechanism
 from privest.mechanism._channel import Channel
@@ -239,7 +239,7 @@ def _whitened(G: Array, covariance: Array, noise: Array, offset: Array) -> Obser
         ) from None
 
     def solved(rows: Array) -> Array:
-        return np.asarray(scipy.linalg.solve_triangular(lower, rows, lower=True))
+        return substitute(lower, rows, lower=True)
 
     def read(z: Array) -> Array:
         return solved((z - offset).T).T

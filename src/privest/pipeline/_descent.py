@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, Flags, Index
 from privest.errors import NotIdentifiable
 from privest.linalg._root import weighted_roots
 from privest.linalg._validation import require_units
+from privest.linalg.batched import substitute
 from privest.pipeline._score import Score, bounded_score
 
 BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache
 ROWS_AT_ONCE = 2**14  # rows of H at a time, for one problem
 STEPS = 100
+SHORTENINGS = 40  # of one step, each by a factor between these
+SHORTEST, LONGEST = 0.1, 0.5
+LOOKS = 400  # at F, of the steps together: beyond them whatever has not converged is given up
 # Converged: a Newton step shorter than this, in standard errors of the estimate. It is still taken;
 # what is left is of the order of its square.
 TOLERANCE = 1e-6
@@ -49,13 +52,11 @@ class Design:
     def whitened(self, rows: Array) -> Array:
         """R⁻ᵀv for row vectors v (..., n): gradients in units in which HᵀH is the identity."""
         flat = rows.reshape(-1, rows.shape[-1]).T
-        solved = scipy.linalg.solve_triangular(self.triangle, flat, trans="T", check_finite=False)
-        return np.asarray(solved.T.reshape(rows.shape))
+        return substitute(self.triangle, flat, transposed=True).T.reshape(rows.shape)
 
     def back(self, steps: Array) -> Array:
         """θ from whitened coordinates: R⁻¹v for row vectors v (trials, n)."""
-        solved = scipy.linalg.solve_triangular(self.triangle, steps.T, check_finite=False)
-        return np.asarray(solved.T)
+        return substitute(self.triangle, steps.T).T
 
 
 def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
@@ -68,8 +69,8 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
     done = np.zeros(trials, bool)
     at = evaluate(score, design, y, theta)
     lost = ~np.isfinite(at.height)  # a residual outside a finite support: F is infinite there
-    taken = 0
-    while taken < STEPS:
+    taken, looks = 0, 0
+    while taken < STEPS and looks < LOOKS:
         live = np.flatnonzero(~(done | lost))
         if not live.size:
             break
@@ -100,8 +101,11 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
         going = ~close
         if going.any():
             here = live[going]
-            failed = _advance(score, design, y, theta, at, here, move[going], promised[going])
+            failed, looked = _advance(
+                score, design, y, theta, at, here, move[going], promised[going]
+            )
             lost[here[failed]] = True
+            looks += looked
     lost |= ~done
     theta[lost] = np.nan
     return Roots(start + theta, ~lost, taken)
@@ -119,11 +123,13 @@ class _At:
 def _advance(
     score: Score, design: Design, y: Array, theta: Array, at: _At, rows: Index, move: Array,
     promised: Array,
-) -> Flags:  # fmt: skip
-    """Step, or as far of it as lets F fall; which rows could not move."""
+) -> tuple[Flags, int]:  # fmt: skip
+    """Step, or as far of it as lets F fall; which rows could not move, and how often F was seen."""
     length = np.ones(len(rows))
     waiting = np.ones(len(rows), bool)
-    for _ in range(40):
+    looks = 0
+    while waiting.any() and looks < SHORTENINGS:
+        looks += 1
         now = np.flatnonzero(waiting)
         tried = theta[rows[now]] + length[now, None] * move[now]
         new = evaluate(score, design, y[rows[now]], tried)
@@ -136,15 +142,20 @@ def _advance(
         at.height[won], at.gradient[won] = new.height[good], new.gradient[good]
         at.curvature[won] = new.curvature[good]
         waiting[now[good]] = False
-        if not waiting.any():
-            break
-        # Where a parabola through F, its slope and the failed value has its minimum.
-        missed = np.where(np.isfinite(new.height), old - new.height, -np.inf)[~good]
         bad = now[~good]
-        whole = length[bad] * promised[bad]
-        shorter = np.where(np.isfinite(missed), whole / (2 * (whole - missed)), 0.1)
-        length[bad] *= np.clip(shorter, 0.1, 0.5)
-    return waiting
+        length[bad] *= _shorter(length[bad] * promised[bad], fall[~good])
+    return waiting, looks
+
+
+def _shorter(whole: Array, fall: Array) -> Array:
+    """The part of a failed step to try next: a tenth to a half.
+
+    Where the parabola with the slope at the start (−`whole` a step) and this fall has its minimum;
+    a tenth where F was infinite.
+    """
+    finite = np.isfinite(fall)
+    ideal = whole / (2 * (whole - np.where(finite, fall, 0.0)))
+    return np.clip(np.where(finite, ideal, SHORTEST), SHORTEST, LONGEST)
 
 
 def evaluate(score: Score, design: Design, y: Array, theta: Array) -> _At:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_number, as_positive
 from privest.errors import FewReadings, InvalidInput
 from privest.estimator import Result
+from privest.linalg.batched import substitute
 from privest.mechanism.source import Generated, Source, as_source, require_room
 from privest.model import LinearModel
 from privest.noise import GaussianLaw, Independent, ScalarLaw
@@ -323,14 +323,14 @@ class ScoreRelease(ABC):
     def _noisy(self, exact: Array, factor: Array, source: Source) -> Array:
         """exact + Fe, e of unit information: Gaussian through the source, other laws simulated."""
         if isinstance(self.noise, GaussianLaw):
-            unit = scipy.linalg.solve_triangular(factor, exact.T, lower=True).T
+            unit = substitute(factor, exact.T, lower=True).T
             return np.asarray(source.add_noise(unit) @ factor.T)
         if not isinstance(source, Generated):
             raise InvalidInput(
                 f"release noise of the law {self.noise!r} is drawn with a numpy Generator only: it "
                 "is there for comparison. Gaussian noise takes any source."
             )
-        require_room(scipy.linalg.solve_triangular(factor, exact.T, lower=True))
+        require_room(substitute(factor, exact.T, lower=True))
         drawn = self.noise.sample(exact.shape, source.rng)
         return np.asarray(exact + np.sqrt(self.noise.fisher_information) * drawn @ factor.T)
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, ArrayLike
 from privest.bounds._trace_budget import weight_root
 from privest.errors import InvalidInput
+from privest.linalg.batched import substitute
 
 Shape = Literal["trace", "paper"]
 
@@ -54,7 +54,7 @@ def noise_shape(
     if shape == "paper" and weight is not None:
         raise InvalidInput("the paper's shape has no weight: leave one of them out.")
     root = weight_root(weight, n)
-    half = scipy.linalg.solve_triangular(triangle, root, trans="T", check_finite=False)
+    half = substitute(triangle, root, transposed=True)
     _, strengths, right = np.linalg.svd(half, full_matrices=False)
     strength, gram = float(strengths.sum()), float((strengths**2).sum())
     whole = root.shape[1] == n

@@ -392,3 +392,20 @@ def test_the_likelihood_of_a_channel():
         likelihood_of("Laplace", 0.04)
     with pytest.raises(InvalidInput, match="> 0"):
         LaplaceLikelihood(0.0, scale=1.0)
+
+
+@pytest.mark.parametrize("shift", [-7.0, 0.0, 5.0])
+@pytest.mark.parametrize(
+    "law", [Uniform(1.0), GaussianMixture([0.8, 0.2], [-0.5, 2.0], [0.5, 1.2])]
+)
+def test_first_guesses_of_convolved_noise_are_at_its_mode(law, shift):
+    """The table knows where its density is highest: that of a dense grid, within a panel (2σ)."""
+    moved, sd = law.shifted(shift), 0.3
+    likelihood = ConvolvedLikelihood(moved, sd**2)
+    grid = np.linspace(shift - 8, shift + 8, 4001)
+    height = likelihood(grid[None], np.zeros((1, 4001))).value[0]
+    mode = likelihood.table.mode
+    assert abs(mode - grid[height.argmax()]) < 2 * sd + (1.0 if isinstance(law, Uniform) else 0.0)
+    at = float(likelihood(np.array([[mode]]), np.zeros((1, 1))).value[0, 0])
+    assert at > height.max() - 0.3
+    np.testing.assert_allclose(likelihood.centre(np.array([2.0])), [2.0 - mode])
