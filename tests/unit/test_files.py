@@ -10,6 +10,7 @@ import pytest
 
 from privest.errors import InvalidInput
 from privest.files import (
+    ORDINARY,
     OWNER_ONLY,
     atomic_file,
     atomic_write,
@@ -22,9 +23,7 @@ def mode(path):
     return path.stat().st_mode & 0o777
 
 
-@pytest.mark.parametrize(
-    ("permissions", "end"), [({}, 0o640), ({"permissions": OWNER_ONLY}, 0o600)]
-)
+@pytest.mark.parametrize(("permissions", "end"), [(ORDINARY, 0o640), (OWNER_ONLY, 0o600)])
 def test_only_the_owner_reads_what_is_not_complete(tmp_path, permissions, end):
     before = os.umask(0o027)
     try:
