@@ -258,11 +258,18 @@ def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
     """θ̂ = argmin ‖G θ − b‖ by QR, and the root of its information matrix.
 
     `right` may have several columns (one problem each). Raises NotIdentifiable.
+    Numerics: R of [G b] holds Qᵀb beside R of G; where there are few b, Q is not made at all.
     """
-    orthogonal, triangle = np.linalg.qr(rows)
+    n = rows.shape[1]
+    if right.ndim == 2 and right.shape[1] <= n <= len(rows):
+        both = np.linalg.qr(np.concatenate([rows, right], axis=1), mode="r")
+        triangle, seen = both[:n, :n], both[:n, n:]
+    else:
+        orthogonal, triangle = np.linalg.qr(rows)
+        seen = orthogonal.T @ right
     root = root_of_rows(triangle, np.linalg.norm(rows, axis=0))
     if root.rank < rows.shape[1]:
         raise NotIdentifiable(
             f"the least-squares problem has rank {root.rank} of {rows.shape[1]}", root.hidden
         )
-    return substitute(triangle, orthogonal.T @ right), root
+    return substitute(triangle, seen), root
