@@ -262,7 +262,7 @@ def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
     """
     n = rows.shape[1]
     if right.ndim == 2 and right.shape[1] <= n <= len(rows):
-        both = np.linalg.qr(np.concatenate([rows, right], axis=1), mode="r")
+        both: Array = np.asarray(np.linalg.qr(np.concatenate([rows, right], axis=1), mode="r"))
         triangle, seen = both[:n, :n], both[:n, n:]
     else:
         orthogonal, triangle = np.linalg.qr(rows)
