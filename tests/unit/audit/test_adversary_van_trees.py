@@ -20,8 +20,8 @@ from privest.mechanism._channel import Worst
 from toy_channels import Shift, Sign, Toy, TriangularDither, UniformDither
 
 ENDLESS = {
-    "uniform", "staircase", "inverse-gaussian", "inverse-laplace", "twin-uniform",
-    "probabilistic-quantiser",
+    "gain-gaussian", "gain-uniform", "inverse-gaussian", "inverse-laplace", "staircase",
+    "probabilistic-quantiser", "twin-uniform", "uniform",
 }  # fmt: skip
 CHANNELS = {
     name: CATALOGUE[name].example(1).channels[0]
