@@ -234,11 +234,19 @@ def by_curvature(mechanism: GaussianMechanism, S: PSD, places: Array) -> Finding
         return None
     margin = relative(S, checked[0])
     error = checked[1] * margin if math.isfinite(margin) else 0.0
-    reasons = (
-        "The same at every y.",
-        "Second differences of its log-density in y are those of its supremum.",
+    curved = "Second differences of its log-density in y are those of its supremum."
+    if type(mechanism) is GaussianMechanism:  # by its form: what is checked anywhere is everywhere
+        reasons = ("The same at every y.", curved)
+        return Finding(margin, error, margin, margin, None, CLOSED_FORM, reasons)
+    said = (
+        f"The same around the {len(places) + 3} reading vectors that were looked at; what lies "
+        "elsewhere was not examined."
     )
-    return Finding(margin, error, margin, margin, None, CLOSED_FORM, reasons)
+    where, near = "where it was examined", math.nan
+    return Finding(
+        margin, error, margin, margin, None, CLOSED_FORM, (said, curved), where=where,
+        resolution=near,
+    )  # fmt: skip
 
 
 def checked_precision(mechanism: GaussianMechanism, places: Array) -> tuple[Array, float] | None:

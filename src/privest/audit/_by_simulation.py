@@ -91,9 +91,7 @@ class Scores:
 
 
 def _around(readings: int, look: Look) -> Array:
-    """Eight random directions at five distances, or forty vectors in the domain."""
-    if look.domain is not None:
-        return look.in_domain(40, look.rng)
+    """Eight random directions at five distances."""
     directions = look.rng.standard_normal((8, readings))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     distances = np.array([1e-3, 0.1, 1.0, 3.0, 10.0])[:, None, None]

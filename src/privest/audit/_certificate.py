@@ -26,13 +26,15 @@ from privest.audit._door import (
 )
 from privest.audit._sampled import UNCHANGED
 from privest.errors import InvalidInput
-from privest.mechanism import Mechanism, Runnable, RunningMechanism
+from privest.mechanism import Componentwise, Mechanism, Runnable, RunningMechanism
 from privest.privacy import SequentialLevel
 from privest.records import Record
 
 Verdict = Literal["holds", "violated", "undecided"]
 # A margin of 1 is what a calibrated mechanism has; so much above it is rounding.
 TOLERANCE = 1e-6
+# Reading vectors in a domain, of a mechanism that is not searched input by input.
+PLACES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +160,14 @@ def certify(
     S = stated.for_size(audited.readings)
     steep = None if lipschitz is None else as_positive(lipschitz, "lipschitz")
     look = replace(look, domain=as_domain(domain, audited.readings), lipschitz=steep)
+    if lipschitz is not None and (domain is None or not isinstance(audited, Componentwise)):
+        raise InvalidInput(
+            "lipschitz= is for channels on a domain: it bounds the information between the inputs "
+            f"that are looked at. Received a {type(audited).__name__}, and "
+            f"{'no' if domain is None else 'a'} domain."
+        )
+    if look.domain is not None and not look.places.size and not isinstance(audited, Componentwise):
+        look = replace(look, places=look.in_domain(PLACES, look.any_rng))
     if not has_density(audited):
         return _judged(by_samples(audited, S, look))
     if isinstance(audited, RunningMechanism):

@@ -99,14 +99,12 @@ def _of_one(
 
 
 def _reading_vectors(mechanism: Mechanism, look: Look) -> Array:
-    """Three fixed vectors: of the size of the noise, a tenth and ten times it, or in the domain."""
-    rng = np.random.default_rng(5)
+    """Those of the look, and three fixed ones: of the size of the noise, a tenth, ten times it."""
     if look.domain is not None:
-        fixed = look.in_domain(3, rng)
-    else:
-        top = float(np.diagonal(mechanism.worst_information()).max())
-        unit = 1 / math.sqrt(top) if 0 < top < math.inf else 1.0
-        sizes = unit * np.array([[0.1], [1.0], [10.0]])
-        fixed = sizes * rng.standard_normal((3, mechanism.readings))
+        return look.places[:NAMED]
+    top = float(np.diagonal(mechanism.worst_information()).max())
+    unit = 1 / math.sqrt(top) if 0 < top < math.inf else 1.0
+    sizes = unit * np.array([[0.1], [1.0], [10.0]])
+    fixed = sizes * np.random.default_rng(5).standard_normal((3, mechanism.readings))
     named = look.places[:NAMED] if look.places.size else np.zeros((0, mechanism.readings))
     return np.concatenate([fixed, named])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import scipy
@@ -44,9 +45,9 @@ class Range:
     asked: bool = False
     least: float = math.nan
 
-    def lattice(self) -> Array:
-        """Evenly over the range, and in octaves around 0."""
-        even = np.linspace(self.low, self.high, ASKED if self.asked else EVEN)
+    def lattice(self, quick: bool) -> Array:
+        """Evenly over the range, and in octaves around 0; `quick`: an input costs a call."""
+        even = np.linspace(self.low, self.high, ASKED if self.asked and not quick else EVEN)
         most = max(abs(self.low), abs(self.high))
         least = self.least if math.isfinite(self.least) else 1e-6 * most
         side = np.geomspace(min(least, most), most, OCTAVES) if most > 0 else np.zeros(1)
@@ -76,7 +77,7 @@ class Screen:
     _inverse: list[Array] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.lattice = self.range.lattice()
+        self.lattice = self.range.lattice(self.channel.discrete)
         left, right = self.lattice[:-1], self.lattice[1:]
         if not self.channel.discrete:
             # Half of them in octaves: the lattice has both.
@@ -151,10 +152,9 @@ class Screen:
     def _nodes(self, left: Array, right: Array) -> tuple[Index, Array, Array]:
         """Flat: the cell, z and its weight in ∫ dz (1 for an outcome)."""
         if self.channel.discrete:
-            lists = [
-                np.union1d(self.channel.outcomes(float(a)), self.channel.outcomes(float(b)))
-                for a, b in zip(left, right)
-            ]
+            # The cells are next to each other: every end is asked for once.
+            ends = [self.channel.outcomes(float(u)) for u in (*left, right[-1])]
+            lists = [a if np.array_equal(a, b) else np.union1d(a, b) for a, b in pairwise(ends)]
             cell = np.repeat(np.arange(left.size), [outcomes.size for outcomes in lists])
             return cell, np.concatenate(lists), np.ones(cell.size)
         middle = (left + right) / 2

@@ -7,11 +7,11 @@ import pytest
 
 from privest import noise
 from privest.audit import certify, fisher_information
-from privest.audit._search import worst_input
 from privest.errors import InvalidInput
 from privest.mechanism import (
     Additive,
     Componentwise,
+    GaussianMechanism,
     Inverse,
     PrivacyWeights,
     TruncatedInverse,
@@ -87,9 +87,8 @@ def test_a_lipschitz_constant_proves_without_a_claim():
     found = certify(bit, 0.26, domain=(-4, 4), lipschitz=steep)
     assert found.verdict == "holds"
     assert "covering argument" in str(found)
-    bound = worst_input(bit, domain=(-4, 4), lipschitz=steep).bound
-    assert 0.25 <= bound <= 1.011 * 0.25
-    assert certify(bit, 0.249, domain=(-4, 4), lipschitz=steep).verdict == "violated"
+    bound = float(str(found).split("is at most ")[1].split()[0])
+    assert 0.25 / 0.26 <= bound <= 1.011 * 0.25 / 0.26
 
 
 def test_a_supremum_beyond_the_domain_is_left_open():
@@ -97,6 +96,39 @@ def test_a_supremum_beyond_the_domain_is_left_open():
     assert found.verdict == "undecided"  # its own supremum is infinite, at 0
     assert found.margin == pytest.approx(3 / 4, rel=1e-6)
     assert "Its supremum exceeds the level" in str(found)
+
+
+def test_a_lipschitz_constant_needs_channels_and_a_domain():
+    with pytest.raises(InvalidInput, match="lipschitz= is for channels on a domain"):
+        certify(PEAK, 1.0, lipschitz=1.0)
+    with pytest.raises(InvalidInput, match="lipschitz= is for channels on a domain"):
+        certify(GaussianMechanism.calibrated(1.0, 2), 1.0, domain=(-1, 1), lipschitz=1.0)
+
+
+def test_a_subclass_is_believed_where_it_was_looked_at():
+    class Far(GaussianMechanism):
+        """A tenth of the noise for readings beyond 100."""
+
+        def log_density(self, z, y):
+            far = (np.abs(y) > 100).any(axis=-1)
+            return np.where(far, 100.0, 1.0) * super().log_density(z, y)
+
+        def score(self, z, y):
+            far = (np.abs(y) > 100).any(axis=-1, keepdims=True)
+            return np.where(far, 100.0, 1.0) * super().score(z, y)
+
+        def simulate(self, y, rng, trials=None):
+            drawn, mean = super().simulate(y, rng, trials), self._shown(y)
+            return np.where((np.abs(y) > 100).any(), mean + (drawn - mean) / 10, drawn)
+
+    far, plain = Far.calibrated(1.0, 2), GaussianMechanism.calibrated(1.0, 2)
+    near = certify(far, 1.0, samples=4000)
+    assert near.verdict == "holds"
+    assert near.where == "where it was examined"
+    assert certify(plain, 1.0, samples=4000).where == ""
+    rng = np.random.default_rng(1)
+    wide = certify(far, 1.0, domain=(-500, 500), samples=4000, rng=rng)
+    assert wide.verdict == "violated", str(wide)
 
 
 # --- outcomes that move ---------------------------------------------------------------------------
