@@ -59,8 +59,6 @@ def _described(value: object, raw: AnyArray) -> str:
     """What was given instead of numbers: what numpy took for one object by its own name."""
     if raw.dtype.kind != "O" or raw.ndim:
         return f"an array of type {raw.dtype}"
-    if hasattr(value, "toarray"):
-        return f"a sparse {type(value).__name__}: make it dense with its toarray()"
     return "None" if value is None else f"a {type(value).__name__}"
 
 
