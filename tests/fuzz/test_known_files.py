@@ -1,5 +1,6 @@
 """Files that once were too much: a documented error, soon, and in little memory."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -7,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
@@ -34,6 +36,7 @@ from privest.errors import CheckpointError, InvalidInput
 from privest.paper._engine import _Store
 from privest.privacy import load_level
 from privest.reading import MOST_COLUMNS, parse_json, parse_toml, parse_yaml, read_numbers
+from privest.reading._limits import READ_WHOLE
 
 LITTLE = 256 * MIB
 
@@ -85,6 +88,27 @@ def test_yaml_that_grows(tmp_path):
     path.write_text(first + "".join(rest))
     assert len(path.read_text()) < 500
     refused(workflow.load_spec, path, match="aliases")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_toml, "\n".join(f"[{i:x}{'.a' * 31}]" for i in range(200))),
+        (parse_toml, "\n".join(f"{i:x}{'.a' * 31} = 1" for i in range(200))),
+        (parse_yaml, "[" + "[], " * 2000 + "]"),
+        (parse_yaml, "[" + "a, " * 2000 + "]"),
+        (parse_json, "[" + "{}," * 20_000 + "0]"),
+    ],
+)
+def test_memory_is_a_multiple_of_the_text(parse, text):
+    """The worst that was found for each format; `READ_WHOLE` states the factor."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(InvalidInput):
+            parse(text, "it")
+        assert tracemalloc.get_traced_memory()[1] < READ_WHOLE * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_dots_within_values_are_no_dotted_key():

@@ -50,6 +50,8 @@ def read_arrays(
             return {name: _array(archive.read(one)) for name, one in zip(names, members)}
     except _Refused as refused:
         raise error(f"{path} is not {what}: {refused}.") from None
+    except MemoryError:  # of an honest file that is larger than the machine
+        raise
     except Exception as failed:  # whatever a damaged archive makes its reader raise
         raise error(f"{path} is not {what}, or it is damaged ({type(failed).__name__}).") from None
 

@@ -13,4 +13,4 @@ MOST_PARAMETERS = 10_000  # a square matrix of that side takes 0.8 GB
 LONGEST_TEXT = 10_000  # letters of a name or a message
 LARGEST_COUNT = 2**62  # a whole number that a machine can count to
 LARGEST_STATE = 1e150  # of a number in a saved state: sums of its squares are finite
-READ_WHOLE = 400  # bytes of memory a byte of text, at worst: tables in TOML, lists in YAML
+READ_WHOLE = 500  # bytes of memory a byte of text, at worst: tables within tables in TOML
