@@ -1,10 +1,13 @@
 """Audits: does a mechanism keep its promise, and what do attackers make of it?
 
 information          I_z(y), by numbers or from samples alone
-  sampled              the estimate and the bounds from samples (move_size, score_regression)
+  sampled              the estimate and the bounds from samples (move_size, score_regression);
+                       one_sided: at a kink, from both sides
 certificate          a verdict on a level: judges and explains what was found
-  by_density           the input that shows most (search), or the curvature
+  by_density           the input that shows most (search, special_inputs; screen: all of a range,
+                       at a resolution), or the curvature
   by_simulation        by simulated scores, by samples, or by running what users run
+  compared             draws next to the density (drawn, drawn_vectors), with a stated power
 adversary            attackers and the floors below them
   attackers            on one channel (averaged: their integrals over a prior), on samplers
   vectors              on mechanisms that mix the readings
