@@ -21,8 +21,8 @@ from privest.noise import Gaussian
 
 CHANNELS = [name for name, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)]
 BITS = [name for name in CHANNELS if name.startswith("binary")]
-# By quadrature: 50 to 200 ms a trial.
-SLOW = {"privacy-weights": 60} | {name: 30 for name in CHANNELS if "gain" in name}
+# By quadrature: 50 ms to a second a trial.
+SLOW = {"privacy-weights": 60} | {name: 8 for name in CHANNELS if "gain" in name}
 
 
 def case(name, trials):
