@@ -36,7 +36,7 @@ def read_arrays(
     memory is taken: what is read is as large as the file, whatever it says. `what` names the kind
     of file in the message.
     """
-    data = read_bytes(path, ARCHIVE, b"PK\x03\x04", error=error)
+    data = read_bytes(path, ARCHIVE, b"PK\x03\x04", what=what, error=error)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()

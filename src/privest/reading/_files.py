@@ -15,17 +15,23 @@ Failure = type[PrivestError]
 
 
 def read_bytes(
-    path: str | os.PathLike[str], most: int, begins: bytes = b"", *, error: Failure = InvalidInput
+    path: str | os.PathLike[str],
+    most: int,
+    begins: bytes = b"",
+    *,
+    what: str = "such a file",
+    error: Failure = InvalidInput,
 ) -> bytes:
     """All of a file, or of a device or pipe that ends, if it has no more than `most` bytes.
 
-    `begins`: what its first bytes must be; nothing else is read of a file that begins otherwise.
+    `begins`: what its first bytes must be; nothing else is read of a file that begins otherwise,
+    and the message says that it is not `what`.
     """
     try:
         with open(path, "rb") as file:
             start = file.read(len(begins))
             if start != begins:
-                raise error(f"{path} is another kind of file: it does not begin as such files do.")
+                raise error(f"{path} is not {what}: it does not begin as such files do.")
             if os.fstat(file.fileno()).st_size > most:
                 raise _too_large(path, most, error)
             rest = _up_to(file, most - len(start))

@@ -16,6 +16,7 @@ import pytest
 import privest as pv
 from privest.cli import _streaming as streaming
 from privest.cli._options import Output, Sides
+from privest.cli._stream_lines import LineOutput
 from privest.mechanism.source import seeded
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
@@ -206,7 +207,7 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
         output=Output(out), block=7, checkpoint=kept, replay=True, seed=3,
     )  # fmt: skip
     quiet = Console(file=io.StringIO())
-    written, real = [], streaming._Output.write
+    written, real = [], LineOutput.write
 
     def fails_at_the_third(self, text):
         written.append(text)
@@ -214,7 +215,7 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         real(self, text)
 
-    monkeypatch.setattr(streaming._Output, "write", fails_at_the_third)
+    monkeypatch.setattr(LineOutput, "write", fails_at_the_third)
     with pytest.raises(OSError, match="No space"):
         streaming.run(plan, quiet)
     monkeypatch.undo()
