@@ -152,6 +152,8 @@ class EndlessLevel(SequentialLevel):
         if not blocks.size or blocks.shape[1] != blocks.shape[2]:
             raise NotAPrivacyLevel(f"{name} must be square; received shape {blocks.shape}.")
         require_in_range(blocks)
+        if blocks.shape[-1] == 1 and blocks[0, 0, 0] < 0:  # larger blocks have roots of any sign
+            raise NotAPrivacyLevel("the root of the level of one reading must not be negative.")
         level = cls.__new__(cls)
         level._constant = np.array(blocks)
         return level

@@ -25,11 +25,12 @@ BORN = {
     "read, diagonal": lambda s: StreamLevel.from_arrays(
         {"sizes": np.ones(2, int), "diagonal": np.array([1.0, s])}
     ),
+    "read, endless": lambda root: EndlessLevel.from_arrays({"endless": np.array([[[root]]])}),
     "mechanism": lambda s: pv.mechanism.GaussianMechanism(s, 2),
     "stream": pv.StreamMechanism,
     "sensor": lambda s: pv.network.Sensor(np.eye(2), 1.0, s),
 }
-# A factor ℓ may have any sign.
+# A factor ℓ of several readings may have any sign.
 FACTORS = {
     "read, lowers": lambda x: StreamLevel.from_arrays(
         {"sizes": np.array([1]), "lowers": np.array([x])}
@@ -40,7 +41,6 @@ FACTORS = {
     "read, dense": lambda x: StreamLevel.from_arrays(
         {"sizes": np.ones(2, int), "dense": np.array([[1.0, 0.0], [0.0, x]])}
     ),
-    "read, endless": lambda x: EndlessLevel.from_arrays({"endless": np.array([[[x]]])}),
 }
 
 
