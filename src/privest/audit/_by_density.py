@@ -90,7 +90,7 @@ def by_search(mechanism: Componentwise, S: PSD, look: Look) -> Finding:
     if all(math.isfinite(f.bound) for f in each):
         bound = relative(S, mechanism.spread(np.array([f.bound for f in each])))
     lies = tuple(_lies(found))
-    unsure = error > UNSURE and not margin + error <= 1
+    unsure = error > UNSURE and not margin + error <= 1 and not margin - error > 1
     at = None if all(f.constant for f in each) else y
     reasons = (*lies, *_explained(found, unsure, claimed, bool(lies)), *_covering(bound, look))
     more = (OUT_OF_REACH,) if not lies and claimed > 1 else ()
@@ -198,8 +198,9 @@ def _explained(
         yield "The numbers are too uncertain for a verdict: see the error."
     looked = sum(f.evaluations for f in found.values())
     inputs = "1 input" if looked == 1 else f"{looked} inputs"
+    were = "was" if looked == 1 else "were"
     if math.isnan(claimed):
-        yield f"It states no supremum; {inputs} were looked at by numbers."
+        yield f"It states no supremum; {inputs} {were} looked at by numbers."
     elif not lies:
         yield f"A search over {inputs} found nothing above what it says itself."
     yield from dict.fromkeys(_searched(f) for f in found.values() if f.examined is not None)
