@@ -124,5 +124,6 @@ def test_ctrl_c_while_it_loads_is_no_traceback():
             time.sleep(wait)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
-        assert process.returncode in (0, 130), (wait, err)
+        # While Python itself ends, nobody handles signals any more: the shell says 130 too.
+        assert process.returncode in (0, 130, -signal.SIGINT), (wait, err)
         assert "Traceback" not in err
