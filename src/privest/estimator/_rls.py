@@ -19,7 +19,7 @@ from privest.estimator._step_rows import StepRows, Steps, under
 from privest.estimator.result import Result
 from privest.linalg import _compiled as machine
 from privest.linalg._cumulative import StoredColumns, numpy_kernel
-from privest.linalg._running import RunningLeastSquares, require_range, tall_triangle
+from privest.linalg._running import RunningLeastSquares, require_squares, tall_triangle
 from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
 from privest.noise import Noise, as_joint
@@ -183,7 +183,7 @@ class PrivateRLS:
             if not scipy.linalg.blas.dnrm2(work[0]) < LARGEST_ROOT:
                 self._matrix(rows, 1)  # names what is not finite
                 as_array(release.values, "the release")
-                require_range(work)
+                require_squares(work)
             if self._open is not None:  # first what can fail
                 floor = self.noise.inverse_information(1).diagonal()[0]
                 self._open.add(np.append(h, 0.0)[None] / math.sqrt(floor))
@@ -367,7 +367,7 @@ class PrivateRLS:
         scalar = self.level.block == 1
         ends = None if scalar else np.concatenate([[n], n + np.cumsum(steps.sizes)])
         kernel = machine.kernel if machine.wanted(self.compiled, len(H)) else numpy_kernel
-        require_range(white)
+        require_squares(white)
         covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
         assert estimates is not None
         self._fit.add(white, None)

@@ -18,14 +18,17 @@ from privest.errors import NotIdentifiable, NumericalFailure
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import GRAM_CONDITION, LARGEST, SEEN, SMALLEST, rounding
 
+TINY = float(np.finfo(float).tiny)  # below it digits are lost
 CHUNK_ENTRIES = 2**16  # half a megabyte of doubles: stays in cache during one pass
 
 
 def require_range(matrices: Array, what: str, positive: Flags | None = None) -> Array:
     """Matrices (…, n, n) ≥ 0 whose diagonals (where `positive`) neither over- nor underflowed."""
-    diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
+    diagonal = matrices.diagonal(axis1=-2, axis2=-1)
     large = not np.isfinite(matrices).all()
-    small = diagonal < np.finfo(float).tiny  # digits are lost already
+    if not large and (not diagonal.size or diagonal.min() >= TINY):
+        return matrices
+    small = diagonal < TINY
     if large or (small if positive is None else small & positive).any():
         raise NumericalFailure(
             f"{what} are too {'large' if large else 'small'} for numbers: H, the level or the "

@@ -82,7 +82,7 @@ class RunningLeastSquares:
         Cost 2rn² flops; one LAPACK call of about a microsecond for one row. Raises
         NumericalFailure, and adds nothing, where squares would leave the range of doubles.
         """
-        require_range(rows)
+        require_squares(rows)
         self._merge(rows)
         if self.full:
             scaled = (rows[:, :-1] * self._per).ravel()
@@ -160,7 +160,7 @@ class RunningLeastSquares:
         return float(self.triangle[-1, -1] ** 2)
 
 
-def require_range(rows: Array) -> None:
+def require_squares(rows: Array) -> None:
     """Raise NumericalFailure where the squares of whitened rows leave the range of doubles."""
     if not scipy.linalg.blas.dnrm2(rows.ravel()) < LARGEST_ROOT:  # NaN too
         raise NumericalFailure(

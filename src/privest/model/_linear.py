@@ -83,6 +83,12 @@ class LinearModel:
         return self._names
 
     @cached_property
+    def column_squares(self) -> Array:
+        """Σ_k H_kj² of every column (n,): one pass over H, kept. May be 0 or ∞ for extreme units."""
+        with np.errstate(over="ignore"):
+            return np.einsum("ij,ij->j", self.matrix, self.matrix)
+
+    @cached_property
     def inverse_information(self) -> PSD:
         """Σ = (I_y(Hθ))⁻¹, what the bounds use; cov w for Gaussian noise."""
         return self.noise.inverse_information(self.readings)
