@@ -84,7 +84,7 @@ class LinearModel:
 
     @cached_property
     def column_squares(self) -> Array:
-        """Σ_k H_kj² of every column (n,): one pass over H, kept. May be 0 or ∞ for extreme units."""
+        """Σ_k H_kj² of every column (n,): one pass over H, kept. 0 or ∞ for extreme units."""
         with np.errstate(over="ignore"):
             return np.einsum("ij,ij->j", self.matrix, self.matrix)
 
