@@ -86,7 +86,7 @@ class LinearModel:
     def column_squares(self) -> Array:
         """Σ_k H_kj² of every column (n,): one pass over H, kept. 0 or ∞ for extreme units."""
         with np.errstate(over="ignore"):
-            return np.einsum("ij,ij->j", self.matrix, self.matrix)
+            return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix))
 
     @cached_property
     def inverse_information(self) -> PSD:
