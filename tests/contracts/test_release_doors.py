@@ -85,7 +85,7 @@ def scaled(level, y, seed, _):
 
 def agent(level, y, seed, folder):
     """What `privest consensus` sends first."""
-    noise = seeded(seed, "consensus", 0, "load")
+    noise = seeded(seed, "consensus", 0, "load", level)
     model = Model(target="load", noise_variance=0.25, features="x")
     found = _contribution(str(written(y, folder)), model, level, noise)
     return np.linalg.solve(found.r, found.x)
@@ -204,6 +204,14 @@ def test_a_seed_never_puts_the_same_noise_on_other_readings(name, opened, tmp_pa
     assert np.allclose(first, again, rtol=1e-12, atol=1e-5 if name == "average" else 1e-12)
     seen = np.abs(other - first - BY * gain)[np.abs(gain) > 0]
     assert (seen > 5e-4 * np.abs(gain[np.abs(gain) > 0]).min()).all()
+
+
+@pytest.mark.parametrize("name", ["release", *FITS, *COMMANDS])
+def test_a_seed_never_puts_the_same_noise_on_another_level(name, opened, tmp_path):
+    """√s·y is 0 at every level where y is 0: without the level two runs would show the zeros."""
+    door = opened(name)
+    strict, mild = (root * door(root**2, 0 * Y, 7, tmp_path) for root in (1.0, 2.0))
+    assert (np.abs(strict - mild) > 1e-9).all()
 
 
 def loose(name):

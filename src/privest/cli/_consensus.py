@@ -131,7 +131,7 @@ def consensus_command(
             _note_idle(data, comm.size)
         names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
-        noise = pv.mechanism.source.seeded(seed, "consensus", comm.rank, model.target)
+        noise = pv.mechanism.source.seeded(seed, "consensus", comm.rank, model.target, level)
         if keep is not None or seed is None:  # a seed repeats the same release by itself
             kept = f"{path}.release" if keep is None else keep.replace("{agent}", str(comm.rank))
             noise = pv.mechanism.source.Kept(kept, noise, level=level, target=model.target)

@@ -186,7 +186,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
         if not isinstance(law, GaussianLaw):
             self._floor = PrivateRLS(level, parameters, GaussianLaw(1 / law.fisher_information))
-        self._source = seeded(self.random_state, "regression")
+        self._source = seeded(self.random_state, "regression", level.fingerprint)
         self._mechanism, self._rls = StreamMechanism(level), rls
         self.noise_variance_, self.noise_source_ = float(law.variance), "simulation"
 

@@ -42,6 +42,7 @@ from privest.reading import (
 # Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
 # digits of the sum would be those of the reading, not of the noise.
 LARGEST = 2.0**43
+KEY_BYTES = 32
 KEPT = "privest kept release 1"
 
 
@@ -217,30 +218,39 @@ class Kept(Source):
         if sizes is not None:
             raise InvalidInput("one whole release is kept; a stream is kept by a Checkpoint.")
         self.reused = self.path.exists()
-        if self.reused:
-            released = self._read(shown)
-            logging.getLogger("privest").warning(
-                "privest: the release in %s is used again: nothing new is shown.", self.path
-            )
-            return released
-        released = self.source.add_noise(shown, at=at)
-        self._write(shown, released)
+        if not self.reused:
+            try:
+                return self._new(shown, at)
+            except FileExistsError:  # another process was quicker
+                self.reused = True
+        released = self._read(shown)
+        logging.getLogger("privest").warning(
+            "privest: the release in %s is used again: nothing new is shown.", self.path
+        )
         return released
 
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
         return self.source._noise(shown, at, sizes)
 
-    def _write(self, shown: Array, released: Array) -> None:
-        if not self.key_path.exists():
-            with atomic_file(self.key_path, permissions=OWNER_ONLY) as file:
-                file.write(secrets.token_bytes(32))
-        tag = np.frombuffer(self._tag(shown, released, self.simulated), dtype=np.uint8)
-        texts = {"format": np.array(KEPT), "facts": np.array(self.facts)}
-        with atomic_file(self.path, permissions=OWNER_ONLY) as file:
+    def _new(self, shown: Array, at: int) -> Array:
+        """A new release, on disk. `once`: of several processes one writes, the others are refused.
+
+        Raises FileExistsError where one has written since this one looked.
+        """
+        with atomic_file(self.path, permissions=OWNER_ONLY, once=True) as file:
+            if self.path.exists():
+                raise FileExistsError
+            if not self.key_path.exists():
+                with atomic_file(self.key_path, permissions=OWNER_ONLY) as key:
+                    key.write(secrets.token_bytes(KEY_BYTES))
+            released = self.source.add_noise(shown, at=at)
+            tag = np.frombuffer(self._tag(shown, released, self.simulated), dtype=np.uint8)
+            texts = {"format": np.array(KEPT), "facts": np.array(self.facts)}
             np.savez(
                 file, allow_pickle=False, values=released, tag=tag,
                 simulated=np.array(self.simulated), **texts,
             )  # fmt: skip
+        return released
 
     def _read(self, shown: Array) -> Array:
         arrays = read_arrays(self.path, "a kept release")
@@ -275,9 +285,11 @@ class Kept(Source):
                 f"the key {self.key_path} is gone: whether the release in {self.path} is of these "
                 "readings cannot be told without it."
             )
+        key = read_bytes(self.key_path, KEY_BYTES)
+        if len(key) < KEY_BYTES:
+            raise InvalidInput(f"{self.key_path} is not a key of privest: it is too short.")
         head = json.dumps([KEPT, self.facts, shown.shape, simulated]).encode()
-        message = head + _exact(shown) + _exact(released)
-        return hmac.digest(read_bytes(self.key_path, 1 << 10), message, "sha256")
+        return hmac.digest(key, head + _exact(shown) + _exact(released), "sha256")
 
 
 def seeded(

@@ -70,10 +70,12 @@ class TableMechanism:
 def trial_source(terms: Terms, seed: int | None) -> Source:
     """The noise of a trial release: fresh for None; a seed repeats the very same release only.
 
-    Bound row by row to the reading, its place and its level by the source itself, to target and
-    coefficients here: two different releases never share their noise.
+    Bound row by row to √s·y and its place by the source itself, to the level (0 is 0 at every one),
+    target and coefficients here: a reading that is released otherwise has other noise. Rows that
+    are the same in two tables have the same noise in both.
     """
-    return seeded(seed, "table", terms.spec.target, terms.spec.transform, list(terms.names))
+    spec, names = terms.spec, list(terms.names)
+    return seeded(seed, "table", spec.target, spec.transform, names, terms.level)
 
 
 def simulate_release(

@@ -2,8 +2,11 @@
 
 import json
 import logging
+import multiprocessing
 import os
 import stat
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -143,3 +146,38 @@ def test_an_average_after_a_failure(path):
     assert np.abs(found.values - sent.mean()).max() < 1e-6
     with pytest.raises(InvalidInput, match="other readings"):
         pv.network.private_average(y + 1.0, S, ring, Kept(path))
+
+
+def _released(path):
+    try:
+        return Kept(path).add_noise(Y).tolist()
+    except InvalidInput as refused:
+        return str(refused)
+
+
+def test_of_several_processes_one_releases(path):
+    """The others get its numbers or are refused: nobody shows the readings with other noise."""
+    with ProcessPoolExecutor(4, multiprocessing.get_context("fork")) as pool:
+        for turn in range(20):
+            seen = list(pool.map(_released, [path.with_name(f"{turn}.release")] * 4))
+            assert len({tuple(one) for one in seen if not isinstance(one, str)}) == 1
+            assert all("process is writing" in one for one in seen if isinstance(one, str))
+
+
+def test_a_quicker_process_is_noticed(path, monkeypatch):
+    """It wrote between this one's look and its own turn."""
+    other = Kept(path).add_noise(Y)
+    looks, exists = iter([False]), Path.exists
+    monkeypatch.setattr(
+        Path, "exists", lambda one: next(looks, True) if one == path else exists(one)
+    )
+    late = Kept(path)
+    assert np.array_equal(late.add_noise(Y), other)
+    assert late.reused
+
+
+def test_a_short_key_is_none(path):
+    path.with_name("mine.release.key").write_bytes(b"")
+    with pytest.raises(InvalidInput, match="too short"):
+        Kept(path).add_noise(Y)
+    assert not path.exists()
