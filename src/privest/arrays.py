@@ -102,10 +102,13 @@ def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = Inva
 
 
 def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
-    """Return `value` as a number strictly between 0 and 1."""
+    """Return `value` as a number strictly between 0 and 1, and not so near to 1 that both are one.
+
+    What is left on either side, (1 − value)/2, must change (1 + value)/2.
+    """
     number = as_number(value, name)
-    if not 0 < number < 1:
-        raise InvalidInput(f"{name} must lie between 0 and 1; received {number:g}.")
+    if not (number > 0 and (1 + number) / 2 < 1):
+        raise InvalidInput(f"{name} must lie between 0 and 1; received {number!r}.")
     return number
 
 

@@ -500,3 +500,15 @@ def test_parsers_share_their_words():
     """What each says of one mistake."""
     for parse in (parse_json, parse_toml, parse_yaml):
         refused(parse, "[" * 50, "the file", match="^the file is")
+
+
+@pytest.mark.parametrize("value", ['!!int ""', '!!int "-"', '!!float ""', "!!int", "!!bool x"])
+def test_yaml_tags_on_what_they_do_not_fit(value):
+    with pytest.raises(InvalidInput, match="is not YAML"):
+        parse_yaml(f"data: {value}\n", "the plan")
+
+
+@pytest.mark.parametrize("record", [None, 3, "x", [[1, 2], [3]]])
+def test_a_plan_is_names_with_values(record):
+    with pytest.raises(InvalidInput, match="names with values"):
+        pv.workflow.Spec.from_dict(record)

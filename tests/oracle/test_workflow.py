@@ -118,6 +118,7 @@ def test_how_many_rows(table):
     for times in (2, 5):
         more = make_plan(spec(), {name: np.tile(v, times) for name, v in table.items()})
         assert plan.rows_for(float(more.standard_error[2]), "bmi") == times * plan.rows
+    assert plan.rows_for(1e300, "bmi") == len(plan.names)  # fewer rows say nothing
     needed = plan.rows_for(now / 1.73, "bmi")
     assert now * math.sqrt(plan.rows / needed) <= now / 1.73
     assert now * math.sqrt(plan.rows / (needed - 1)) > now / 1.73

@@ -96,6 +96,7 @@ def stream(
             "N",
             panel=RUNNING,
             min=1,
+            max=10**9,
         ),
     ] = 1,
 ) -> None:

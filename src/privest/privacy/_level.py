@@ -223,7 +223,14 @@ class PrivacyLevel(Convertible):
         if reach == 0:
             raise InvalidInput("the shape does not see this move at all: any multiple would do.")
         ratio = strength / reach
-        return unit * (ratio * ratio * (1 - 64 * EPS))
+        factor = ratio * ratio * (1 - 64 * EPS)
+        if not np.isfinite(factor) or (factor == 0 and strength > 0):
+            raise InvalidInput(
+                f"the level of this promise leaves the range of numbers: μ = {strength:.3g} for a "
+                f"move that shows {reach:.3g} at the level asked about. State the readings, and "
+                "with them the move, in another unit."
+            )
+        return unit * factor
 
     @classmethod
     def from_epsilon(

@@ -68,7 +68,7 @@ def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - whatever YAML ho
         raise InvalidInput(f"{where}: {refused}.") from None
     except RecursionError:
         raise _too_deep(where) from None
-    except (yaml.YAMLError, ValueError, OverflowError, TypeError, KeyError, AttributeError):
+    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         # The last ones: tags on values that they do not fit, dates that do not exist.
         raise InvalidInput(f"{where} is not YAML.") from None
     _require_plain(found, where)

@@ -91,9 +91,9 @@ class Plan(Terms):
     def rows_for(self, standard_error: float, of: str) -> int:
         """How many rows like these the coefficient needs for this error at this level.
 
-        Variances go down as 1/rows. Rounded up, but for the rounding of the error itself: to ask
-        for the error that these rows give must return their number. Raises InvalidInput beyond
-        2⁵³ rows, which nobody has.
+        Variances go down as 1/rows; fewer rows than coefficients say nothing. Rounded up, but for
+        the rounding of the error itself: to ask for the error that these rows give must return
+        their number. Raises InvalidInput beyond 2⁵³ rows, which nobody has.
         """
         wanted = as_positive(standard_error, "standard_error")
         times = float(self.standard_error[self.index(of)]) / wanted
@@ -102,7 +102,7 @@ class Plan(Terms):
                 f"no number of rows gives {of!r} the standard error {wanted:g} at this level: more "
                 f"than {MOST_ROWS:.0e} would be needed."
             )
-        return math.ceil(self.rows * times**2 * (1 - 1e-12))
+        return max(len(self.names), math.ceil(self.rows * times**2 * (1 - 1e-12)))
 
     def index(self, name: str) -> int:
         """Which coefficient."""

@@ -177,6 +177,8 @@ class Spec:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], where: str = "the plan") -> Spec:
         """From plain values, as TOML, YAML or JSON give them; unknown names are errors."""
+        if not isinstance(record, Mapping):
+            raise InvalidInput(f"{where} must be names with values.")
         given = dict(record)
         for name, kind in (("noise", Noise), ("privacy", Privacy)):
             if name not in given:

@@ -15,6 +15,7 @@ from workflow_command import runner
 from workflow_tables import people, write
 
 VALUES = (
+    "0.9999999999999999", "100000000000000000000000",
     "nan", "inf", "-inf", "-1", "0", "1e-320", "5e-324", "1e-160", "1e160", "1e300", "1e308",
     "x", "",
 )  # fmt: skip

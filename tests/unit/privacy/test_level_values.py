@@ -175,3 +175,10 @@ def test_lags_are_a_sequence(lags):
     for make in (lambda: EndlessLevel(1.0, lags), lambda: StreamLevel.from_lags([1.0], lags)):
         with pytest.raises(InvalidInput, match="lags must be a sequence"):
             make()
+
+
+@pytest.mark.parametrize("move", [1e200, 1e-200])
+def test_a_promise_beyond_the_range_of_numbers_is_no_level_of_zero(move):
+    with pytest.raises(InvalidInput, match="with them the move, in another unit"):
+        PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=move)
+    assert PrivacyLevel.from_mu(0.0, move=1.0).number == 0
