@@ -243,10 +243,14 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
         if place.atom is not None:
             return Finding(math.inf, 0.0, math.inf, claimed, y, method, (place.atom,), sure)
     if not any(place.wrong for place in every):
-        reasons = ("The same at every y, by what it claims.", report)
-        return Finding(
-            claimed, 0.0, claimed, claimed, None, method, reasons, sure, sampler="agrees"
+        reasons = (
+            "The same at every y, by what it claims; run at some reading vectors only.",
+            report,
         )
+        return Finding(
+            claimed, 0.0, claimed, claimed, None, method, reasons, sure,
+            where="where it was examined", resolution=math.nan, sampler="agrees",
+        )  # fmt: skip
     margin, error, worst = 0.0, 0.0, look.places[0]
     for y, place in zip(look.places, every):
         shown, doubt = _carried(mechanism, S, y, look)

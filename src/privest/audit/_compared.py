@@ -12,6 +12,7 @@ from privest.audit._by_density import Draws, Finding, reachable
 from privest.audit._by_simulation import by_samples
 from privest.audit._door import Look
 from privest.audit._drawn import Drawn, drawn_as_stated
+from privest.audit._drawn_jointly import drawn_independently
 from privest.audit._drawn_vectors import vectors_drawn_as_stated
 from privest.audit._screen import Range
 from privest.audit._search import Found
@@ -41,6 +42,8 @@ def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look, limit: fl
         places = _reading_vectors(mechanism, look)
         drawn = vectors_drawn_as_stated(mechanism, places, look.samples, look.any_rng)
         y = places[0] if drawn.wrong_at is None else np.asarray(drawn.wrong_at)
+    if isinstance(mechanism, Componentwise) and drawn.wrong_at is None:
+        found, drawn, y = _as_a_whole(mechanism, found, drawn, look)
     reasons = (*found.reasons, drawn.said)
     if drawn.wrong_at is None:
         sampler: Draws = "agrees" if drawn.examined else "not examined"
@@ -84,6 +87,31 @@ def _of_channels(mechanism: Componentwise, found: Finding, look: Look) -> tuple[
     return min(every, key=lambda drawn: drawn.examined), y
 
 
+def _as_a_whole(
+    mechanism: Componentwise, found: Finding, drawn: Drawn, look: Look
+) -> tuple[Finding, Drawn, Array]:
+    """The same after releases of all outputs at once, by the mechanism's own `simulate`.
+
+    Another `simulate` than that of independent channels is compared with the density at some
+    reading vectors; the verdict then is about these.
+    """
+    places, rng = _reading_vectors(mechanism, look), look.any_rng
+    own = type(mechanism).simulate is not Componentwise.simulate
+    costly = any(channel.costly_draws for channel in found.searched)
+    samples = max(look.samples // COSTLY, 2) if costly else look.samples
+    looks = [drawn_independently] if mechanism.outputs > 1 else []
+    for looked in [vectors_drawn_as_stated] * own + looks:
+        seen = looked(mechanism, places, samples, rng)
+        if seen.wrong_at is not None:
+            return found, seen, np.asarray(seen.wrong_at)
+        drawn = replace(
+            drawn, said=f"{drawn.said} {seen.said}", examined=drawn.examined and seen.examined
+        )
+    if own:
+        found = replace(found, where="where it was examined", resolution=math.nan)
+    return found, drawn, places[0]
+
+
 def _of_one(
     channel: Channel, seen: Found, named: Array, samples: int, rng: np.random.Generator
 ) -> Drawn:
@@ -101,7 +129,7 @@ def _of_one(
 def _reading_vectors(mechanism: Mechanism, look: Look) -> Array:
     """Those of the look, and three fixed ones: of the size of the noise, a tenth, ten times it."""
     if look.domain is not None:
-        return look.places[:NAMED]
+        return look.places[:NAMED] if look.places.size else look.in_domain(3, look.any_rng)
     top = float(np.diagonal(mechanism.worst_information()).max())
     unit = 1 / math.sqrt(top) if 0 < top < math.inf else 1.0
     sizes = unit * np.array([[0.1], [1.0], [10.0]])

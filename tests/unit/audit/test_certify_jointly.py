@@ -1,0 +1,92 @@
+"""Releases as a whole: channels that are each sound, and a mechanism that is not."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privest import EndlessLevel, StreamMechanism, noise
+from privest.audit import certify
+from privest.mechanism import Additive, Componentwise, UserChannel
+
+
+def shared_noise(u, rng):
+    both = np.repeat(rng.normal(size=(u.size + 1) // 2), 2)[: u.size]
+    return u + both.reshape(u.shape)
+
+
+def normal_log_density(z, u):
+    return -((np.asarray(z) - u) ** 2) / 2 - math.log(2 * math.pi) / 2
+
+
+class Shows(Componentwise):
+    def simulate(self, y, rng, trials=None):
+        z = super().simulate(y, rng, trials)
+        return z * 0 + np.asarray(y)
+
+
+class OneDraw(Componentwise):
+    def simulate(self, y, rng, trials=None):
+        z = super().simulate(y, rng, trials)
+        sign = np.where(rng.random(z[..., :1].shape) < 0.5, 1, -1)
+        return np.asarray(y) + np.concatenate(
+            [z[..., :1] - np.asarray(y)[:1], sign * (z[..., :1] - np.asarray(y)[:1])], axis=-1
+        )
+
+
+class Alone(Componentwise):
+    """Shares its noise only in a release on its own."""
+
+    def simulate(self, y, rng, trials=None):
+        z = super().simulate(y, rng, trials)
+        return z if trials is not None else np.asarray(y) + (z - np.asarray(y))[0]
+
+
+UNIT = Additive(noise.Gaussian(1.0))
+
+
+@pytest.mark.parametrize("readings", [2, 3])
+def test_noise_that_a_sampler_repeats_between_readings_is_seen(readings):
+    channel = UserChannel(sampler=shared_noise, log_density=normal_log_density, worst=1.0)
+    found = certify(Componentwise(channel, readings=readings), 1.0, samples=20_000)
+    assert found.verdict != "holds", str(found)
+    assert found.sampler == "contradicts"
+    if readings == 2:
+        assert found.margin == math.inf
+
+
+@pytest.mark.parametrize("kind", [Shows, OneDraw, Alone])
+def test_a_simulate_of_its_own_is_run(kind):
+    found = certify(kind(UNIT, readings=2), 1.0, samples=20_000, rng=np.random.default_rng(1))
+    assert found.verdict != "holds", str(found)
+    assert found.sampler == "contradicts"
+
+
+def test_a_sound_simulate_of_its_own_holds_where_it_was_examined():
+    class Same(Componentwise):
+        def simulate(self, y, rng, trials=None):
+            return super().simulate(y, rng, trials)
+
+    found = certify(Same(UNIT, readings=3), 1.0, samples=20_000)
+    assert found.verdict == "holds"
+    assert found.where == "where it was examined"
+    assert math.isnan(found.resolution)
+    plain = certify(Componentwise(UNIT, readings=3), 1.0, samples=20_000)
+    assert plain.verdict == "holds"
+    assert plain.where == ""
+    assert "Noise of different outputs is independent" in str(plain)
+
+
+def test_what_users_run_holds_only_where_it_was_run():
+    class Far(StreamMechanism):
+        def simulate(self, y, rng):
+            release = super().simulate(y, rng)
+            if np.abs(y).max() > 50:
+                release.values[:] = y
+            return release
+
+    level = EndlessLevel(1.0, lags=[0.5])
+    found = certify(Far(level), level, steps=2, samples=2000, rng=np.random.default_rng(0))
+    assert found.verdict == "holds"
+    assert "HOLDS where it was examined" in str(found)
+    assert math.isnan(found.resolution)
