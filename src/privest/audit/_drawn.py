@@ -19,7 +19,6 @@ from privest.errors import PrivestError
 from privest.mechanism import Channel
 from privest.mechanism._numeric_score import log_density
 from privest.mechanism._numerics import density_at
-from privest.noise._numerics.density import NumericalDensity
 
 # All looks at one mechanism together give a false alarm with a probability below this; each has an
 # equal part, for there are never more than 1000.
@@ -33,8 +32,9 @@ QUANTILES = (np.arange(STEPS) + 1) / (STEPS + 1)
 # Draws closer than this part of the width of the law to each other, or to the input, are counted.
 CLOSE = 1e-6
 WITHIN = np.concatenate([[0.0], 10.0 ** -np.arange(12.0, 1.0, -2.0)])
-# Parts of the range in which the draws of a shift are looked at apart.
-PARTS = 8
+# Windows of the range in which the draws of a shift are looked at apart, each number of them with
+# an equal part of the false alarm.
+WINDOWS = (8, 64, 512)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def drawn_as_stated(
     """Compare `samples` draws at each of the inputs, and one at each of as many over the range.
 
     `shift`: p(z + c|u + c) = p(z|u), by its density; then the draws over the range are compared
-    with it as a whole, too.
+    with it, too, in windows of the range.
     Cost: samples·(inputs + 1) draws, sorted.
     """
     if getattr(channel, "draws_from_density", False):
@@ -110,6 +110,7 @@ class _Look:
     inputs: int = 0
     equal: int = 0
     crowd: int = 0
+    windows: str = ""
 
     def power(self, span: Range) -> str:
         """What would have been seen, with probability POWER."""
@@ -125,7 +126,8 @@ class _Look:
             f"Its sampler agrees with its density: {self.n} draws at each of {self.inputs} inputs "
             f"and one at each of {self.n} from {span.low:.4g} to {span.high:.4g}. The input itself "
             f"in {share(self.equal)} of the draws, {law}a distribution function off by {off:.2g} "
-            f"would have been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g})."
+            f"at one of the inputs{self.windows} would have been seen with probability {POWER:g} "
+            f"(false alarm {FALSE_ALARM:g})."
         )
 
     def at(self, u: float, rng: np.random.Generator) -> Wrong | None:
@@ -162,7 +164,7 @@ class _Look:
     def _values(self, u: float, z: Array) -> Wrong | None:
         """The distribution as a whole, then around the input, then around any value."""
         density = density_at(self.channel, u)
-        off = distance(z, density)
+        off = distance(z, density.quantile(QUANTILES))
         if off > chance_distance(self.n):
             chance = f"chance allows {chance_distance(self.n):.2g}"
             return Wrong(u, f"the distribution of {self.n} draws is off by {off:.2g}; {chance}.")
@@ -207,26 +209,32 @@ class _Look:
         return equal, self._moved_back(span, u, z) if shift and not equal else None
 
     def _moved_back(self, span: Range, u: Array, z: Array) -> Wrong | None:
-        """The draws of a shift, each moved back by its own input, in parts of the range."""
+        """The draws of a shift, each moved back by its own input, in windows of the range."""
         middle = (span.low + span.high) / 2
         try:
-            density = density_at(self.channel, middle)
-            away = [
-                (distance(np.sort(y - x + middle), density), x)
-                for x, y in zip(np.array_split(u, PARTS), np.array_split(z, PARTS))
-            ]
+            goal = density_at(self.channel, middle).quantile(QUANTILES)
         except PrivestError:
             return None
-        off, where = max(away, key=lambda pair: pair[0])
-        if off <= chance_distance(where.size):
-            return None
-        what = f"the distribution of {where.size} draws around it is off by {off:.2g}."
-        return Wrong(float(np.median(where)), what)
+        power = []
+        for count in WINDOWS:
+            inputs, moved = np.array_split(u, count), np.array_split(z - u + middle, count)
+            away = [(distance(np.sort(y), goal), x) for x, y in zip(inputs, moved) if x.size]
+            off, where = max(away, key=lambda pair: pair[0])
+            least = min(x.size for _, x in away)
+            allowed = chance_distance(least, EACH / count)
+            if off > allowed:
+                what = f"the distribution of {where.size} draws around it is off by {off:.2g}."
+                return Wrong(float(np.median(where)), what)
+            # What is so wide has a whole window in it.
+            wide = 2 * max(float(np.ptp(x)) for x in inputs)
+            seen = allowed + chance_distance(least, 1 - POWER) + 1 / STEPS
+            power += [f"by {seen:.2g} at all inputs of a stretch {wide:.2g} wide"] * (seen < 1)
+        self.windows = "".join(f", {one}" for one in power)
+        return None
 
 
-def distance(ordered: Array, density: NumericalDensity) -> float:
-    """sup |F_n − F| over quantiles of F; a rounded draw may lie on either side of one."""
-    goal = density.quantile(QUANTILES)
+def distance(ordered: Array, goal: Array) -> float:
+    """sup |F_n − F| over the QUANTILES of F; a rounded draw may lie on either side of one."""
     below, above = (
         np.searchsorted(ordered, goal, side) / ordered.size for side in ("left", "right")
     )

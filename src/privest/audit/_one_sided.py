@@ -13,10 +13,12 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.audit._door import Sampler, as_sampler
-from privest.audit._move_size import NAMED
+from privest.audit._move_size import NAMED, seen_unit
 from privest.audit._sampled import (
+    MOST_STEP,
     SHORT,
     SHORT_WEIGHTS,
+    UNCHANGED,
     Asked,
     Sampled,
     estimated,
@@ -49,8 +51,9 @@ def information_with_sides(
     found = information_from_samples(sampler, y, samples=samples, rng=rng, confidence=confidence)
     few = min(max(samples // 2, 2), ENOUGH)
     matrix, error, notes = found.matrix.copy(), found.error.copy(), list(found.notes)
+    unchanged = found.unchanged.copy()
     for i, across in enumerate(np.diagonal(found.matrix).tolist()):
-        if not 0 < across < math.inf or found.unchanged[i]:
+        if not (0 < across < math.inf or found.unchanged[i]):
             continue
         for side, where in ((-1, "below"), (1, "above")):
             direction = side * np.eye(y.size)[:, i : i + 1]
@@ -59,22 +62,33 @@ def information_with_sides(
             noise += float(found.error[i, i]) - missed * across
             if limit > across * (1 + SMOOTH) + noise and limit > matrix[i, i]:
                 matrix[i, i], error[i, i] = limit, noise + bend + missed * limit
+                unchanged[i] = False
                 notes.append(
                     f"A one-sided point of reading {i}: {limit:.3g} is shown from {where}, "
                     f"{across:.3g} by differences across it. The larger counts."
                 )
-    return replace(found, matrix=matrix, error=error, notes=tuple(notes))
+    kept = tuple(note for note in notes if note != UNCHANGED or unchanged.any())
+    return replace(found, matrix=matrix, error=error, notes=kept, unchanged=unchanged)
 
 
 def _limit(asked: Asked, across: float) -> tuple[float, float, float, float]:
     """I at y from the side to which D points, its noise, its bend, and the part that is missed."""
-    unit = 1 / math.sqrt(across)
     try:
+        unit = 1 / math.sqrt(across) if across > 0 else _unit_aside(asked)
         limit, noise, bend, missed = _on_a_line(asked, unit)
         new = across + _vanishing(asked, ASIDE * unit)
     except Exception:  # whatever a user's function raises outside its domain
         return math.nan, 0.0, 0.0, 0.0
     return (limit, noise, bend, missed) if limit - noise > new else (new, 0.0, 0.0, missed)
+
+
+def _unit_aside(asked: Asked) -> float:
+    """About 1/√I between y and places on the side, where y ± h cannot be told apart (|y|)."""
+
+    def draw(t: Array, rng: np.random.Generator, n: int) -> Array:
+        return asked.draw(asked.y + 2 * max(float(t[0]), 0.0) * asked.D[:, 0], rng, n)
+
+    return seen_unit(draw, np.zeros(1), np.ones(1), asked.rng, 2 * MOST_STEP)[0]
 
 
 def _on_a_line(asked: Asked, unit: float) -> tuple[float, float, float, float]:

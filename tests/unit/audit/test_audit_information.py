@@ -194,3 +194,24 @@ def test_smooth_points_are_not_called_one_sided():
         found = fisher_information(channel, [u], method="samples", samples=50_000, rng=rng)
         assert "one-sided" not in str(found)
         assert abs(found.matrix[0, 0] - channel.information(u)) <= found.error[0, 0]
+
+
+def test_a_fold_at_y_is_seen_from_its_sides():
+    """Of |u| + N(0, 1) the outputs at ±h are equal, number by number; the information is 1."""
+
+    def fold(y, rng, n):
+        return np.abs(y) + rng.standard_normal((n, 1))
+
+    rng = np.random.default_rng(4)
+    found = fisher_information(fold, [0.0], method="samples", samples=50_000, rng=rng)
+    assert abs(found.matrix[0, 0] - 1) <= found.error[0, 0]
+    assert found.matrix[0, 0] - found.error[0, 0] > 0
+    assert not found.unchanged.any()
+    assert "did not change" not in str(found)
+
+    def blind(y, rng, n):
+        return rng.standard_normal((n, 1))
+
+    none = fisher_information(blind, [0.0], method="samples", samples=20_000, rng=rng)
+    assert none.matrix[0, 0] == 0
+    assert none.unchanged.all()
