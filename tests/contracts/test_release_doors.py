@@ -206,7 +206,7 @@ def test_a_seed_never_puts_the_same_noise_on_other_readings(name, opened, tmp_pa
     assert (seen > 5e-4 * np.abs(gain[np.abs(gain) > 0]).min()).all()
 
 
-@pytest.mark.parametrize("name", ["release", *FITS, *COMMANDS])
+@pytest.mark.parametrize("name", ["release", *sorted(set(FITS) - {"scale.fit"}), *COMMANDS])
 def test_a_seed_never_puts_the_same_noise_on_another_level(name, opened, tmp_path):
     """√s·y is 0 at every level where y is 0: without the level two runs would show the zeros."""
     door = opened(name)

@@ -63,16 +63,16 @@ class Job:
         return PrivateRLS(level, len(self.features.names), noise, classical=varied, compiled=False)
 
     def source(self, partition: int) -> Source | None:
-        """The noise of a partition: of the seed, its number, the level, and each row's
-        place and reading.
+        """The noise of a partition: of the seed, its number, and each row's place and √s·y.
 
-        Where a row stands in the whole frame a worker does not know: rows that were cut into other
-        partitions have other noise.
+        The level itself is not among the facts: as a number or as a column, it is the same release.
+        So rows whose reading is exactly 0 have the same noise at every level. Where a row
+        stands in the whole frame a worker does not know: rows that were cut into other partitions
+        have other noise.
         """
         if self.seed is None:
             return None
-        names = list(self.features.names)
-        return seeded(self.seed, "partition", partition, self.target, names, self.level)
+        return seeded(self.seed, "partition", partition, self.target, list(self.features.names))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ def simulated(folder):
     for agent in range(AGENTS):
         frame = pd.read_csv(folder / f"meter-{agent}.csv")
         H = np.column_stack([np.ones(len(frame)), frame["warm"]])
-        rng = seeded(5, "consensus", agent, "load")
+        rng = seeded(5, "consensus", agent, "load", float(LEVEL))
         sensor = network.Sensor(H, pv.noise.Gaussian(cov=VARIANCE), pv.PrivacyLevel(LEVEL))
         sensors.append(sensor)
         releases.append(sensor.simulate(frame["load"].to_numpy(), rng))
