@@ -70,15 +70,15 @@ def in_range(model: LinearModel) -> LinearModel:
 
     One door for all bounds, with `level_for`; what is computed from there passes `require_range`.
     """
-    squares = model.column_squares
-    doubtful = ~((squares > SQUARED**2) & (squares < SQUARED**-2))
-    for j in np.flatnonzero(doubtful).tolist() if doubtful.any() else ():
-        top = float(np.abs(model.matrix[:, j]).max())
-        if top > 0:  # a column of zeros is not seen, and that is another matter
-            raise NumericalFailure(
-                f"The column of {model.names[j]} in H is of size {top:.1g}: squares of it leave "
-                "the range of numbers. State this parameter in another unit."
-            )
+    least, most = model.square_range
+    if not (least > SQUARED**2 and most < SQUARED**-2):
+        top = np.abs(model.matrix).max(axis=0)
+        # The column that is furthest out; one of zeros is not seen, and that is another matter.
+        j = int(np.argmax(np.abs(np.log(np.where(top > 0, top, 1.0)))))
+        raise NumericalFailure(
+            f"The column of {model.names[j]} in H is of size {top[j]:.1g}: squares of it leave the "
+            "range of numbers. State this parameter in another unit."
+        )
     require_size(model.inverse_information, "the variance of the noise")
     return model
 
@@ -87,12 +87,10 @@ def require_size(values: PSD | Array | float, what: str) -> None:
     """NumericalFailure for numbers ≥ 0 beyond `EXTREME`: their inverses leave the range."""
     if isinstance(values, PSD):
         values = values.diagonal() if values.pointwise is None else values.pointwise
-    if isinstance(values, float):
-        top = least = values
-    else:
-        top, least = float(np.max(values)), float(np.min(values))
-        if least <= 0:
-            least = float(np.min(values, initial=top, where=np.asarray(values) > 0))
+    found = np.asarray(values)
+    top, least = float(found.max()), float(found.min())
+    if least <= 0:
+        least = float(found.min(initial=top, where=found > 0))
     if top > 1.0 / EXTREME or 0 < least < EXTREME:
         far = top if top > 1.0 / EXTREME else least
         raise NumericalFailure(

@@ -83,10 +83,17 @@ class LinearModel:
         return self._names
 
     @cached_property
-    def column_squares(self) -> Array:
-        """Σ_k H_kj² of every column (n,): one pass over H, kept. 0 or ∞ for extreme units."""
+    def square_range(self) -> tuple[float, float]:
+        """The least and the largest Σ_k H_kj² of the columns that are not zero; one pass over H.
+
+        0 or ∞ where squares leave the range of numbers.
+        """
         with np.errstate(over="ignore"):
-            return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix))
+            squares = np.einsum("ij,ij->j", self.matrix, self.matrix)
+        shown = squares[squares > 0]
+        if len(shown) < len(squares) and self.matrix[:, squares == 0].any():
+            return 0.0, float(squares.max())
+        return float(shown.min(initial=np.inf)), float(squares.max())
 
     @cached_property
     def inverse_information(self) -> PSD:
