@@ -54,6 +54,10 @@ class CheckpointError(PrivestError, OSError):
     """A saved stream cannot be taken up, or must not be overwritten."""
 
 
+class NoEntropy(PrivestError, OSError):
+    """The operating system gives no randomness: nothing is released, there is no other source."""
+
+
 class MissingDependency(PrivestError, ImportError):
     """An optional dependency is needed; the message names the extra that brings it."""
 

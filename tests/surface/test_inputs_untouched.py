@@ -28,6 +28,7 @@ from privest import (
     data,
     dynamics,
     estimator,
+    lattice,
     linalg,
     mechanism,
     network,
@@ -292,6 +293,7 @@ def tracks(g):
 
 
 BLOCK = linalg.Blocks([SPREAD])
+WORDS = np.arange(8, dtype=np.uint64) << np.uint64(61)
 BANDED = np.array([[[[1.0]]] * 4, [[[0.5]]] * 4])  # lag, step, block
 
 
@@ -478,6 +480,12 @@ CASES = {
                       pv.StreamLevel.from_cumulative(SPREAD))],
     "estimator.Result.__init__": lambda g: estimator.Result(
         estimate=g([1.0, 2.0]), covariance=g(PAIR), classical=g(PAIR), bound=g(PAIR)).summary(),
+    # lattice
+    "lattice.exactly": lambda g: lattice.rounded(lattice.exactly(g(H)), WORDS[:8].copy()),
+    "lattice.rounded": lambda g: lattice.rounded(
+        g.keep(lattice.exactly(g([1.0, np.nan, np.inf]))), WORDS[:3]),
+    "lattice.sum_of_products": lambda g: lattice.sum_of_products(
+        g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
     # linalg
     "linalg.loewner": lambda g: linalg.loewner(g(PAIR), g(2 * PAIR)),
     "linalg.Blocks.__init__": lambda g: linalg.Blocks(g.keep([g(PAIR), g(PAIR)])).factors,

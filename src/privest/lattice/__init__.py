@@ -1,0 +1,20 @@
+"""Exact noise on a grid: integers of a certified law, and exact stochastic rounding.
+
+A release is g·(n + X): X an integer of the discrete Gaussian or Laplace law, drawn exactly, and
+n = ⌊u/g + W⌋ the reading in units of its noise, u = Lᵀy, rounded at random so that E[g·n] = u, also
+exactly. Doubles only carry integers, so no low digit can give a reading away. `PROOF.md` in this
+folder proves every step; it names the functions.
+"""
+
+from privest.lattice._entropy import Words as Words
+from privest.lattice._entropy import os_words
+from privest.lattice._exact import Exactly, exactly, sum_of_products
+from privest.lattice._inversion import gaussian_integers, laplace_integers
+from privest.lattice._rounding import MOST, rounded
+from privest.lattice._tables import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace
+
+__all__ = [
+    "GAUSSIAN", "GRID", "LAPLACE", "MOST", "DiscreteGaussian", "DiscreteLaplace", "Exactly",
+    "exactly", "gaussian_integers", "laplace_integers", "os_words", "rounded",
+    "sum_of_products",
+]  # fmt: skip
