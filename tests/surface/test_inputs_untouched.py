@@ -482,6 +482,8 @@ CASES = {
         estimate=g([1.0, 2.0]), covariance=g(PAIR), classical=g(PAIR), bound=g(PAIR)).summary(),
     # lattice
     "lattice.exactly": lambda g: lattice.rounded(lattice.exactly(g(H)), WORDS[:8].copy()),
+    "lattice.literal_factor": lambda g: lattice.literal_factor(g(SPREAD), g(np.tril(SPREAD) / 9)),
+    "lattice.literal_root": lambda g: lattice.literal_root(g(np.abs(Y))),
     "lattice.rounded": lambda g: lattice.rounded(
         g.keep(lattice.exactly(g([1.0, np.nan, np.inf]))), WORDS[:3]),
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(

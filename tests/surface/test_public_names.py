@@ -57,8 +57,8 @@ NAMES = {
     },
     "lattice": {
         "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE", "MOST",
-        "exactly", "gaussian_integers", "laplace_integers", "os_words", "rounded",
-        "sum_of_products",
+        "exactly", "gaussian_integers", "laplace_integers", "literal_factor",
+        "literal_root", "os_words", "rounded", "sum_of_products",
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
