@@ -452,6 +452,12 @@ CASES = {
     "dynamics.release_series": lambda g: dynamics.release_series(
         1.0, g([[0.1, np.nan, 0.3], [0.2, 0.1, 0.0]]), RNG(0)),
     # estimator
+    "estimator.clipping_cost": lambda g: estimator.clipping_cost(
+        g(H), g([0.1, 0.2]), 1.0, 1.0, (-1.0, 1.0)),
+    "estimator.clipping_cost_by_share": lambda g: estimator.clipping_cost_by_share(
+        1.0, 1.0, shares=g([0.1, 0.2])),
+    "estimator.estimate_clipped": lambda g: estimator.estimate_clipped(estimator.ClippedRows(
+        g(H), g(Y), g(np.ones(4)), g(np.ones(4)), g(np.full(4, -9.0)), g(np.full(4, 9.0)))),
     "estimator.maximum_likelihood": lambda g: estimator.maximum_likelihood(
         g(H), g(Y[None]), GaussianLikelihood(g(Y), noise=0.0), starts=g(np.zeros((1, 2)))),
     "estimator.maximum_likelihood_of": lambda g: estimator.maximum_likelihood_of(
@@ -489,6 +495,8 @@ CASES = {
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
     # linalg
+    "linalg.uncorrelated_factor": lambda g: linalg.uncorrelated_factor(
+        g.keep(linalg.Blocks([g(SPREAD)])), g.keep(linalg.Diagonal(g(Y**2)))),
     "linalg.loewner": lambda g: linalg.loewner(g(PAIR), g(2 * PAIR)),
     "linalg.Blocks.__init__": lambda g: linalg.Blocks(g.keep([g(PAIR), g(PAIR)])).factors,
     "linalg.Blocks.factor_rows": lambda g: BLOCK.factor_rows(g(H)),
@@ -686,6 +694,9 @@ CASES = {
     # privacy
     "privacy.Along.__init__": lambda g: privacy.Along(g(Y)).mu(linalg.Blocks([g(SPREAD)])),
     "privacy.Along.mu": lambda g: privacy.Along(g(Y)).mu(g.keep(linalg.Diagonal(g(Y)))),
+    "privacy.Range.coordinates": lambda g: privacy.Range(-1.0, 1.0).coordinates(g(H)),
+    "privacy.coordinate_mu": lambda g: privacy.coordinate_mu(
+        g(H), g([-1.0, -1.0]), g([1.0, 1.0]), move=0.1, grid=0.5),
     "privacy.OneBlock.mu": lambda g: privacy.OneBlock(1.0, sizes=(2, 2)).mu(
         g.keep(linalg.Blocks([g(SPREAD)]))),
     "privacy.OneReading.mu": lambda g: privacy.OneReading(1.0).mu(
@@ -747,6 +758,7 @@ CASES = {
 RESULT = "a Result, whose constructor has an entry"
 DOCUMENT = "reads one value of a parsed document: nothing there can be written to"
 NO_DATA = {
+    "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "workflow.Fit.__init__": RESULT,
     "report.tidy": "takes axes of matplotlib, which it is there to change",

@@ -36,8 +36,9 @@ NAMES = {
         "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_states", "tidy",
     },
     "estimator": {
-        "MLResult", "PrivateRLS", "Result", "StreamHistory", "maximum_likelihood",
-        "maximum_likelihood_of", "reference_variance",
+        "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
+        "Result", "StreamHistory", "clipping_cost", "clipping_cost_by_share", "estimate_clipped",
+        "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
     },
     "release": {"Release", "StreamRelease"},
     "reading": {
@@ -52,8 +53,8 @@ NAMES = {
         "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
         "Rows", "InformationRoot", "Order", "PSD", "Scalar", "Whitening",
         "least_squares", "level_root", "loewner", "pointwise_weight", "private_root", "psd",
-        "psd_blocks", "require_range", "root_of_rows", "weighted_grams", "weighted_roots",
-        "whitening",
+        "psd_blocks", "require_range", "root_of_rows", "uncorrelated_factor",
+        "weighted_grams", "weighted_roots", "whitening",
     },
     "lattice": {
         "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE", "MOST",
@@ -107,8 +108,8 @@ NAMES = {
     },
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
-        "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "gdp", "load_level",
-        "metric",
+        "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "coordinate_mu",
+        "gdp", "load_level", "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",

@@ -1,5 +1,12 @@
 """Estimators: the side that sees releases only."""
 
+from privest.estimator._clipped import ClippedResult, ClippedRows, estimate_clipped
+from privest.estimator._clipping_cost import (
+    ClippingCost,
+    CostByShare,
+    clipping_cost,
+    clipping_cost_by_share,
+)
 from privest.estimator._mle import MLResult, maximum_likelihood
 from privest.estimator._mle_release import maximum_likelihood_of
 from privest.estimator._reference import reference_variance
@@ -7,6 +14,7 @@ from privest.estimator._rls import PrivateRLS, StreamHistory
 from privest.estimator.result import Result
 
 __all__ = [
-    "MLResult", "PrivateRLS", "Result", "StreamHistory", "maximum_likelihood",
-    "maximum_likelihood_of", "reference_variance",
+    "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
+    "Result", "StreamHistory", "clipping_cost", "clipping_cost_by_share", "estimate_clipped",
+    "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
 ]  # fmt: skip

@@ -4,11 +4,12 @@ from privest.privacy import gdp, metric
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._level import PrivacyLevel, as_level
+from privest.privacy._range import Range, coordinate_mu
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._stream import StreamLevel
 
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
-    "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "gdp", "load_level",
-    "metric",
+    "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "coordinate_mu",
+    "gdp", "load_level", "metric",
 ]  # fmt: skip

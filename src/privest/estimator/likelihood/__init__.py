@@ -7,6 +7,7 @@ from privest.estimator.likelihood._additive import (
     VoigtLikelihood,
 )
 from privest.estimator.likelihood._binary import BinaryLikelihood
+from privest.estimator.likelihood._clipped import ClippedLikelihood
 from privest.estimator.likelihood._combined import Rowwise, Shifted
 from privest.estimator.likelihood._dithered import DitheredLikelihood, LaplaceQuantiserLikelihood
 from privest.estimator.likelihood._gain import GainLikelihood
@@ -19,8 +20,9 @@ from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Term
 from privest.estimator.likelihood._twin_uniform import TwinUniformLikelihood
 
 __all__ = [
-    "NUMPY", "Backend", "BinaryLikelihood", "ConvolvedLikelihood", "DitheredLikelihood",
-    "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood", "InverseLaplaceLikelihood",
-    "LaplaceLikelihood", "LaplaceQuantiserLikelihood", "Likelihood", "QuadratureLikelihood",
-    "Rowwise", "Shifted", "Terms", "TwinUniformLikelihood", "VoigtLikelihood", "likelihood_of",
+    "NUMPY", "Backend", "BinaryLikelihood", "ClippedLikelihood", "ConvolvedLikelihood",
+    "DitheredLikelihood", "GainLikelihood", "GaussianLikelihood", "InverseGaussianLikelihood",
+    "InverseLaplaceLikelihood", "LaplaceLikelihood", "LaplaceQuantiserLikelihood", "Likelihood",
+    "QuadratureLikelihood", "Rowwise", "Shifted", "Terms", "TwinUniformLikelihood",
+    "VoigtLikelihood", "likelihood_of",
 ]  # fmt: skip

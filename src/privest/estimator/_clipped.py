@@ -1,0 +1,279 @@
+"""Maximum likelihood from readings that were clipped to a public range before they were released.
+
+    z_k = clip(y_k, a_k, b_k) + e_k/√s_k ,   y_k = h_kᵀθ + w_k ,  w_k ~ N(0, σ_k²)
+
+Least squares on such a release is biased: at 21 % clipped its mean squared error was 6 times that
+of the estimate here (tests/statistics/test_clipped.py). Fisher scoring from least squares,
+
+    θ ← θ + λ J⁻¹g ,   g = Σ h_k ℓ'(z_k, h_kᵀθ) ,   J = Σ I(h_kᵀθ) h_kh_kᵀ ,
+
+λ halved until Σℓ rises: the likelihood is not concave in general. One pass over the rows a step, in
+blocks, so that a table need not be held. All in the units in which Σ h_kh_kᵀ/(σ_k² + 1/s_k) is the
+identity: J is then between 0 and I.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator.likelihood._clipped import clipped_terms
+from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
+from privest.estimator.result import Result
+from privest.linalg._running import RunningLeastSquares
+from privest.linalg.tolerances import rounding
+
+ITERATIONS = 100
+# Converged: the maximum is within so many standard errors, √(gᵀJ⁻¹g).
+TOLERANCE = 1e-7
+RISE = 0.1  # part of the rise promised by the slope that a step must bring
+ROUNDING = 1e-13  # of Σℓ, relative: near the maximum its rise drowns in it
+SHORTEST, LONGEST = 0.1, 0.5  # a step that fails is shortened by a factor between these
+HIDDEN = 1e-10  # information that is left of what is there without clipping; below it: none
+CHUNK = 8192  # rows at a time: they stay in cache
+
+
+class ClippedRows(NamedTuple):
+    """Some rows of a release of clipped readings: h_k (rows, n) and z_k in the readings' units.
+
+    `variance` σ², `level` s and the ends of the range are numbers or one a row. Where S is
+    correlated, rows are the coordinates of u = Lᵀy (`linalg.uncorrelated_factor`): h_k those of
+    LᵀH, s = 1, σ² those of LᵀΣL. NaN in z: a reading that is missing, the row is left out.
+    """
+
+    H: ArrayLike
+    z: ArrayLike
+    variance: ArrayLike
+    level: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+
+
+Source = ClippedRows | Callable[[], Iterable[ClippedRows]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ClippedResult(Result):
+    """θ̂ with cov θ̂ = J⁻¹, the inverse of the expected information at θ̂.
+
+    bound           of `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
+    readings        rows used.
+    clipped         the share of them that the model at θ̂ says is clipped.
+    log_likelihood  Σℓ at θ̂; `steps`: of Fisher scoring that it took.
+    misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n): about 1 if noise, range and model are right.
+    """
+
+    readings: int
+    clipped: float
+    log_likelihood: float
+    steps: int
+    misfit: float
+
+
+def estimate_clipped(
+    rows: Source,
+    *,
+    noise_variance: float = 1.0,
+    reference: int | None = None,
+    names: tuple[str, ...] = (),
+    simulated: bool | None = None,
+) -> ClippedResult:
+    """θ̂ by maximum likelihood from a release of clipped readings.
+
+    rows            one `ClippedRows`, or a function that gives its blocks from the beginning each
+                    time it is called: it is called once an iteration, 6 to 10 times.
+    noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.noise_variance`).
+    reference       degrees of freedom of σ², where it is an estimate from public data that all
+                    rows share: its error moves θ̂ here, and the covariance counts that to first
+                    order. None: σ² is known.
+
+    Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
+    the release was made with. Raises NotIdentifiable where the rows, or what clipping left of them,
+    do not show θ, NumericalFailure where no maximum was reached.
+
+    >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
+    >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
+    >>> abs(round(float(found.estimate[0]), 12))
+    0.0
+    """
+    noise = as_positive(noise_variance, "noise_variance")
+    given = rows
+    source: Callable[[], Iterable[ClippedRows]] = (
+        (lambda: [given]) if isinstance(given, ClippedRows) else given
+    )
+    start = _LeastSquares(source)
+    theta, back = start.solution(), start.inverse_root()
+    now = _look(source, theta, back, noise)
+    steps, (step, promised) = 0, _step(now)
+    while promised > TOLERANCE**2 and steps < ITERATIONS:
+        theta, now = _risen(source, theta, back, noise, now, step, promised)
+        steps, (step, promised) = steps + 1, _step(now)
+    if promised > TOLERANCE**2:
+        raise NumericalFailure(
+            f"no maximum of the likelihood was reached in {ITERATIONS} steps (the last is "
+            f"{np.sqrt(promised):.2g} standard errors long). Are range, level and noise variance "
+            "those of the release?"
+        )
+    half = back @ np.linalg.inv(np.linalg.cholesky(now.information)).T
+    covariance = half @ half.T
+    if reference is not None:
+        moved = covariance @ np.linalg.solve(back.T, now.mixed)  # −∂θ̂/∂ ln σ²
+        covariance = covariance + 2 / reference * np.outer(moved, moved)
+    freedom = now.readings - len(theta)
+    return ClippedResult(
+        estimate=theta + back @ step,
+        covariance=covariance,
+        classical=start.open.inverse(),
+        bound=start.private.inverse(),
+        names=names,
+        simulated=simulated,
+        readings=now.readings,
+        clipped=now.clipped / now.readings,
+        log_likelihood=now.height,
+        steps=steps,
+        misfit=now.scatter / freedom if freedom > 0 else 1.0,
+    )
+
+
+class _LeastSquares:
+    """The start, and the units: weighted least squares as if nothing had been clipped."""
+
+    def __init__(self, source: Callable[[], Iterable[ClippedRows]]) -> None:
+        private: RunningLeastSquares | None = None
+        for H, z, variance, level, _, _ in _chunks(source()):
+            if private is None:
+                n = H.shape[1]
+                private, self.open = (RunningLeastSquares(n, rounding(n)) for _ in range(2))
+            rows = np.column_stack([H, z])
+            for sums, deviation in (
+                (private, np.sqrt(variance + 1 / level)),
+                (self.open, np.sqrt(variance)),
+            ):
+                sums.add(np.asfortranarray(rows / np.reshape(deviation, (-1, 1))))
+        if private is None:
+            raise InvalidInput("the release has no rows with a reading.")
+        self.private = private
+        if not private.full:
+            raise NotIdentifiable(
+                "the rows do not determine all coefficients, whatever was clipped. More rows are "
+                "needed, or fewer coefficients.",
+                private.root().hidden,
+            )
+
+    def solution(self) -> Array:
+        return self.private.solution()
+
+    def inverse_root(self) -> Array:
+        """R⁻¹, RᵀR = Σ h_kh_kᵀ/(σ_k² + 1/s_k)."""
+        n = self.private.parameters
+        return np.linalg.inv(np.triu(self.private.triangle[:n, :n]))
+
+
+@dataclass
+class _Sums:
+    """Sums over all rows at one θ, in the units of R."""
+
+    height: float  # Σℓ
+    gradient: Array
+    information: Array
+    mixed: Array  # Σ h_k σ² E[ℓ' ∂ℓ/∂σ²]
+    clipped: float = 0.0
+    scatter: float = 0.0
+    readings: int = 0
+
+
+def _look(
+    source: Callable[[], Iterable[ClippedRows]], theta: Array, back: Array, noise: float
+) -> _Sums:
+    """One pass."""
+    n = len(theta)
+    sums = _Sums(0.0, np.zeros(n), np.zeros((n, n)), np.zeros(n))
+    for H, z, variance, level, low, high in _chunks(source()):
+        if H.shape[1] != n:
+            raise InvalidInput(f"a block has {H.shape[1]} coefficients; the first had {n}.")
+        eta, sigma, added = H @ theta, np.sqrt(variance), noise / level
+        value, slope, _ = clipped_terms(z, eta, sigma, np.sqrt(added), low, high)
+        square, mixed = clipped_information(eta, sigma, np.sqrt(added), low, high)
+        share, shift, spread = clipped_moments(eta, sigma, low, high)
+        unit = H @ back
+        sums.height += float(value.sum())
+        sums.gradient += slope @ unit
+        sums.information += unit.T @ (square[:, None] * unit)
+        sums.mixed += (variance * mixed) @ unit
+        sums.clipped += float(share.sum())
+        sums.scatter += float(((z - eta - shift) ** 2 / (spread + added)).sum())
+        sums.readings += len(z)
+    return sums
+
+
+def _step(now: _Sums) -> tuple[Array, float]:
+    """J⁻¹g and the rise that it promises; NotIdentifiable where J is nothing."""
+    values, vectors = np.linalg.eigh(now.information)
+    if not values[0] > HIDDEN:
+        raise NotIdentifiable(
+            f"clipping leaves {max(values[0], 0.0):.1g} of the information about a combination of "
+            f"the coefficients ({100 * now.clipped / now.readings:.3g} % of the readings are "
+            "clipped): it cannot be estimated from this release. A wider range is needed."
+        )
+    along = vectors.T @ now.gradient
+    return vectors @ (along / values), float((along**2 / values).sum())
+
+
+def _risen(
+    source: Callable[[], Iterable[ClippedRows]], theta: Array, back: Array, noise: float,
+    now: _Sums, step: Array, promised: float,
+) -> tuple[Array, _Sums]:  # fmt: skip
+    """θ and the sums after the step, shortened until the log-likelihood rises."""
+    length = 1.0
+    while length > ROUNDING:
+        tried = theta + length * (back @ step)
+        new = _look(source, tried, back, noise)
+        hoped, gained = length * promised, new.height - now.height
+        if gained >= RISE * hoped - ROUNDING * abs(now.height):
+            return tried, new
+        length *= float(np.clip(0.5 * hoped / (hoped - gained), SHORTEST, LONGEST))
+    raise NumericalFailure(
+        "the log-likelihood does not rise along its own gradient: the rows change from one reading "
+        "of them to the next, or they are out of range."
+    )
+
+
+Chunk = tuple[Array, Array, Array, Array, Array, Array]
+
+
+def _chunks(blocks: Iterable[ClippedRows]) -> Iterator[Chunk]:
+    """The rows that are not missing, a few thousand at a time, checked."""
+    for block in blocks:
+        yield from _parted(*_checked(block))
+
+
+def _checked(block: ClippedRows) -> Chunk:
+    H = as_array(block.H, "H", ndim=2)
+    z = np.asarray(block.z, dtype=np.float64)
+    shown = ~np.isnan(z)
+    if z.shape != (len(H),):
+        raise InvalidInput(f"z has shape {z.shape}; H has {len(H)} rows.")
+    facts = []
+    for name in ("variance", "level", "low", "high"):
+        fact = as_array(getattr(block, name), name, ndim=(0, 1))
+        if fact.ndim and len(fact) != len(H):
+            raise InvalidInput(f"{name} is a number or one a row: {len(H)}, not {len(fact)}.")
+        facts.append(fact[shown] if fact.ndim else fact)
+    variance, level, low, high = facts
+    if not ((variance > 0).all() and (level > 0).all() and (low < high).all()):
+        raise InvalidInput("variance and level must be > 0 and low < high in every row.")
+    return H[shown], as_array(z[shown], "z"), variance, level, low, high
+
+
+def _parted(
+    H: Array, z: Array, variance: Array, level: Array, low: Array, high: Array
+) -> Iterator[Chunk]:
+    for at in range(0, len(H), CHUNK):
+        part = slice(at, at + CHUNK)
+        a, b, c, d = (f[part] if f.ndim else f for f in (variance, level, low, high))
+        yield H[part], z[part], a, b, c, d

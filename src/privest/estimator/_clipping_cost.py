@@ -1,0 +1,164 @@
+"""What a range costs before anything is released: how much is clipped, and what it does to θ̂.
+
+For readings y_k ~ N(m_k, σ²), m_k = h_kᵀθ with a θ from public knowledge (a reference fit, or
+coefficients as expected), clipped to [low, high] and released at level s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
+from privest.linalg._running import RunningLeastSquares
+from privest.linalg.tolerances import rounding
+from privest.privacy import Range
+from privest.records import Record
+
+CHUNK = 8192  # rows at a time
+WIDE = 1e6  # in σ: a range with only one end in reach
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClippingCost(Record):
+    """What clipping costs, coefficient by coefficient, against the same release without a range.
+
+    share                mean over rows of Φ((low − m_k)/σ) + Φ((m_k − high)/σ): clipped readings.
+    standard_error       (n,) of maximum likelihood on the clipped release.
+    variance_ratio       (n,) of its variances to those without clipping: ≥ 1.
+    bias                 (n,) of least squares on the clipped release.
+    least_squares_ratio  (n,) of its mean squared errors, bias included, to variances without
+                         clipping.
+    rows                 of H.
+    """
+
+    share: float
+    standard_error: Array
+    variance_ratio: Array
+    bias: Array
+    least_squares_ratio: Array
+    rows: int
+
+
+def clipping_cost(
+    H: ArrayLike | Callable[[], Iterable[Array]],
+    theta: ArrayLike,
+    variance: float,
+    level: float,
+    limits: Range | tuple[float, float],
+) -> ClippingCost:
+    """What clipping to a public range costs at m_k = h_kᵀθ, θ from public knowledge.
+
+    `H` (rows, n), or a function that gives its rows in blocks each time it is called (twice).
+    variance σ², level s: numbers. Nothing here looks at a reading. Raises NotIdentifiable where
+    clipping leaves nothing of a combination of the coefficients.
+
+    >>> cost = clipping_cost(np.ones((100, 1)), [0.0], 1.0, 1.0, (-1.0, 50.0))
+    >>> round(cost.share, 4), cost.variance_ratio.round(3).tolist()  # Φ(−1)
+    (0.1587, [1.218])
+    """
+    ends = limits if isinstance(limits, Range) else Range(*limits)
+    sd, added = np.sqrt(as_positive(variance, "variance")), 1 / as_positive(level, "level")
+    expected = as_array(theta, "the expected coefficients", ndim=1)
+    n, total = len(expected), sd**2 + added
+    start = RunningLeastSquares(n, rounding(n))
+    for rows in _rows(H, n):
+        start.add(np.asfortranarray(np.column_stack([rows, np.zeros(len(rows))]) / np.sqrt(total)))
+    if not start.full:
+        raise NotIdentifiable("the rows do not determine all coefficients.", start.root().hidden)
+    back = np.linalg.inv(np.triu(start.triangle[:n, :n]))
+    information, scatter = np.zeros((n, n)), np.zeros((n, n))
+    bias, share, count = np.zeros(n), 0.0, 0
+    for rows in _rows(H, n):
+        mean, unit = rows @ expected, rows @ back
+        square, _ = clipped_information(mean, sd, np.sqrt(added), ends.low, ends.high)
+        outside, shift, spread = clipped_moments(mean, sd, ends.low, ends.high)
+        information += unit.T @ (square[:, None] * unit)
+        scatter += unit.T @ (((spread + added) / total**2)[:, None] * unit)
+        bias += (shift / total) @ unit
+        share, count = share + float(outside.sum()), count + len(rows)
+    values, vectors = np.linalg.eigh(information)
+    if not values[0] > 0:
+        raise NotIdentifiable(
+            f"with {100 * share / count:.3g} % of the readings clipped nothing is left of a "
+            "combination of the coefficients: a wider range is needed."
+        )
+    plain, clipped = (
+        np.square(half).sum(axis=1) for half in (back, back @ (vectors / np.sqrt(values)))
+    )
+    naive = np.diagonal(back @ scatter @ back.T) + (back @ bias) ** 2
+    return ClippingCost(
+        share=share / count,
+        standard_error=np.sqrt(clipped),
+        variance_ratio=clipped / plain,
+        bias=back @ bias,
+        least_squares_ratio=naive / plain,
+        rows=count,
+    )
+
+
+def _rows(H: ArrayLike | Callable[[], Iterable[Array]], n: int) -> Iterator[Array]:
+    blocks: Iterable[ArrayLike] = H() if callable(H) else [H]
+    for block in blocks:
+        rows = as_array(block, "H", ndim=2)
+        if rows.shape[1] != n:
+            raise InvalidInput(f"H has {rows.shape[1]} columns; there are {n} coefficients.")
+        for at in range(0, len(rows), CHUNK):
+            yield rows[at : at + CHUNK]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CostByShare(Record):
+    """What clipping costs where nothing public tells the means: by the share that is clipped.
+
+    For readings of one mean. share (k,); `one_end`, `both_ends` (k,): how many times larger the
+    variance of maximum likelihood is when that share is clipped at one end, or half of it at each;
+    bias (k,): by how much the mean of clipped readings is off when it is one end, in their units.
+    least_share: clipped at least, 2Φ(−width/2σ), of readings whose mean is in the middle of the
+    range; None where no range was given.
+    """
+
+    share: Array
+    one_end: Array
+    both_ends: Array
+    bias: Array
+    least_share: float | None
+
+
+def clipping_cost_by_share(
+    variance: float,
+    level: float,
+    limits: Range | tuple[float, float] | None = None,
+    shares: ArrayLike = (0.01, 0.05, 0.1, 0.2, 0.3),
+) -> CostByShare:
+    """The cost of clipping as a function of the share that is clipped: of public numbers alone.
+
+    >>> found = clipping_cost_by_share(1.0, 1.0, (-1.0, 1.0), shares=[0.1587])
+    >>> found.one_end.round(3).tolist(), round(found.least_share, 4)
+    ([1.218], 0.3173)
+    """
+    sd, added = np.sqrt(as_positive(variance, "variance")), 1 / as_positive(level, "level")
+    share = as_array(shares, "shares", ndim=1)
+    if not ((share > 0) & (share < 1)).all():
+        raise InvalidInput("shares of clipped readings lie between 0 and 1.")
+    noise, total = np.sqrt(added) / sd, 1 + added / sd**2
+    # In units of σ, the end at 0, the mean at x.
+    one, both = -scipy.special.ndtri(share), -scipy.special.ndtri(share / 2)
+    single = clipped_information(one, 1.0, noise, 0.0, WIDE)[0]
+    double = [clipped_information(np.array([x]), 1.0, noise, 0.0, 2 * x)[0][0] for x in both]
+    least = None
+    if limits is not None:
+        ends = limits if isinstance(limits, Range) else Range(*limits)
+        least = float(2 * scipy.special.ndtr(-0.5 * ends.width / sd))
+    return CostByShare(
+        share=share,
+        one_end=1 / (total * single),
+        both_ends=1 / (total * np.array(double)),
+        bias=sd * clipped_moments(one, 1.0, 0.0, WIDE)[1],
+        least_share=least,
+    )
