@@ -42,6 +42,10 @@ class NotIdentifiable(PrivestError, ValueError):
         self.hidden_directions = hidden_directions
 
 
+class NotReleasable(PrivestError):
+    """There is no protected noise for this mechanism: it is for simulation only."""
+
+
 class InfiniteInformation(PrivestError):
     """A density jumps: its Fisher information is infinite and the theorem does not apply."""
 

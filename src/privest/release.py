@@ -10,7 +10,7 @@ import numpy as np
 
 from privest.arrays import Array, Flags
 from privest.errors import InvalidInput
-from privest.reading import read_count, read_flag, read_flags, read_numbers, read_text
+from privest.reading import read_count, read_flag, read_flags, read_number, read_numbers, read_text
 from privest.records import plain
 
 __all__ = ["Release", "StreamRelease"]
@@ -22,15 +22,26 @@ class Release:
     values       z̃: what is shown, noise included; NaN where nothing is (a missing reading).
     fingerprint  of the level; whoever uses the release with another level is refused.
     simulated    drawn with a simulation generator: for experiments, no protection.
+    grid         of protected noise: the values are multiples of it, 2⁻¹⁰; 0 where simulated.
     """
 
     __slots__ = ()
     KIND: ClassVar[str] = "release"
     NDIM: ClassVar[int | tuple[int, ...] | None] = None  # of the values
+    ON_GRID: ClassVar[bool] = True  # whether the values are those that the noise was put on
 
     values: Array
     fingerprint: str
     simulated: bool
+    grid: float
+
+    @property
+    def noise_variance(self) -> float:
+        """The largest variance of the noise on z̃: 1, and 3g²/4 of discrete noise and rounding.
+
+        Estimators take it in place of 1 (lattice/PROOF.md).
+        """
+        return 1.0 + 0.75 * self.grid**2
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, numbers exactly; missing ones are None. `from_dict` reads them."""
@@ -53,6 +64,7 @@ class Release:
         record["values"] = read_numbers(record["values"], f"the values of a {cls.KIND}", cls.NDIM)
         record["fingerprint"] = read_text(record["fingerprint"], "the fingerprint of a level")
         record["simulated"] = read_flag(record["simulated"], "simulated")
+        record["grid"] = _grid(record, cls.ON_GRID)
         return record
 
     def require(self, fingerprint: str) -> None:
@@ -82,6 +94,7 @@ class StreamRelease(Release):
     missing: Flags | None
     fingerprint: str
     simulated: bool
+    grid: float = 0.0
 
     def __len__(self) -> int:
         return self.steps
@@ -97,6 +110,7 @@ class StreamRelease(Release):
             missing if missing is not None and missing.any() else None,
             self.fingerprint,
             self.simulated,
+            self.grid,
         )
 
     def __repr__(self) -> str:
@@ -117,6 +131,20 @@ class StreamRelease(Release):
             record["missing"] = read_flags(record["missing"], steps, "missing")
         _require_shown(values, record["missing"], steps)
         return record
+
+
+def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
+    """The grid of a release; the values of a protected one are on it."""
+    grid, values = read_number(record["grid"], "grid"), record["values"]
+    good = 0 <= grid <= 1 and not (grid and record["simulated"])
+    if good and grid and on_grid:
+        good = bool(np.all(np.isnan(values) | (np.mod(values, grid) == 0)))
+    if not good:
+        raise InvalidInput(
+            "the values of a protected release are multiples of its grid, and a simulated one has "
+            "none (0): this is neither, it was changed."
+        )
+    return grid
 
 
 def _require_shown(values: Array, missing: Flags | None, steps: int) -> None:

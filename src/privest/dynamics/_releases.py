@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ class SeriesRelease(Release):
     fingerprint: str
     simulated: bool
     start: int = 0
+    grid: float = 0.0
 
     def __repr__(self) -> str:
         series, steps, m = self.values.shape
@@ -46,10 +47,7 @@ class SeriesRelease(Release):
         patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
         for j, pattern in enumerate(patterns):
             members = np.flatnonzero(own.reshape(-1) == j)
-            part = SeriesRelease(
-                self.values[members], pattern, self.fingerprint, self.simulated, self.start
-            )
-            yield members, part
+            yield members, replace(self, values=self.values[members], missing=pattern)
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
@@ -180,10 +178,12 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
                 f"Releases must follow one another at one level: expected step {at_step}, received "
                 f"step {release.start}."
             )
+        if release.grid != releases[0].grid:
+            raise InvalidInput("Simulated and protected releases cannot be joined into one.")
         at_step += release.steps
     missing = np.concatenate([_flags(release) for release in releases])
     return StreamRelease(
         start, at_step - start, np.concatenate([release.values for release in releases]),
         missing if missing.any() else None, releases[0].fingerprint,
-        any(release.simulated for release in releases),
+        any(release.simulated for release in releases), releases[0].grid,
     )  # fmt: skip

@@ -28,6 +28,7 @@ from privest.reading import state_array, state_count
 from privest.records import Record
 from privest.release import StreamRelease
 
+FACTS = ("steps", "readings", "simulated", "_alike", "_gaussian", "_largest")  # beside the sums
 LONG = 8192  # entries of H that are looked through before they are used, not after
 
 
@@ -91,6 +92,7 @@ class PrivateRLS:
             )
         self.steps, self.readings = 0, 0
         self.simulated = False  # whether some release was
+        self._largest: float | None = None  # variance of the noise of the releases so far
         widest = block or max(self.level.sizes_between(0, self.level.steps or 0))
         tolerance = rank_tolerance(max(self.parameters, widest))
         self._fit = RunningLeastSquares(self.parameters, tolerance)
@@ -149,13 +151,13 @@ class PrivateRLS:
     @contextmanager
     def whole_or_nothing(self) -> Iterator[None]:
         """Where the block raises, everything is as it was before."""
-        facts = self.steps, self.readings, self.simulated, self._alike, self._gaussian
+        facts = {name: getattr(self, name) for name in FACTS}
         fit, rows = self._fit.mark(), self._rows.mark()
         opened = None if self._open is None else self._open.mark()
         try:
             yield
         except BaseException:
-            self.steps, self.readings, self.simulated, self._alike, self._gaussian = facts
+            vars(self).update(facts)
             self._fit.rollback(fit)
             self._rows.rollback(rows)
             self._rows.readings = self.readings
@@ -175,7 +177,7 @@ class PrivateRLS:
             variance, mean = self._one
             s = self.level.pointwise(k, k + 1)
             root = math.sqrt(s)  # type: ignore[arg-type] # one number
-            deviation = math.sqrt(1.0 + s * variance)  # type: ignore[operator]
+            deviation = math.sqrt(release.noise_variance + s * variance)  # type: ignore[operator]
             _require_finite(deviation)
             work, z = self._work, release.values[0]
             np.multiply(h, root / deviation, out=work[0, :n])
@@ -190,7 +192,7 @@ class PrivateRLS:
             self._fit.add_row(work)
         self.steps = k + 1
         self.readings += 1
-        self.simulated |= release.simulated
+        self._see(release.simulated, release.noise_variance)
 
     def _add_independent(self, steps: Steps, H: Array, scale: Array | None) -> bool:
         """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
@@ -198,12 +200,12 @@ class PrivateRLS:
         variance = None if level is None else steps.covariance.pointwise
         if level is None or variance is None:
             return False
-        root = np.sqrt(level)
+        root = np.sqrt(level) * steps.unit
         if scale is not None:
             if np.shape(scale) != (len(H),) or not np.min(scale) > 0:
                 raise InvalidInput(f"scale must be {len(H)} numbers > 0, one a reading.")
             root = root * scale
-            level = root * root
+        level = root * root
         with np.errstate(over="ignore"):
             deviation = np.multiply(level, variance)
         _require_finite(float(np.max(deviation, initial=0.0)))
@@ -299,7 +301,14 @@ class PrivateRLS:
         self.steps += release.steps
         self.readings += len(release.values)
         self._rows.readings = self.readings
-        self.simulated |= release.simulated
+        self._see(release.simulated, release.noise_variance)
+
+    def _see(self, simulated: bool, variance: float) -> None:
+        """What kind of release this was. Two kinds: their covariances are no multiples of one."""
+        if variance != self._largest:
+            self._alike &= self._largest is None
+            self._largest = max(variance, self.noise_variance)
+        self.simulated |= simulated
 
     def join(self, other: PrivateRLS) -> None:
         """Add what another estimator learnt from other readings of the same kind: a map-reduce.
@@ -317,7 +326,7 @@ class PrivateRLS:
                 self._open.add(other._open.triangle)
         self._alike &= other._alike
         self._gaussian &= other._gaussian
-        self.simulated |= other.simulated
+        self._see(other.simulated, other.noise_variance)
         self.steps += other.steps
         self.readings += other.readings
 
@@ -379,6 +388,11 @@ class PrivateRLS:
     # --- what is known ------------------------------------------------------------------------
 
     @property
+    def noise_variance(self) -> float:
+        """The largest variance of the noise on a release, `Release.noise_variance`; 1 or more."""
+        return self._largest or 1.0
+
+    @property
     def identifiable(self) -> bool:
         """Whether the releases so far show all of θ."""
         return self._fit.full
@@ -419,10 +433,11 @@ class PrivateRLS:
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
-        sampling, bound = None, covariance if self._gaussian else None
+        # A release with noise of variance v > 1 has at most v times the least covariance.
+        sampling, bound = None, covariance / self.noise_variance if self._gaussian else None
         freedom = None if reference is None else float(reference)
         if self._alike and self._one is not None:
-            level, own = self._one_level, self._one[0]
+            level, own = self._one_level / self.noise_variance, self._one[0]
             unit = level / (1.0 + level * own)
             if reference is not None:
                 own, freedom = self.pooled(reference)
@@ -433,7 +448,9 @@ class PrivateRLS:
                 known = float(self.noise.inverse_information(1).diagonal()[0])
                 floor = known if reference is None else own  # Gaussian
                 classical = unit * floor * covariance
-                bound = covariance if floor == own else (floor + 1.0 / level) * unit * covariance
+                least = (floor + 1.0 / self._one_level) * unit
+                whole = floor == own and self.noise_variance == 1.0
+                bound = covariance if whole else least * covariance
         return Result(
             estimate=self.estimate,
             covariance=covariance,
@@ -459,7 +476,7 @@ class PrivateRLS:
         variance = float(self.noise.covariance(1).diagonal()[0])
         if not (self._alike and self._gaussian):
             return variance, float(reference)
-        added, left = 1.0 / self._one_level, self.readings - self.parameters
+        added, left = self.noise_variance / self._one_level, self.readings - self.parameters
         return pooled_variance(variance, reference, self.misfit * (variance + added), left, added)
 
     @property
@@ -506,6 +523,7 @@ class PrivateRLS:
             "steps": np.array(self.steps),
             "readings": np.array(self.readings),
             "facts": np.array([self.simulated, self._alike, self._gaussian]),
+            "noise": np.array([self._largest or 0.0]),
         }
         result |= {f"fit.{name}": array for name, array in self._fit.state().items()}
         if self._open is not None:
@@ -532,6 +550,10 @@ class PrivateRLS:
         self.steps, self.readings = steps, readings
         facts = state_array(state, "facts", (3,), "b")
         self.simulated, self._alike, self._gaussian = facts.tolist()
+        largest = float(state_array(state, "noise", (1,))[0])
+        if largest != 0 and not 1.0 <= largest <= 2.0:
+            raise InvalidInput("the state 'noise' must be the variance of the noise of releases.")
+        self._largest = largest or None
         self._fit.restore(under(state, "fit."))
         if self._open is not None:
             self._open.restore(under(state, "open."))

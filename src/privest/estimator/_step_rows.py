@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,10 +56,17 @@ class Steps:
         missing = self.release.missing
         return None if missing is None else np.repeat(missing, self.sizes)
 
+    @property
+    def unit(self) -> float:
+        """1/√v, v the variance of the noise: z̃/√v is a release with unit noise, at level S/v."""
+        return 1.0 / math.sqrt(self.release.noise_variance)
+
     @cached_property
     def values(self) -> Array:
-        """z̃ with 0 in place of what is missing."""
+        """z̃ in units of its noise, with 0 in place of what is missing."""
         shown = self.release.values
+        if self.unit != 1.0:
+            shown = self.unit * shown
         return shown if self.absent is None else np.where(self.absent, 0.0, shown)
 
     @cached_property
@@ -145,6 +153,8 @@ class StepRows:
             self._absent = hidden
             return result
         blocks = self.level.blocks(steps.release.start, steps.stop)
+        if steps.unit != 1.0:
+            blocks = steps.unit * blocks
         flags = np.concatenate([self._window, steps.missing])
         if flags.any():
             blocks = _without(blocks, flags)
@@ -157,6 +167,8 @@ class StepRows:
     def _dense(self, steps: Steps) -> tuple[Array, Array | list[Array], Index]:
         """A level that looks back to every reading: its rows, factors of Σ_k, what is missing."""
         rows, hidden = self.level.dense_rows(steps.release.start, steps.stop), self._absent
+        if steps.unit != 1.0:
+            rows = steps.unit * rows
         if steps.absent is not None:
             hidden = np.concatenate([hidden, np.flatnonzero(steps.absent) + self.readings])
         if len(hidden):
@@ -173,7 +185,7 @@ class StepRows:
         parts, at = [], 0
         own = zip(steps.sizes, steps.missing, steps.covariance.blocks(steps.sizes).matrices)
         for k, (size, absent, sigma) in enumerate(own, start=steps.release.start):
-            blocks = self.level.blocks(k, k + 1) * (0.0 if absent else 1.0)
+            blocks = self.level.blocks(k, k + 1) * (0.0 if absent else steps.unit)
             one = slice(at, at + size)
             alone = BandedAppend(0, size, right.shape[1])
             parts.append(alone.extend(blocks, sigma[None], right[one], shown[one]))

@@ -58,6 +58,13 @@ class PSD(ABC):
         """L X for X (m, k): white noise X comes out with covariance S."""
 
     @abstractmethod
+    def factor_terms(self) -> list[tuple[Array, Index | None]]:
+        """Lᵀy entry by entry, (Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]]: the pairs (c_t, k_t), each (m,).
+
+        None for k_t: y_i itself. For who needs the products one by one, to add them exactly.
+        """
+
+    @abstractmethod
     def restrict(self, index: Index) -> PSD:
         """The sub-matrix of the (increasing, integer) rows and columns `index`."""
 
@@ -124,6 +131,9 @@ class Scalar(PSD):
 
     times_factor = factor_rows  # L is symmetric
 
+    def factor_terms(self) -> list[tuple[Array, Index | None]]:
+        return [(np.broadcast_to(math.sqrt(self.value), self.size), None)]
+
     def restrict(self, index: Index) -> Scalar:
         return Scalar(self.value, len(index))
 
@@ -160,6 +170,9 @@ class Diagonal(PSD):
         return np.sqrt(self.values)[:, None] * right
 
     times_factor = factor_rows  # L is symmetric
+
+    def factor_terms(self) -> list[tuple[Array, Index | None]]:
+        return [(np.sqrt(self.values), None)]
 
     def restrict(self, index: Index) -> Diagonal:
         return Diagonal(self.values[index])
@@ -251,6 +264,18 @@ class Blocks(PSD):
         for (rows, _), factor in zip(self.groups, self.factors):
             result[rows] = factor.lower @ right[rows]
         return result
+
+    def factor_terms(self) -> list[tuple[Array, Index | None]]:
+        widest = max(self.sizes)
+        weights = np.zeros((widest, self.size))
+        places = np.zeros((widest, self.size), dtype=np.intp)
+        for (rows, _), factor in zip(self.groups, self.factors):
+            unit = np.broadcast_to(np.eye(rows.shape[1]), (len(rows), *rows.shape[1:] * 2))
+            shown = factor.transpose_times(unit)  # Lᵀ itself: sums of zeros are exact
+            for k in range(rows.shape[1]):
+                weights[k, rows[:, : factor.columns]] = shown[:, :, k]
+                places[k, rows] = rows[:, k : k + 1]
+        return list(zip(weights, places))
 
     def restrict(self, index: Index) -> PSD:
         ends = np.cumsum(self.sizes)

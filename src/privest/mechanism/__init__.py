@@ -6,7 +6,7 @@ from privest.mechanism._affine import AffineMechanism, Runnable, RunningMechanis
 from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
 from privest.mechanism._channel import Channel, Worst
 from privest.mechanism._gain import Gain, TruncatedGain
-from privest.mechanism._gaussian import GaussianMechanism, StreamMechanism
+from privest.mechanism._gaussian import GaussianMechanism
 from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
 from privest.mechanism._quantiser import (
     LaplaceQuantiser,
@@ -14,6 +14,7 @@ from privest.mechanism._quantiser import (
     TriangularQuantiser,
 )
 from privest.mechanism._rotation import GeometricPerturbation, Rotation
+from privest.mechanism._stream import StreamMechanism
 from privest.mechanism._truncated_inverse import TruncatedInverse
 from privest.mechanism._user import UserChannel
 from privest.mechanism._vector import (

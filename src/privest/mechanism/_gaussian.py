@@ -1,25 +1,21 @@
-"""The optimal mechanism: Gaussian noise that carries exactly the information S (Theorem 2).
-
-On all readings at once, and in sequence for streams of any length (phase 1 of `algo:PP_RLS`).
-"""
+"""The optimal mechanism: Gaussian noise that carries exactly the information S (Theorem 2)."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
+from privest import lattice
+from privest.arrays import Array, ArrayLike, Flags, Index, as_count
 from privest.errors import InvalidInput
-from privest.mechanism._affine import RunningMechanism
+from privest.mechanism._missing import real_numbers, split_missing
+from privest.mechanism._range import as_range, clip_of
 from privest.mechanism._vector import Information, Mechanism, repeated
-from privest.mechanism.source import Source, as_source
-from privest.privacy import Move, PrivacyLevel, SequentialLevel, as_level, as_stream_level
-from privest.reading import state_array, state_count
-from privest.release import StreamRelease
+from privest.mechanism.source import Source, as_protected, as_source
+from privest.privacy import Move, PrivacyLevel, as_level
 
 
 class GaussianMechanism(Mechanism):
@@ -41,14 +37,24 @@ class GaussianMechanism(Mechanism):
     [[4.0, 2.0], [2.0, 1.0]]
     """
 
-    def __init__(self, level: PrivacyLevel | ArrayLike, readings: int) -> None:
+    def __init__(
+        self,
+        level: PrivacyLevel | ArrayLike,
+        readings: int,
+        *,
+        range: tuple[float, float] | None = None,
+    ) -> None:
         self.level = as_level(level)
         self.readings = as_count(readings, "readings", least=1)
+        self.range = as_range(range)
         self._S = self.level.for_size(self.readings)
         if self._S.rank == 0:
             raise InvalidInput("at level 0 nothing may be released: there is no mechanism.")
         self._kept = self._S.informative()
         self.outputs = int(self._kept.sum())
+        self._clip = None
+        if self.range is not None:
+            self._clip = clip_of([weights for weights, _ in self._terms], self.range)
 
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, readings: int) -> Self:
@@ -58,7 +64,28 @@ class GaussianMechanism(Mechanism):
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
-        return as_source(rng).add_noise(repeated(self._shown(y), trials))
+        return as_source(rng).add_noise(repeated(self._shown(y), trials), clip=self._clip)
+
+    def release(
+        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
+    ) -> Array:
+        """z̃ with protected noise (`mechanism.source.Protected`), multiples of 2⁻¹⁰; no seed.
+
+        I_z(y) ≤ S for every y, E z̃ = Lᵀy within the range; the noise has variance at most
+        1 + 3·2⁻²²: discrete noise and rounding. Nothing is refused because of a value: beyond the
+        range it is clipped, NaN is missing, and every entry of z̃ that would read it is NaN.
+        `trials` releases of the same readings, each with noise of its own, show `trials` times S.
+        """
+        raw = repeated(self._of_size(real_numbers(y)), trials)
+        released = as_protected(source).add_noise(
+            lambda: self._exactly(split_missing(raw, finite=False)[0]),
+            shape=(*raw.shape[:-1], self.outputs),
+            clip=self._clip,
+        )
+        absent = split_missing(raw, finite=False)[1]
+        if absent is not None:
+            released[self._reads(absent)] = np.nan
+        return released
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         constant = 0.5 * self.outputs * math.log(2.0 * math.pi)
@@ -96,6 +123,28 @@ class GaussianMechanism(Mechanism):
         shown = self._S.factor_rows(columns)[self._kept]
         return np.asarray(shown.T.reshape(*given.shape[:-1], self.outputs))
 
+    @cached_property
+    def _terms(self) -> list[tuple[Array, Index | None]]:
+        """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]], without the zero rows."""
+        return [
+            (
+                weights[self._kept],
+                np.flatnonzero(self._kept) if place is None else place[self._kept],
+            )
+            for weights, place in self._S.factor_terms()
+        ]
+
+    def _exactly(self, values: Array) -> lattice.Exactly:
+        """Lᵀy without the zero rows, as exact sums."""
+        return lattice.sum_of_products(
+            [(weights, values[..., place]) for weights, place in self._terms]
+        )
+
+    def _reads(self, absent: Flags) -> Flags:
+        """Which entries of Lᵀy read a reading that is missing."""
+        read = [(weights != 0) & absent[..., place] for weights, place in self._terms]
+        return np.asarray(np.logical_or.reduce(read))
+
     def _times_factor(self, x: Array) -> Array:
         """L x, (..., m)."""
         full = np.zeros((*x.shape[:-1], self.readings))
@@ -103,182 +152,12 @@ class GaussianMechanism(Mechanism):
         columns = full.reshape(-1, self.readings).T
         return np.asarray(self._S.times_factor(columns).T.reshape(full.shape))
 
+    def _of_size(self, given: Array) -> Array:
+        if given.ndim == 0 or given.shape[-1] != self.readings:
+            raise InvalidInput(
+                f"the mechanism is for {self.readings} readings; received shape {given.shape}."
+            )
+        return given
+
     def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
         return self._outputs(z) - self._shown(y)
-
-
-class StreamMechanism:
-    """The data holder's side of a stream: sees the readings, gives releases.
-
-        z̃_k = A_k Ȳ_k + e_k ,   e_k ~ N(0, I) ,   A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ] ,   S_k = ℓ_kℓ_kᵀ
-
-    Guarantees: I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); a missing reading (NaN or masked)
-    is a step with S_k = 0 and is left out of all later steps too. Which ones are missing is
-    public.
-    Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
-    for a dense level. Ends with an error, not a release, when the level has no further step.
-    Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
-
-    >>> from privest.privacy import EndlessLevel
-    >>> mechanism = StreamMechanism(EndlessLevel(1.0, lags=[0.5]))
-    >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1))
-    StreamRelease(steps 0..1, 2 values, simulated)
-    >>> mechanism.simulate(float("nan"), np.random.default_rng(1)).missing.tolist()
-    [True]
-    """
-
-    def __init__(self, level: SequentialLevel | PrivacyLevel | ArrayLike) -> None:
-        self.level = as_stream_level(level)
-        self.steps = 0
-        banded = self.level.form == "banded"
-        # The readings that later releases look back to.
-        self._past: Array = np.zeros(self.level.reach * (self.level.block or 0) if banded else 0)
-
-    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
-        """The release of the next reading or readings, with noise of a simulation generator.
-
-        y: a number or a vector of m_k (one step), or several steps one after another (a vector,
-        or one row a step). NaN or masked: missing; a vector reading of which a part is missing
-        counts as missing.
-        """
-        source = as_source(rng)
-        values, missing, sizes = self._readings(y)
-        start, stop = self.steps, self.steps + len(sizes)
-        shown, past = self._shown(values, start, stop)
-        shown = source.add_noise(shown, at=start, sizes=sizes)
-        if missing is not None:
-            shown[np.repeat(missing, sizes)] = np.nan
-        self._past, self.steps = past, stop
-        return StreamRelease(
-            start, len(sizes), shown, missing, self.level.fingerprint, source.simulated
-        )
-
-    def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
-        """A_kȲ_k of these steps, and the readings to remember after them."""
-        level = self.level
-        own = level.pointwise(start, stop)
-        if own is not None:
-            return np.sqrt(own) * values, self._past
-        sizes = level.sizes_between(start, stop)
-        ends = list(itertools.accumulate(sizes, initial=0))
-        if level.form == "dense":
-            rows, before = level.dense_rows(start, stop), len(self._past)
-            past = np.concatenate([self._past, values])
-            # Step by step, each product of its own size: the same bits in whatever blocks.
-            parts = [
-                rows[a:b, : before + b] @ past[: before + b] for a, b in itertools.pairwise(ends)
-            ]
-            return np.concatenate(parts), past
-        if level.block is None:  # U = 0, sizes change
-            parts = [
-                level.blocks(k, k + 1)[0, 0] @ values[a:b]
-                for k, (a, b) in enumerate(itertools.pairwise(ends), start=start)
-            ]
-            return np.concatenate(parts), self._past
-        rows = level.blocks(start, stop)
-        every = np.concatenate([self._past, values]).reshape(-1, level.block, 1)
-        count = stop - start
-        shown = np.zeros((count, level.block, 1))
-        for lag in range(level.reach + 1):
-            first = level.reach - lag
-            shown += rows[lag] @ every[first : first + count]
-        return shown.ravel(), every[count:].ravel().copy()
-
-    def _readings(self, y: ArrayLike) -> tuple[Array, Flags | None, tuple[int, ...]]:
-        """Readings with 0 where they are missing, which steps are missing, and their sizes."""
-        values, absent = _split_missing(y)
-        sizes = self._sizes(values)
-        flat = values.ravel()
-        if absent is None:
-            return flat, None, sizes
-        starts = np.cumsum([0, *sizes[:-1]])
-        missing = np.asarray(np.logical_or.reduceat(absent.ravel(), starts))
-        return np.where(np.repeat(missing, sizes), 0.0, flat), missing, sizes
-
-    def _sizes(self, values: Array) -> tuple[int, ...]:
-        """The m_k of the steps that these readings fill, exactly."""
-        level, start = self.level, self.steps
-        if level.steps == start:
-            raise InvalidInput(
-                f"The level ends after {start} steps: there is no level for another reading."
-            )
-        if level.block is not None:
-            return level.sizes_between(start, start + self._count(values, level.block))
-        assert level.steps is not None
-        stop, total = start, 0
-        while total < values.size and stop < level.steps:
-            total += level.sizes_between(stop, stop + 1)[0]
-            stop += 1
-        if total != values.size or values.ndim > 1 or not total:
-            raise InvalidInput(
-                f"The next step has {level.sizes_between(start, start + 1)[0]} readings; "
-                f"{values.size} readings do not end with a step."
-            )
-        return level.sizes_between(start, stop)
-
-    def _count(self, values: Array, block: int) -> int:
-        """How many steps of `block` readings these are."""
-        count, rest = divmod(values.size, block)
-        if not count or rest or values.ndim > 2 or values.shape[1:] not in ((), (block,)):
-            raise InvalidInput(
-                f"Readings of this stream have {block} entries; received shape {values.shape}."
-            )
-        left = count if self.level.steps is None else self.level.steps - self.steps
-        if count > left:
-            raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
-        return count
-
-    def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
-        """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.
-
-        All steps of the level by default. It claims A of these steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k.
-        Reads nothing of this stream.
-        """
-        level, fresh = self.level, type(self)
-        steps = level.steps if steps is None else steps
-        if steps is None:
-            raise InvalidInput("the level has no last step: say how many steps to audit, steps=20.")
-        steps = as_count(steps, "steps", least=1)
-        if level.steps is not None and steps > level.steps:
-            raise InvalidInput(f"the level has {level.steps} steps; asked for {steps}.")
-
-        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
-            return fresh(level).simulate(y, rng).values
-
-        size = sum(level.sizes_between(0, steps))
-        shown = [StreamMechanism(level)._shown(unit, 0, steps)[0] for unit in np.eye(size)]
-        return RunningMechanism(np.stack(shown, axis=1), draw, f"{steps} steps of {self!r}")
-
-    def state(self) -> dict[str, Array]:
-        """What the next steps need: sensitive where releases look back."""
-        return {"steps": np.array(self.steps), "past": self._past}
-
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again. Raises InvalidInput for one that is not of this level."""
-        steps, level = state_count(state, "steps"), self.level
-        before = level.readings_before(steps)
-        size = before if level.form == "dense" else len(self._past)
-        past = state_array(state, "past", (size,))
-        self.steps, self._past = steps, past
-
-    def __repr__(self) -> str:
-        return f"StreamMechanism({self.level!r}, at step {self.steps})"
-
-
-def _split_missing(y: ArrayLike) -> tuple[Array, Flags | None]:
-    """The readings, and where they are missing (None: nowhere)."""
-    try:
-        raw = y if isinstance(y, np.ndarray) else np.asarray(y)
-    except ValueError:
-        raise InvalidInput("readings must be numbers in rows of one length.") from None
-    if raw.dtype.kind not in "biuf":
-        raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
-    values = raw.astype(np.float64, copy=False)
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.filled(np.nan)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(values.sum()):  # one pass when all is well
-            return values, None
-    absent = np.isnan(values)
-    known = as_array(np.where(absent, 0.0, values), "the readings")
-    return known, absent if absent.any() else None

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.errors import InvalidInput, NotIdentifiable, NotReleasable
 from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel
-from privest.mechanism.source import require_room
+from privest.mechanism.source import Source, require_room
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 
@@ -40,6 +40,19 @@ class Mechanism(ABC):
     @abstractmethod
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
         """Draw z for y (m,) or (trials, m), with a simulation generator: for experiments."""
+
+    def release(
+        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
+    ) -> Array:
+        """z with protected noise, for mechanisms whose law has an exact sampler.
+
+        Raises NotReleasable for the others, whatever the readings are.
+        """
+        raise NotReleasable(
+            f"{type(self).__name__} is for simulation only: numbers drawn in floating point give "
+            "readings away, and exact noise on a grid is there for Gaussian and Laplace noise. "
+            "Release with GaussianMechanism at the same level; simulate tries this one out."
+        )
 
     @abstractmethod
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:

@@ -40,6 +40,9 @@ class PrivateAverage(Release):
     rounds: int
     certified_error: float
     method: Method
+    grid: float = 0.0
+
+    ON_GRID: ClassVar[bool] = False  # averages of what is
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class SensorRelease(Release):
     values: Array
     fingerprint: str
     simulated: bool
+    grid: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

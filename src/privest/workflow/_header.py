@@ -77,6 +77,7 @@ class TableRelease(Release):
     move: float | None
     simulated: bool
     sha256: str
+    grid: float = 0.0
     path: Path | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -173,6 +174,7 @@ class TableRelease(Release):
             if record[name] is not None:
                 record[name] = read(record[name], name)
         record["simulated"] = read_flag(record["simulated"], "simulated")
+        record["grid"] = read_number(record["grid"], "grid")
         record["names"] = _names(record["names"])
         _require_sense(record)
         return record

@@ -64,8 +64,6 @@ def test_a_release_that_could_not_be_written_is_not_made(path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda p: Kept(p, level=4.0).add_noise(Y + 1e-15), "other readings"),
-        (lambda p: Kept(p, level=4.0).add_noise(2.0 * Y), "at another level"),
         (lambda p: Kept(p, level=4.0).add_noise(Y[:2]), r"shape \(3,\).*shape \(2,\)"),
         (lambda p: Kept(p, level=4.0).add_noise(Y[None]), r"shape \(3,\).*shape \(1, 3\)"),
         (lambda p: Kept(p, level=1.0).add_noise(Y), '"level": 4.0}; now it is {"level": 1.0'),
@@ -81,14 +79,40 @@ def test_another_release_is_refused(path, change, message):
     Kept(path, level=4.0).add_noise(Y)  # as good as before
 
 
+def test_other_readings_get_the_release_of_before(path, caplog):
+    """Whether a real release comes must not tell about the readings: the log does, the owner's."""
+    first = Kept(path, level=4.0).add_noise(Y)
+    assert np.array_equal(Kept(path, level=4.0).add_noise(2.0 * Y), first)
+    assert "other readings or at another level" in caplog.messages[0]
+    assert not any(str(reading) in caplog.text for reading in Y)
+
+
+@pytest.mark.parametrize("other", [Y + 1e-15, 2.0 * Y])
+def test_a_simulation_of_other_readings_is_refused(path, other):
+    Kept(path, Seeded(1)).add_noise(Y)
+    with pytest.raises(InvalidInput, match="other readings or at another level"):
+        Kept(path, Seeded(1)).add_noise(other)
+
+
+def test_a_simulation_is_no_release(path):
+    Kept(path, Seeded(1)).add_noise(Y)
+    with pytest.raises(InvalidInput, match="is a simulation; a real release is wanted"):
+        Kept(path).add_noise(Y)
+
+
 def test_a_file_that_was_changed_is_refused(path):
     Kept(path).add_noise(Y)
     with np.load(path) as archive:
         arrays = dict(archive)
-    for change in ({"values": arrays["values"] + 1.0}, {"simulated": np.array(False)}):
+    changes = (
+        ({"values": arrays["values"] + 1.0}, "was changed"),
+        ({"simulated": np.array(True)}, "is a simulation"),
+        ({"tag": arrays["readings"]}, "was changed"),
+    )
+    for change, message in changes:
         with path.open("wb") as file:
             np.savez(file, **arrays | change)
-        with pytest.raises(InvalidInput, match="the file was changed"):
+        with pytest.raises(InvalidInput, match=message):
             Kept(path).add_noise(Y)
     for change in ({"format": np.array("else")}, {"values": np.arange(3)}, {"more": Y}):
         with path.open("wb") as file:
@@ -111,14 +135,15 @@ def test_without_the_key_nothing_can_be_told(path):
     with pytest.raises(InvalidInput, match=r"the key .* is gone"):
         Kept(path).add_noise(Y)
     key.write_bytes(bytes(32))
-    with pytest.raises(InvalidInput, match="other readings"):
+    with pytest.raises(InvalidInput, match="was changed"):
         Kept(path).add_noise(Y)
 
 
 def test_the_noise_is_that_of_its_source(path):
     assert np.array_equal(Kept(path, Seeded(3)).add_noise(Y), Seeded(3).add_noise(Y))
     assert Kept(path, Seeded(4)).simulated
-    huge = Kept(path.with_name("huge"))
+    assert not Kept(path).simulated
+    huge = Kept(path.with_name("huge"), Seeded(3))
     with pytest.raises(InvalidInput, match="lost in rounding"):
         huge.add_noise(1e30 * Y)
     assert not huge.path.exists()
@@ -126,12 +151,12 @@ def test_the_noise_is_that_of_its_source(path):
 
 def test_a_sensor_that_starts_again(path):
     sensor = pv.network.Sensor(np.ones((3, 1)), 1.0, 4.0)
-    first = sensor.simulate(Y, Kept(path))
-    again = sensor.simulate(Y, Kept(path))
+    first = sensor.simulate(Y, Kept(path, Seeded(1)))
+    again = sensor.simulate(Y, Kept(path, Seeded(1)))
     assert np.array_equal(first.values, again.values)
     assert again.fingerprint == first.fingerprint
     with pytest.raises(InvalidInput, match="at another level"):
-        pv.network.Sensor(np.ones((3, 1)), 1.0, 1.0).simulate(Y, Kept(path))
+        pv.network.Sensor(np.ones((3, 1)), 1.0, 1.0).simulate(Y, Kept(path, Seeded(1)))
 
 
 def test_an_average_after_a_failure(path):
@@ -139,13 +164,13 @@ def test_an_average_after_a_failure(path):
     ring = pv.network.ring(6)
     y, S = np.arange(6.0), 4.0
     with pytest.raises(NumericalFailure):
-        pv.network.private_average(y, S, ring, Kept(path), max_rounds=1)
+        pv.network.private_average(y, S, ring, Kept(path, Seeded(1)), max_rounds=1)
     sent = np.load(path)["values"] / np.sqrt(S)
-    found = pv.network.private_average(y, S, ring, Kept(path))
+    found = pv.network.private_average(y, S, ring, Kept(path, Seeded(1)))
     # certified to 1e-6 of the deviation √(1/6·4)
     assert np.abs(found.values - sent.mean()).max() < 1e-6
     with pytest.raises(InvalidInput, match="other readings"):
-        pv.network.private_average(y + 1.0, S, ring, Kept(path))
+        pv.network.private_average(y + 1.0, S, ring, Kept(path, Seeded(1)))
 
 
 def _released(path):

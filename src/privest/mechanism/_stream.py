@@ -1,0 +1,267 @@
+"""The optimal mechanism in sequence, for streams of any length (phase 1 of `algo:PP_RLS`)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from privest import lattice
+from privest.arrays import Array, ArrayLike, Flags, as_count
+from privest.errors import InvalidInput
+from privest.mechanism._affine import RunningMechanism
+from privest.mechanism._missing import real_numbers, split_missing
+from privest.mechanism._range import as_range, clip_of
+from privest.mechanism.source import Clip, Source, as_protected, as_source
+from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
+from privest.reading import state_array, state_count
+from privest.release import StreamRelease
+
+
+class StreamMechanism:
+    """The data holder's side of a stream: sees the readings, gives releases.
+
+        z̃_k = A_k Ȳ_k + e_k ,   e_k ~ N(0, I) ,   A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ] ,   S_k = ℓ_kℓ_kᵀ
+
+    Guarantees: I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); a missing reading (NaN or masked)
+    is a step with S_k = 0 and is left out of all later steps too. Which ones are missing is
+    public.
+    Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
+    for a dense level. Ends with an error, not a release, when the level has no further step.
+    Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
+
+    >>> from privest.privacy import EndlessLevel
+    >>> mechanism = StreamMechanism(EndlessLevel(1.0, lags=[0.5]))
+    >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1))
+    StreamRelease(steps 0..1, 2 values, simulated)
+    >>> mechanism.simulate(float("nan"), np.random.default_rng(1)).missing.tolist()
+    [True]
+    """
+
+    def __init__(
+        self,
+        level: SequentialLevel | PrivacyLevel | ArrayLike,
+        *,
+        range: tuple[float, float] | None = None,
+    ) -> None:
+        self.level = as_stream_level(level)
+        self.range = as_range(range)
+        self.steps = 0
+        banded = self.level.form == "banded"
+        # The readings that later releases look back to.
+        self._past: Array = np.zeros(self.level.reach * (self.level.block or 0) if banded else 0)
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
+        """The release of the next reading or readings, with noise of a simulation generator.
+
+        y: a number or a vector of m_k (one step), or several steps one after another (a vector,
+        or one row a step). NaN or masked: missing; a vector reading of which a part is missing
+        counts as missing.
+        """
+        source = as_source(rng)
+        given = real_numbers(y)
+        sizes = self._sizes(given)
+        values, missing = self._readings(given, sizes, finite=True)
+        shown, past = self._shown(values, self.steps, self.steps + len(sizes))
+        return self._released(source, sizes, lambda: shown, lambda: (missing, past))
+
+    def release(self, y: ArrayLike, source: Source | None = None) -> StreamRelease:
+        """The release of the next reading or readings, with protected noise; it has no seed.
+
+        I_{Z̄_k}(Ȳ_k) ≤ S̄_k literally; values are multiples of 2⁻¹⁰, of variance at most
+        1 + 3·2⁻²². Nothing is refused because of a value: beyond the range (of every coordinate
+        of A_kȲ_k) it is clipped, NaN or masked is missing. y as in `simulate`.
+        """
+        protected = as_protected(source)
+        given = real_numbers(y)
+        sizes = self._sizes(given)
+        start, stop = self.steps, self.steps + len(sizes)
+        kept: list[tuple[Flags | None, Array]] = []
+
+        def shown() -> lattice.Exactly:
+            values, missing = self._readings(given, sizes, finite=False)
+            terms, past = self._terms(values, start, stop)
+            kept.append((missing, past))
+            return lattice.sum_of_products(terms)
+
+        return self._released(protected, sizes, shown, lambda: kept[0])
+
+    def _released(
+        self,
+        source: Source,
+        sizes: tuple[int, ...],
+        shown: Callable[[], Array | lattice.Exactly],
+        facts: Callable[[], tuple[Flags | None, Array]],
+    ) -> StreamRelease:
+        """Noise on what is shown; `facts`: the missing steps, and what to remember."""
+        start, count = self.steps, sum(sizes)
+        clip = self._clip(start, start + len(sizes))
+        values = source.add_noise(shown, shape=(count,), at=start, sizes=sizes, clip=clip)
+        missing, past = facts()
+        if missing is not None:
+            values[np.repeat(missing, sizes)] = np.nan
+        self._past, self.steps = past, start + len(sizes)
+        return StreamRelease(
+            start, len(sizes), values, missing, self.level.fingerprint, source.simulated,
+            source.grid,
+        )  # fmt: skip
+
+    def _clip(self, start: int, stop: int) -> Clip | None:
+        """Between which multiples of the grid every coordinate stays, if there is a range."""
+        if self.range is None:
+            return None
+        zeros = np.zeros(sum(self.level.sizes_between(start, stop)))
+        weights = [
+            np.broadcast_to(weight, np.broadcast_shapes(np.shape(weight), np.shape(value))).ravel()
+            for weight, value in self._terms(zeros, start, stop)[0]
+        ]
+        own = {"banded": self.level.block or 0, "dense": 0}.get(self.level.form, len(weights))
+        return clip_of(weights, self.range, lags=len(weights) - own)
+
+    def _terms(
+        self, values: Array, start: int, stop: int
+    ) -> tuple[list[tuple[Array, Array]], Array]:
+        """A_kȲ_k of these steps as sums of products c_t∘v_t, own readings first, and the past."""
+        level = self.level
+        own = level.pointwise(start, stop)
+        if own is not None:
+            return [(np.sqrt(own), values)], self._past
+        if level.form == "dense":
+            rows = level.dense_rows(start, stop)
+            past = np.concatenate([self._past, values])
+            return [(rows[:, k], past[k]) for k in range(len(past))][::-1], past
+        if level.block is None:
+            return self._changing_terms(values, start, stop), self._past
+        rows, count = level.blocks(start, stop), stop - start
+        every = np.concatenate([self._past, values]).reshape(-1, level.block)
+        terms = []
+        for lag in range(level.reach + 1):
+            before = every[level.reach - lag :][:count]
+            terms += [
+                (rows[lag, :, :, k].ravel(), np.repeat(before[:, k], level.block))
+                for k in range(level.block)
+            ]
+        return terms, every[count:].ravel().copy()
+
+    def _changing_terms(self, values: Array, start: int, stop: int) -> list[tuple[Array, Array]]:
+        """U = 0 and m_k that changes: products of every step, zeros where it has fewer."""
+        sizes = self.level.sizes_between(start, stop)
+        weights, readings = np.zeros((2, max(sizes), len(values)))
+        for k, (a, b) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
+            weights[: b - a, a:b] = self.level.blocks(start + k, start + k + 1)[0, 0].T
+            readings[: b - a, a:b] = values[a:b, None]
+        return list(zip(weights, readings))
+
+    def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
+        """A_kȲ_k of these steps, and the readings to remember after them."""
+        level = self.level
+        own = level.pointwise(start, stop)
+        if own is not None:
+            return np.sqrt(own) * values, self._past
+        sizes = level.sizes_between(start, stop)
+        ends = list(itertools.accumulate(sizes, initial=0))
+        if level.form == "dense":
+            rows, before = level.dense_rows(start, stop), len(self._past)
+            past = np.concatenate([self._past, values])
+            # Step by step, each product of its own size: the same bits in whatever blocks.
+            parts = [
+                rows[a:b, : before + b] @ past[: before + b] for a, b in itertools.pairwise(ends)
+            ]
+            return np.concatenate(parts), past
+        if level.block is None:  # U = 0, sizes change
+            parts = [
+                level.blocks(k, k + 1)[0, 0] @ values[a:b]
+                for k, (a, b) in enumerate(itertools.pairwise(ends), start=start)
+            ]
+            return np.concatenate(parts), self._past
+        rows = level.blocks(start, stop)
+        every = np.concatenate([self._past, values]).reshape(-1, level.block, 1)
+        count = stop - start
+        shown = np.zeros((count, level.block, 1))
+        for lag in range(level.reach + 1):
+            first = level.reach - lag
+            shown += rows[lag] @ every[first : first + count]
+        return shown.ravel(), every[count:].ravel().copy()
+
+    @staticmethod
+    def _readings(
+        given: Array, sizes: tuple[int, ...], *, finite: bool
+    ) -> tuple[Array, Flags | None]:
+        """Readings with 0 where they are missing, and which steps are."""
+        values, absent = split_missing(given, finite=finite)
+        flat = values.ravel()
+        if absent is None:
+            return flat, None
+        starts = np.cumsum([0, *sizes[:-1]])
+        missing = np.asarray(np.logical_or.reduceat(absent.ravel(), starts))
+        return np.where(np.repeat(missing, sizes), 0.0, flat), missing
+
+    def _sizes(self, values: Array) -> tuple[int, ...]:
+        """The m_k of the steps that these readings fill, exactly."""
+        level, start = self.level, self.steps
+        if level.steps == start:
+            raise InvalidInput(
+                f"The level ends after {start} steps: there is no level for another reading."
+            )
+        if level.block is not None:
+            return level.sizes_between(start, start + self._count(values, level.block))
+        assert level.steps is not None
+        stop, total = start, 0
+        while total < values.size and stop < level.steps:
+            total += level.sizes_between(stop, stop + 1)[0]
+            stop += 1
+        if total != values.size or values.ndim > 1 or not total:
+            raise InvalidInput(
+                f"The next step has {level.sizes_between(start, start + 1)[0]} readings; "
+                f"{values.size} readings do not end with a step."
+            )
+        return level.sizes_between(start, stop)
+
+    def _count(self, values: Array, block: int) -> int:
+        """How many steps of `block` readings these are."""
+        count, rest = divmod(values.size, block)
+        if not count or rest or values.ndim > 2 or values.shape[1:] not in ((), (block,)):
+            raise InvalidInput(
+                f"Readings of this stream have {block} entries; received shape {values.shape}."
+            )
+        left = count if self.level.steps is None else self.level.steps - self.steps
+        if count > left:
+            raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
+        return count
+
+    def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
+        """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.
+
+        All steps of the level by default. It claims A of these steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k.
+        Reads nothing of this stream.
+        """
+        level, fresh = self.level, type(self)
+        steps = level.steps if steps is None else steps
+        if steps is None:
+            raise InvalidInput("the level has no last step: say how many steps to audit, steps=20.")
+        steps = as_count(steps, "steps", least=1)
+        if level.steps is not None and steps > level.steps:
+            raise InvalidInput(f"the level has {level.steps} steps; asked for {steps}.")
+
+        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
+            return fresh(level).simulate(y, rng).values
+
+        size = sum(level.sizes_between(0, steps))
+        shown = [StreamMechanism(level)._shown(unit, 0, steps)[0] for unit in np.eye(size)]
+        return RunningMechanism(np.stack(shown, axis=1), draw, f"{steps} steps of {self!r}")
+
+    def state(self) -> dict[str, Array]:
+        """What the next steps need: sensitive where releases look back."""
+        return {"steps": np.array(self.steps), "past": self._past}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state again. Raises InvalidInput for one that is not of this level."""
+        steps, level = state_count(state, "steps"), self.level
+        before = level.readings_before(steps)
+        size = before if level.form == "dense" else len(self._past)
+        past = state_array(state, "past", (size,))
+        self.steps, self._past = steps, past
+
+    def __repr__(self) -> str:
+        return f"StreamMechanism({self.level!r}, at step {self.steps})"

@@ -1,0 +1,29 @@
+"""Where release noise comes from: the one door. No other module on a release path draws numbers.
+
+A source is handed what would be shown without privacy, Lᵀy in units of its noise, and returns it
+with independent noise of unit information on every entry. Whoever releases (a mechanism, a
+stream, a sensor, a table) computes what to show, and goes through `add_noise`.
+
+    Protected     exact discrete noise of `privest.lattice`: what `release` uses
+    OpenDPNoise   the same law from OpenDP's sampler, a second source
+    Kept          a release that is on disk before anybody sees it
+    Generated     a numpy generator, Seeded  a seed bound to the release: simulations; whatever was
+                  released through them says `simulated`
+"""
+
+from privest.mechanism.source._base import (
+    LARGEST,
+    Clip,
+    Law,
+    Shown,
+    Source,
+    require_room,
+)
+from privest.mechanism.source._kept import Kept
+from privest.mechanism.source._protected import OpenDPNoise, Protected, as_protected
+from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded
+
+__all__ = [
+    "LARGEST", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded", "Shown",
+    "Source", "as_protected", "as_source", "require_room", "seeded",
+]  # fmt: skip

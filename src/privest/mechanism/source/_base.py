@@ -1,0 +1,112 @@
+"""What a source of release noise is, and the guard against noise that is lost in rounding."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.lattice import GRID, Exactly
+
+# Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
+# digits of the sum would be those of the reading, not of the noise.
+LARGEST = 2.0**43
+
+Law = Literal["gaussian", "laplace"]
+Numbers = Array | Exactly
+# What is to be shown, in units of its noise, or how to compute it once the noise is drawn.
+Shown = Numbers | Callable[[], Numbers]
+# The least and the largest multiple of the grid that may be shown, numbers or one an entry.
+Clip = tuple[Any, Any]
+
+
+class Source(ABC):
+    """Noise of unit information for releases: N(0, 1), or Laplace(1).
+
+    simulated  True: an ordinary random generator, for experiments; no protection.
+    grid       what is released are multiples of it; 0 for a continuous release.
+    """
+
+    simulated: bool
+    grid: float = 0.0
+
+    @abstractmethod
+    def add_noise(
+        self,
+        shown: Shown,
+        *,
+        shape: tuple[int, ...] | None = None,
+        at: int = 0,
+        sizes: Sequence[int] | None = None,
+        law: Law = "gaussian",
+        clip: Clip | None = None,
+    ) -> Array:
+        """shown + e, e independent of unit information, a new array.
+
+        `shown` may be a function (then `shape` is that of what it returns): a protected source
+        calls it after its noise is drawn, so that no reading is touched before.
+        All of it is one release, or, given `sizes`, as many steps of a stream one after another,
+        the first of them step `at`, each a release of its own. `clip`: what is shown stays between
+        these multiples of the lattice's grid, 2⁻¹⁰, before the noise is added.
+        """
+
+    @property
+    def kind(self) -> str:
+        """Which sources can take up this one's state."""
+        return type(self).__name__
+
+    def state(self) -> dict[str, Any]:
+        """What the next draw depends on (JSON and arrays); as sensitive as the readings."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - nothing to take up
+        """Take up a state again: the same draws follow."""
+
+
+def numbers(shown: Shown) -> Numbers:
+    """What is to be shown, computed where it is a function."""
+    return shown() if callable(shown) else shown
+
+
+def shape_of(shown: Numbers) -> tuple[int, ...]:
+    """The shape of what is shown."""
+    return np.shape(shown.high if isinstance(shown, Exactly) else shown)
+
+
+def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
+    """What is to be shown as nearest doubles: enough for a simulation."""
+    found = numbers(shown)
+    plain = found.high if isinstance(found, Exactly) else found
+    if clip is None:
+        return plain
+    return np.clip(plain, np.multiply(clip[0], GRID), np.multiply(clip[1], GRID))
+
+
+def exact_bytes(shown: Numbers) -> bytes:
+    """The numbers to the last bit; −0 is 0."""
+    if isinstance(shown, Exactly):
+        return exact_bytes(shown.high) + exact_bytes(np.asarray(shown.low))
+    return np.add(shown, 0.0, dtype="<f8", order="C").tobytes()
+
+
+def require_room(shown: Array, width: Array | float = 1.0) -> None:
+    """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
+
+    It cannot say which of the two is out of place, nor show the number: either may be.
+    """
+    if not isinstance(width, float) or width != 1.0:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            shown = np.where(shown == 0.0, 0.0, shown / width)
+    # One number is looked at by itself: single readings come by the thousand.
+    largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
+    if not largest < LARGEST:  # NaN too
+        raise InvalidInput(
+            "a reading is so large beside its noise that the noise would be lost in rounding, and "
+            f"the reading shown as it is: doubles have room for {LARGEST:.0e} deviations of the "
+            "noise. Either the reading is too large for this level (state the readings in units "
+            "in which they are smaller, or take an offset off), or the level is too large."
+        )

@@ -1,0 +1,182 @@
+"""A release that is on disk before anybody sees it, and is used again when asked for again."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array
+from privest.errors import InvalidInput
+from privest.files import OWNER_ONLY, atomic_file
+from privest.mechanism.source._base import (
+    Clip,
+    Law,
+    Numbers,
+    Shown,
+    Source,
+    exact_bytes,
+    numbers,
+    shape_of,
+)
+from privest.mechanism.source._protected import Protected
+from privest.reading import read_arrays, read_bytes, state_array, state_flag
+
+KEY_BYTES = 32
+KEPT = "privest kept release 2"
+SPENT = "To release these too is to show more: choose another file, and count both."
+
+
+class Kept(Source):
+    """One release that is on disk before anybody sees it, and is used again when asked for again.
+
+    A run that failed after its messages were sent, and draws new noise when it is repeated, shows
+    every reading twice. Here the first run writes what it releases to `path`, for its owner alone
+    to read, before it returns it; every later run of the same readings at the same level gets
+    these numbers, shows nothing new, and says so (logging, "privest").
+
+    The noise of the first run is that of `source` (protected if None). `facts` (texts and numbers,
+    such as level=4.0) are public, written down, and compared one by one, so that an error can name
+    them.
+
+    Two tags go with it, HMAC-SHA256 under a random key of its own, which is in the file `path`.key
+    and nowhere else: one of the release, so that a changed file is refused, and one of the numbers
+    that were to be shown. A plain hash would let whoever sees the file try out what the readings
+    may have been, and there are not many possible ages or switches. Keep the key where the
+    readings are. Where the readings are others now, a simulation refuses. A real release does not,
+    because whether it comes would tell about them: the one of before is sent again, and the log
+    says so. To release other readings, or the same ones again, is a choice: another path, and all
+    releases count.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], source: Source | None = None, **facts: str | float
+    ) -> None:
+        self.path = Path(path)
+        self.source = Protected() if source is None else source
+        self.facts = json.dumps(facts, sort_keys=True)
+        self.reused = False  # whether the last release was one of before
+        self.simulated, self.grid = self.source.simulated, self.source.grid
+
+    @property
+    def key_path(self) -> Path:
+        """The key, which never goes where the release goes."""
+        return self.path.with_name(f"{self.path.name}.key")
+
+    def add_noise(
+        self,
+        shown: Shown,
+        *,
+        shape: tuple[int, ...] | None = None,
+        at: int = 0,
+        sizes: Sequence[int] | None = None,
+        law: Law = "gaussian",
+        clip: Clip | None = None,
+    ) -> Array:
+        """The release of before, else a new one that is now on disk."""
+        if sizes is not None:
+            raise InvalidInput("one whole release is kept; a stream is kept by a Checkpoint.")
+        self.reused = self.path.exists()
+        if not self.reused:
+            try:
+                return self._new(shown, {"shape": shape, "at": at, "law": law, "clip": clip})
+            except FileExistsError:  # another process was quicker
+                self.reused = True
+        released = self._read(numbers(shown))
+        logging.getLogger("privest").warning(
+            "privest: the release in %s is used again: nothing new is shown.", self.path
+        )
+        return released
+
+    def _new(self, shown: Shown, how: dict[str, Any]) -> Array:
+        """A new release, on disk. `once`: of several processes one writes, the others are refused.
+
+        Raises FileExistsError where one has written since this one looked.
+        """
+        with atomic_file(self.path, permissions=OWNER_ONLY, once=True) as file:
+            if self.path.exists():
+                raise FileExistsError
+            if not self.key_path.exists():
+                with atomic_file(self.key_path, permissions=OWNER_ONLY) as key:
+                    key.write(secrets.token_bytes(KEY_BYTES))
+            tagged: list[bytes] = []
+
+            def remembered() -> Numbers:
+                found = numbers(shown)
+                tagged.append(self._tag("readings", exact_bytes(found)))
+                return found
+
+            how["shape"] = how["shape"] if callable(shown) else None
+            released = self.source.add_noise(
+                remembered() if how["shape"] is None else remembered, **how
+            )
+            np.savez(
+                file, allow_pickle=False, format=np.array(KEPT), facts=np.array(self.facts),
+                values=released, simulated=np.array(self.simulated),
+                tag=_bytes(self._release_tag(released)), readings=_bytes(tagged[0]),
+            )  # fmt: skip
+        return released
+
+    def _read(self, shown: Numbers) -> Array:
+        arrays = read_arrays(self.path, "a kept release")
+        if set(arrays) != {"format", "facts", "values", "simulated", "tag", "readings"}:
+            raise InvalidInput(f"{self.path} is not a kept release.")
+        if str(arrays["format"]) != KEPT or arrays["values"].dtype != np.float64:
+            raise InvalidInput(f"{self.path} is not a kept release.")
+        simulated, values = state_flag(arrays, "simulated"), np.asarray(arrays["values"])
+        self._require_same(str(arrays["facts"]), values, simulated, shape_of(shown))
+        stated = {name: state_array(arrays, name, (32,), "u") for name in ("tag", "readings")}
+        if not hmac.compare_digest(self._release_tag(values), stated["tag"].tobytes()):
+            raise InvalidInput(
+                f"the file {self.path} was changed after the release was made, or its key was."
+            )
+        tag = self._tag("readings", exact_bytes(shown))
+        if not hmac.compare_digest(tag, stated["readings"].tobytes()):
+            others = f"the release in {self.path} was made of other readings or at another level"
+            if simulated:
+                raise InvalidInput(f"{others}. {SPENT}")
+            logging.getLogger("privest").warning("privest: %s; it is sent as it was.", others)
+        return values
+
+    def _require_same(
+        self, facts: str, values: Array, simulated: bool, shape: tuple[int, ...]
+    ) -> None:
+        """Refuse what was released otherwise: of public things only."""
+        if facts != self.facts:
+            raise InvalidInput(
+                f"the release in {self.path} was made with {facts}; now it is {self.facts}. {SPENT}"
+            )
+        if simulated != self.simulated:
+            kind, now = ("a simulation", "a real") if simulated else ("a real one", "a simulated")
+            raise InvalidInput(f"the release in {self.path} is {kind}; {now} release is wanted.")
+        if values.shape != shape:
+            raise InvalidInput(
+                f"the release in {self.path} has shape {values.shape}; the readings now make one "
+                f"of shape {shape}. {SPENT}"
+            )
+
+    def _release_tag(self, released: Array) -> bytes:
+        return self._tag("release", exact_bytes(released))
+
+    def _tag(self, what: str, content: bytes) -> bytes:
+        if not self.key_path.is_file():
+            raise InvalidInput(
+                f"the key {self.key_path} is gone: whether the release in {self.path} is of these "
+                "readings cannot be told without it."
+            )
+        key = read_bytes(self.key_path, KEY_BYTES)
+        if len(key) < KEY_BYTES:
+            raise InvalidInput(f"{self.key_path} is not a key of privest: it is too short.")
+        head = json.dumps([KEPT, what, self.facts, self.simulated]).encode()
+        return hmac.digest(key, head + content, "sha256")
+
+
+def _bytes(tag: bytes) -> AnyArray:
+    return np.frombuffer(tag, dtype=np.uint8)
