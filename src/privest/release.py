@@ -36,7 +36,7 @@ class Release:
     grid: float
 
     @property
-    def noise_variance(self) -> float:
+    def unit_variance(self) -> float:
         """The largest variance of the noise on z̃: 1, and 3g²/4 of discrete noise and rounding.
 
         Estimators take it in place of 1 (lattice/PROOF.md).

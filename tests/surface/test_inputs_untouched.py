@@ -170,6 +170,12 @@ LEVELS = (
 BENT = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
 
 
+def refused(call):
+    with pytest.raises(pv.errors.NotReleasable) as told:
+        call()
+    return str(told.value)
+
+
 def model(g, law=GAUSS):
     return pv.LinearModel(g(H), noise=law)
 
@@ -567,6 +573,13 @@ CASES = {
     "mechanism.GaussianMechanism.paper_release": lambda g: VECTORS[1].paper_release(g([0.1, 0.2])),
     "mechanism.StreamMechanism.__init__": lambda g: pv.StreamMechanism(g(PAIR)),
     "mechanism.StreamMechanism.restore": mechanism_state,
+    "mechanism.GaussianMechanism.release": lambda g: mechanism.GaussianMechanism(
+        g(SPREAD), 4, range=(-3, 3)).release(g([1.0, np.nan, 2.0, np.inf])),
+    "mechanism.Mechanism.release": lambda g: refused(
+        lambda: mechanism.Rotation(2).release(g([0.1, 0.2]))),
+    "mechanism.StreamMechanism.release": lambda g: [
+        pv.StreamMechanism(level, range=(-3, 3)).release(g([1.0, np.nan, 2.0, 3.0])) for level in
+        (1.0, pv.EndlessLevel(1.0, [0.5]), pv.StreamLevel.from_cumulative(SPREAD))],
     "mechanism.StreamMechanism.simulate": lambda g: [
         pv.StreamMechanism(level).simulate(g([1.0, np.nan, 2.0, 3.0]), RNG(0)) for level in
         (1.0, pv.EndlessLevel(1.0, [0.5]), pv.StreamLevel.from_cumulative(SPREAD))],

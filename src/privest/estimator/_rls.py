@@ -177,7 +177,7 @@ class PrivateRLS:
             variance, mean = self._one
             s = self.level.pointwise(k, k + 1)
             root = math.sqrt(s)  # type: ignore[arg-type] # one number
-            deviation = math.sqrt(release.noise_variance + s * variance)  # type: ignore[operator]
+            deviation = math.sqrt(release.unit_variance + s * variance)  # type: ignore[operator]
             _require_finite(deviation)
             work, z = self._work, release.values[0]
             np.multiply(h, root / deviation, out=work[0, :n])
@@ -192,7 +192,7 @@ class PrivateRLS:
             self._fit.add_row(work)
         self.steps = k + 1
         self.readings += 1
-        self._see(release.simulated, release.noise_variance)
+        self._see(release.simulated, release.unit_variance)
 
     def _add_independent(self, steps: Steps, H: Array, scale: Array | None) -> bool:
         """U = 0 with nothing mixed: one pass over H and z. False where it is not so."""
@@ -301,13 +301,13 @@ class PrivateRLS:
         self.steps += release.steps
         self.readings += len(release.values)
         self._rows.readings = self.readings
-        self._see(release.simulated, release.noise_variance)
+        self._see(release.simulated, release.unit_variance)
 
     def _see(self, simulated: bool, variance: float) -> None:
         """What kind of release this was. Two kinds: their covariances are no multiples of one."""
         if variance != self._largest:
             self._alike &= self._largest is None
-            self._largest = max(variance, self.noise_variance)
+            self._largest = max(variance, self.unit_variance)
         self.simulated |= simulated
 
     def join(self, other: PrivateRLS) -> None:
@@ -326,7 +326,7 @@ class PrivateRLS:
                 self._open.add(other._open.triangle)
         self._alike &= other._alike
         self._gaussian &= other._gaussian
-        self._see(other.simulated, other.noise_variance)
+        self._see(other.simulated, other.unit_variance)
         self.steps += other.steps
         self.readings += other.readings
 
@@ -388,8 +388,8 @@ class PrivateRLS:
     # --- what is known ------------------------------------------------------------------------
 
     @property
-    def noise_variance(self) -> float:
-        """The largest variance of the noise on a release, `Release.noise_variance`; 1 or more."""
+    def unit_variance(self) -> float:
+        """The largest variance of the noise on a release, `Release.unit_variance`; 1 or more."""
         return self._largest or 1.0
 
     @property
@@ -434,10 +434,10 @@ class PrivateRLS:
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
         # A release with noise of variance v > 1 has at most v times the least covariance.
-        sampling, bound = None, covariance / self.noise_variance if self._gaussian else None
+        sampling, bound = None, covariance / self.unit_variance if self._gaussian else None
         freedom = None if reference is None else float(reference)
         if self._alike and self._one is not None:
-            level, own = self._one_level / self.noise_variance, self._one[0]
+            level, own = self._one_level / self.unit_variance, self._one[0]
             unit = level / (1.0 + level * own)
             if reference is not None:
                 own, freedom = self.pooled(reference)
@@ -449,7 +449,7 @@ class PrivateRLS:
                 floor = known if reference is None else own  # Gaussian
                 classical = unit * floor * covariance
                 least = (floor + 1.0 / self._one_level) * unit
-                whole = floor == own and self.noise_variance == 1.0
+                whole = floor == own and self.unit_variance == 1.0
                 bound = covariance if whole else least * covariance
         return Result(
             estimate=self.estimate,
@@ -476,7 +476,7 @@ class PrivateRLS:
         variance = float(self.noise.covariance(1).diagonal()[0])
         if not (self._alike and self._gaussian):
             return variance, float(reference)
-        added, left = self.noise_variance / self._one_level, self.readings - self.parameters
+        added, left = self.unit_variance / self._one_level, self.readings - self.parameters
         return pooled_variance(variance, reference, self.misfit * (variance + added), left, added)
 
     @property

@@ -59,7 +59,7 @@ class Steps:
     @property
     def unit(self) -> float:
         """1/√v, v the variance of the noise: z̃/√v is a release with unit noise, at level S/v."""
-        return 1.0 / math.sqrt(self.release.noise_variance)
+        return 1.0 / math.sqrt(self.release.unit_variance)
 
     @cached_property
     def values(self) -> Array:

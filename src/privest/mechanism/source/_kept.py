@@ -23,7 +23,9 @@ from privest.mechanism.source._base import (
     Shown,
     Source,
     exact_bytes,
+    in_doubles,
     numbers,
+    require_room,
     shape_of,
 )
 from privest.mechanism.source._protected import Protected
@@ -83,6 +85,8 @@ class Kept(Source):
         """The release of before, else a new one that is now on disk."""
         if sizes is not None:
             raise InvalidInput("one whole release is kept; a stream is kept by a Checkpoint.")
+        if self.simulated:  # a real release refuses no value
+            require_room(in_doubles(shown))
         self.reused = self.path.exists()
         if not self.reused:
             try:

@@ -1,0 +1,150 @@
+"""Real releases: on the grid, without a seed, within the range, and never refused for a value."""
+
+import inspect
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy
+
+import privest as pv
+from privest import lattice
+from privest.errors import InvalidInput, NotReleasable
+from privest.mechanism import GaussianMechanism, Rotation, StreamMechanism
+from privest.mechanism.source import Generated, Kept, OpenDPNoise, Protected, Seeded, as_protected
+
+S = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 0.5], [1.0, 0.5, 2.0]])
+LEVELS = {
+    "number": pv.EndlessLevel(4.0),
+    "lags": pv.EndlessLevel(1.0, lags=[0.5, 0.2]),
+    "blocks": pv.EndlessLevel(S),
+    "diagonal": pv.StreamLevel.from_cumulative(np.diag(np.arange(1.0, 13.0))),
+    "dense": pv.StreamLevel.from_cumulative(np.eye(12) + 0.2),
+}
+Y = np.round(np.sin(np.arange(12.0)), 3)
+
+
+def quiet(monkeypatch, words=0):
+    """No noise and rounding down: what is shown, to the grid."""
+    monkeypatch.setattr(lattice, "gaussian_integers", lambda n: np.zeros(n, dtype=np.int64))
+    monkeypatch.setattr(lattice, "os_words", lambda n: np.full(n, words, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_what_is_shown_is_that_of_the_simulation(name, monkeypatch):
+    """In whatever pieces: within one step of the grid below A_kȲ_k."""
+    level = LEVELS[name]
+    exact, _ = StreamMechanism(level)._shown(Y, 0, len(Y) // (level.block or 1))
+    quiet(monkeypatch)
+    whole = StreamMechanism(level).release(Y)
+    assert not whole.simulated
+    assert whole.grid == 2.0**-10
+    assert np.array_equal(np.mod(whole.values, whole.grid), np.zeros(12))
+    gap = exact - whole.values
+    assert ((gap > -1e-12) & (gap < whole.grid + 1e-12)).all()
+    stream = StreamMechanism(level)
+    parts = [stream.release(Y[k : k + 3]).values for k in range(0, 12, 3)]
+    assert np.array_equal(np.concatenate(parts), whole.values)
+
+
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e308, -1e300, 5e-324, 1e20])
+def test_no_value_is_refused(name, value):
+    level, y = LEVELS[name], Y.copy()
+    y[4] = value
+    released = StreamMechanism(level).release(y).values
+    assert np.isfinite(released).all()
+    assert np.abs(released).max() <= 2.0**43
+
+
+def test_missing_is_public_and_the_only_mark(monkeypatch):
+    quiet(monkeypatch)
+    y = np.ma.masked_array(Y, mask=np.arange(12) == 5)
+    released = StreamMechanism(1.0).release(y)
+    assert np.flatnonzero(released.missing).tolist() == [5]
+    assert np.isnan(released.values[5])
+    many = GaussianMechanism(S, 3)
+    shown = many.release([[1.0, np.nan, 2.0], [1.0, 2.0, 3.0]])
+    # L is lower triangular: entry i reads the readings from i on.
+    assert np.isnan(shown).tolist() == [[True, True, False], [False] * 3]
+
+
+@pytest.mark.parametrize("level", [4.0, [1.0, 4.0, 9.0]])
+def test_the_range_clips_readings_of_their_own(level, monkeypatch):
+    """Inwards to the grid: what is shown moves by no more than √s·(high − low)."""
+    quiet(monkeypatch)
+    low, high = -0.3, 1.7
+    mechanism = GaussianMechanism(level, 3, range=(low, high))
+    shown = mechanism.release([[-1e9] * 3, [1e9] * 3])
+    root = np.sqrt(np.broadcast_to(level, 3))
+    for value, s in zip(shown[0], root):
+        assert Fraction(low) * Fraction(s) <= Fraction(value) < Fraction(low * s) + Fraction(1, 512)
+    for value, s in zip(shown[1], root):
+        assert (
+            Fraction(high * s) - Fraction(1, 512) < Fraction(value) <= Fraction(high) * Fraction(s)
+        )
+    wide = GaussianMechanism(1.0, 1, range=(0.0, 2.0)).release([[-1.0], [3.0]])
+    assert wide.ravel().tolist() == [0.0, 2.0]  # ends on the grid stay
+
+
+def test_correlated_levels_clip_coordinates(monkeypatch):
+    """Within the range nothing changes; beyond it the coordinate stops, not the reading."""
+    quiet(monkeypatch)
+    free, kept = GaussianMechanism(S, 3), GaussianMechanism(S, 3, range=(-1.0, 1.0))
+    corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3), axis=-1).reshape(-1, 3)
+    assert np.array_equal(free.release(corners), kept.release(corners))
+    far = kept.release([1e6, -1e6, 1e6])
+    rows = np.abs(free._S.factor_rows(np.eye(3)))
+    assert (np.abs(far) <= rows.sum(axis=1) + 2 * 2.0**-10).all()
+
+
+@pytest.mark.parametrize(
+    "given", [(1.0, 1.0), (2.0, 1.0), (0.0, np.inf), 3.0, (1.0, 2.0, 3.0), "ab"]
+)
+def test_ranges_are_checked_when_the_mechanism_is_made(given):
+    with pytest.raises(InvalidInput):
+        StreamMechanism(1.0, range=given)
+
+
+def test_a_range_that_the_grid_cannot_hold():
+    with pytest.raises(InvalidInput, match="the grid holds"):
+        GaussianMechanism(1.0, 1, range=(0.0, 1e13))
+
+
+def test_a_release_has_no_seed():
+    for kind in (GaussianMechanism, StreamMechanism):
+        assert not {"seed", "rng", "random_state"} & set(inspect.signature(kind.release).parameters)
+    for seed in (3, np.random.default_rng(3), Seeded(3), Generated(np.random.default_rng(0))):
+        with pytest.raises(InvalidInput, match="simulat"):
+            StreamMechanism(1.0).release(Y, seed)
+    with pytest.raises(InvalidInput, match="real releases"):
+        StreamMechanism(1.0).simulate(Y, Protected())
+    assert isinstance(as_protected(None), Protected)
+
+
+def test_a_simulation_is_never_kept_as_a_release(tmp_path):
+    with pytest.raises(InvalidInput, match="simulation"):
+        GaussianMechanism(1.0, 12).release(Y, Kept(tmp_path / "a", Seeded(1)))
+
+
+def test_other_laws_are_for_simulation():
+    with pytest.raises(NotReleasable, match="simulation only"):
+        Rotation(3).release(Y[:3])
+
+
+def test_two_sources_one_contract():
+    """OpenDP's sampler in the place of ours: the same law (two-sample, 5 deviations)."""
+    pytest.importorskip("opendp", reason="needs the extra 'opendp'")
+    mechanism, trials = GaussianMechanism(S, 3), 4000
+    mine, theirs = (mechanism.release(Y[:3], source, trials) for source in (None, OpenDPNoise()))
+    for one, other in zip(mine.T, theirs.T):
+        assert scipy.stats.ks_2samp(one, other).pvalue > 1e-6
+        assert np.array_equal(np.mod(other, 2.0**-10), np.zeros(trials))
+
+
+def test_the_moments_are_those_promised():
+    """E z̃ = Lᵀy, cov z̃ = I·(1 + 3g²/4 at most), from 40,000 releases: 5 deviations."""
+    trials, mechanism = 40_000, GaussianMechanism(S, 3)
+    rest = mechanism.release(Y[:3], trials=trials) - mechanism._shown(Y[:3])
+    assert np.abs(rest.mean(axis=0)).max() < 5 / np.sqrt(trials)
+    assert np.abs(np.cov(rest.T) - np.eye(3)).max() < 5 * np.sqrt(2 / trials)
