@@ -18,7 +18,7 @@ from privest.mechanism import (
     Rotation,
     output_perturbation,
 )
-from privest.mechanism.source import Source
+from privest.mechanism.source._simulated import Simulated
 from privest.model import LinearModel
 from privest.noise import Cauchy, Gaussian, GaussianLaw, Laplace
 
@@ -38,8 +38,8 @@ def normal_fit(G, V, z):
     return theta, law.logpdf(z - theta @ G.T)
 
 
-class ZeroNoise(Source):
-    def _noise(self, shown, at, sizes):
+class ZeroNoise(Simulated):
+    def _noise(self, shown, at, sizes, law):
         return np.zeros(shown.shape)
 
 
