@@ -1,7 +1,10 @@
-"""Hypothesis: no deadline (first calls import scipy), the same examples on every CI run."""
+"""Hypothesis: no deadline (first calls import scipy), the same examples on every CI run. Marks of
+ledgers go to a folder of the run, not to the user's.
+"""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,3 +14,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _marks_of_ledgers(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRIVEST_STATE_HOME", str(tmp_path_factory.mktemp("marks")))
+        yield

@@ -17,11 +17,11 @@ from privest.release import StreamRelease
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
-    "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
-    "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "dynamics", "errors",
-    "estimator", "identifiability", "linalg", "mechanism", "model", "network", "noise",
-    "pipeline", "privacy", "scale", "workflow",
+    "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "Ledger", "LinearModel",
+    "NonlinearModel", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
+    "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data",
+    "dynamics", "errors", "estimator", "identifiability", "ledger", "linalg", "mechanism", "model",
+    "network", "noise", "pipeline", "privacy", "scale", "workflow",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         data,
         dynamics,
         estimator,
+        ledger,
         mechanism,
         network,
         pipeline,
@@ -39,10 +40,12 @@ if TYPE_CHECKING:
     from privest.checkpoint import Checkpoint
     from privest.estimator import PrivateRLS
     from privest.estimator._regression import PrivateLinearRegression
+    from privest.ledger import Ledger
     from privest.mechanism import StreamMechanism
 else:
     _HOME = {
         "Checkpoint": "checkpoint",
+        "Ledger": "ledger",
         "PrivateLinearRegression": "estimator._regression",  # needs scikit-learn
         "PrivateRLS": "estimator",
         "StreamMechanism": "mechanism",

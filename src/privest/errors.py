@@ -62,6 +62,10 @@ class NoEntropy(PrivestError, OSError):
     """The operating system gives no randomness: nothing is released, there is no other source."""
 
 
+class LedgerError(PrivestError, OSError):
+    """A ledger cannot be trusted or written: nothing was released."""
+
+
 class MissingDependency(PrivestError, ImportError):
     """An optional dependency is needed; the message names the extra that brings it."""
 

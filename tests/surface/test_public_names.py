@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[2]
 NAMES = {
     "": {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
-        "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel", "StreamMechanism",
-        "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "dynamics", "errors",
-        "estimator", "identifiability", "linalg", "mechanism", "model", "network", "noise",
-        "pipeline", "privacy", "scale", "workflow",
+        "Ledger", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
+        "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data",
+        "dynamics", "errors", "estimator", "identifiability", "ledger", "linalg", "mechanism",
+        "model", "network", "noise", "pipeline", "privacy", "scale", "workflow",
     },
     "workflow": {
         "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
@@ -40,6 +40,7 @@ NAMES = {
         "Result", "StreamHistory", "clipping_cost", "clipping_cost_by_share", "estimate_clipped",
         "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
     },
+    "ledger": {"Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "Preview", "Written"},
     "release": {"Release", "StreamRelease"},
     "reading": {
         "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional", "parse_array",
@@ -123,9 +124,9 @@ NAMES = {
 
 # The modules that carry no underscore: the rooms, and these. All others are behind their room.
 ROOMS = {
-    "audit", "bounds", "cli", "data", "dynamics", "estimator", "lattice", "linalg", "mechanism",
-    "model", "network", "noise", "paper", "pipeline", "privacy", "reading", "report", "scale",
-    "workflow",
+    "audit", "bounds", "cli", "data", "dynamics", "estimator", "lattice", "ledger", "linalg",
+    "mechanism", "model", "network", "noise", "paper", "pipeline", "privacy", "reading", "report",
+    "scale", "workflow",
 }  # fmt: skip
 MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",

@@ -1,0 +1,203 @@
+"""The high-water mark of a ledger: how far it had come, kept outside of its file.
+
+A ledger that was restored from a backup looks whole; that it is behind its mark is the only sign.
+One small file a ledger, two slots that are written in turn: a write that is cut short spoils one of
+them, the other still stands, and a mark costs one fsync.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from privest.errors import InvalidInput, LedgerError
+from privest.files import OWNER_ONLY, atomic_file
+from privest.reading import parse_json, read_count, read_fields, read_text
+
+SLOT = 1024
+STATE = "PRIVEST_STATE_HOME"  # the folder of marks, for whoever keeps them elsewhere
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Entry number and hash that a ledger had reached, and which file that was."""
+
+    ledger: str
+    instance: str
+    sequence: int
+    hash: str
+    path: str  # SHA-256 of the resolved path
+    device: int
+    inode: int
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the file is the one that was marked: moved perhaps, but not copied."""
+        found = os.stat(path)
+        same = found.st_dev == self.device or path_hash(path) == self.path
+        return found.st_ino == self.inode and same
+
+
+SCHEMA = {
+    name: read_text if kind == "str" else read_count
+    for name, kind in Mark.__annotations__.items()
+}  # fmt: skip
+
+
+def marks_folder(given: str | os.PathLike[str] | None = None) -> Path:
+    """Where marks are: as given, $PRIVEST_STATE_HOME, $XDG_STATE_HOME or ~/.local/state."""
+    if given is not None:
+        return Path(given)
+    own = os.environ.get(STATE)
+    if own:
+        return Path(own)
+    state = os.environ.get("XDG_STATE_HOME")
+    home = Path(state) if state else Path.home() / ".local" / "state"
+    return home / "privest" / "ledgers"
+
+
+def path_hash(path: Path) -> str:
+    """The name of a place: marks of one user may be seen by others, paths need not."""
+    return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
+
+
+def mark_of(
+    path: Path, ledger: str, instance: str, sequence: int, digest: str, at: Path | None = None
+) -> Mark:
+    """The mark of the file that is there now; `at`: where it will be."""
+    found = os.stat(path)
+    place = path_hash(path if at is None else at)
+    return Mark(ledger, instance, sequence, digest, place, found.st_dev, found.st_ino)
+
+
+class MarkFile:
+    """The mark of one ledger. Raises LedgerError where it cannot be read or written."""
+
+    def __init__(self, folder: Path, ledger: str) -> None:
+        self.path = folder / ledger
+
+    def begin(self, mark: Mark) -> None:
+        """A new mark; an old one of the same ledger is replaced."""
+        try:
+            with atomic_file(self.path, permissions=OWNER_ONLY) as file:
+                file.write(_slot(mark) * 2)
+        except (OSError, InvalidInput) as error:
+            raise self._failed("written", error) from None
+
+    def read(self) -> Mark | None:
+        """The mark, None if there is none."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed("read", error) from None
+        try:
+            with _locked(descriptor, exclusive=False):
+                return self._best(descriptor)[0]
+        finally:
+            os.close(descriptor)
+
+    def read_if_whole(self) -> Mark | None:
+        """The mark, None if there is none or it is damaged."""
+        try:
+            return self.read()
+        except LedgerError:
+            return None
+
+    def advance(self, sequence: int, digest: str, instance: str) -> None:
+        """Entry `sequence` is on disk: the mark goes there, unless it is beyond already."""
+        try:
+            descriptor = os.open(self.path, os.O_RDWR)
+        except OSError as error:
+            raise self._failed("written", error) from None
+        try:
+            with _locked(descriptor, exclusive=True):
+                mark, other = self._best(descriptor)
+                if mark.instance != instance:
+                    raise LedgerError(
+                        "this ledger was copied, and the copy was adopted while this one was open: "
+                        "nothing is released from here any more."
+                    )
+                if mark.sequence < sequence:
+                    new = replace(mark, sequence=sequence, hash=digest)
+                    os.pwrite(descriptor, _slot(new), other * SLOT)
+                    os.fsync(descriptor)
+        except LedgerError:
+            raise
+        except OSError as error:
+            raise self._failed("written", error) from None
+        finally:
+            os.close(descriptor)
+
+    def _best(self, descriptor: int) -> tuple[Mark, int]:
+        """The later of the two whole marks, and the number of the other slot."""
+        try:
+            data = os.pread(descriptor, 2 * SLOT + 1, 0)
+        except OSError as error:
+            raise self._failed("read", error) from None
+        found = [_read_slot(data[k * SLOT : (k + 1) * SLOT]) for k in (0, 1)]
+        whole = [(mark.sequence, k) for k, mark in enumerate(found) if mark is not None]
+        best = found[max(whole)[1]] if whole and len(data) == 2 * SLOT else None
+        if best is None:
+            raise LedgerError(
+                f"the mark {self.path} is damaged: how far the ledger had come is not known. Adopt "
+                "the ledger if you know that it is the newest (privest ledger adopt)."
+            )
+        return best, 1 - max(whole)[1]
+
+    def _failed(self, verb: str, error: Exception) -> LedgerError:
+        said = getattr(error, "strerror", None) or error
+        return LedgerError(
+            f"the mark {self.path} of the ledger cannot be {verb} ({said}): without it an old copy "
+            "of the ledger would go unnoticed. Make its folder writable, or name another in "
+            f"{STATE}."
+        )
+
+
+def left_behind(folder: Path, path: Path) -> Mark | None:
+    """The mark of another ledger that was at `path` and had begun to count; None if none was."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    place = path_hash(path)
+    for name in names:
+        with contextlib.suppress(LedgerError):
+            mark = MarkFile(folder, name).read()
+            if mark is not None and mark.path == place and mark.sequence > 1:
+                return mark
+    return None
+
+
+def _slot(mark: Mark) -> bytes:
+    text = json.dumps(asdict(mark), sort_keys=True).encode()
+    line = hashlib.sha256(text).hexdigest().encode() + text
+    return line + b" " * (SLOT - 1 - len(line)) + b"\n"
+
+
+def _read_slot(data: bytes) -> Mark | None:
+    """None for what was not written whole."""
+    digest, text = data[:64], data[64:].rstrip(b" \n")
+    if hashlib.sha256(text).hexdigest().encode() != digest:
+        return None
+    try:
+        return Mark(**read_fields(parse_json(text.decode()), SCHEMA, "a mark"))
+    except (InvalidInput, UnicodeDecodeError):
+        return None
+
+
+@contextlib.contextmanager
+def _locked(descriptor: int, *, exclusive: bool) -> Iterator[None]:
+    """Marks go up only, whichever process writes."""
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,0 +1,350 @@
+"""The file of a ledger: SQLite, entries that are only ever added, each bound to the one before.
+
+Every connection: write-ahead log, synchronous = FULL (a commit returns when it is on disk), checked
+after setting. Whatever SQLite complains about becomes one LedgerError, and nothing is released.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from privest.errors import LedgerError, PrivestError
+from privest.files import OWNER_ONLY, make_folder
+from privest.ledger._places import require_local, require_private
+
+APPLICATION, VERSION = 0x70764C67, 1  # "pvLg"
+FIRST = "0" * 64  # what the first entry follows
+CHECKED_WHOLE = 1 << 25  # bytes: a larger file is checked page by page by `verify` only
+COLUMNS = "seq, time, kind, subject, line, start, stop, of, body, numbers, hash"
+
+_NEVER = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+SCHEMA = (
+    "CREATE TABLE entries (seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, "
+    "subject TEXT, line TEXT, start INTEGER, stop INTEGER, of INTEGER, body TEXT NOT NULL, "
+    "numbers TEXT, hash TEXT NOT NULL)",
+    "CREATE TABLE numbers (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    "CREATE TABLE secret (name TEXT PRIMARY KEY, data BLOB NOT NULL)",
+    "CREATE UNIQUE INDEX completed_once ON entries (of) WHERE of IS NOT NULL",
+    "CREATE UNIQUE INDEX drawn_once ON entries (subject, line, start) WHERE line IS NOT NULL",
+    "CREATE INDEX along_a_line ON entries (subject, line, stop)",
+    "CREATE INDEX of_a_subject ON entries (subject, seq)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb.upper()} ON {table} {_NEVER}"
+        for table in ("entries", "numbers", "secret")
+        for verb in ("update", "delete")
+    ),
+    "CREATE TRIGGER entries_insert BEFORE INSERT ON entries WHEN NEW.seq <= "
+    f"(SELECT max(seq) FROM entries) {_NEVER}",
+)
+
+
+class Row(NamedTuple):
+    """An entry as it is in the file."""
+
+    seq: int
+    time: int  # microseconds since 1970
+    kind: str
+    subject: str | None
+    line: str | None
+    start: int | None
+    stop: int | None
+    of: int | None
+    body: str
+    numbers: str | None  # SHA-256 of the released integers
+    hash: str
+
+    def digest(self, previous: str) -> str:
+        """SHA-256(previous ‖ this row): nothing of it can change, nor what it follows."""
+        text = json.dumps(self[:-1], separators=(",", ":"))
+        return hashlib.sha256(bytes.fromhex(previous) + text.encode()).hexdigest()
+
+
+class Store:
+    """The database: transactions, rows, and the chain checked as far as it was read."""
+
+    def __init__(self, path: Path, busy: float) -> None:
+        self.path, self.busy = path, busy
+        self._guard, self._seen = threading.RLock(), (0, FIRST)
+        self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        require_private(path)
+        require_local(path)
+        with self.reading():
+            self._require_ours()
+            self.read_on()
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view."""
+        with self._guard, complaints(self.path):
+            connection = self._connected()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that no other writer can come between; on disk when it ends."""
+        with self._guard, complaints(self.path):
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self.read_on()
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self._seen = (0, FIRST)
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._process != os.getpid():
+            # A child may not use, nor close, what its parent opened: SQLite would clear its locks.
+            _INHERITED.append(self._connection)
+            self._connection, self._process = None, os.getpid()
+        if self._connection is None:
+            self._connection = connect(self.path, self.busy)
+        return self._connection
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def rows(self, clause: str, *values: object) -> Iterator[Row]:
+        """Rows by an SQL clause of this module's callers."""
+        assert self._connection is not None
+        found = self._connection.execute(f"SELECT {COLUMNS} FROM entries {clause}", values)
+        return map(Row._make, found)
+
+    def row(self, seq: int) -> Row | None:
+        return next(self.rows("WHERE seq = ?", seq), None)
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """Number and hash of the last entry that was read and checked."""
+        return self._seen
+
+    def read_on(self) -> None:
+        """Check the chain from where it was last read to its end; 3 µs a row."""
+        last, previous = self._seen
+        if last:
+            kept = self.row(last)
+            if kept is None or kept.hash != previous:
+                raise damaged(self.path, f"entry {last} is not what it was a moment ago")
+        for row in self.rows("WHERE seq > ? ORDER BY seq", last):
+            try:
+                good = row.seq == last + 1 and row.digest(previous) == row.hash
+            except (TypeError, ValueError):
+                good = False
+            if not good:
+                raise damaged(self.path, f"the chain is broken at entry {last + 1}")
+            last, previous = row.seq, row.hash
+        if not last:
+            raise damaged(self.path, "it has no entries")
+        self._seen = (last, previous)
+
+    def append(
+        self,
+        kind: str,
+        body: dict[str, Any],
+        subject: str | None = None,
+        *,
+        line: str | None = None,
+        place: tuple[int | None, int | None] = (None, None),
+        of: int | None = None,
+        numbers: bytes | None = None,
+    ) -> Row:
+        """Add an entry within a `writing` transaction."""
+        assert self._connection is not None
+        last, previous = self._seen
+        digest = None if numbers is None else hashlib.sha256(numbers).hexdigest()
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        row = Row(
+            last + 1, self._now(kind), kind, subject, line, *place, of, text, digest, ""
+        )  # fmt: skip
+        row = row._replace(hash=row.digest(previous))
+        insert = f"INSERT INTO entries ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+        self._connection.execute(insert, row)
+        if numbers is not None:
+            self._connection.execute("INSERT INTO numbers VALUES (?, ?)", (row.seq, numbers))
+        self._seen = (row.seq, row.hash)
+        return row
+
+    def _now(self, kind: str) -> int:
+        """Times of entries never go back, unless an owner adopts the ledger."""
+        now, last = time.time_ns() // 1000, self.row(self._seen[0])
+        if last is not None and now < last.time and kind != "adopted":
+            raise LedgerError(
+                f"the clock went back by {(last.time - now) / 1e6:.3f} s since the last entry of "
+                f"{self.path}. Set it right; if the entries before have wrong times, adopt the "
+                "ledger (privest ledger adopt)."
+            )
+        return now
+
+    def numbers(self, row: Row) -> bytes:
+        """The integers of an entry, as they were written."""
+        assert self._connection is not None
+        found = self._connection.execute("SELECT data FROM numbers WHERE seq = ?", (row.seq,))
+        data = (found.fetchone() or [b""])[0]
+        if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != row.numbers:
+            raise damaged(self.path, f"the numbers of entry {row.seq} are not those it was made of")
+        return data
+
+    def secret(self, name: str) -> bytes:
+        """A key that stays in the file; within a transaction."""
+        assert self._connection is not None
+        query = "SELECT data FROM secret WHERE name = ?"
+        found = self._connection.execute(query, (name,)).fetchone()
+        if found is None or not isinstance(found[0], bytes) or len(found[0]) != 32:
+            raise damaged(self.path, "its key is gone")
+        return found[0]
+
+    # --- whether it is a ledger -------------------------------------------------------------------
+
+    def _require_ours(self) -> None:
+        assert self._connection is not None
+        application, version = (
+            self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version")
+        )
+        if application != APPLICATION:
+            raise LedgerError(f"{self.path} is not a ledger of privest.")
+        if version != VERSION:
+            raise LedgerError(
+                f"the ledger {self.path} is of version {version}; this privest reads version "
+                f"{VERSION}. Use the privest that wrote it."
+            )
+        found = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if sorted(sql for (sql,) in found) != sorted(SCHEMA):
+            raise damaged(self.path, "its tables are not those of a ledger")
+        if os.stat(self.path).st_size <= CHECKED_WHOLE:
+            self.check_pages()
+
+    def check_pages(self) -> None:
+        """SQLite's own check of every page and index."""
+        assert self._connection is not None
+        if self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise damaged(self.path, "the database is corrupted")
+
+
+_INHERITED: list[object] = []
+
+
+def connect(path: Path, busy: float) -> sqlite3.Connection:
+    """A connection that loses nothing: refused unless it says so itself."""
+    connection = sqlite3.connect(
+        path.as_uri() + "?mode=rw", uri=True, timeout=busy, isolation_level=None,
+        check_same_thread=False,
+    )  # fmt: skip
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        connection.execute("PRAGMA synchronous = FULL")
+        level = connection.execute("PRAGMA synchronous").fetchone()[0]
+        if (mode, level) != ("wal", 2):
+            raise LedgerError(
+                f"the ledger {path} cannot be kept safely: SQLite has journal_mode {mode} and "
+                f"synchronous {level}, needed are wal and 2 (FULL)."
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def create(
+    path: Path,
+    busy: float,
+    body: dict[str, Any],
+    keys: dict[str, bytes],
+    ready: Callable[[Path, Row], None],
+) -> None:
+    """A new ledger with its first entry, there whole or not at all.
+
+    `ready` is called with the file, which has another name yet, before it gets its own.
+    Raises FileExistsError where another process was quicker.
+    """
+    make_folder(path)
+    require_local(path.parent)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    with complaints(path):
+        try:
+            os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+            connection = connect(part, busy)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                for sql in SCHEMA:
+                    connection.execute(sql)
+                for name, data in keys.items():
+                    connection.execute("INSERT INTO secret VALUES (?, ?)", (name, data))
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+                now = time.time_ns() // 1000
+                row = Row(1, now, "created", None, None, None, None, None, text, None, "")
+                row = row._replace(hash=row.digest(FIRST))
+                places = ",".join("?" * len(row))
+                connection.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({places})", row)
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+            ready(part, row)
+            os.link(part, path)  # unlike a rename, never over another
+        finally:
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{part}{ending}").unlink(missing_ok=True)
+
+
+def damaged(path: Path, what: str) -> LedgerError:
+    """What to say of a ledger that cannot be trusted."""
+    return LedgerError(
+        f"the ledger {path} is damaged: {what}. Nothing is released from it. Put back its newest "
+        "copy, and state what was released since (recover)."
+    )
+
+
+@contextlib.contextmanager
+def complaints(path: Path) -> Iterator[None]:
+    """Whatever SQLite or the system says, in one kind of error."""
+    try:
+        yield
+    except (PrivestError, FileExistsError):
+        raise
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            hint = "another process holds it; try again, or give Ledger a longer `busy`"
+        elif "full" in text:
+            hint = "the disk is full"
+        else:
+            hint = text
+        raise LedgerError(
+            f"the ledger {path} cannot be used: {hint}. Nothing was released."
+        ) from None
+    except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeDecodeError) as error:
+        raise damaged(path, str(error)[:200]) from None
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger {path} cannot be used: {error.strerror}. Nothing was released."
+        ) from None
