@@ -191,7 +191,7 @@ def test_mixed_releases(ledger):
     ledger.spend("few", Cost(mu2=most, move=1.0))
     assert ledger.spent("few").epsilon == pytest.approx(1.0, rel=1e-9)
     ledger.open_account("many", Budget(epsilon=3.0, delta=1e-6, move=1.0))
-    for k in range(100):  # Σε = 5, but ρ = 100·0.05²/2 = 0.125
+    for _ in range(100):  # Σε = 5, but ρ = 100·0.05²/2 = 0.125
         ledger.spend("many", Cost(epsilon=0.05, move=1.0))
     ledger.spend("many", Cost(rho=0.05, move=1.0))
     assert ledger.spent("many").epsilon < 3.0
