@@ -84,7 +84,7 @@ class DiscreteLaplace(MagnitudeLaw):
         one, a, b = 1 << precision, self.ratio.numerator, self.ratio.denominator
         low, high = (one * 2 * a) // (a + b), -(-one * 2 * a // (a + b))
         below, above = [one - high], [one - low]
-        while high >> (precision - bits):
+        while low >> (precision - bits):  # the other end may stop falling before it is there
             low, high = low * a // b, -(-high * a // b)
             below.append(one - high)
             above.append(one - low)

@@ -110,3 +110,99 @@ def test_undecided_words_take_more_bits_and_keep_their_own():
         assert _rounding.by_fractions(third / STEP, word, fixed(extra)) == up
     assert _rounding.by_fractions(third / STEP, word, fixed(last, 0)) == 0
     assert _rounding.by_fractions(third / STEP, word, fixed(last, TOP)) == 1
+
+
+def coarse(count):
+    """A quarter of a step, known to within a fiftieth of a step only: 4 % are undecided."""
+    quarter = 0.25 / STEP
+    return lattice.Exactly(
+        np.full(count, quarter), np.zeros(count), 0.02 / STEP, lambda i: Fraction(quarter)
+    )
+
+
+def test_undecided_entries_keep_their_word():
+    """P(up) = f, also where many are undecided; drawing their words anew makes .25 into .24.
+
+    200 000 draws: five deviations are .005.
+    """
+    count, raw = 200_000, np.random.Philox(2)
+    u, words = coarse(count), raw.random_raw(count)
+    up = lattice.rounded(u, words).mean()
+    assert abs(up - 0.25) < 5 * (0.25 * 0.75 / count) ** 0.5
+
+    found = np.zeros(count, dtype=np.int64)
+    left = np.arange(count)
+    while left.size:  # the mutant
+        some = np.empty(left.size, dtype=np.int64)
+        parts = (u.high[left], u.low[left], words[left], _rounding._margin(u))
+        again = _rounding._decide(*parts, some)
+        found[left] = some
+        left = left[again]
+        words = words.copy()
+        words[left] = raw.random_raw(left.size)
+    assert found.mean() == pytest.approx(0.23 / 0.96, abs=0.005)
+    assert abs(found.mean() - 0.25) > 9 * (0.25 * 0.75 / count) ** 0.5
+
+
+def test_floats_alone_are_wrong_at_the_boundary():
+    """What the margin is for: without it the floating-point decision is wrong, and not seen."""
+    y, c = 50 * RNG.standard_normal(3000), np.array(1.7)
+    u = lattice.sum_of_products([(c, y)])
+    fractions = [u.exact(i) for i in range(3000)]
+    words = boundary_words(fractions, RNG.integers(-5000, 5000, 3000))
+    found = np.empty(3000, dtype=np.int64)
+    flagged = _rounding._decide(u.high, u.low, words, 0, found)
+    right = [literally(x, w, 0) for x, w in zip(fractions, words.tolist())]
+    unseen = set(np.flatnonzero(found != right).tolist()) - set(flagged.tolist())
+    assert len(unseen) > 100
+    flagged = _rounding._decide(u.high, u.low, words, _rounding._margin(u), found)
+    assert set(np.flatnonzero(found != right).tolist()) <= set(flagged.tolist())
+
+
+def test_how_often_fractions_are_needed_says_nothing_of_the_value():
+    """Products have the same margin whatever their size, sums the same below 2^43."""
+    for size in (0.0, 1e-300, 1.0, 1e6, 1e12, 1e300, np.inf, np.nan):
+        values = np.full(3, size)
+        assert _rounding._margin(lattice.sum_of_products([(np.array(0.3), values)])) == 4
+    for size in (0.0, 1.0, 1e6, 1e12):
+        values = np.full(3, size)
+        pair = lattice.sum_of_products([(np.array(0.3), values), (np.array(0.7), -values)])
+        assert _rounding._margin(pair) == 4 + 2**2 * 2 ** (43 - 105 + 63)
+
+
+def test_the_slack_of_sums_is_a_bound():
+    """High + low against fractions: 12 terms of very different sizes that cancel."""
+    worst = 0.0
+    for _ in range(30):
+        c = RNG.standard_normal((12, 40)) * 2.0 ** RNG.integers(-20, 40, (12, 1))
+        v = RNG.standard_normal((12, 40))
+        v[6:], c[6:] = v[:6] * (1 + 1e-13), -c[:6]
+        u = lattice.sum_of_products(list(zip(c, v)))
+        slack = np.broadcast_to(u.slack, u.shape)
+        for i in range(40):
+            error = abs(u.exact(i) - Fraction(u.high[i]) - Fraction(u.low[i]))
+            assert error <= Fraction(slack[i])
+            worst = max(worst, float(error / Fraction(slack[i])))
+            assert abs(u.low[i]) <= np.spacing(abs(u.high[i]))
+    assert worst > 0  # something was rounded
+
+
+def test_shapes_broadcast():
+    levels, y = np.array([[1.0], [2.0]]), np.array([0.5, 0.25, 0.125])
+    u = lattice.sum_of_products([(levels, y)])
+    np.testing.assert_array_equal(u.high, levels * y)
+    assert [u.exact(i) for i in range(6)] == [Fraction(x) for x in (levels * y).ravel()]
+    words = np.zeros((2, 3), dtype=np.uint64)
+    got = lattice.rounded(u, words, np.array([0, 0, 0]), np.array([600, 400, 100]))
+    np.testing.assert_array_equal(got, [[512, 256, 100], [600, 400, 100]])
+    none = lattice.sum_of_products([(np.array(2.0), np.zeros((0, 3)))])
+    assert lattice.rounded(none, np.zeros((0, 3), dtype=np.uint64)).shape == (0, 3)
+
+
+def test_clipping_the_integer_clips_the_number():
+    """Ends on the grid: ⌊clip(u)/g + W⌋ = clip(⌊u/g + W⌋)."""
+    y, words = 3 * RNG.standard_normal(50_000), np.random.Philox(4).random_raw(50_000)
+    low, high = -1.25, 2.0
+    clipped = lattice.rounded(lattice.exactly(np.clip(y, low, high)), words)
+    ends = int(low * STEP), int(high * STEP)
+    np.testing.assert_array_equal(lattice.rounded(lattice.exactly(y), words, *ends), clipped)
