@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, Index, as_count
+from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
+from privest.mechanism._literal import Terms, literal_terms
 from privest.mechanism._missing import real_numbers, split_missing
 from privest.mechanism._range import as_range, clip_of
 from privest.mechanism._vector import Information, Mechanism, repeated
@@ -71,9 +72,9 @@ class GaussianMechanism(Mechanism):
     ) -> Array:
         """z̃ with protected noise (`mechanism.source.Protected`), multiples of 2⁻¹⁰; no seed.
 
-        I_z(y) ≤ S for every y, E z̃ = Lᵀy within the range; the noise has variance at most
-        1 + 3·2⁻²²: discrete noise and rounding. Nothing is refused because of a value: beyond the
-        range it is clipped, NaN is missing, and every entry of z̃ that would read it is NaN.
+        I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy within the range; the noise has variance at
+        most 1 + 3·2⁻²²: discrete noise and rounding. Nothing is refused because of a value: beyond
+        the range it is clipped, NaN is missing, and every entry of z̃ that would read it is NaN.
         `trials` releases of the same readings, each with noise of its own, show `trials` times S.
         """
         raw = repeated(self._of_size(real_numbers(y)), trials)
@@ -123,16 +124,22 @@ class GaussianMechanism(Mechanism):
         shown = self._S.factor_rows(columns)[self._kept]
         return np.asarray(shown.T.reshape(*given.shape[:-1], self.outputs))
 
+    @property
+    def literal(self) -> bool:
+        """Whether I_z(y) ≤ S is proved for S as typed; else it holds for LLᵀ, S to rounding."""
+        return self._literal[1]
+
     @cached_property
-    def _terms(self) -> list[tuple[Array, Index | None]]:
+    def _literal(self) -> tuple[Terms, bool]:
+        terms, proved = literal_terms(self._S)
+        kept = self._kept
+        shown = np.flatnonzero(kept)
+        return [(c[kept], shown if k is None else k[kept]) for c, k in terms], proved
+
+    @property
+    def _terms(self) -> Terms:
         """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]], without the zero rows."""
-        return [
-            (
-                weights[self._kept],
-                np.flatnonzero(self._kept) if place is None else place[self._kept],
-            )
-            for weights, place in self._S.factor_terms()
-        ]
+        return self._literal[0]
 
     def _exactly(self, values: Array) -> lattice.Exactly:
         """Lᵀy without the zero rows, as exact sums."""

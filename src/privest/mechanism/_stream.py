@@ -69,7 +69,8 @@ class StreamMechanism:
     def release(self, y: ArrayLike, source: Source | None = None) -> StreamRelease:
         """The release of the next reading or readings, with protected noise; it has no seed.
 
-        I_{Z̄_k}(Ȳ_k) ≤ S̄_k literally; values are multiples of 2⁻¹⁰, of variance at most
+        I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a reading, else for S̄_k = AᵀA with the doubles
+        A; values are multiples of 2⁻¹⁰, of variance at most
         1 + 3·2⁻²². Nothing is refused because of a value: beyond the range (of every coordinate
         of A_kȲ_k) it is clipped, NaN or masked is missing. y as in `simulate`.
         """
@@ -126,7 +127,7 @@ class StreamMechanism:
         level = self.level
         own = level.pointwise(start, stop)
         if own is not None:
-            return [(np.sqrt(own), values)], self._past
+            return [(lattice.literal_root(np.asarray(own)), values)], self._past
         if level.form == "dense":
             rows = level.dense_rows(start, stop)
             past = np.concatenate([self._past, values])

@@ -148,3 +148,58 @@ def test_the_moments_are_those_promised():
     rest = mechanism.release(Y[:3], trials=trials) - mechanism._shown(Y[:3])
     assert np.abs(rest.mean(axis=0)).max() < 5 / np.sqrt(trials)
     assert np.abs(np.cov(rest.T) - np.eye(3)).max() < 5 * np.sqrt(2 / trials)
+
+
+def exact_gap(mechanism):
+    """S − LLᵀ in fractions, L the doubles that are used."""
+    m = mechanism.readings
+    L = [[Fraction(0)] * mechanism.outputs for _ in range(m)]
+    for weights, place in mechanism._terms:
+        for i, (c, k) in enumerate(zip(weights.tolist(), place.tolist())):
+            L[k][i] += Fraction(c)
+    S = mechanism._S.dense()
+    return [
+        [Fraction(S[i, j]) - sum(a * b for a, b in zip(L[i], L[j])) for j in range(m)]
+        for i in range(m)
+    ]
+
+
+def is_psd(matrix):
+    """By elimination in fractions: exact."""
+    rows = [row[:] for row in matrix]
+    for k in range(len(rows)):
+        if rows[k][k] < 0:
+            return False
+        if rows[k][k] == 0:
+            if any(rows[k][k:]):
+                return False
+            continue
+        for i in range(k + 1, len(rows)):
+            ratio = rows[i][k] / rows[k][k]
+            rows[i] = [a - ratio * b for a, b in zip(rows[i], rows[k])]
+    return True
+
+
+def test_the_information_is_within_the_level_as_typed():
+    """LLᵀ ≤ S in exact arithmetic; plain roots and Cholesky factors fail it in the last bits."""
+    rng, plain = np.random.default_rng(5), 0
+    levels = [2.0, 3.0, 0.1, np.array([2.0, 0.7, 1e-3]), np.array([3.0, 5.0, 7.0])]
+    for _ in range(20):
+        Q, _ = np.linalg.qr(rng.standard_normal((3, 3)))
+        S = Q * np.array([1.0, 1e-2, 1e-4]) @ Q.T
+        levels.append((S + S.T) / 2)
+    for level in levels:
+        mechanism = GaussianMechanism(level, 3)
+        assert mechanism.literal
+        assert is_psd(exact_gap(mechanism))
+        mechanism._literal = (
+            [(c, np.arange(3) if k is None else k) for c, k in mechanism._S.factor_terms()], True
+        )  # fmt: skip
+        plain += not is_psd(exact_gap(mechanism))
+    assert plain >= 5  # without the care
+
+
+def test_a_singular_level_says_that_it_is_met_to_rounding():
+    assert not GaussianMechanism(np.ones((3, 3)), 3).literal
+    blocks = pv.PrivacyLevel(np.diag([2.0, 0.0, 3.0]))
+    assert GaussianMechanism(blocks, 3).literal  # a diagonal: zeros are exact
