@@ -16,6 +16,7 @@ from benchmarks import (
     bench_dynamics,
     bench_files,
     bench_import,
+    bench_lattice,
     bench_mle,
     bench_network,
     bench_online,
@@ -38,7 +39,7 @@ def main():
     with threadpool_limits(limits=THREADS), console.status("measuring ..."):
         modules = (
             bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_dynamics,
-            bench_network, bench_scale, bench_files, bench_workflow, bench_import,
+            bench_network, bench_scale, bench_files, bench_workflow, bench_lattice, bench_import,
         )  # fmt: skip
         for module in modules:
             for row in module.rows():

@@ -54,7 +54,7 @@ def exactly(values: Array) -> Exactly:
 def sum_of_products(terms: Sequence[tuple[Array, Array]]) -> Exactly:
     """u = Σ_t c_t ∘ v_t, shapes broadcast. ±∞ counts as the largest double; NaN stays NaN.
 
-    One product is exact (slack 0); N of them have slack ≤ N²·2^−105·Σ|c_t v_t| (PROOF.md §7), at
+    One product is exact (slack 0); N of them have slack ≤ N²·2^−105·Σ|c_t v_t| (PROOF.md §8), at
     least what that is for Σ|c_t v_t| = 2^43, so that below it the slack says nothing of v.
     About 20 ns a product.
     """
@@ -122,7 +122,7 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def two_product(c: Array, v: Array) -> tuple[Array, Array]:
-    """fl(c·v), and c·v − fl(c·v) exactly (Dekker), but for underflow; PROOF.md §7.
+    """fl(c·v), and c·v − fl(c·v) exactly (Dekker), but for underflow; PROOF.md §8.
 
     v is cut after 27 digits and c rounded to 26, on their bits: every product of two parts is
     exact, and splitting cannot overflow.
@@ -140,7 +140,8 @@ def two_product(c: Array, v: Array) -> tuple[Array, Array]:
 
 def _finite(values: Array) -> Array:
     """As doubles; ±∞ as the largest of them."""
-    return np.clip(np.asarray(values, dtype=np.float64), -_LARGEST, _LARGEST)
+    doubles = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.minimum(np.maximum(doubles, -_LARGEST), _LARGEST))
 
 
 def _flat(part: Array, shape: tuple[int, ...]) -> AnyArray:

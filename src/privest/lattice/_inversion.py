@@ -87,11 +87,11 @@ class Inversion:
         m = self.guide[v >> np.uint64(self._guide_shift)]
         m += table[m] < v
         at = table[m]
-        behind = np.flatnonzero(at < v)  # cells of the guide with more than one entry: the tail
+        behind = (at < v).nonzero()[0]  # cells of the guide with more than one entry: the tail
         if behind.size:
             m[behind] = np.searchsorted(table, v[behind])
             at = table[m]
-        return m, np.flatnonzero(at == v)
+        return m, (at == v).nonzero()[0]
 
     def extended(self, v: int, word: Callable[[], int]) -> int:
         """|X| where the first bits v are undecided: T[m] = v. Ends with probability 1."""

@@ -1,4 +1,4 @@
-"""Stochastic rounding to the grid, decided exactly: ⌊u/g + W⌋, W uniform on [0, 1) (PROOF.md §7).
+"""Stochastic rounding to the grid, decided exactly: ⌊u/g + W⌋, W uniform on [0, 1) (PROOF.md §8).
 
 Doubles decide where they can; where the sum is too near to an integer, fractions do, with the same
 bits of W and as many more as it takes. Nothing depends on how often that happens.
@@ -19,7 +19,9 @@ from privest.lattice._tables import GRID_BITS
 
 MOST = 2**52  # the largest integers of the grid: n + X and g·(n + X) are doubles
 _UNIT = 2**53  # parts of one step of the grid that are compared
-_ERROR = 4  # rounding (1), cutting (1), bits of W not looked at (1), underflow: in these parts
+# In these parts: rounding of two sums (1/2 and 1), cutting (1), bits of W not looked at (1); and
+# underflow, which is far below the rest of 4.
+_ERROR = 4
 _PIECE = 2**14
 
 
@@ -51,7 +53,7 @@ def rounded(
         undecided = _decide(flat[part], rest[part], drawn[part], near, found[part])
         for i in (at + undecided).tolist():
             found[i] = min(max(by_fractions(u.exact(i), int(drawn[i]), more), -_UNIT), _UNIT)
-    return np.clip(found.reshape(u.shape), low, high)
+    return np.minimum(np.maximum(found.reshape(u.shape), low), high)
 
 
 def _margin(u: Exactly) -> Integers | int:
@@ -73,7 +75,7 @@ def _decide(
     multiple of 2^53 the integer is certain.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.clip(high * 2.0**GRID_BITS, -float(_UNIT), float(_UNIT))
+        steps = np.minimum(np.maximum(high * 2.0**GRID_BITS, -float(_UNIT)), float(_UNIT))
         inside = np.abs(steps) < _UNIT  # beyond it (and NaN) the low part says nothing
         floor = np.floor(steps)
         fraction = steps - floor + np.where(inside, low * 2.0**GRID_BITS, 0.0)
@@ -85,7 +87,7 @@ def _decide(
     parts += margin
     np.add(floor.astype(np.int64), parts >> 53, out=found)
     found[missing] = 0
-    doubtful: Integers = np.flatnonzero(((parts & (_UNIT - 1)) <= 2 * margin) & ~missing)
+    doubtful: Integers = (((parts & (_UNIT - 1)) <= 2 * margin) & ~missing).nonzero()[0]
     return doubtful
 
 

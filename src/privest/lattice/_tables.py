@@ -117,7 +117,7 @@ def _steps(variance: Fraction, precision: int) -> int:
     return math.isqrt(math.ceil(Fraction(7, 5) * variance * precision)) + 1
 
 
-# g = 2^−j, σ² = 4^j + 1/2 and q = 1 − g + g²/2: then the information is at most 1 (§5, §6).
+# g = 2^−j, σ² = 4^j + 1/2 and q = 1 − g + g²/2: then the information is at most 1 (§1, §5).
 GAUSSIAN = DiscreteGaussian(4**GRID_BITS + Fraction(1, 2))
 LAPLACE = DiscreteLaplace(1 - Fraction(1, 2**GRID_BITS) + Fraction(1, 2 ** (2 * GRID_BITS + 1)))
 
