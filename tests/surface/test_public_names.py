@@ -40,7 +40,10 @@ NAMES = {
         "Result", "StreamHistory", "clipping_cost", "clipping_cost_by_share", "estimate_clipped",
         "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
     },
-    "ledger": {"Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "Preview", "Written"},
+    "ledger": {
+        "Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "LedgerSource", "Preview", "Written",
+        "cost_of", "discard", "dp_event",
+    },
     "release": {"Release", "StreamRelease"},
     "reading": {
         "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional", "parse_array",

@@ -60,6 +60,8 @@ def _as_information(given: object) -> Information:
     name = "information of a cost"
     if isinstance(given, Fraction):
         return as_exact(given, name)
+    if isinstance(given, Runs) or _is_exact_matrix(given):
+        return cast(Information, given)
     array = as_array(cast(ArrayLike, given), name, ndim=(0, 1, 2))
     if array.ndim == 0:
         return as_exact(float(array), name)
@@ -70,6 +72,16 @@ def _as_information(given: object) -> Information:
     if (array < 0).any():
         raise InvalidInput(f"{name} must be ≥ 0: what was shown cannot be taken back.")
     return Runs.of(array)
+
+
+def _is_exact_matrix(given: object) -> bool:
+    """AᵀA in fractions, as `cost_of` makes it: ≥ 0 as it stands."""
+    return (
+        isinstance(given, tuple)
+        and isinstance(given[0], tuple)
+        and all(isinstance(x, Fraction) for row in given for x in row)
+        and is_psd(given)
+    )
 
 
 @dataclass(frozen=True)
@@ -172,11 +184,13 @@ class Cost(Record):
             mu2=self.mu2 or Fraction(0),
             epsilon=self.epsilon or Fraction(0),
             rest=Fraction(0) if self.mu2 is not None else self._rest(),
-            rho=self._rho(),
+            rho=self.total_rho,
             matrix=matrix,
         )
 
-    def _rho(self) -> Fraction | None:
+    @property
+    def total_rho(self) -> Fraction | None:
+        """ρ as stated, or as it follows; None where it is not known."""
         if self.rho is not None:
             return cast(Fraction, self.rho)
         if self.mu2 is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from typing import Any, Self
 
 from privest.arrays import Flags, as_count
 from privest.errors import InvalidInput, LedgerError
+from privest.files import atomic_write
 from privest.ledger._account import State, added, after, broken_limits
 from privest.ledger._book import Book
 from privest.ledger._budget import Budget, Cost
@@ -31,12 +33,15 @@ from privest.ledger._entries import (
     packed,
     unpacked,
 )
+from privest.ledger._export import as_json, events_of
 from privest.ledger._guard import Guard
 from privest.ledger._mark import MarkFile, left_behind, mark_of, marks_folder
 from privest.ledger._shown import Shown
+from privest.ledger._source import Costs, LedgerSource
 from privest.ledger._store import Row, Store, damaged
 from privest.ledger._store import create as create_store
 from privest.ledger._verify import verify_rows
+from privest.mechanism.source import Source
 from privest.reading import read_text
 
 BUSY = 30.0  # seconds to wait for other writers
@@ -267,6 +272,30 @@ class Ledger:
                 )
         return Written(*unpacked(numbers, layout), as_entry(row), resent=False)
 
+    def source(
+        self,
+        subject: str,
+        cost: Costs,
+        *,
+        start: int | None = None,
+        key: str = "",
+        source: Source | None = None,
+        known: int | None = None,
+        **facts: Any,  # noqa: ANN401 - what JSON holds
+    ) -> LedgerSource:
+        """Noise for `release(y, source)` that spends `cost` and is written down before it leaves.
+
+        `cost` is that of each index (`cost_of`), or a function of the range (first, stop). `start`
+        is the index of the first reading (of step 0 of a stream); left out, the next free one,
+        which is right only for readings that were never handed in: a run that may start again
+        states its indices, and gets the same numbers again. `key` names the release among several
+        of the same readings: all of them count. `known`: the highest index that the receiver or a
+        release file has. `facts`: what is public of the release, level=level.fingerprint at least.
+        """
+        return LedgerSource(
+            self, subject, cost, start=start, key=key, source=source, known=known, facts=facts
+        )
+
     def reserve(
         self,
         subject: str,
@@ -371,6 +400,29 @@ class Ledger:
                     )
             return Head(self.id, *self._store.head)
 
+    def export(self, path: str | os.PathLike[str] | None = None, *, format: str = "json") -> str:
+        """All entries as JSON, or ("dp-accounting") what each subject's account composes.
+
+        Written to `path` where one is given; the key and the released integers are not in it.
+        """
+        if format == "json":
+            text = as_json(self.head, self.history())
+        elif format == "dp-accounting":
+            found = {subject: self.dp_events(subject) for subject in self.subjects()}
+            text = json.dumps({"head": self.head.to_dict(), "subjects": found}, indent=1) + "\n"
+        else:
+            raise InvalidInput('format must be "json" or "dp-accounting".')
+        if path is not None:
+            atomic_write(path, text)
+        return text
+
+    def dp_events(self, subject: str, index: int | None = None) -> dict[str, Any]:
+        """What was shown of one index (None: the worst) as events of dp-accounting, described.
+
+        `privest.ledger.dp_event` makes them where dp-accounting is installed.
+        """
+        return events_of(self.history(subject), index)
+
     # --- signatures -------------------------------------------------------------------------------
 
     def sign(self, data: bytes) -> str:
@@ -465,3 +517,19 @@ def _range(start: int, stop: int | None) -> tuple[int, int]:
     if end > LARGEST_INDEX:
         raise InvalidInput(f"indices must be below {LARGEST_INDEX}.")
     return first, end
+
+
+def discard(path: str | os.PathLike[str], *, marks: str | os.PathLike[str] | None = None) -> None:
+    """Delete a ledger and its mark: whatever it knew of what was shown is lost.
+
+    For readings that are no longer there or were never private (a demonstration). A ledger that is
+    made in its place gives everybody a new budget, which is why deleting the file alone does not.
+    """
+    place, folder = Path(path).resolve(), marks_folder(marks)
+    try:
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{place}{ending}").unlink(missing_ok=True)
+        while (mark := left_behind(folder, place, least=0)) is not None:
+            (folder / mark.ledger).unlink()
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be deleted: {error.strerror}.") from None

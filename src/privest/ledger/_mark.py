@@ -159,8 +159,11 @@ class MarkFile:
         )
 
 
-def left_behind(folder: Path, path: Path) -> Mark | None:
-    """The mark of another ledger that was at `path` and had begun to count; None if none was."""
+def left_behind(folder: Path, path: Path, *, least: int = 2) -> Mark | None:
+    """The mark of a ledger that was at `path` and had `least` entries; None if none was.
+
+    One entry is the beginning: a ledger that was being made when the process was killed.
+    """
     try:
         names = os.listdir(folder)
     except OSError:
@@ -169,7 +172,7 @@ def left_behind(folder: Path, path: Path) -> Mark | None:
     for name in names:
         with contextlib.suppress(LedgerError):
             mark = MarkFile(folder, name).read()
-            if mark is not None and mark.path == place and mark.sequence > 1:
+            if mark is not None and mark.path == place and mark.sequence >= least:
                 return mark
     return None
 
