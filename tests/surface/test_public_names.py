@@ -111,9 +111,9 @@ NAMES = {
         "stream_estimates", "trace_bound", "trace_budget_bound",
     },
     "privacy": {
-        "AdjacentSteps", "Along", "EndlessLevel", "Move", "OneBlock", "OneReading", "PrivacyLevel",
-        "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level", "coordinate_mu",
-        "gdp", "load_level", "metric",
+        "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
+        "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
+        "coordinate_mu", "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",

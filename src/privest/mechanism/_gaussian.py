@@ -16,7 +16,7 @@ from privest.mechanism._missing import real_numbers, split_missing
 from privest.mechanism._range import as_range, clip_of
 from privest.mechanism._vector import Information, Mechanism, repeated
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.privacy import Move, PrivacyLevel, as_level
+from privest.privacy import GridStatement, Move, PrivacyLevel, as_level, grid_statement
 
 
 class GaussianMechanism(Mechanism):
@@ -105,6 +105,21 @@ class GaussianMechanism(Mechanism):
     def mu(self, move: float | Move) -> float:
         """μ: the release is exactly μ-GDP when one reading moves by at most `move`."""
         return self.level.to_mu(move=move)
+
+    def statement(self, move: float | Move | None = None, *, delta: float = 1e-6) -> GridStatement:
+        """What `release` promises: Fisher, ρ, μ and (ε, δ) (`privacy.grid_statement`).
+
+        With a range it holds for every change of one reading; `move` is a condition.
+        """
+        widths = None
+        if self._clip is not None:
+            widths = np.zeros(self.readings)
+            widths[self._kept] = self._clip[1] - self._clip[0]
+            widths = widths.max() if self.level.number is not None else widths
+        return grid_statement(
+            self.level, move=move, range=self.range, widths=widths, delta=delta,
+            readings=self.readings,
+        )  # fmt: skip
 
     def paper_release(self, z: ArrayLike) -> Array:
         """z = L z̃ = Sy + d, d ~ N(0, S): the paper's form of a release z̃."""

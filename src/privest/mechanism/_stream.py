@@ -14,7 +14,14 @@ from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._missing import real_numbers, split_missing
 from privest.mechanism._range import as_range, clip_of
 from privest.mechanism.source import Clip, Source, as_protected, as_source
-from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
+from privest.privacy import (
+    GridStatement,
+    Move,
+    PrivacyLevel,
+    SequentialLevel,
+    as_stream_level,
+    grid_statement,
+)
 from privest.reading import state_array, state_count
 from privest.release import StreamRelease
 
@@ -230,6 +237,20 @@ class StreamMechanism:
         if count > left:
             raise InvalidInput(f"The level has {left} more steps; received {count} readings.")
         return count
+
+    def statement(self, move: float | Move | None = None, *, delta: float = 1e-6) -> GridStatement:
+        """What all releases of the stream together promise (`privacy.grid_statement`).
+
+        With a range it holds for every change of one reading; `move` is a condition.
+        """
+        widths, level = None, self.level
+        if self.range is not None:
+            fresh = type(self)(level, range=self.range)
+            first, last = (0, level.steps) if level.steps else (level.reach, level.reach + 1)
+            clip = fresh._clip(first, last)
+            assert clip is not None
+            widths = clip[1] - clip[0]
+        return grid_statement(level, move=move, range=self.range, widths=widths, delta=delta)
 
     def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
         """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.

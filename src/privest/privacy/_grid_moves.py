@@ -1,0 +1,214 @@
+"""By how many whole steps of the grid a move of the readings shifts what is shown of them.
+
+Shown is u = Ay, one coordinate after another, A = Lᵀ of a level or the rows of all steps of a
+stream (its FINAL cumulative level is AᵀA). Each coordinate is rounded to the grid, so its shift
+counts in whole steps, outwards: what matters is Σ_i n_i², n_i = ⌈|A_i(y − y')|/g⌉, at its worst.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array, Index
+from privest.errors import InvalidInput
+from privest.lattice import GRID, MOST, literal_root, sum_of_products
+from privest.linalg import PSD, BandedRows, Blocks, IndependentRows
+from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
+from privest.privacy._endless import EndlessLevel
+from privest.privacy._level import PrivacyLevel
+from privest.privacy._sequential import SequentialLevel
+from privest.privacy._stream import StreamLevel
+
+Level = PrivacyLevel | SequentialLevel
+SLACK = 1e-9  # relative: above the rounding of a norm of a million squares
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Σ n_i² of the worst pair; `only`: the largest shift in steps if one coordinate moves."""
+
+    squared: int
+    only: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A entry by entry: `weights` at (coordinate, reading)."""
+
+    weights: Array
+    coordinates: Index
+    readings: Index
+
+
+def shift_of(level: Level, move: Move, entries: Entries, readings: int | None = None) -> Shift:
+    """The worst shift over all pairs of a move."""
+    if isinstance(move, Along):
+        return _along(level, move)
+    if isinstance(move, OneReading) or _one_number(level, move):
+        return one_reading(entries, by=move.length)
+    # ‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates): a may point anywhere.
+    touched = _coordinates_of(level, move, readings)
+    reach = level.to_mu(move=move) * (1 + SLACK) / GRID + math.sqrt(touched)
+    return Shift(math.ceil(min(reach, 2 * MOST * math.sqrt(touched)) ** 2))
+
+
+def one_reading(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:
+    """One reading moves by at most `by`; coordinate i cannot shift by more than widths[i] steps.
+
+    Without `by` it is the widths that hold, whatever the reading does.
+    """
+    used = entries.weights != 0
+    weights, readings = entries.weights[used], entries.readings[used]
+    if not weights.size:
+        return Shift(0, Fraction(0))
+    most = np.full(weights.shape, 2.0 * MOST)  # the grid ends there
+    if widths is not None:
+        known = np.atleast_1d(np.asarray(widths, dtype=np.float64))  # of an endless level: a step's
+        most = np.minimum(most, known[entries.coordinates[used] % len(known)])
+    steps = most if by is None else np.minimum(most, steps_up(weights, by))
+    squares = np.bincount(readings, steps * steps)
+    if np.bincount(readings).max() > 1:
+        return Shift(_whole(float(squares.max())))
+    n = int(steps.max())
+    if by is None:
+        return Shift(n * n, Fraction(n))
+    largest = Fraction(float(np.abs(weights[steps == n]).max()))
+    return Shift(n * n, min(Fraction(n), largest * Fraction(by) / Fraction(GRID)))
+
+
+def steps_up(weights: Array, by: Array | float) -> Array:
+    """⌈|c·y|/g⌉ of exact products, at least 1 unless one of them is 0."""
+    product = sum_of_products([(np.abs(weights), np.abs(np.asarray(by)))])
+    high = product.high / GRID  # a power of two: exact
+    found = np.ceil(high) + ((high == np.floor(high)) & (product.low > 0))
+    return np.where((np.asarray(weights) != 0) & (np.asarray(by) != 0), np.maximum(found, 1), 0.0)
+
+
+def entries_of(level: Level) -> Entries:
+    """A of a level; of one without an end, of all that is ever shown of one step."""
+    if isinstance(level, PrivacyLevel):
+        return _of_psd(level.for_size(1 if level.size is None else level.size))
+    if isinstance(level, EndlessLevel):
+        own = level.pointwise(0, 1)
+        if own is not None:
+            return _pointwise(np.atleast_1d(literal_root(np.asarray(own))))
+        lags, m = level.reach + 1, level.block
+        blocks = level.blocks(level.reach, level.reach + 1)[:, 0]  # (lag, row, column)
+        rows, columns = np.divmod(np.arange(lags * m * m), m)
+        return Entries(np.ascontiguousarray(blocks).ravel(), rows, columns)
+    assert isinstance(level, StreamLevel)
+    if isinstance(level.rows, IndependentRows):
+        return _of_psd(level.rows.level)
+    if isinstance(level.rows, BandedRows):
+        return _banded(level.rows)
+    rows, columns = np.nonzero(level.rows.dense())
+    return Entries(level.rows.dense()[rows, columns], rows, columns)
+
+
+def _of_psd(S: PSD) -> Entries:
+    if S.pointwise is not None:
+        return _pointwise(np.broadcast_to(literal_root(np.asarray(S.pointwise)), S.size))
+    terms, every = S.factor_terms(), np.arange(S.size)
+    places = [every if place is None else place for _, place in terms]
+    weights = np.concatenate([weight for weight, _ in terms])
+    return Entries(weights, np.tile(every, len(terms)), np.concatenate(places))
+
+
+def _pointwise(roots: Array) -> Entries:
+    every = np.arange(len(roots))
+    return Entries(roots, every, every)
+
+
+def _banded(rows: BandedRows) -> Entries:
+    m, K = rows.block, rows.steps
+    lag, step, row, column = np.indices((rows.reach + 1, K, m, m)).reshape(4, -1)
+    inside = step >= lag
+    weights = rows.blocks[: rows.reach + 1].ravel()[inside]
+    return Entries(weights, (step * m + row)[inside], ((step - lag) * m + column)[inside])
+
+
+def _along(level: Level, move: Along) -> Shift:
+    v = move.direction
+    if isinstance(level, PrivacyLevel):
+        level.to_mu(move=move)  # refuses another length
+        entries = _of_psd(level.for_size(len(v)))
+    else:
+        part, covered = level._met_by(move)
+        v = np.concatenate([v, np.zeros(part.readings - covered)])
+        entries = entries_of(part)
+    used = (entries.weights != 0) & (v[entries.readings] != 0)
+    coordinates = entries.coordinates[used]
+    if not coordinates.size:
+        return Shift(0, Fraction(0))
+    sizes = np.abs(entries.weights[used] * v[entries.readings[used]])
+    if np.bincount(coordinates).max() == 1:
+        steps = np.minimum(steps_up(entries.weights[used], v[entries.readings[used]]), 2.0 * MOST)
+    else:  # sums of products: rounded, and the rounding added
+        signed = entries.weights[used] * v[entries.readings[used]]
+        shown = np.bincount(coordinates, signed)
+        wrong = 2.0**-50 * np.bincount(coordinates).max() * np.bincount(coordinates, sizes)
+        steps = np.minimum(np.ceil((np.abs(shown) + wrong) / GRID), 2.0 * MOST)
+    only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
+    return Shift(_whole(float((steps * steps).sum())), only)
+
+
+def _one_number(level: Level, move: Move) -> bool:
+    """Whether a move of a block or of a step is that of a single number."""
+    if isinstance(move, AdjacentSteps):
+        one = isinstance(level, PrivacyLevel) or level.block == 1
+        return one and move.steps == 1
+    sizes = move.sizes if isinstance(move, OneBlock) else None
+    return sizes is not None and max(sizes) == 1
+
+
+def _coordinates_of(level: Level, move: Move, readings: int | None) -> int:
+    """At most how many coordinates show anything of the readings that move together."""
+    if not isinstance(move, OneBlock | AdjacentSteps):
+        raise InvalidInput(
+            f"a release on the grid states a move of one reading, OneBlock, AdjacentSteps or "
+            f"Along; received {type(move).__name__}."
+        )
+    if isinstance(level, PrivacyLevel):
+        return _coordinates_of_level(level, move, readings)
+    largest = max(level.sizes_between(0, level.steps or 1))
+    if level.form == "dense":
+        assert level.steps is not None
+        return level.readings_before(level.steps)
+    if isinstance(move, AdjacentSteps):
+        steps = move.steps
+    else:
+        steps = 1 if move.sizes is None else -(-max(move.sizes) // largest) + 1
+    return (steps + level.reach) * largest
+
+
+def _coordinates_of_level(level: PrivacyLevel, move: Move, readings: int | None) -> int:
+    matrix = None if level.size is None else level.for_size(level.size)
+    wide = max(matrix.sizes) if isinstance(matrix, Blocks) else 1
+    if isinstance(move, AdjacentSteps):
+        together: int | None = move.steps
+    else:
+        assert isinstance(move, OneBlock)
+        together = None if move.sizes is None else max(move.sizes)
+        if together is None:
+            return wide if matrix is not None else _known(readings)
+    assert together is not None
+    most = together + 2 * (wide - 1)  # parts of blocks at both ends
+    return most if level.size is None else min(most, level.size)
+
+
+def _known(readings: int | None) -> int:
+    if readings is None:
+        raise InvalidInput(
+            "a level given as a number has no blocks of its own: state OneBlock(by, sizes=...), "
+            "or how many readings there are."
+        )
+    return readings
+
+
+def _whole(total: float) -> int:
+    """A sum of squares of whole numbers: exact below 2⁵³, else rounded up."""
+    return int(total) if total < 2.0**53 else math.ceil(total * (1 + SLACK))
