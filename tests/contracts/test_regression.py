@@ -37,7 +37,7 @@ def data(samples=40, features=2, seed=0, variance=0.25):
 
 
 def regression(level=1.0, noise=0.25, **other):
-    return pv.PrivateLinearRegression(level, noise, **{"random_state": 3} | other)
+    return pv.PrivateLinearRegression(level, noise, **{"random_state": 3, "simulate": True} | other)
 
 
 def design(X):
@@ -61,11 +61,13 @@ def impossible(estimator):
 
 @parametrize_with_checks(
     [
-        pv.PrivateLinearRegression(level=1e6, noise=1.0),  # mild
-        pv.PrivateLinearRegression(level=1.0, noise=1.0),  # ordinary
-        pv.PrivateLinearRegression(level=STRICT, noise=1.0),
-        pv.PrivateLinearRegression(pv.EndlessLevel(1.0, lags=[0.5]), pv.noise.Laplace(0.5)),
-        pv.PrivateLinearRegression(pv.StreamLevel(np.full(400, 2.0)), 1.0),
+        pv.PrivateLinearRegression(level=1e6, noise=1.0, simulate=True),  # mild
+        pv.PrivateLinearRegression(level=1.0, noise=1.0, simulate=True),  # ordinary
+        pv.PrivateLinearRegression(level=STRICT, noise=1.0, simulate=True),
+        pv.PrivateLinearRegression(
+            pv.EndlessLevel(1.0, lags=[0.5]), pv.noise.Laplace(0.5), simulate=True
+        ),
+        pv.PrivateLinearRegression(pv.StreamLevel(np.full(400, 2.0)), 1.0, simulate=True),
     ],
     expected_failed_checks=impossible,
 )
@@ -177,7 +179,7 @@ def test_covariance_and_intervals_by_monte_carlo(level, law):
     rng = np.random.default_rng(11)
     X, _ = data()
     theta, new = np.array([1.5, -0.7, 0.4]), np.array([[2.5, -4.0]])
-    model = pv.PrivateLinearRegression(level, law, random_state=rng)
+    model = pv.PrivateLinearRegression(level, law, random_state=rng, simulate=True)
     errors, covered = np.empty((TRIALS, 3)), np.zeros(4, dtype=int)
     for t in range(TRIALS):
         model.fit(X, design(X) @ theta + law.sample(len(X), rng))

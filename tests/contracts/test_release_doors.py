@@ -61,13 +61,13 @@ def release(level, y, seed, folder):
 
 
 def regression(level, y, seed, _):
-    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed)
+    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed, simulate=True)
     found.fit(H[:, 1:], y)
     return np.array([found.intercept_, *found.coef_])
 
 
 def pieces(level, y, seed, _):
-    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed)
+    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed, simulate=True)
     for k in range(0, 12, 3):
         found.partial_fit(H[k : k + 3, 1:], y[k : k + 3])
     return np.array([found.intercept_, *found.coef_])

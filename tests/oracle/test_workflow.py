@@ -182,7 +182,10 @@ def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
     X = matrix(table)[:, 1:]
     seed = 17
     peer = pv.PrivateLinearRegression(
-        level=LEVEL, noise=VARIANCE, random_state=np.random.default_rng(seed)
+        level=LEVEL,
+        noise=VARIANCE,
+        random_state=np.random.default_rng(seed),
+        simulate=True,
     )
     peer.fit(X, table["ldl"])
     plan = make_plan(spec(), table)

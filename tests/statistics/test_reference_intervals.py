@@ -27,7 +27,9 @@ def coverage(reference, level, rows, trials, rng):
     X, truth, inside = rng.standard_normal((rows, 3)), np.array([1.0, 1.0, -2.0, 0.5]), 0
     for _ in range(trials):
         y, y_ref = (1.0 + D @ truth[1:] + rng.standard_normal(len(D)) for D in (X, X_ref))
-        model = pv.PrivateLinearRegression(level, reference=(X_ref, y_ref), random_state=rng)
+        model = pv.PrivateLinearRegression(
+            level, reference=(X_ref, y_ref), random_state=rng, simulate=True
+        )
         low, high = model.fit(X, y).interval().T
         inside += ((low < truth) & (truth < high)).sum()
     return inside / (4 * trials)

@@ -228,7 +228,7 @@ def mechanism_state(g):
 
 
 def regression(g, **more):
-    return pv.PrivateLinearRegression(level=1.0, noise=0.5, random_state=0, **more)
+    return pv.PrivateLinearRegression(level=1.0, noise=0.5, random_state=0, simulate=True, **more)
 
 
 def checkpoint(g, tmp):
@@ -472,9 +472,11 @@ CASES = {
         g(np.vander(np.arange(9.0), 2)), g(np.sin(np.arange(9.0)))),
     "estimator.PrivateLinearRegression.__init__": lambda g: pv.PrivateLinearRegression(
         level=1.0, reference=(g(np.arange(9.0)[:, None]), g(np.sin(np.arange(9.0)))),
-        random_state=0).fit(g(H[:, 1:]), g(Y)),
+        random_state=0, simulate=True).fit(g(H[:, 1:]), g(Y)),
     "estimator.PrivateLinearRegression.fit": lambda g: [
-        regression(g).fit(g(H[:, 1:]), g(Y)), regression(g).fit(
+        regression(g).fit(g(H[:, 1:]), g(Y)),
+        pv.PrivateLinearRegression(1.0, 0.5, range=(-9.0, 9.0)).fit(g(H[:, 1:]), g(Y)),
+        regression(g).fit(
             g.keep(pd.DataFrame(H[:, 1:], columns=["a"])), g.keep(pd.Series(Y)))],
     "estimator.PrivateLinearRegression.partial_fit": lambda g: regression(g).partial_fit(
         g(H), g(Y)).partial_fit(g(H), g(Y)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
@@ -11,25 +11,28 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, as_positive
-from privest.errors import InvalidInput, MissingDependency, NotIdentifiable
+from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
+from privest.estimator._clipped import estimate_clipped
+from privest.estimator._clipped_history import ClippedHistory
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator.result import Result
 from privest.mechanism import StreamMechanism
-from privest.mechanism.source import seeded
+from privest.mechanism.source import Source, seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
 from privest.privacy import PrivacyLevel, SequentialLevel, as_stream_level
+from privest.release import StreamRelease
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
     from sklearn.utils.validation import (
-        assert_all_finite,
         check_consistent_length,
         check_is_fitted,
         check_X_y,
-        column_or_1d,
         validate_data,
     )
+
+    from privest.estimator._regression_input import design, readings_of
 except ModuleNotFoundError as missing:
     if (missing.name or "").split(".")[0] != "sklearn":
         raise
@@ -63,31 +66,42 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         no harm to scaled or, with an intercept, shifted columns. The private rows
                         themselves are refused: σ² from readings that no noise protects would leak.
         fit_intercept   whether θ has an intercept; without one intercept_ = 0.
-        random_state    seed of the simulated noise (None: fresh). Whoever knows it can take the
-                        noise off again: for experiments only. A whole number gives noise that is a
-                        function of it and of each reading and its place: no two different releases
-                        share it.
+        random_state    seed of the noise of a trial (None: fresh), with simulate=True only: a
+                        release has no seed. A whole number gives noise that is a function of it
+                        and of each reading and its place: no two different releases share it.
+        simulate        True: a trial with noise of a simulation generator, which protects nothing.
+        range           (low, high), public: readings beyond are clipped to it before they are
+                        released, and "one reading moves by at most high − low" is true. θ̂ is then
+                        maximum likelihood of clipped readings (`estimate_clipped`), which undoes
+                        the bias; for levels that do not look back, and Gaussian noise. None: what
+                        the grid of the noise holds, 2⁴² of its deviations.
 
     Fitted
         coef_, intercept_                      θ̂: unbiased.
         result_                                all of what follows as one `estimator.Result`, with
-                                               names, intervals and a summary.
+                                               names, intervals and a summary (a `ClippedResult`
+                                               where a range is given).
         covariance_                            of (intercept, coef), intercept first; of coef alone
                                                if fit_intercept=False.
         bound_                                 the floor Σ_PPCR for every mechanism within the level
                                                and every unbiased estimate, in the same order.
         classical_                             Σ_CR, the floor without privacy, in the same order.
-        efficiency_                            tr bound_ / tr covariance_; 1 for Gaussian noise.
+        efficiency_                            tr bound_ / tr covariance_; 1 for Gaussian noise,
+                                               1 − 1e-6 or more for that of a release.
         noise_variance_                        σ²: of the law, or of reference and release pooled.
-        noise_source_                          "simulation".
+        noise_source_                          "release", or "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
     Guarantees: for Gaussian noise efficient, covariance_ = bound_ (`thm:opt`). For another law
     covariance_ is still exact (with the variance of the law), above bound_, which uses its Fisher
     information; intervals are then exact in the limit of many samples.
 
-    **This version has no safe noise yet**: the noise comes from a simulation generator. Do not
-    publish what it gives as a release.
+    **Releases.** The noise is protected (`mechanism.source.Protected`): exact, from the operating
+    system, I_z(y) ≤ S literally. No reading is refused for its value, which would tell about it:
+    NaN, None and masked ones are missing (that they are is public), infinite ones are clipped. So
+    scikit-learn's checks that y is finite hold with simulate=True only, as do its estimator checks
+    of a y with NaN; those of X always. `fit(X, y, source=…)` takes the source of a ledger, which
+    counts; scikit-learn's metadata routing passes it on (`set_fit_request(source=True)`).
     Every `fit` and `partial_fit` is another release of the readings it is given, and levels add:
     fitting the same y twice, or cross-validating over five folds (each y in four fits), spends
     two or four times the level. `score` looks at the y it is given without any protection: its
@@ -97,17 +111,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     all of them) for the next `partial_fit`; the estimator holds them until the level ends or
     `forget` is called. They, and the state of the noise generator, are left out of pickles and
     deep copies: a loaded model predicts, and goes on learning with fresh noise if its level does
-    not look back.
+    not look back. With a range the releases and their rows, which are public, are kept.
 
     Raises NotIdentifiable, naming the features, where X (or the level) does not tell them apart.
     Source: `algo:PP_RLS`, `thm:opt`.
 
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
-    >>> model = PrivateLinearRegression(level=1.0, noise=1.0, random_state=0).fit(X, y)
-    >>> model.covariance_.round(12).tolist()  # (1/1 + 1)·(HᵀH)⁻¹
+    >>> model = PrivateLinearRegression(level=1.0, noise=1.0).fit(X, y)
+    >>> model.covariance_.round(5).tolist()  # (1/1 + 1)·(HᵀH)⁻¹, and 7e-7 for the grid
     [[1.4, -0.6], [-0.6, 0.4]]
-    >>> model.efficiency_, model.classical_.round(12).tolist()
-    (1.0, [[0.7, -0.3], [-0.3, 0.2]])
+    >>> model.noise_source_, model.classical_.round(12).tolist()
+    ('release', [[0.7, -0.3], [-0.3, 0.2]])
     >>> open_ = PrivateLinearRegression(level=1e16, noise=1.0).fit(X, y)  # no privacy
     >>> round(open_.intercept_, 4), open_.coef_.round(4).tolist()
     (1.03, [1.98])
@@ -120,30 +134,37 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         reference: tuple[Any, Any] | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        simulate: bool = False,
+        range: tuple[float, float] | None = None,
     ) -> None:
         self.level = level
         self.noise = noise
         self.reference = reference
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.simulate = simulate
+        self.range = range
 
     # --- learning -------------------------------------------------------------------------------
 
-    def fit(self, X: object, y: object) -> PrivateLinearRegression:
-        """Release y (simulated noise) and estimate from the release, forgetting earlier fits.
+    def fit(self, X: object, y: object, source: Source | None = None) -> PrivateLinearRegression:
+        """Release y and estimate from the release, forgetting earlier fits.
 
-        X (m, n) and y (m,): arrays, or pandas or Polars frames and series, without NaN.
+        X (m, n) and y (m,): arrays, or pandas or Polars frames and series; X without NaN.
+        `source`: of protected noise, None for the usual one.
         Raises NotIdentifiable if X and the level do not show every coefficient.
         """
         rows, readings = self._validated(X, y, reset=True)
         self._require_public(rows, readings)
         self._begin(len(readings))
-        self._learn(rows, readings)
-        if not self._rls.identifiable:
+        self._learn(rows, readings, source)
+        if "coef_" not in vars(self):
             raise self._hidden()
         return self
 
-    def partial_fit(self, X: object, y: object) -> PrivateLinearRegression:
+    def partial_fit(
+        self, X: object, y: object, source: Source | None = None
+    ) -> PrivateLinearRegression:
         """Go on with the stream: release these readings and add them to what is known.
 
         In pieces, the result is that of one `fit` on everything (up to rounding). The level goes on
@@ -158,7 +179,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._begin(None)
         else:
             self._require_same_parameters()
-        self._learn(rows, readings)
+        self._learn(rows, readings, source)
         return self
 
     def forget(self) -> PrivateLinearRegression:
@@ -172,8 +193,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _begin(self, samples: int | None) -> None:
         """A new stream. `samples`: of the whole data set, None for one that comes in pieces."""
-        for name in (*RESULTS, "_rls", "_mechanism"):
-            self.__dict__.pop(name, None)
+        if self.random_state is not None and not self.simulate:
+            raise InvalidInput(
+                "random_state is the seed of a trial, and this is a release, whose noise comes "
+                "from the operating system. simulate=True makes it a trial; else leave it None."
+            )
+        self._drop_results("_rls", "_mechanism", "_source", "_clipped")
         self._began_with = {
             k: v for k, v in self.get_params(deep=False).items() if k != "random_state"
         }
@@ -186,30 +211,42 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
         if not isinstance(law, GaussianLaw):
             self._floor = PrivateRLS(level, parameters, GaussianLaw(1 / law.fisher_information))
-        self._source = seeded(self.random_state, "regression", level.fingerprint)
-        self._mechanism, self._rls = StreamMechanism(level), rls
-        self.noise_variance_, self.noise_source_ = float(law.variance), "simulation"
+        if self.simulate:
+            self._source = seeded(self.random_state, "regression", level.fingerprint)
+        self._mechanism, self._rls = StreamMechanism(level, range=self.range), rls
+        if self._mechanism.range is not None:
+            self._clipped = ClippedHistory(level, self._mechanism.range, law)
+        self.noise_variance_ = float(law.variance)
+        self.noise_source_ = "simulation" if self.simulate else "release"
 
-    def _learn(self, rows: Array, readings: Array) -> None:
+    def _drop_results(self, *more: str) -> None:
+        for name in (*RESULTS, *more):
+            self.__dict__.pop(name, None)
+
+    def _learn(self, rows: Array, readings: Array, source: Source | None) -> None:
         """The readings end here: only their release goes on. Where this raises, nothing changed."""
         rls, floor = self._rls, self._floor
-        if not hasattr(self, "_source"):  # loaded from a pickle
-            self._source = seeded(None)
         mechanism = copy(self._continued())  # kept where all goes well
+        clipped = copy(vars(self).get("_clipped"))
         with rls.whole_or_nothing(), floor.whole_or_nothing():
-            release = mechanism.simulate(readings, self._source)
+            release = self._released(mechanism, readings, source)
             rls.update(release, rows)
             if floor is not rls:
                 floor.update(release, rows)
-            found = self._found() if rls.identifiable else None
+            if clipped is not None:
+                clipped.add(release, rows)
+            found = self._found(clipped) if rls.identifiable else None
+        if clipped is not None:
+            self._clipped = clipped
         if rls.level.steps != mechanism.steps:
             self._mechanism = mechanism
         else:
             self.forget()
         self.n_samples_seen_ = rls.steps
         if found is None:
+            self._drop_results()
             return
-        if self._freedom is not None:
+        if self._freedom is not None and clipped is None:
             self.noise_variance_ = rls.pooled(self._freedom)[0]
         self.result_, theta = found, found.estimate
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
@@ -217,11 +254,37 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.covariance_, self.bound_ = found.covariance, found.bound
         self.classical_, self.efficiency_ = found.classical, found.efficiency
 
-    def _found(self) -> Result:
+    def _released(
+        self, mechanism: StreamMechanism, readings: Array, source: Source | None
+    ) -> StreamRelease:
+        if not self.simulate:
+            return mechanism.release(readings, source)
+        if source is not None:
+            raise InvalidInput(
+                "source is that of a release, and this is a trial: leave out source, or simulate."
+            )
+        if not hasattr(self, "_source"):  # loaded from a pickle
+            self._source = seeded(None)
+        return mechanism.simulate(readings, self._source)
+
+    def _found(self, clipped: ClippedHistory | None) -> Result | None:
+        """None where clipping hides a coefficient: what was released is spent, and stays."""
+        if clipped is not None:
+            try:
+                return estimate_clipped(
+                    clipped.blocks,
+                    noise_variance=self._rls.unit_variance,
+                    reference=self._freedom,
+                    names=tuple(self._names()),
+                    simulated=self._rls.simulated,
+                )
+            except (NotIdentifiable, NumericalFailure) as why:
+                clipped.hidden = why
+                return None
         found = self._rls.result(self._names(), reference=self._freedom)
         if self._floor is self._rls:
             return found
-        return replace(found, bound=self._floor.covariance)
+        return replace(found, bound=self._floor.result().bound)
 
     def _continued(self) -> StreamMechanism:
         """The mechanism at the next step, made anew where it needs no earlier reading."""
@@ -234,7 +297,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "This level looks back, and the earlier readings are gone (they are dropped by "
                 "forget() and never pickled or copied). fit starts a new stream."
             )
-        mechanism = StreamMechanism(level)
+        mechanism = StreamMechanism(level, range=self.range)
         mechanism.steps = steps
         return mechanism
 
@@ -253,7 +316,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         mean = given @ self.coef_ + self.intercept_
         if not return_std:
             return mean
-        rows = _design(given, len(self.covariance_) > len(self.coef_))
+        rows = design(given, len(self.covariance_) > len(self.coef_))
         spread = np.einsum("ij,jk,ik->i", rows, self.covariance_, rows, optimize=True)
         return mean, np.sqrt(spread + self.noise_variance_)
 
@@ -289,11 +352,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     # --- what comes in ----------------------------------------------------------------------------
 
     def _validated(self, X: object, y: object, *, reset: bool) -> tuple[Array, Array]:
-        """[1, X] and y as finite floats. No message shows an entry of y."""
+        """[1, X] and y as floats, NaN where missing. No message shows an entry of y."""
         given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=reset)
-        readings = _readings(y)
+        readings = readings_of(y, finite=bool(self.simulate))
         check_consistent_length(given, readings)
-        return _design(given, self.fit_intercept), readings
+        return design(given, self.fit_intercept), readings
 
     def _noise_law(self) -> tuple[ScalarLaw, int | None]:
         """The law of y given X, from what is public; the degrees of freedom of its variance."""
@@ -329,18 +392,27 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidInput(
                 f"reference has {given.shape[1]} features; X has {self.n_features_in_}."
             )
-        return _design(given, self.fit_intercept), response
+        return design(given, self.fit_intercept), response
 
     def _require_public(self, rows: Array, readings: Array) -> None:
-        """Refuse a reference that is the private data: σ² would come from unprotected readings."""
+        """Refuse a reference that is the private data: σ² would come from unprotected readings.
+
+        Whether a release comes must not depend on what y is: there only the same memory is refused
+        (as a trial refuses equal rows too), and equal rows are told to the data holder, in the log.
+        """
         if self.reference is None or self.noise is not None:
             return
         given, response = self._reference_rows()
-        if same_rows(given, response, rows, readings):
-            raise InvalidInput(
-                "the rows of reference are rows of the private data: the noise variance would come "
-                "from readings that no noise protects. Give another, public data set, or noise."
-            )
+        same = np.shares_memory(response, readings)
+        if not same and not same_rows(given, response, rows, readings):
+            return
+        told = (
+            "the rows of reference are rows of the private data: the noise variance would come "
+            "from readings that no noise protects. Give another, public data set, or noise."
+        )
+        if same or self.simulate:
+            raise InvalidInput(told)
+        logging.getLogger("privest").warning("privest: %s", told)
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -356,7 +428,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             )
 
     def _require_fitted(self) -> None:
-        if hasattr(self, "_rls") and not self._rls.identifiable:
+        if hasattr(self, "_rls") and "coef_" not in vars(self):
             raise self._hidden()
         check_is_fitted(self)
 
@@ -366,9 +438,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
         return ["intercept", *names] if self._rls.parameters > len(names) else names
 
-    def _hidden(self) -> NotIdentifiable:
+    def _hidden(self) -> NotIdentifiable | NumericalFailure:
         """What the releases do not show, by the names of the features."""
         rls, names = self._rls, self._names()
+        if rls.identifiable:
+            assert self._clipped.hidden is not None
+            return self._clipped.hidden
         if rls.parameters > self.n_features_in_:
             names[0] = "the intercept"
         hidden = rls.hidden_directions
@@ -384,28 +459,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             "few, or their level is 0: drop features or add samples.",
             hidden,
         )
-
-
-def _design(given: Array, intercept: bool) -> Array:
-    """H = [1, X]."""
-    return np.insert(given, 0, 1.0, axis=1) if intercept else given
-
-
-def _readings(y: object) -> Array:
-    """y as a finite vector. The errors of the conversions may quote entries: ours do not."""
-    if y is None:
-        raise InvalidInput(
-            "PrivateLinearRegression requires y to be passed, but the target y is None."
-        )
-    if isinstance(y, np.ma.MaskedArray):
-        raise InvalidInput("y is a masked array: drop the samples without a reading.")
-    readings: Array | None = None
-    with suppress(TypeError, ValueError):  # and no context that quotes them
-        readings = column_or_1d(y, dtype=np.float64, warn=True)
-    if readings is None:
-        raise InvalidInput("y must be a vector of real numbers, one a sample.")
-    assert_all_finite(readings, input_name="y")
-    return readings
 
 
 def _equal_numbers(one: object, other: object) -> bool:

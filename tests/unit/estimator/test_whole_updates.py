@@ -120,8 +120,10 @@ def data(rows=40, seed=0):
 def test_partial_fit_is_whole_or_nothing(row, level, noise):
     """The last is in range, and so heavy that rounding hides the rest: refused as well."""
     X, y = data()
-    model = pv.PrivateLinearRegression(level, noise, random_state=3).partial_fit(X, y)
-    twin = pv.PrivateLinearRegression(level, noise, random_state=3).partial_fit(X, y)
+    model = pv.PrivateLinearRegression(level, noise, random_state=3, simulate=True).partial_fit(
+        X, y
+    )
+    twin = pv.PrivateLinearRegression(level, noise, random_state=3, simulate=True).partial_fit(X, y)
     before, coef, seen = model._rls.state(), model.coef_.copy(), model.n_samples_seen_
     with pytest.raises(NumericalFailure):
         model.partial_fit([row], [0.0])
@@ -136,7 +138,7 @@ def test_partial_fit_is_whole_or_nothing(row, level, noise):
 @pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy])
 def test_copies_of_a_regression_learn_on_their_own(twin):
     X, y = data()
-    model = pv.PrivateLinearRegression(1.0, 0.25, random_state=0).partial_fit(X, y)
+    model = pv.PrivateLinearRegression(1.0, 0.25, random_state=0, simulate=True).partial_fit(X, y)
     other = twin(model)
     assert other._rls is not model._rls
     coef = other.coef_.copy()
@@ -154,7 +156,7 @@ def test_units_beyond_double_range_are_an_error_and_no_number(factor):
     rng = np.random.default_rng(0)
     model = pv.LinearModel(X * factor, noise=0.3)
     with pytest.raises(NumericalFailure):
-        pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X * factor, y)
+        pv.PrivateLinearRegression(1.0, 0.25, random_state=0, simulate=True).fit(X * factor, y)
     with pytest.raises(NumericalFailure, match="column 0 of H"):
         pv.estimator.maximum_likelihood_of(model, pv.mechanism.Additive(pv.noise.Cauchy(1.0)), y)
     for cls in (pv.pipeline.LeastSquaresRelease, pv.pipeline.OptimalScoreRelease):
@@ -165,8 +167,8 @@ def test_units_beyond_double_range_are_an_error_and_no_number(factor):
 @pytest.mark.parametrize("factor", [1e100, 1e-100])
 def test_units_within_it_change_nothing_else(factor):
     X, y = data()
-    plain = pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X, y)
-    scaled = pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X * factor, y)
+    plain = pv.PrivateLinearRegression(1.0, 0.25, random_state=0, simulate=True).fit(X, y)
+    scaled = pv.PrivateLinearRegression(1.0, 0.25, random_state=0, simulate=True).fit(X * factor, y)
     np.testing.assert_allclose(scaled.coef_ * factor, plain.coef_, rtol=1e-9)
     errors = scaled.result_.standard_error[1:] * factor
     np.testing.assert_allclose(errors, plain.result_.standard_error[1:], rtol=1e-9)
@@ -176,4 +178,4 @@ def test_one_cell_of_1e300_gives_no_standard_error_of_zero():
     X, y = data()
     X[7, 1] = 1e300
     with pytest.raises(NumericalFailure, match="range of doubles"):
-        pv.PrivateLinearRegression(1.0, 0.25, random_state=0).fit(X, y)
+        pv.PrivateLinearRegression(1.0, 0.25, random_state=0, simulate=True).fit(X, y)

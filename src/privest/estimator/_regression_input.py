@@ -1,0 +1,44 @@
+"""What `PrivateLinearRegression` takes in: H = [1, X], and y without a word about its entries."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from sklearn.utils.validation import assert_all_finite, column_or_1d
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.mechanism._missing import real_numbers
+
+
+def design(given: Array, intercept: bool) -> Array:
+    """H = [1, X]."""
+    return np.insert(given, 0, 1.0, axis=1) if intercept else given
+
+
+def readings_of(y: object, *, finite: bool) -> Array:
+    """y as a vector. The errors of the conversions may quote entries: ours do not.
+
+    `finite`: refuse what is not, as scikit-learn does. Else NaN is missing (masked, None and the NA
+    of pandas too), and only what is no vector of numbers is refused: of its type, not of a value.
+    """
+    if y is None:
+        raise InvalidInput(
+            "PrivateLinearRegression requires y to be passed, but the target y is None."
+        )
+    if isinstance(y, np.ma.MaskedArray):
+        if finite:
+            raise InvalidInput("y is a masked array: drop the samples without a reading.")
+        y = real_numbers(y)
+    elif not finite and hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas, with its NA
+        with suppress(TypeError, ValueError):
+            y = y.to_numpy(dtype=np.float64, na_value=np.nan)
+    readings: Array | None = None
+    with suppress(TypeError, ValueError):  # and no context that quotes them
+        readings = column_or_1d(y, dtype=np.float64, warn=True)
+    if readings is None:
+        raise InvalidInput("y must be a vector of real numbers, one a sample.")
+    if finite:
+        assert_all_finite(readings, input_name="y")
+    return readings

@@ -1,0 +1,264 @@
+"""PrivateLinearRegression releases for real: no seed, no refusal of a value, its bound attained."""
+
+import copy
+import logging
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.stats
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import privest as pv
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator import ClippedResult, estimate_clipped
+from privest.mechanism.source import Generated, Protected
+
+THETA, VARIANCE = np.array([1.5, -0.7, 0.4]), 0.25
+UNIT = 1 + 0.75 * 2.0**-20
+rng = np.random.default_rng(5)
+X = rng.standard_normal((40, 2)) * [1.0, 3.0] + 2.0
+H = np.column_stack([np.ones(40), X])
+Y = H @ THETA + VARIANCE**0.5 * rng.standard_normal(40)
+
+
+def regression(level=2.0, noise=VARIANCE, **more):
+    return pv.PrivateLinearRegression(level, noise, **more)
+
+
+class Watched(Protected):
+    """Protected noise that remembers what it was asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def add_noise(self, shown, **how):
+        self.asked.append((how["at"], how["shape"]))
+        return super().add_noise(shown, **how)
+
+
+def test_the_default_is_a_release():
+    one, two = (regression().fit(X, Y) for _ in range(2))
+    assert (one.noise_source_, one.result_.simulated) == ("release", False)
+    assert "SIMULATED" not in one.result_.summary()
+    assert (one.coef_ != two.coef_).all()
+    trial = regression(simulate=True).fit(X, Y)
+    assert (trial.noise_source_, trial.result_.simulated) == ("simulation", True)
+
+
+def test_the_covariance_counts_the_grid_and_the_bound_does_not():
+    for law, floor in ((VARIANCE, VARIANCE), (pv.noise.Laplace(0.5), 0.25)):
+        spread = law if isinstance(law, float) else law.variance
+        found, inverse = regression(2.0, law).fit(X, Y), np.linalg.inv(H.T @ H)
+        np.testing.assert_allclose(found.covariance_, (UNIT / 2 + spread) * inverse, rtol=1e-10)
+        np.testing.assert_allclose(found.bound_, (1 / 2 + floor) * inverse, rtol=1e-10)
+        assert found.efficiency_ == pytest.approx((1 / 2 + floor) / (UNIT / 2 + spread), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(0), np.random.RandomState(0)])
+def test_a_release_has_no_seed(seed):
+    with pytest.raises(InvalidInput, match="random_state is the seed of a trial"):
+        regression(random_state=seed).fit(X, Y)
+
+
+def test_sources():
+    watched = Watched()
+    model = regression().partial_fit(X[:30], Y[:30], source=watched)
+    model.partial_fit(X[30:], Y[30:], watched)
+    assert watched.asked == [(0, (30,)), (30, (10,))]
+    assert not any(isinstance(part, Watched) for part in vars(model).values())
+    with pytest.raises(InvalidInput, match="is a simulation"):
+        regression().fit(X, Y, source=Generated(np.random.default_rng(0)))
+    with pytest.raises(InvalidInput, match="takes no generator"):
+        regression().fit(X, Y, source=np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="this is a trial"):
+        regression(simulate=True).fit(X, Y, source=Protected())
+    scaled = make_pipeline(StandardScaler(), regression())
+    scaled.fit(X, Y, privatelinearregression__source=watched)
+    assert watched.asked[-1] == (0, (40,))
+
+
+def with_gap(kind):
+    gone = Y.copy()
+    gone[[3, 8]] = np.nan
+    return {
+        "NaN": gone,
+        "masked": np.ma.masked_array(np.where(np.isnan(gone), 7.0, gone), np.isnan(gone)),
+        "pandas": pd.Series(gone),
+        "pandas NA": pd.Series([None if np.isnan(y) else y for y in gone], dtype="Float64"),
+        "polars": pl.Series([None if np.isnan(y) else y for y in gone]),
+        "list": gone.tolist(),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["NaN", "masked", "pandas", "pandas NA", "polars", "list"])
+@pytest.mark.parametrize("more", [{}, {"range": (-9.0, 9.0)}])
+def test_missing_readings_are_left_out(kind, more):
+    found = regression(**more).fit(X, with_gap(kind))
+    kept = np.delete(H, [3, 8], axis=0)
+    if not more:
+        expected = (UNIT / 2 + VARIANCE) * np.linalg.inv(kept.T @ kept)
+        np.testing.assert_allclose(found.covariance_, expected, rtol=1e-10)
+    else:
+        assert found.result_.readings == 38
+    assert found.n_samples_seen_ == 40
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e308, -1e30, 5e-324])
+@pytest.mark.parametrize("more", [{}, {"range": (-9.0, 9.0)}])
+def test_no_value_is_refused(value, more):
+    wild = Y.copy()
+    wild[4] = value
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        found = regression(**more).fit(X, wild)
+    assert np.isfinite(found.coef_).all()
+    usual = regression(**more).fit(X, Y)
+    if not more:  # what is said beside the estimate does not depend on the readings at all
+        assert np.array_equal(found.covariance_, usual.covariance_)
+    part = regression(**more).partial_fit(X[:5], wild[:5])
+    assert part.n_samples_seen_ == 5
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        ["12.345?"] * 40,
+        np.full(40, 12.345 + 1j),
+        np.full((40, 2), 12.345),
+        np.full(39, 12.345),
+    ],
+)
+def test_types_and_counts_are_refused(bad):
+    with pytest.raises(ValueError, match=r"\by\b|number") as told:
+        regression().fit(X, bad)
+    assert "12.345" not in str(told.value)
+    with pytest.raises(ValueError, match="NaN"):  # X is public
+        regression().fit(np.where(np.eye(40, 2) > 0, np.nan, X), Y)
+
+
+def test_copies_and_pickles():
+    model = regression().partial_fit(X[:30], Y[:30])
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), clone(model)):
+        assert (again.simulate, again.range) == (False, None)
+        assert "_source" not in vars(again)
+        one = again.partial_fit(X[30:], Y[30:]).coef_
+        two = copy.deepcopy(model).partial_fit(X[30:], Y[30:]).coef_
+        assert (one != two).all()
+
+
+def test_a_reference_that_is_the_private_data_is_told_to_the_holder_only(caplog):
+    """Equal rows decide nothing that others see; the same memory is refused whatever is in it."""
+    with caplog.at_level(logging.WARNING, "privest"):
+        model = regression(noise=None, reference=(X.copy(), Y.copy())).fit(X, Y)
+    assert model.noise_source_ == "release"
+    assert "rows of the private data" in caplog.text
+    with pytest.raises(InvalidInput, match="rows of the private data"):
+        regression(noise=None, reference=(X, Y)).fit(X, Y)
+
+
+@pytest.mark.parametrize("level", [2.0, pv.EndlessLevel(2.0, lags=[0.6])], ids=["plain", "lags"])
+def test_releases_attain_the_bound(level):
+    """`thm:opt` through real noise: Wishart and mean at false alarm 1e-6; it sees 40 % too much."""
+    trials, law = 800, np.random.default_rng(11)
+    model, errors = regression(level), np.empty((800, 3))
+    for t in range(trials):
+        model.fit(X, H @ THETA + VARIANCE**0.5 * law.standard_normal(40))
+        errors[t] = np.append(model.intercept_, model.coef_) - THETA
+    white = np.linalg.solve(np.linalg.cholesky(model.covariance_), errors.T)
+    limit = scipy.stats.chi2.isf(1e-6, 6)
+
+    def ratio(scale):
+        values = np.linalg.eigvalsh(white @ white.T / trials) / scale
+        return trials * (values.sum() - np.log(values).sum() - 3)
+
+    assert ratio(1.0) < limit < ratio(1.4)
+    assert trials * (white.mean(axis=1) ** 2).sum() < scipy.stats.chi2.isf(1e-6, 3)
+
+
+# --- a range --------------------------------------------------------------------------------------
+
+SPAN = (-1.0, 1.5)
+
+
+def clipped_trials(trials=60, samples=600, **more):
+    law, errors = np.random.default_rng(2), []
+    theta = np.array([0.3, 0.8])
+    for _ in range(trials):
+        x = law.standard_normal((samples, 1))
+        y = theta[0] + theta[1] * x[:, 0] + 0.5 * law.standard_normal(samples)
+        model = regression(2.0, 0.25, range=SPAN, **more).fit(x, y)
+        errors.append((np.append(model.intercept_, model.coef_) - theta, model))
+    return np.array([error for error, _ in errors]), errors[-1][1]
+
+
+def test_a_range_is_undone():
+    """Mean error within 5 standard errors; least squares on the same releases is off by 20 of them.
+
+    The trace of the white errors is χ²: false alarm 1e-6.
+    """
+    errors, model = clipped_trials()
+    assert isinstance(model.result_, ClippedResult)
+    assert 0.1 < model.result_.clipped < 0.3
+    assert model.result_.simulated is False
+    spread = np.sqrt(np.diagonal(model.covariance_) / len(errors))
+    assert (np.abs(errors.mean(axis=0)) < 5 * spread).all()
+    white = np.linalg.solve(np.linalg.cholesky(model.covariance_), errors.T)
+    low, high = scipy.stats.chi2.ppf([5e-7, 1 - 5e-7], white.size)
+    assert low < (white**2).sum() < high
+    assert abs(model._rls.estimate[1] - 0.8) > 20 * spread[1]  # what least squares makes of it
+    assert model.efficiency_ < 1
+
+
+def test_a_range_in_pieces():
+    span = (-4.0, 2.0)
+    whole = regression(range=span)
+    for at in range(0, 40, 8):
+        whole.partial_fit(X[at : at + 8], Y[at : at + 8])
+    blocks = list(whole._clipped.blocks())
+    assert sum(len(block.z) for block in blocks) == 40
+    assert np.all(blocks[0].low >= span[0])
+    assert np.all(blocks[0].high <= span[1])
+    again = estimate_clipped(lambda: blocks, noise_variance=UNIT)
+    np.testing.assert_allclose(np.append(whole.intercept_, whole.coef_), again.estimate, rtol=1e-12)
+    loaded = pickle.loads(pickle.dumps(whole)).partial_fit(X, Y)
+    assert loaded.result_.readings == 80
+    assert whole.result_.readings == 40
+
+
+def test_what_clipping_hides_is_no_reason_to_release_again():
+    """All readings beyond the range: no estimate yet, and the releases so far stay and count."""
+    model = regression(range=(100.0, 101.0)).partial_fit(X[:9], Y[:9])
+    assert model.n_samples_seen_ == 9
+    for found in (model, pickle.loads(pickle.dumps(model))):
+        with pytest.raises((NotIdentifiable, NumericalFailure)):
+            found.predict(X)
+    with pytest.raises((NotIdentifiable, NumericalFailure)):
+        regression(range=(100.0, 101.0)).fit(X, Y)
+    assert model.partial_fit(X, Y + 100.0).n_samples_seen_ == 49
+
+
+def test_levels_of_every_sample_and_a_range():
+    levels = np.linspace(0.5, 3.0, 40)
+    levels[5] = 0.0
+    model = regression(levels, range=(-9.0, 9.0)).fit(X, Y)
+    assert model.result_.readings == 39
+    assert model.noise_variance_ == VARIANCE
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"level": pv.EndlessLevel(1.0, lags=[0.5])}, "does not look back"),
+        ({"noise": pv.noise.Laplace(0.5)}, "Gaussian noise"),
+        ({"range": (1.0, 1.0)}, "low < high"),
+        ({"range": 3.0}, "pair of numbers"),
+    ],
+)
+def test_ranges_that_are_refused(more, message):
+    with pytest.raises(InvalidInput, match=message):
+        regression(**{"range": SPAN} | more).fit(X, Y)
