@@ -102,7 +102,7 @@ def series_rows():
     count, steps, few = 1000, 1000, 20
     level = pv.EndlessLevel(4.0 * np.eye(M))
     _, y = own.simulate(steps, rng, trials=count)
-    release = dynamics.release_series(level, y, rng)
+    release = dynamics.simulate_series(level, y, rng)
     single = [
         pv.StreamRelease(0, steps, release.values[i].ravel(), None, level.fingerprint, True)
         for i in range(few)

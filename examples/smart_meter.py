@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     table, found = {}, {}
     for name, level in levels.items():
         found[name] = dynamics.filter_releases(
-            own, level, dynamics.release_series(level, meters, rng)
+            own, level, dynamics.simulate_series(level, meters, rng)
         )
         steady = dynamics.steady_state(own, level)
         late = (found[name].estimate - days)[:, STEPS // 2 :, 0]

@@ -144,7 +144,7 @@ ROWS = {
     "stream, of a past": stream(lambda s: pv.StreamLevel(np.full(12, s), s * LAGS)),
     "stream, matrices": stream(lambda s: pv.EndlessLevel(s * np.array([[1.0, 0.5], [0.5, 1.0]]))),
     "series": lambda s, y, seed, _: (
-        dynamics.release_series(pv.EndlessLevel(s), y[None, :], seeded(seed)).values[0] / s**0.5
+        dynamics.simulate_series(pv.EndlessLevel(s), y[None, :], seeded(seed)).values[0] / s**0.5
     ),
     "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
     "masked": lambda s, y, seed, _: network.masked(y, s, seeded(seed)),

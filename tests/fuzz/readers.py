@@ -158,7 +158,7 @@ def use_kept(path: Path) -> None:
 STATE = dynamics.StateSpace(A=0.9, C=1.0, Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
 SENSOR = network.Sensor([[2.0], [1.0]], pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(4.0))
 STREAM = pv.StreamMechanism(LEVELS[0]).simulate([0.5, np.nan, 0.25], np.random.default_rng(1))
-SERIES = dynamics.release_series(2.0, [[0.5, np.nan], [0.1, 0.2]], np.random.default_rng(1))
+SERIES = dynamics.simulate_series(2.0, [[0.5, np.nan], [0.1, 0.2]], np.random.default_rng(1))
 AVERAGE = network.private_average(
     [0.1, 0.2, 0.3], 2.0, network.metropolis(network.ring(3)), np.random.default_rng(2)
 )

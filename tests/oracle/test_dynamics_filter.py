@@ -208,7 +208,7 @@ def test_many_series_equal_one_by_one(seed, banded):
     level = pv.EndlessLevel(np.eye(m), [0.3] if banded else [])
     _, y = system.simulate(steps, rng, trials=8)
     y[:, 7] = np.nan
-    release = dynamics.release_series(level, y, rng)
+    release = dynamics.simulate_series(level, y, rng)
     found = dynamics.filter_releases(system, level, release)
     smoothed = dynamics.smooth(found)
     for i in range(8):
@@ -228,7 +228,7 @@ def test_series_that_miss_different_steps_go_by_pattern():
     level = pv.EndlessLevel([[1.0]])
     _, y = system.simulate(10, rng, trials=4)
     y[0, 3], y[2, 3] = np.nan, np.nan
-    release = dynamics.release_series(level, y, rng)
+    release = dynamics.simulate_series(level, y, rng)
     with pytest.raises(pv.errors.InvalidInput, match="miss different steps"):
         dynamics.filter_releases(system, level, release)
     groups = [(members.tolist(), part) for members, part in release.by_pattern()]

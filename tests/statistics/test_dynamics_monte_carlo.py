@@ -48,7 +48,7 @@ def test_error_covariance_is_the_bound(form):
         "singular": pv.EndlessLevel(random_psd(rng, m, 1)),
     }[form]
     x, y = system.simulate(steps, rng, trials=TRIALS)
-    found = dynamics.filter_releases(system, level, dynamics.release_series(level, y, rng))
+    found = dynamics.filter_releases(system, level, dynamics.simulate_series(level, y, rng))
     smoothed, limit = dynamics.smooth(found), dynamics.bound(system, level, steps)
     assert within_wishart(found.estimate - x, limit.filtered)
     assert within_wishart(found.predicted_estimate - x, limit.predicted)
@@ -65,7 +65,7 @@ def test_innovations_are_white():
     system = dynamics.StateSpace(A, np.eye(m), 0.2, 0.3, cov0=1.0)
     level = pv.EndlessLevel(np.eye(m), [0.5])
     _, y = system.simulate(steps, rng, trials=TRIALS)
-    release = dynamics.release_series(level, y, rng)
+    release = dynamics.simulate_series(level, y, rng)
     fresh = dynamics.filter_releases(system, level, release).innovations
     flat = fresh.reshape(TRIALS, -1)
     size = flat.shape[1]
@@ -89,7 +89,7 @@ def test_total_level_releases_what_it_says():
     known = dynamics.reading_information(system, steps)
     level = dynamics.total_level(system, 2.5, steps)
     y = np.zeros((TRIALS, steps, 1))
-    e = dynamics.release_series(level, y, rng).values[:, :, 0]
+    e = dynamics.simulate_series(level, y, rng).values[:, :, 0]
     score = e @ level.rows.dense()  # Aᵀe
     sampled = score.T @ score / TRIALS
     expected = 2.5 * np.eye(steps) - known

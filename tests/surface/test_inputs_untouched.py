@@ -456,6 +456,8 @@ CASES = {
     "dynamics.total_level": lambda g: dynamics.total_level(TWO, g(20 * np.eye(2)), 3),
     "dynamics.joined": lambda g: dynamics.joined(g.keep([stream(g)])),
     "dynamics.release_series": lambda g: dynamics.release_series(
+        1.0, g([[0.1, np.nan, np.inf], [0.2, 0.1, 0.0]])),
+    "dynamics.simulate_series": lambda g: dynamics.simulate_series(
         1.0, g([[0.1, np.nan, 0.3], [0.2, 0.1, 0.0]]), RNG(0)),
     # estimator
     "estimator.clipping_cost": lambda g: estimator.clipping_cost(

@@ -75,8 +75,8 @@ NAMES = {
         "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease", "Smoothed",
         "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound",
         "filter_extended", "filter_releases", "information_blocks", "joined", "local_bound",
-        "memoryless_level", "predict", "reading_information", "release_series", "smooth",
-        "steady_state", "total_level", "trajectory_bound",
+        "memoryless_level", "predict", "reading_information", "release_series", "simulate_series",
+        "smooth", "steady_state", "total_level", "trajectory_bound",
     },
     "network": {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",

@@ -24,7 +24,7 @@ from privest.dynamics._information import (
     reading_information,
     total_level,
 )
-from privest.dynamics._releases import SeriesRelease, joined, release_series
+from privest.dynamics._releases import SeriesRelease, joined, release_series, simulate_series
 from privest.dynamics._sweep import Marginals
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound
@@ -34,6 +34,6 @@ __all__ = [
     "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease", "Smoothed",
     "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound", "filter_extended",
     "filter_releases", "information_blocks", "joined", "local_bound", "memoryless_level",
-    "predict", "reading_information", "release_series", "smooth", "steady_state", "total_level",
-    "trajectory_bound",
+    "predict", "reading_information", "release_series", "simulate_series", "smooth",
+    "steady_state", "total_level", "trajectory_bound",
 ]  # fmt: skip

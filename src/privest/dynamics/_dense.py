@@ -40,21 +40,22 @@ Pass = tuple[Marginals, Estimates | None]  # covariances, and with releases the 
 
 def dense_pass(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
-    values: Array | None = None, inputs: ArrayLike | None = None,
+    values: Array | None = None, inputs: ArrayLike | None = None, unit: float = 1.0,
 ) -> Pass:  # fmt: skip
     """All marginals for a dense level, by the way that keeps the digits. O((Km)³), O(K²mn) memory.
 
-    Raises NumericalFailure where neither way keeps 1e-9.
+    `unit` 1/√v: `values` are z̃/√v, of the rows A/√v. Raises NumericalFailure where neither way
+    keeps 1e-9.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # not finite: not narrowed below
-            whole = trajectory(system, level, steps, missing)
+            whole = trajectory(system, level, steps, missing, unit)
             narrowed = whole.narrowing
     except NumericalFailure:
         narrowed = np.inf
     if narrowed > PREFERRED:
         try:
-            return _by_readings(system, level, steps, missing, values, inputs)
+            return _by_readings(system, level, steps, missing, values, inputs, unit)
         except LevelBelowPrior:
             if narrowed > REFUSED:
                 raise NumericalFailure(VAGUE) from None
@@ -64,13 +65,13 @@ def dense_pass(
 
 def _by_readings(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags,
-    values: Array | None, inputs: ArrayLike | None,
+    values: Array | None, inputs: ArrayLike | None, unit: float = 1.0,
 ) -> Pass:  # fmt: skip
     n, m = system.states, system.readings
     size = steps * m
     sweep, maps = responses(system, steps)
     W = maps.innovations.reshape(size, size)
-    rows = rows_shown(level, missing, m)
+    rows = unit * rows_shown(level, missing, m)
     last, covariances = smoothed_means(sweep, maps), marginals(sweep, n)
 
     state_mean: Array = np.zeros((steps, n))

@@ -144,9 +144,9 @@ def filter_extended(
     wanted = level_of(level, frame)
     if wanted.reach:
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
-    values, missing = given_values(release, wanted)
+    values, missing, unit = given_values(release, wanted)
     K, n, m = release.steps, system.states, system.readings
-    shown = wanted.blocks(0, K)[0]
+    shown = unit * wanted.blocks(0, K)[0]
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
     A: Array = np.eye(n)
     means, covariances, innovations = np.empty((K, n)), np.empty((K, n, n)), np.full((K, m), np.nan)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_count, as_number
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._means import Means, by_series, filtered_means, log_density, smoothed_means
 from privest.dynamics._observed import Level, level_of, observed, offsets
-from privest.dynamics._releases import SeriesRelease, given_values
+from privest.dynamics._releases import Given, SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput
@@ -90,22 +90,24 @@ def filter_releases(
     [0.666667, 0.5]
     """
     wanted = level_of(level, system)
-    values, missing = given_values(release, wanted, series=True)
-    steps = system.require_steps(values.shape[-2])
-    if missing.ndim > 1:
+    given = given_values(release, wanted, series=True)
+    steps = system.require_steps(given.values.shape[-2])
+    if given.missing.ndim > 1:
         raise InvalidInput(
             "The series miss different steps, so their covariances differ: filter each pattern by "
             "itself (SeriesRelease.by_pattern)."
         )
     if wanted.form == "dense":
-        covariances, found = dense_pass(system, wanted, steps, missing, values, inputs)
+        covariances, found = dense_pass(
+            system, wanted, steps, given.missing, given.values, inputs, given.unit
+        )
         assert found is not None
         return Filtered(
             found.filtered, covariances.filtered, found.predicted, covariances.predicted,
-            found.innovations, found.log_likelihood, system, 0,
+            found.innovations, given.log_likelihood(found.log_likelihood), system, 0,
             partial(Smoothed, found.smoothed, covariances.smoothed),
         )  # fmt: skip
-    return _run(system, wanted, values, missing, inputs)[0]
+    return _run(system, wanted, given, inputs)[0]
 
 
 class _Now(NamedTuple):
@@ -124,14 +126,17 @@ class _Now(NamedTuple):
 
 
 def _run(
-    system: StateSpace, level: SequentialLevel, values: Array, missing: Flags,
-    inputs: ArrayLike | None, now: _Now | None = None,
+    system: StateSpace, level: SequentialLevel, given: Given, inputs: ArrayLike | None,
+    now: _Now | None = None,
 ) -> tuple[Filtered, _Now]:  # fmt: skip
     """The filter on z̃ (…, K, m) of the next steps, from the first step or from `now`."""
     start, before = (0, None) if now is None else (now.steps, now.leaving)
+    values, missing = given.values, given.missing
     count, n, one = values.shape[-2], system.states, values.ndim == 2
-    seen = observed(system, level, count, missing, start=start)
-    shift, offset, leaving = offsets(system, level, seen, inputs, start=start, before=before)
+    seen = observed(system, level, count, missing, start=start, unit=given.unit)
+    shift, offset, leaving = offsets(
+        system, level, seen, inputs, start=start, before=before, unit=given.unit
+    )
     if now is not None:
         seen = replace(seen, start=now.mean, root=now.root)
     sweep = forward(seen, now.gap if now is not None and now.gap.any() else None)
@@ -139,7 +144,8 @@ def _run(
     # A copy in every case: the release belongs to the caller.
     shown = np.where(missing[:, None, None], 0.0, every.transpose(1, 2, 0))
     means = filtered_means(seen, sweep, shown, shift, offset, None if now is None else now.unit)
-    innovations, fit = means.innovations, log_density(sweep, means.innovations, missing)
+    innovations = means.innovations
+    fit = given.log_likelihood(log_density(sweep, innovations, missing))
     if missing.any():
         innovations = np.where(missing[:, None, None], np.nan, innovations)
     result = Filtered(
@@ -242,9 +248,9 @@ class PrivateKalman(Estimated):
 
         `smooth` of what is returned goes back to the first step of these releases, no further.
         """
-        values, missing = given_values(release, self.level, self.steps)
-        self.system.require_steps(self.steps + len(values))
-        result, self._now = _run(self.system, self.level, values, missing, inputs, self._now)
+        given = given_values(release, self.level, self.steps)
+        self.system.require_steps(self.steps + len(given.values))
+        result, self._now = _run(self.system, self.level, given, inputs, self._now)
         self.log_likelihood += float(result.log_likelihood)
         return result
 

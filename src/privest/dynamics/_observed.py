@@ -92,9 +92,12 @@ def _level_steps(level: SequentialLevel, system: StateSpace, steps: int | None) 
 
 
 def observed(
-    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags, *, start: int = 0
-) -> Observed:
+    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags, *, start: int = 0,
+    unit: float = 1.0,
+) -> Observed:  # fmt: skip
     """The system through a level whose releases look back a fixed number of steps.
+
+    `unit` 1/√v: what is seen is z̃/√v, where the noise of the releases has variance v.
 
     With `start` > 0 the first step here is step `start` of the stream, and what comes before it
     (`Observed.start`, `Observed.root`) is for the caller to put in.
@@ -105,9 +108,9 @@ def observed(
         )
     same = system.steps is None and _constant(level, start, steps)
     if level.reach:
-        return _augmented(system, level, missing, same, start, steps)
+        return _augmented(system, level, missing, same, start, steps, unit)
     stop = start + (1 if same else steps)
-    shown = level.blocks(start, stop)[0]  # L_kᵀ
+    shown = unit * level.blocks(start, stop)[0]  # L_kᵀ
     rows = shown @ between(system.C, start, stop)
     noise = unit_noise(shown @ between(system.R_root, start, stop))
     return _plain(system, same, rows, noise, missing, start)
@@ -171,8 +174,9 @@ def _transitions(system: StateSpace, steps: Index, begins: Flags) -> tuple[Array
 
 
 def _augmented(
-    system: StateSpace, level: SequentialLevel, missing: Flags, same: bool, start: int, steps: int
-) -> Observed:
+    system: StateSpace, level: SequentialLevel, missing: Flags, same: bool, start: int, steps: int,
+    unit: float,
+) -> Observed:  # fmt: skip
     """The state [x_k; y_k; …; y_{k−b}]. A missing reading is left out of all later releases."""
     n, m, lags = system.states, system.readings, level.reach + 1
     # Early releases of a constant level have fewer lags, but the readings before step 0 are zeros.
@@ -189,7 +193,7 @@ def _augmented(
     shown = level.blocks(stop - 1, stop) if same else level.blocks(start, stop)[:, own]
     rows = np.zeros((J, m, N))
     # A level shorter than its lags stores more of them than it reaches back.
-    rows[:, :, n:] = shown[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
+    rows[:, :, n:] = unit * shown[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
     rows[absent] = 0.0
     noise = np.broadcast_to(np.eye(m), (J, m, m))
     mean, root = np.zeros(N), np.zeros((N, N))
@@ -199,7 +203,7 @@ def _augmented(
 
 def offsets(
     system: StateSpace, level: SequentialLevel, seen: Observed, inputs: ArrayLike | None,
-    *, start: int = 0, before: Array | None = None,
+    *, start: int = 0, before: Array | None = None, unit: float = 1.0,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """What known inputs add: to the state that step k leads to (K, N), to z̃_k (K, r), and to the
     state that the last step leads to (n,); `before` is that of the step before the first.
@@ -217,6 +221,6 @@ def offsets(
         reading = (C @ shift[:, :n, None])[:, :, 0] + own
         shift[:, n : n + m] = np.where(absent, 0.0, reading)
     elif own.any():
-        shown = level.blocks(start, start + steps)[0] @ own[:, :, None]
+        shown = unit * level.blocks(start, start + steps)[0] @ own[:, :, None]
         added = np.where(absent, 0.0, shown[:, :, 0])
     return shift, added, leaving[-1]

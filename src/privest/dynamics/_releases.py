@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, Index, as_array
+from privest import lattice
+from privest.arrays import Array, ArrayLike, Flags, Index
 from privest.dynamics._observed import Level
 from privest.errors import InvalidInput
-from privest.mechanism.source import Source, as_source
+from privest.mechanism._missing import real_numbers, split_missing
+from privest.mechanism._range import as_range
+from privest.mechanism._stream_terms import begun, clip_between, stream_terms
+from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import SequentialLevel, as_stream_level
 from privest.reading import read_count, read_flags
 from privest.release import Release, StreamRelease
@@ -70,29 +75,64 @@ def _rows(given: Sequence[object]) -> bool:
     return all(isinstance(row, list | tuple) for row in given)
 
 
-def release_series(level: Level, y: ArrayLike, rng: np.random.Generator | Source) -> SeriesRelease:
-    """Release readings (series, K, m), or (series, K) for scalar ones, with simulated noise.
+def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Source) -> SeriesRelease:
+    """Readings (series, K, m), or (series, K) for scalar ones, with simulated noise: for trials.
 
     Each series is a stream of its own at the given level, as with one StreamMechanism each. NaN:
     missing; a reading of which a part is missing counts as missing.
     """
-    source = as_source(rng)
-    raw = np.asarray(y)
-    m = raw.shape[2] if raw.ndim == 3 else 1
-    wanted = as_stream_level(level, readings=None if isinstance(level, SequentialLevel) else m)
-    values, missing = _series_readings(raw, wanted)
+    source, wanted = as_source(rng), _series_level(level, y)
+    raw = _shaped(real_numbers(y), wanted)
+    values, missing = _split(raw, finite=True)
     noisy = source.add_noise(_shown(wanted, values))
-    noisy[missing] = np.nan
+    return _released(noisy, missing, wanted, source)
+
+
+def release_series(
+    level: Level,
+    y: ArrayLike,
+    source: Source | None = None,
+    *,
+    range: tuple[float, float] | None = None,
+) -> SeriesRelease:
+    """The same with protected noise (`StreamMechanism.release`); it has no seed.
+
+    I ≤ S̄_k in every series. Nothing is refused because of a value: what lies beyond the public
+    `range` (of every coordinate) is clipped, NaN is missing.
+    """
+    protected, wanted = as_protected(source), _series_level(level, y)
+    raw = _shaped(real_numbers(y), wanted)
+    series, steps, m = raw.shape
+    past = begun(wanted)
+    clip = clip_between(wanted, as_range(range), past, 0, steps)
+
+    def shown() -> lattice.Exactly:
+        flat = _split(raw, finite=False)[0].reshape(series, -1)
+        before = np.broadcast_to(past, (series, len(past)))
+        return lattice.sum_of_products(stream_terms(wanted, before, flat, 0, steps)[0])
+
+    noisy = protected.add_noise(shown, shape=(series, steps * m), clip=clip)
+    return _released(noisy.reshape(raw.shape), _split(raw, finite=False)[1], wanted, protected)
+
+
+def _released(
+    values: Array, missing: Flags, level: SequentialLevel, source: Source
+) -> SeriesRelease:
+    values[missing] = np.nan
     shared = missing[0] if (missing == missing[0]).all() else missing
-    return SeriesRelease(noisy, shared, wanted.fingerprint, source.simulated)
+    return SeriesRelease(values, shared, level.fingerprint, source.simulated, grid=source.grid)
 
 
-def _series_readings(raw: Array, level: SequentialLevel) -> tuple[Array, Flags]:
-    """Readings (series, K, m), 0 where a step is missing, and which ones are (series, K)."""
-    if level.block is None:
+def _series_level(level: Level, y: ArrayLike) -> SequentialLevel:
+    m = np.shape(y)[2] if np.ndim(y) == 3 else 1
+    wanted = as_stream_level(level, readings=None if isinstance(level, SequentialLevel) else m)
+    if wanted.block is None:
         raise InvalidInput("Many series need a level with readings of one size.")
-    if raw.dtype.kind not in "biuf":
-        raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
+    return wanted
+
+
+def _shaped(raw: Array, level: SequentialLevel) -> Array:
+    """Readings (series, K, m)."""
     every = raw[:, :, None] if raw.ndim == 2 and level.block == 1 else raw
     if every.ndim != 3 or every.shape[2] != level.block or every.size == 0:
         raise InvalidInput(
@@ -102,8 +142,16 @@ def _series_readings(raw: Array, level: SequentialLevel) -> tuple[Array, Flags]:
         raise InvalidInput(
             f"The level has {level.steps} steps; received {every.shape[1]} readings."
         )
-    missing = np.asarray(np.isnan(every).any(axis=2))
-    return as_array(np.where(missing[:, :, None], 0.0, every), "the readings"), missing
+    return every
+
+
+def _split(raw: Array, *, finite: bool) -> tuple[Array, Flags]:
+    """The readings, 0 where a step is missing, and which ones are (series, K)."""
+    values, absent = split_missing(raw, finite=finite)
+    if absent is None:
+        return values, np.zeros(raw.shape[:2], dtype=bool)
+    missing = np.asarray(absent.any(axis=2))
+    return np.where(missing[:, :, None], 0.0, values), missing
 
 
 def _shown(level: SequentialLevel, values: Array) -> Array:
@@ -118,10 +166,26 @@ def _shown(level: SequentialLevel, values: Array) -> Array:
     return shown
 
 
+class Given(NamedTuple):
+    """z̃ (…, K, m) in units of the deviation of its noise, and which steps are missing.
+
+    unit  1/√v: z̃/√v is a release with unit noise of the rows A/√v.
+    """
+
+    values: Array
+    missing: Flags
+    unit: float
+
+    def log_likelihood(self, of_units: Array) -> Array:
+        """The log density of z̃ from that of z̃/√v."""
+        count = int((~self.missing).sum()) * self.values.shape[-1]
+        return np.asarray(of_units + count * math.log(self.unit))
+
+
 def given_values(
     release: Release, level: SequentialLevel, start: int = 0, *, series: bool = False
-) -> tuple[Array, Flags]:
-    """z̃ (…, K, m) and which steps are missing, of a release at this level from step `start` on.
+) -> Given:
+    """What a release at this level shows from step `start` on.
 
     A SeriesRelease is taken where the caller says so.
     """
@@ -150,7 +214,8 @@ def given_values(
             )
         values, missing = values.reshape(-1, m), _flags(release)
     _require_shown(values, missing, m)
-    return values, missing
+    unit = 1.0 / math.sqrt(release.unit_variance)
+    return Given(values if unit == 1.0 else unit * values, missing, unit)
 
 
 def _flags(release: StreamRelease) -> Flags:

@@ -156,10 +156,10 @@ def prior_means(system: StateSpace, steps: int, inputs: ArrayLike | None) -> tup
 
 
 def trajectory(
-    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags
+    system: StateSpace, level: SequentialLevel, steps: int, missing: Flags, unit: float = 1.0
 ) -> Trajectory:
-    """The dense form for any stream level. (Km)³ flops, (Kn)² memory."""
-    rows = rows_shown(level, missing, system.readings)
+    """The dense form for any stream level, of `unit` times A. (Km)³ flops, (Kn)² memory."""
+    rows = unit * rows_shown(level, missing, system.readings)
     spread = _spread(system, steps)
     shown = rows @ _diagonal(stack(system.C), steps) @ spread
     half = np.concatenate([shown, rows @ _diagonal(system.R_root, steps)], axis=1)

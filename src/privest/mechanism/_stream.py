@@ -12,8 +12,9 @@ from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._missing import real_numbers, split_missing
-from privest.mechanism._range import as_range, clip_of
-from privest.mechanism.source import Clip, Source, as_protected, as_source
+from privest.mechanism._range import as_range
+from privest.mechanism._stream_terms import begun, clip_between, stream_terms
+from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import (
     GridStatement,
     Move,
@@ -55,9 +56,7 @@ class StreamMechanism:
         self.level = as_stream_level(level)
         self.range = as_range(range)
         self.steps = 0
-        banded = self.level.form == "banded"
-        # The readings that later releases look back to.
-        self._past: Array = np.zeros(self.level.reach * (self.level.block or 0) if banded else 0)
+        self._past = begun(self.level)  # the readings that later releases look back to
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
         """The release of the next reading or readings, with noise of a simulation generator.
@@ -89,11 +88,16 @@ class StreamMechanism:
 
         def shown() -> lattice.Exactly:
             values, missing = self._readings(given, sizes, finite=False)
-            terms, past = self._terms(values, start, stop)
+            terms, past = stream_terms(self.level, self._past, values, start, stop)
             kept.append((missing, past))
             return lattice.sum_of_products(terms)
 
-        return self._released(protected, sizes, shown, lambda: kept[0])
+        def facts() -> tuple[Flags | None, Array]:
+            if not kept:  # a source that sends what it has sent before need not ask
+                shown()
+            return kept[0]
+
+        return self._released(protected, sizes, shown, facts)
 
     def _released(
         self,
@@ -104,7 +108,7 @@ class StreamMechanism:
     ) -> StreamRelease:
         """Noise on what is shown; `facts`: the missing steps, and what to remember."""
         start, count = self.steps, sum(sizes)
-        clip = self._clip(start, start + len(sizes))
+        clip = clip_between(self.level, self.range, self._past, start, start + len(sizes))
         values = source.add_noise(shown, shape=(count,), at=start, sizes=sizes, clip=clip)
         missing, past = facts()
         if missing is not None:
@@ -114,52 +118,6 @@ class StreamMechanism:
             start, len(sizes), values, missing, self.level.fingerprint, source.simulated,
             source.grid,
         )  # fmt: skip
-
-    def _clip(self, start: int, stop: int) -> Clip | None:
-        """Between which multiples of the grid every coordinate stays, if there is a range."""
-        if self.range is None:
-            return None
-        zeros = np.zeros(sum(self.level.sizes_between(start, stop)))
-        weights = [
-            np.broadcast_to(weight, np.broadcast_shapes(np.shape(weight), np.shape(value))).ravel()
-            for weight, value in self._terms(zeros, start, stop)[0]
-        ]
-        own = {"banded": self.level.block or 0, "dense": 0}.get(self.level.form, len(weights))
-        return clip_of(weights, self.range, lags=len(weights) - own)
-
-    def _terms(
-        self, values: Array, start: int, stop: int
-    ) -> tuple[list[tuple[Array, Array]], Array]:
-        """A_kȲ_k of these steps as sums of products c_t∘v_t, own readings first, and the past."""
-        level = self.level
-        own = level.pointwise(start, stop)
-        if own is not None:
-            return [(lattice.literal_root(np.asarray(own)), values)], self._past
-        if level.form == "dense":
-            rows = level.dense_rows(start, stop)
-            past = np.concatenate([self._past, values])
-            return [(rows[:, k], past[k]) for k in range(len(past))][::-1], past
-        if level.block is None:
-            return self._changing_terms(values, start, stop), self._past
-        rows, count = level.blocks(start, stop), stop - start
-        every = np.concatenate([self._past, values]).reshape(-1, level.block)
-        terms = []
-        for lag in range(level.reach + 1):
-            before = every[level.reach - lag :][:count]
-            terms += [
-                (rows[lag, :, :, k].ravel(), np.repeat(before[:, k], level.block))
-                for k in range(level.block)
-            ]
-        return terms, every[count:].ravel().copy()
-
-    def _changing_terms(self, values: Array, start: int, stop: int) -> list[tuple[Array, Array]]:
-        """U = 0 and m_k that changes: products of every step, zeros where it has fewer."""
-        sizes = self.level.sizes_between(start, stop)
-        weights, readings = np.zeros((2, max(sizes), len(values)))
-        for k, (a, b) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
-            weights[: b - a, a:b] = self.level.blocks(start + k, start + k + 1)[0, 0].T
-            readings[: b - a, a:b] = values[a:b, None]
-        return list(zip(weights, readings))
 
     def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
         """A_kȲ_k of these steps, and the readings to remember after them."""

@@ -89,10 +89,10 @@ def test_filters_take_releases_only():
 def test_series():
     level = pv.EndlessLevel(np.eye(2))
     with pytest.raises(InvalidInput, match=r"\(series, steps, 2\); received shape \(4, 3\)"):
-        dynamics.release_series(level, np.zeros((4, 3)), np.random.default_rng(0))
+        dynamics.simulate_series(level, np.zeros((4, 3)), np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="Generator"):
-        dynamics.release_series(level, np.zeros((4, 3, 2)), 7)
-    release = dynamics.release_series(level, np.zeros((4, 3, 2)), np.random.default_rng(0))
+        dynamics.simulate_series(level, np.zeros((4, 3, 2)), 7)
+    release = dynamics.simulate_series(level, np.zeros((4, 3, 2)), np.random.default_rng(0))
     assert repr(release) == "SeriesRelease(4 series, 3 steps, 2 readings a step)"
 
 

@@ -20,7 +20,7 @@ SOME[1, 3] = np.nan
 
 @pytest.mark.parametrize("y", [Y, GAPS, SOME], ids=["all", "one pattern", "patterns"])
 def test_a_series_release_comes_back(y):
-    release = dynamics.release_series(LEVEL, y, np.random.default_rng(1))
+    release = dynamics.simulate_series(LEVEL, y, np.random.default_rng(1))
     record = json.loads(json.dumps(release.to_dict(), allow_nan=False))
     again = dynamics.SeriesRelease.from_dict(record)
     assert np.array_equal(again.values, release.values, equal_nan=True)
@@ -49,27 +49,27 @@ def test_a_series_release_comes_back(y):
     ],
 )
 def test_a_changed_series_release_is_refused(change):
-    release = dynamics.release_series(LEVEL, GAPS, np.random.default_rng(1))
+    release = dynamics.simulate_series(LEVEL, GAPS, np.random.default_rng(1))
     with pytest.raises(InvalidInput):
         dynamics.SeriesRelease.from_dict(release.to_dict() | change)
 
 
 def test_a_series_takes_a_level_in_any_form():
     found = [
-        dynamics.release_series(level, Y, np.random.default_rng(1))
+        dynamics.simulate_series(level, Y, np.random.default_rng(1))
         for level in (LEVEL, 2.0, pv.PrivacyLevel(2.0), [[2.0]])
     ]
     for other in found[1:]:
         assert np.array_equal(other.values, found[0].values)
         assert other.fingerprint == LEVEL.fingerprint
     with pytest.raises(pv.errors.NotAPrivacyLevel):
-        dynamics.release_series(None, Y, RNG)
+        dynamics.simulate_series(None, Y, RNG)
     with pytest.raises(InvalidInput, match="one size"):
-        dynamics.release_series(pv.StreamLevel([np.eye(1), np.eye(2)]), Y, RNG)
+        dynamics.simulate_series(pv.StreamLevel([np.eye(1), np.eye(2)]), Y, RNG)
 
 
 def results():
-    release = dynamics.release_series(LEVEL, Y, np.random.default_rng(1))
+    release = dynamics.simulate_series(LEVEL, Y, np.random.default_rng(1))
     stream = pv.StreamMechanism(LEVEL).simulate(Y[0], np.random.default_rng(1))
     bent = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
     filtered = dynamics.filter_releases(PAIR, LEVEL, release)
@@ -110,6 +110,6 @@ def test_the_errors_without_privacy_are_smaller():
 
 
 def test_the_parts_of_a_release_start_where_it_starts():
-    release = dynamics.release_series(LEVEL, SOME, np.random.default_rng(1))
+    release = dynamics.simulate_series(LEVEL, SOME, np.random.default_rng(1))
     later = dynamics.SeriesRelease.from_dict(release.to_dict() | {"start": 2})
     assert [part.start for _, part in later.by_pattern()] == [2, 2]

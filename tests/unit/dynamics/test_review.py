@@ -81,7 +81,7 @@ def test_the_way_by_the_readings_equals_the_recursion(seed, radius):
     level = pv.EndlessLevel(random_psd(rng, 2, 2), lags=[0.4 * rng.standard_normal((2, 2))])
     _, y = system.simulate(steps, rng, inputs=inputs, trials=3)
     y[:, missing] = np.nan
-    release = dynamics.release_series(level, y, rng)
+    release = dynamics.simulate_series(level, y, rng)
     right = dynamics.filter_releases(system, level, release, inputs=inputs)
     found, estimates = dense._by_readings(system, level, steps, missing, release.values, inputs)
     _same(found, dynamics.bound(system, level, steps, missing=missing), 1e-10)

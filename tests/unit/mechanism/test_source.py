@@ -148,7 +148,7 @@ def test_readings_are_never_shown_as_they_are(level, y):
     for release in (
         lambda: pv.mechanism.GaussianMechanism.calibrated(level, 1).simulate([y], rng),
         lambda: pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, rng),
-        lambda: pv.dynamics.release_series(pv.EndlessLevel(level), [[y]], rng),
+        lambda: pv.dynamics.simulate_series(pv.EndlessLevel(level), [[y]], rng),
         lambda: sensor.simulate([y], rng),
         lambda: pv.network.masked([y, y, y], pv.PrivacyLevel(level), rng),
     ):

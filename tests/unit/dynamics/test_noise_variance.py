@@ -1,0 +1,135 @@
+"""Filters count the variance v of the noise on a release: against the joint normal of (x, z̃).
+
+z̃ = A(Hx + v) + e with cov e = v·I: conditional means, covariances and the density from the dense
+joint covariance. 1e-10: the dense covariances have condition numbers below 1e4.
+"""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import privest as pv
+from dynamic_systems import blocks, joint, random_psd, random_system
+from privest import dynamics
+from privest.dynamics import _dense
+from protected_double import V, Wide
+
+STEPS, N, M = 6, 2, 2
+RNG = np.random.default_rng(3)
+SYSTEM = random_system(RNG, steps=STEPS, n=N, m=M, radius=0.9)
+LEVELS = {
+    "independent": pv.EndlessLevel(random_psd(RNG, M, M)),
+    "banded": pv.EndlessLevel(0.5 * np.eye(M), [0.5, -0.2]),
+    "dense": pv.StreamLevel.from_cumulative(random_psd(RNG, STEPS * M, STEPS * M), [M] * STEPS),
+}
+MISSING = np.arange(STEPS) == 2
+
+
+def dense(system, level, release):
+    """Of z̃ up to step k: E and cov of x_k; of all z̃: E and cov of every x_k, and ln p(z̃)."""
+    whole, seen = joint(system, STEPS), ~np.repeat(release.missing, M)
+    finite = level if level.steps is not None else level.first(STEPS)
+    A = finite.rows.dense() * seen[:, None] * seen
+    cov = A @ whole.marginal @ A.T + V * np.eye(STEPS * M)
+    cross = whole.P @ whole.H.T @ A.T
+    rest = release.values.ravel() - A @ (whole.H @ whole.mean)
+
+    def given(steps):
+        used = np.flatnonzero(seen[: steps * M])
+        gain = np.linalg.solve(cov[np.ix_(used, used)], cross[:, used].T).T
+        mean = whole.mean + gain @ rest[used]
+        return mean.reshape(STEPS, N), blocks(whole.P - gain @ cross[:, used].T, N)
+
+    steps = [given(k + 1) for k in range(STEPS)]
+    filtered = [np.stack([part[i][k] for k, part in enumerate(steps)]) for i in (0, 1)]
+    used = np.flatnonzero(seen)
+    fit = scipy.stats.multivariate_normal.logpdf(rest[used], cov=cov[np.ix_(used, used)])
+    return filtered, steps[-1], fit
+
+
+def released(system, level):
+    _, y = system.simulate(STEPS, np.random.default_rng(5))
+    y = np.array(y).reshape(STEPS, M)
+    y[MISSING] = np.nan
+    return pv.StreamMechanism(level).release(y, Wide(7))
+
+
+@pytest.mark.parametrize("form", [*LEVELS, "dense, by the readings"])
+def test_filter_smoother_and_likelihood(form, monkeypatch):
+    if form not in LEVELS:
+        monkeypatch.setattr(_dense, "PREFERRED", 0.0)
+    system, level = SYSTEM, LEVELS[form.split(",")[0]]
+    release = released(system, level)
+    assert release.unit_variance == V
+    (filtered, covariances), smoothed, fit = dense(system, level, release)
+    found = dynamics.filter_releases(system, level, release)
+    close = {"rtol": 1e-10, "atol": 1e-10}
+    assert np.allclose(found.estimate, filtered, **close)
+    assert np.allclose(found.covariance, covariances, **close)
+    assert np.allclose(found.log_likelihood, fit, **close)
+    assert np.allclose(dynamics.smooth(found).estimate, smoothed[0], **close)
+    assert np.allclose(dynamics.smooth(found).covariance, smoothed[1], **close)
+    bound = dynamics.bound(system, level, STEPS, missing=MISSING).filtered
+    more = np.trace(found.covariance - bound, axis1=1, axis2=2)
+    assert (more > 1e-3).all()  # the bound stays that of S
+
+
+@pytest.mark.parametrize("form", ["independent", "banded"])
+def test_step_by_step_and_taken_up_again(form):
+    system, level = SYSTEM, LEVELS[form]
+    release = released(system, level)
+    whole = dynamics.filter_releases(system, level, release)
+    first = dynamics.PrivateKalman(system, level)
+    first.update(release.part(0, 3, [M] * STEPS))
+    second = dynamics.PrivateKalman(system, level)
+    second.restore(first.state())
+    second.update(release.part(3, STEPS, [M] * STEPS))
+    assert np.allclose(second.estimate, whole.estimate[-1], rtol=1e-10, atol=1e-10)
+    assert np.allclose(second.covariance, whole.covariance[-1], rtol=1e-10, atol=1e-10)
+    assert second.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-10)
+
+
+def test_the_extended_filter_of_a_linear_system():
+    system = SYSTEM
+    A, C = system.A, system.C
+    extended = dynamics.ExtendedStateSpace(
+        lambda x: A @ x, lambda x: C @ x, system.Q, system.R, system.mean0, system.cov0,
+        transition_jacobian=lambda x: A, reading_jacobian=lambda x: C,
+    )  # fmt: skip
+    release = released(system, LEVELS["independent"])
+    found = dynamics.filter_extended(extended, LEVELS["independent"], release)
+    whole = dynamics.filter_releases(system, LEVELS["independent"], release)
+    assert np.allclose(found.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
+    assert np.allclose(found.covariance, whole.covariance, rtol=1e-10, atol=1e-10)
+
+
+def test_series_and_streams_are_one():
+    """Many series at once: what each would be as a stream of its own, v counted."""
+    system, level = SYSTEM, LEVELS["banded"]
+    _, y = system.simulate(STEPS, np.random.default_rng(5), trials=3)
+    many = dynamics.release_series(level, y, Wide(7))
+    found = dynamics.filter_releases(system, level, many)
+    for j in range(3):
+        one = pv.release.StreamRelease(
+            0, STEPS, many.values[j].ravel(), None, many.fingerprint, False, many.grid
+        )
+        own = dynamics.filter_releases(system, level, one)
+        assert np.allclose(found.estimate[j], own.estimate, rtol=1e-10, atol=1e-10)
+        assert found.log_likelihood[j] == pytest.approx(float(own.log_likelihood), rel=1e-10)
+
+
+def test_inputs_are_in_the_same_units():
+    """A known input that shifts the readings: the estimate is that of the readings without it."""
+    level = LEVELS["independent"]
+    base = SYSTEM
+    pushed = dynamics.StateSpace(
+        base.A, base.C, base.Q, base.R, base.mean0, base.cov0, B=np.zeros((N, M)), D=np.eye(M)
+    )
+    _, y = base.simulate(STEPS, np.random.default_rng(5))
+    inputs = np.arange(STEPS * M, dtype=float).reshape(STEPS, M)
+    plain, shifted = (
+        pv.StreamMechanism(level).release(values, Wide(7)) for values in (y, y + inputs)
+    )
+    one = dynamics.filter_releases(base, level, plain)
+    other = dynamics.filter_releases(pushed, level, shifted, inputs=inputs)
+    assert np.allclose(one.estimate, other.estimate, rtol=1e-10, atol=1e-10)
