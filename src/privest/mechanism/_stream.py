@@ -203,9 +203,8 @@ class StreamMechanism:
         """
         widths, level = None, self.level
         if self.range is not None:
-            fresh = type(self)(level, range=self.range)
             first, last = (0, level.steps) if level.steps else (level.reach, level.reach + 1)
-            clip = fresh._clip(first, last)
+            clip = clip_between(level, self.range, begun(level), first, last)
             assert clip is not None
             widths = clip[1] - clip[0]
         return grid_statement(level, move=move, range=self.range, widths=widths, delta=delta)
