@@ -109,12 +109,14 @@ class Store:
         with self._guard, complaints(self.path):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
+            before = self._seen
             try:
                 self.read_on()
+                before = self._seen
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                self._seen = (0, FIRST)
+                self._seen = before
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
