@@ -460,6 +460,8 @@ CASES = {
     "dynamics.simulate_series": lambda g: dynamics.simulate_series(
         1.0, g([[0.1, np.nan, 0.3], [0.2, 0.1, 0.0]]), RNG(0)),
     # estimator
+    "estimator.clipped_rows": lambda g: estimator.clipped_rows(
+        model(g), mechanism.GaussianMechanism(1.0, 4, range=(-1.0, 1.0)), g(Y)),
     "estimator.clipping_cost": lambda g: estimator.clipping_cost(
         g(H), g([0.1, 0.2]), 1.0, 1.0, (-1.0, 1.0)),
     "estimator.clipping_cost_by_share": lambda g: estimator.clipping_cost_by_share(
@@ -505,7 +507,7 @@ CASES = {
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
     # linalg
-    "linalg.uncorrelated_factor": lambda g: linalg.uncorrelated_factor(
+    "linalg.uncorrelated": lambda g: linalg.uncorrelated(
         g.keep(linalg.Blocks([g(SPREAD)])), g.keep(linalg.Diagonal(g(Y**2)))),
     "linalg.loewner": lambda g: linalg.loewner(g(PAIR), g(2 * PAIR)),
     "linalg.Blocks.__init__": lambda g: linalg.Blocks(g.keep([g(PAIR), g(PAIR)])).factors,
@@ -711,9 +713,6 @@ CASES = {
     # privacy
     "privacy.Along.__init__": lambda g: privacy.Along(g(Y)).mu(linalg.Blocks([g(SPREAD)])),
     "privacy.Along.mu": lambda g: privacy.Along(g(Y)).mu(g.keep(linalg.Diagonal(g(Y)))),
-    "privacy.Range.coordinates": lambda g: privacy.Range(-1.0, 1.0).coordinates(g(H)),
-    "privacy.coordinate_mu": lambda g: privacy.coordinate_mu(
-        g(H), g([-1.0, -1.0]), g([1.0, 1.0]), move=0.1, grid=0.5),
     "privacy.OneBlock.mu": lambda g: privacy.OneBlock(1.0, sizes=(2, 2)).mu(
         g.keep(linalg.Blocks([g(SPREAD)]))),
     "privacy.OneReading.mu": lambda g: privacy.OneReading(1.0).mu(
@@ -732,6 +731,8 @@ CASES = {
         g.keep(linalg.Blocks([g(SPREAD)]))).to_mu(move=1.0),
     "privacy.PrivacyLevel.restrict": lambda g: pv.PrivacyLevel(g(SPREAD)).restrict(
         np.array([0, 2])),
+    "privacy.PrivacyLevel.uncorrelated": lambda g: pv.PrivacyLevel(g(SPREAD)).uncorrelated(
+        g(np.eye(4) + SPREAD)),
     "privacy.as_level": lambda g: privacy.as_level(g(SPREAD)),
     "privacy.StreamLevel.__init__": lambda g: pv.StreamLevel(
         g(np.tile(PAIR, (3, 1, 1))), g.keep([None, g(0.1 * PAIR), g(np.zeros((4, 2)))])),

@@ -37,8 +37,8 @@ NAMES = {
     },
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
-        "Result", "StreamHistory", "clipping_cost", "clipping_cost_by_share", "estimate_clipped",
-        "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
+        "Result", "StreamHistory", "clipped_rows", "clipping_cost", "clipping_cost_by_share",
+        "estimate_clipped", "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
     },
     "ledger": {
         "Amount", "Budget", "Cost", "Entry", "Head", "Ledger", "LedgerSource", "Preview", "Written",
@@ -57,7 +57,7 @@ NAMES = {
         "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
         "Rows", "InformationRoot", "Order", "PSD", "Scalar", "Whitening",
         "least_squares", "level_root", "loewner", "pointwise_weight", "private_root", "psd",
-        "psd_blocks", "require_range", "root_of_rows", "uncorrelated_factor",
+        "psd_blocks", "require_range", "root_of_rows", "uncorrelated",
         "weighted_grams", "weighted_roots", "whitening",
     },
     "lattice": {
@@ -113,7 +113,7 @@ NAMES = {
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "coordinate_mu", "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
+        "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",

@@ -8,13 +8,13 @@ from privest.estimator._clipping_cost import (
     clipping_cost_by_share,
 )
 from privest.estimator._mle import MLResult, maximum_likelihood
-from privest.estimator._mle_release import maximum_likelihood_of
+from privest.estimator._mle_release import clipped_rows, maximum_likelihood_of
 from privest.estimator._reference import reference_variance
 from privest.estimator._rls import PrivateRLS, StreamHistory
 from privest.estimator.result import Result
 
 __all__ = [
     "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
-    "Result", "StreamHistory", "clipping_cost", "clipping_cost_by_share", "estimate_clipped",
-    "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
+    "Result", "StreamHistory", "clipped_rows", "clipping_cost", "clipping_cost_by_share",
+    "estimate_clipped", "maximum_likelihood", "maximum_likelihood_of", "reference_variance",
 ]  # fmt: skip

@@ -3,9 +3,10 @@
     z_k = clip(y_k, a_k, b_k) + e_k/√s_k ,   y_k = h_kᵀθ + w_k ,  w_k ~ N(0, σ_k²)
 
 Least squares on such a release is biased: at 21 % clipped its mean squared error was 6 times that
-of the estimate here (tests/statistics/test_clipped.py). Fisher scoring from least squares,
+of the estimate here (tests/statistics/test_clipped.py). From least squares,
 
-    θ ← θ + λ J⁻¹g ,   g = Σ h_k ℓ'(z_k, h_kᵀθ) ,   J = Σ I(h_kᵀθ) h_kh_kᵀ ,
+    θ ← θ + λ A⁻¹g ,   g = Σ h_k ℓ'(z_k, h_kᵀθ) ,   A = −Σ ℓ''(z_k, h_kᵀθ) h_kh_kᵀ (Newton),
+    or, where that is not positive,   A = J = Σ I(h_kᵀθ) h_kh_kᵀ (Fisher scoring),
 
 λ halved until Σℓ rises: the likelihood is not concave in general. One pass over the rows a step, in
 blocks, so that a table need not be held. All in the units in which Σ h_kh_kᵀ/(σ_k² + 1/s_k) is the
@@ -29,8 +30,11 @@ from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
 ITERATIONS = 100
-# Converged: the maximum is within so many standard errors, √(gᵀJ⁻¹g).
-TOLERANCE = 1e-7
+# Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g); the last step is taken.
+TOLERANCE = 1e-6
+# Newton's steps are taken where A is above the first part of the identity, or above the second and
+# the promised rise is small.
+SAFE, POSITIVE, NEAR = 0.01, 1e-9, 1.0
 RISE = 0.1  # part of the rise promised by the slope that a step must bring
 ROUNDING = 1e-13  # of Σℓ, relative: near the maximum its rise drowns in it
 SHORTEST, LONGEST = 0.1, 0.5  # a step that fails is shortened by a factor between these
@@ -42,8 +46,8 @@ class ClippedRows(NamedTuple):
     """Some rows of a release of clipped readings: h_k (rows, n) and z_k in the readings' units.
 
     `variance` σ², `level` s and the ends of the range are numbers or one a row. Where S is
-    correlated, rows are the coordinates of u = Lᵀy (`linalg.uncorrelated_factor`): h_k those of
-    LᵀH, s = 1, σ² those of LᵀΣL. NaN in z: a reading that is missing, the row is left out.
+    correlated, rows are the coordinates of u = Lᵀy (`clipped_rows`): h_k those of LᵀH, s = 1, σ²
+    those of LᵀΣL. NaN in z: a reading that is missing, the row is left out.
     """
 
     H: ArrayLike
@@ -64,7 +68,7 @@ class ClippedResult(Result):
     bound           of `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
     readings        rows used.
     clipped         the share of them that the model at θ̂ says is clipped.
-    log_likelihood  Σℓ at θ̂; `steps`: of Fisher scoring that it took.
+    log_likelihood  Σℓ at θ̂; `steps` that it took.
     misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n): about 1 if noise, range and model are right.
     """
 
@@ -86,7 +90,7 @@ def estimate_clipped(
     """θ̂ by maximum likelihood from a release of clipped readings.
 
     rows            one `ClippedRows`, or a function that gives its blocks from the beginning each
-                    time it is called: it is called once an iteration, 6 to 10 times.
+                    time it is called: once a step, 6 to 10 times.
     noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.noise_variance`).
     reference       degrees of freedom of σ², where it is an estimate from public data that all
                     rows share: its error moves θ̂ here, and the covariance counts that to first
@@ -107,19 +111,21 @@ def estimate_clipped(
         (lambda: [given]) if isinstance(given, ClippedRows) else given
     )
     start = _LeastSquares(source)
-    theta, back = start.solution(), start.inverse_root()
-    now = _look(source, theta, back, noise)
-    steps, (step, promised) = 0, _step(now)
+    climb = _Climb(source, start.inverse_root(), noise)
+    theta, back = start.solution(), climb.back
+    now = climb.look(theta)
+    steps, (step, promised) = 0, climb.step(theta, now)
     while promised > TOLERANCE**2 and steps < ITERATIONS:
-        theta, now = _risen(source, theta, back, noise, now, step, promised)
-        steps, (step, promised) = steps + 1, _step(now)
+        theta, now = climb.risen(theta, now, step, promised)
+        steps, (step, promised) = steps + 1, climb.step(theta, now)
     if promised > TOLERANCE**2:
         raise NumericalFailure(
             f"no maximum of the likelihood was reached in {ITERATIONS} steps (the last is "
             f"{np.sqrt(promised):.2g} standard errors long). Are range, level and noise variance "
             "those of the release?"
         )
-    half = back @ np.linalg.inv(np.linalg.cholesky(now.information)).T
+    information = climb.expected(theta, now)
+    half = back @ np.linalg.inv(np.linalg.cholesky(information)).T
     covariance = half @ half.T
     if reference is not None:
         moved = covariance @ np.linalg.solve(back.T, now.mixed)  # −∂θ̂/∂ ln σ²
@@ -180,67 +186,90 @@ class _Sums:
 
     height: float  # Σℓ
     gradient: Array
-    information: Array
+    curvature: Array  # −Σ ℓ'' h_kh_kᵀ
+    information: Array  # J
     mixed: Array  # Σ h_k σ² E[ℓ' ∂ℓ/∂σ²]
+    whole: bool = True  # whether J and `mixed` were summed
     clipped: float = 0.0
     scatter: float = 0.0
     readings: int = 0
 
 
-def _look(
-    source: Callable[[], Iterable[ClippedRows]], theta: Array, back: Array, noise: float
-) -> _Sums:
-    """One pass."""
-    n = len(theta)
-    sums = _Sums(0.0, np.zeros(n), np.zeros((n, n)), np.zeros(n))
-    for H, z, variance, level, low, high in _chunks(source()):
-        if H.shape[1] != n:
-            raise InvalidInput(f"a block has {H.shape[1]} coefficients; the first had {n}.")
-        eta, sigma, added = H @ theta, np.sqrt(variance), noise / level
-        value, slope, _ = clipped_terms(z, eta, sigma, np.sqrt(added), low, high)
-        square, mixed = clipped_information(eta, sigma, np.sqrt(added), low, high)
-        share, shift, spread = clipped_moments(eta, sigma, low, high)
-        unit = H @ back
-        sums.height += float(value.sum())
-        sums.gradient += slope @ unit
-        sums.information += unit.T @ (square[:, None] * unit)
-        sums.mixed += (variance * mixed) @ unit
-        sums.clipped += float(share.sum())
-        sums.scatter += float(((z - eta - shift) ** 2 / (spread + added)).sum())
-        sums.readings += len(z)
-    return sums
+class _Climb:
+    """The way up: rows that are read again and again, and the units of their coefficients."""
 
+    def __init__(
+        self, source: Callable[[], Iterable[ClippedRows]], back: Array, noise: float
+    ) -> None:
+        self.source, self.back, self.noise = source, back, noise
 
-def _step(now: _Sums) -> tuple[Array, float]:
-    """J⁻¹g and the rise that it promises; NotIdentifiable where J is nothing."""
-    values, vectors = np.linalg.eigh(now.information)
-    if not values[0] > HIDDEN:
-        raise NotIdentifiable(
-            f"clipping leaves {max(values[0], 0.0):.1g} of the information about a combination of "
-            f"the coefficients ({100 * now.clipped / now.readings:.3g} % of the readings are "
-            "clipped): it cannot be estimated from this release. A wider range is needed."
+    def look(self, theta: Array, expected: bool = False) -> _Sums:
+        """One pass. J comes along where it is cheap, one table for all rows, or `expected`."""
+        n = len(theta)
+        sums = _Sums(0.0, np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(n))
+        for H, z, variance, level, low, high in _chunks(self.source()):
+            if H.shape[1] != n:
+                raise InvalidInput(f"a block has {H.shape[1]} coefficients; the first had {n}.")
+            eta, sigma, added = H @ theta, np.sqrt(variance), self.noise / level
+            value, slope, spread = clipped_terms(z, eta, sigma, np.sqrt(added), low, high)
+            share, shift, scatter = clipped_moments(eta, sigma, low, high)
+            unit = H @ self.back
+            sums.height += float(value.sum())
+            sums.gradient += slope @ unit
+            sums.curvature += unit.T @ (((1 - spread) / variance)[:, None] * unit)
+            sums.clipped += float(share.sum())
+            sums.scatter += float(((z - eta - shift) ** 2 / (scatter + added)).sum())
+            sums.readings += len(z)
+            if expected or not (variance.ndim or level.ndim or low.ndim or high.ndim):
+                square, mixed = clipped_information(eta, sigma, np.sqrt(added), low, high)
+                sums.information += unit.T @ (square[:, None] * unit)
+                sums.mixed += (variance * mixed) @ unit
+            else:
+                sums.whole = False
+        return sums
+
+    def expected(self, theta: Array, now: _Sums) -> Array:
+        """J, with another pass where the last has left it out; NotIdentifiable where it is 0."""
+        if not now.whole:
+            again = self.look(theta, expected=True)
+            now.information, now.mixed, now.whole = again.information, again.mixed, True
+        least = float(np.linalg.eigvalsh(now.information)[0])
+        if not least > HIDDEN:
+            raise NotIdentifiable(
+                f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of "
+                f"the coefficients ({100 * now.clipped / now.readings:.3g} % of the readings are "
+                "clipped): it cannot be estimated from this release. A wider range is needed."
+            )
+        return now.information
+
+    def step(self, theta: Array, now: _Sums) -> tuple[Array, float]:
+        """A⁻¹g and the rise that it promises, twice."""
+        values, vectors = np.linalg.eigh(now.curvature)
+        if values[0] > POSITIVE:
+            step, promised = _solved(values, vectors, now.gradient)
+            if values[0] > SAFE or promised < NEAR:
+                return step, promised
+        return _solved(*np.linalg.eigh(self.expected(theta, now)), now.gradient)
+
+    def risen(self, theta: Array, now: _Sums, step: Array, promised: float) -> tuple[Array, _Sums]:
+        """θ and the sums after the step, shortened until the log-likelihood rises."""
+        length = 1.0
+        while length > ROUNDING:
+            tried = theta + length * (self.back @ step)
+            new = self.look(tried)
+            hoped, gained = length * promised, new.height - now.height
+            if gained >= RISE * hoped - ROUNDING * abs(now.height):
+                return tried, new
+            length *= float(np.clip(0.5 * hoped / (hoped - gained), SHORTEST, LONGEST))
+        raise NumericalFailure(
+            "the log-likelihood does not rise along its own gradient: the rows change from one "
+            "reading of them to the next, or they are out of range."
         )
-    along = vectors.T @ now.gradient
+
+
+def _solved(values: Array, vectors: Array, gradient: Array) -> tuple[Array, float]:
+    along = vectors.T @ gradient
     return vectors @ (along / values), float((along**2 / values).sum())
-
-
-def _risen(
-    source: Callable[[], Iterable[ClippedRows]], theta: Array, back: Array, noise: float,
-    now: _Sums, step: Array, promised: float,
-) -> tuple[Array, _Sums]:  # fmt: skip
-    """θ and the sums after the step, shortened until the log-likelihood rises."""
-    length = 1.0
-    while length > ROUNDING:
-        tried = theta + length * (back @ step)
-        new = _look(source, tried, back, noise)
-        hoped, gained = length * promised, new.height - now.height
-        if gained >= RISE * hoped - ROUNDING * abs(now.height):
-            return tried, new
-        length *= float(np.clip(0.5 * hoped / (hoped - gained), SHORTEST, LONGEST))
-    raise NumericalFailure(
-        "the log-likelihood does not rise along its own gradient: the rows change from one reading "
-        "of them to the next, or they are out of range."
-    )
 
 
 Chunk = tuple[Array, Array, Array, Array, Array, Array]

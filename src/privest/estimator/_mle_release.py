@@ -14,10 +14,12 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._clipped import ClippedRows
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
 from privest.estimator.likelihood import (
     NUMPY,
     Backend,
+    ClippedLikelihood,
     GaussianLikelihood,
     Likelihood,
     Shifted,
@@ -66,6 +68,8 @@ def maximum_likelihood_of(
         channels on u = Ay + b     η = AHθ + Aω + b; Aw must have independent entries (AΣAᵀ
                                    diagonal), unless all channels add Gaussian noise
         Gaussian noise             any A, S, Σ: whitened, generalised least squares in one step
+        the same with a range      coordinates of Lᵀy clipped one by one: LᵀΣL must be diagonal
+                                   (`PrivacyLevel.uncorrelated`); also `estimate_clipped`
         z = Ay + b + Bd            channels on B⁻¹(Ay + b), after B⁻¹z
         random rotation            NotIdentifiable: ‖z‖ is all that z shows of y
 
@@ -159,6 +163,8 @@ def _affine(mechanism: AffineMechanism, model: LinearModel) -> Observation:
 @observation.register
 def _gaussian_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Observation:
     """z̃ = Lᵀy + e by the whitening kernel, which keeps the structure of S and Σ."""
+    if mechanism.ends is not None:
+        return _clipped_mechanism(mechanism, model)
     sigma, mean = _gaussian(mechanism.readings, model)
     level = mechanism.level.for_size(mechanism.readings)
     kernel = whitening(level, sigma)
@@ -177,6 +183,55 @@ def _gaussian_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Obs
         log_det = float(np.log(kernel.deviation).sum())
     unit = GaussianLikelihood(1.0, noise=0.0)
     return Observation(kernel.rows(model.matrix)[shown], unit, read, -log_det)
+
+
+def _clipped_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Observation:
+    """z̃ = clip(Lᵀy) + e, coordinate by coordinate."""
+    G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
+    likelihood: Likelihood = ClippedLikelihood(variance, noise=1.0, low=low, high=high)
+    if offset.any():
+        likelihood = Shifted(likelihood, offset)
+    return Observation(G, likelihood, lambda z: z)
+
+
+def clipped_rows(model: LinearModel, mechanism: GaussianMechanism, z: ArrayLike) -> ClippedRows:
+    """A release z̃ (r,) of a `GaussianMechanism` with a range, as rows for `estimate_clipped`.
+
+    Rows are the coordinates of Lᵀy, of which the mechanism clips each. Their noise Lᵀw must be
+    independent: it is where S and Σ are diagonal; else take the level as level.uncorrelated(Σ),
+    for the mechanism too.
+    """
+    if mechanism.ends is None:
+        raise InvalidInput("the mechanism has no range: nothing was clipped.")
+    G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
+    values = np.asarray(z, dtype=np.float64)
+    if values.shape != (mechanism.outputs,):
+        raise InvalidInput(f"z has shape {values.shape}; the mechanism has {mechanism.outputs}.")
+    return ClippedRows(G, values - offset, variance, 1.0, low - offset, high - offset)
+
+
+def _clipped_coordinates(
+    mechanism: GaussianMechanism, model: LinearModel
+) -> tuple[Array, Array, Array, tuple[Array, Array]]:
+    """LᵀH, the variances of Lᵀw, its mean, and the ends of every coordinate."""
+    sigma, mean = _gaussian(mechanism.readings, model)
+    level = mechanism.level.for_size(mechanism.readings)
+    shown = level.informative()
+    offset = np.broadcast_to(mean, (model.readings,))[:, None].astype(float)
+    variance: Array
+    if level.pointwise is not None and sigma.pointwise is not None:
+        variance = (level.diagonal() * sigma.diagonal())[shown]
+    else:
+        half = sigma.factor_rows(level.times_factor(np.eye(level.size))[:, shown])
+        variance = _independent(half.T @ half, "Take the level as level.uncorrelated(Σ)")
+    if not (variance > 0).all():
+        raise InvalidInput(
+            "some coordinates of Lᵀy have no measurement noise: the likelihood of what was clipped "
+            "needs a variance > 0. Give their readings noise."
+        )
+    assert mechanism.ends is not None
+    G, moved = (level.factor_rows(right)[shown] for right in (model.matrix, offset))
+    return G, variance, moved[:, 0], mechanism.ends
 
 
 @observation.register(Rotation)
@@ -211,7 +266,7 @@ def _congruence(A: Array | None, sigma: PSD) -> Array:
     return np.asarray(half.T @ half)
 
 
-def _independent(covariance: Array) -> Array:
+def _independent(covariance: Array, advice: str = "Choose A with AΣAᵀ diagonal") -> Array:
     """The diagonal of cov Aw; InvalidInput where it is not diagonal."""
     variance = np.diagonal(covariance).copy()
     size = np.sqrt(np.maximum(variance, 0.0))
@@ -221,8 +276,8 @@ def _independent(covariance: Array) -> Array:
         raise InvalidInput(
             f"the inputs of channels {i} and {j} have correlated measurement noise (AΣAᵀ is not "
             "diagonal): their joint likelihood is an integral in as many dimensions as there are "
-            "outputs, and only Gaussian noise has it in closed form. Choose A with AΣAᵀ diagonal, "
-            "or a Gaussian mechanism."
+            f"outputs, and only Gaussian noise has it in closed form. {advice}, "
+            "or a Gaussian mechanism without a range."
         )
     return variance
 

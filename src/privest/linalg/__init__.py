@@ -11,7 +11,7 @@ from privest.linalg._root import (
     weighted_roots,
 )
 from privest.linalg._sequential import BandedRows, DenseRows, IndependentRows, Rows
-from privest.linalg._uncorrelated import uncorrelated_factor
+from privest.linalg._uncorrelated import uncorrelated
 from privest.linalg._validation import psd, psd_blocks
 from privest.linalg._whitening import (
     Whitening,
@@ -25,5 +25,5 @@ __all__ = [
     "PSD", "BandedRows", "Blocks", "DenseRows", "Diagonal", "IndependentRows",
     "InformationRoot", "Order", "Rows", "Scalar", "Whitening", "least_squares", "level_root",
     "loewner", "pointwise_weight", "private_root", "psd", "psd_blocks", "require_range",
-    "root_of_rows", "uncorrelated_factor", "weighted_grams", "weighted_roots", "whitening",
+    "root_of_rows", "uncorrelated", "weighted_grams", "weighted_roots", "whitening",
 ]  # fmt: skip

@@ -11,27 +11,42 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.linalg._psd import PSD
+from privest.linalg._psd import PSD, Blocks
 
 
-def uncorrelated_factor(level: PSD, covariance: PSD) -> tuple[Array, Array]:
-    """L (m, r) and λ (r,) with S = LLᵀ, r = rank S, and LᵀΣL = diag(λ), λ falling.
+def uncorrelated(level: PSD, covariance: PSD) -> PSD:
+    """The same S with a factor L for which LᵀΣL is diagonal: Σ is the covariance of the readings.
 
     L = L₀Q for the level's own factor L₀, Q from the singular vectors of Σ^{½}L₀: the same S, other
-    coordinates, and so other sensitivities (`privacy.coordinate_mu`). Cost O(m³), m² memory.
+    coordinates, and so another `statement` of a range. Cost O(m³), m² memory; O(b³)
+    for each block where Σ is diagonal.
 
     >>> from privest.linalg import psd
-    >>> level = psd([[2.0, 1.0], [1.0, 2.0]], "S")
-    >>> L, variances = uncorrelated_factor(level, psd([1.0, 1.0], "Σ"))
-    >>> (L @ L.T).round(12).tolist(), variances.round(12).tolist()
+    >>> found = uncorrelated(psd([[2.0, 1.0], [1.0, 2.0]], "S"), psd([1.0, 1.0], "Σ"))
+    >>> L = found.times_factor(np.eye(2))
+    >>> (L @ L.T).round(9).tolist(), np.diagonal(L.T @ L).round(9).tolist()
     ([[2.0, 1.0], [1.0, 2.0]], [3.0, 1.0])
     """
     if level.size != covariance.size:
         raise InvalidInput(
             f"the level is for {level.size} readings; the covariance for {covariance.size}."
         )
-    own = level.times_factor(np.eye(level.size))[:, level.informative()]
-    if not own.shape[1]:
-        raise InvalidInput("at level 0 nothing may be released: there are no coordinates.")
-    _, values, turned = np.linalg.svd(covariance.factor_rows(own), full_matrices=False)
-    return np.asarray(own @ turned.T), np.square(values)
+    if level.pointwise is not None and covariance.pointwise is not None:
+        return level
+    apart = isinstance(level, Blocks) and covariance.pointwise is not None
+    blocks = level if apart and isinstance(level, Blocks) else level.blocks([level.size])
+    ends = np.cumsum(blocks.sizes)
+    turned = [
+        _turned(lower, covariance.restrict(np.arange(end - len(lower), end)))
+        for lower, end in zip(blocks.lowers(), ends)
+    ]
+    return Blocks(blocks.matrices, turned)
+
+
+def _turned(own: Array, covariance: PSD) -> Array:
+    """L₀Q, its zero columns last."""
+    kept = own[:, own.any(axis=0)]
+    _, _, right = np.linalg.svd(covariance.factor_rows(kept), full_matrices=False)
+    turned = np.zeros_like(own)
+    turned[:, : kept.shape[1]] = kept @ right.T
+    return turned

@@ -88,16 +88,29 @@ class GaussianMechanism(Mechanism):
             released[self._reads(absent)] = np.nan
         return released
 
+    @property
+    def ends(self) -> tuple[Array, Array] | None:
+        """The least and the largest Lᵀy that is shown, (r,) each; None where there is no range."""
+        if self._clip is None:
+            return None
+        low, high = (lattice.GRID * np.broadcast_to(end, self.outputs) for end in self._clip)
+        return low, high
+
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         constant = 0.5 * self.outputs * math.log(2.0 * math.pi)
         return np.asarray(-0.5 * (self._rest(z, y) ** 2).sum(axis=-1) - constant)
 
     def score(self, z: ArrayLike, y: ArrayLike) -> Array:
-        return self._times_factor(self._rest(z, y))
+        rest = self._rest(z, y)
+        return self._times_factor(rest if self.ends is None else rest * self._inside(y))
 
     def information(self, y: ArrayLike) -> Information:
-        self._readings(y)
-        return Information(self._S.dense(), 0.0)
+        """S; where a coordinate of Lᵀy is clipped L D Lᵀ, D = diag(inside): ≤ S."""
+        if self.ends is None:
+            self._readings(y)
+            return Information(self._S.dense(), 0.0)
+        half = self._times_factor(np.diag(self._inside(y).astype(float)))  # rows D Lᵀ
+        return Information(half.T @ half, 0.0)
 
     def worst_information(self) -> Array:
         return self._S.dense()
@@ -182,4 +195,11 @@ class GaussianMechanism(Mechanism):
         return given
 
     def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
-        return self._outputs(z) - self._shown(y)
+        shown = self._shown(y)
+        return self._outputs(z) - (shown if self.ends is None else np.clip(shown, *self.ends))
+
+    def _inside(self, y: ArrayLike) -> Flags:
+        """Which coordinates of Lᵀy are not clipped."""
+        assert self.ends is not None
+        shown, (low, high) = self._shown(y), self.ends
+        return np.asarray((low < shown) & (shown < high))

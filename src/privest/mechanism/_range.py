@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privest import lattice
-from privest.arrays import Array, as_number
+from privest import lattice, privacy
+from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.mechanism.source import Clip
 
@@ -21,10 +21,8 @@ def as_range(given: object) -> Range | None:
     ends = np.asarray(given, dtype=object)
     if ends.shape != (2,):
         raise InvalidInput("a range is a pair of numbers, (low, high).")
-    low, high = as_number(ends[0], "the lower end of the range"), as_number(ends[1], "the upper")
-    if not low < high:
-        raise InvalidInput(f"a range has low < high; received {low:g} and {high:g}.")
-    return low, high
+    found = privacy.Range(ends[0], ends[1])
+    return found.low, found.high
 
 
 def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
@@ -40,6 +38,12 @@ def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
         up = np.asarray(weights[0]) >= 0
         least = _next_multiple(weights[0], np.where(up, span[0], span[1]))
         most = -_next_multiple(weights[0], -np.where(up, span[1], span[0]))
+        if not (least < most).all():
+            raise InvalidInput(
+                f"the range {span[0]:g}, {span[1]:g} is narrower than a step of the grid, "
+                f"{lattice.GRID:.1e} deviations of the noise: it would show nothing. Take a wider "
+                "range, or a larger level."
+            )
     else:
         own = len(weights) - lags
         floor, top = np.zeros(np.shape(weights[0])), np.zeros(np.shape(weights[0]))

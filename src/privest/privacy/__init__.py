@@ -4,7 +4,7 @@ from privest.privacy import gdp, metric
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._level import PrivacyLevel, as_level
-from privest.privacy._range import Range, coordinate_mu
+from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, laplace_statement
 from privest.privacy._stream import StreamLevel
@@ -12,5 +12,5 @@ from privest.privacy._stream import StreamLevel
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-    "coordinate_mu", "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
+    "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from privest.arrays import (
     fingerprint_of,
 )
 from privest.errors import InvalidInput, NotAPrivacyLevel
-from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks
+from privest.linalg import PSD, Blocks, Diagonal, Scalar, psd, psd_blocks, uncorrelated
 from privest.privacy import gdp
 from privest.privacy._adjacency import Convertible, Move, as_move
 
@@ -133,6 +133,16 @@ class PrivacyLevel(Convertible):
             given = np.flatnonzero(given)
         whole = given.ndim == 1 and given.dtype.kind in "iu"
         return given.astype(np.intp) if whole else np.zeros(0, dtype=np.intp)
+
+    def uncorrelated(self, covariance: PSD | ArrayLike) -> PrivacyLevel:
+        """The same S, with a factor L for which LᵀΣL is diagonal: Σ, the covariance of the noise.
+
+        For releases whose coordinates Lᵀy are clipped: maximum likelihood takes them one by one.
+        What is released depends on L, and so does the fingerprint: both sides take this level.
+        """
+        if not isinstance(covariance, PSD):
+            covariance = psd(covariance, "the covariance of the noise", size=self.size)
+        return self.from_matrix(uncorrelated(self.for_size(covariance.size), covariance))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -28,6 +28,7 @@ EDGES, POINTS = np.arange(-12, 12.1, 1.5), 10
 OUTSIDE, INSIDE = 9.0, 12.0  # one that is INSIDE σ within the range is not clipped: 1e-33
 DEGREE = 14  # of the polynomials, on panels at most one σ wide
 Numbers = Array | float  # one for all readings, or one each
+FEW = 8  # groups of readings that have a table however small they are: it is kept
 AT_ONCE = 2**17  # values of the integrand held at a time
 
 
@@ -119,8 +120,8 @@ def clipped_information(
 ) -> tuple[Array, Array]:
     """I(η) and E[ℓ' ∂ℓ/∂σ²] of every reading; σ, τ and the ends are numbers or one a reading.
 
-    Readings of one width/σ and one τ/σ share a table; where fewer share one than it takes to make
-    it, each has its own quadrature.
+    Readings of one width/σ and one τ/σ share a table; where there are many groups, smaller than
+    what it takes to make one, each reading has its own quadrature.
     """
     sd = np.asarray(sigma, dtype=np.float64)
     width, noise = np.asarray((high - low) / sd), np.asarray(tau / sd)
@@ -133,17 +134,21 @@ def clipped_information(
 
 
 def _by_groups(x: Array, width: Array, tau: Array) -> tuple[Array, Array]:
-    pairs, group, counts = np.unique(
-        np.stack([width, tau]), axis=1, return_inverse=True, return_counts=True
-    )
+    pairs = np.stack([width, tau])
+    # What differs by rounding only is one group: far below the error of a table.
+    _, where, group, counts = np.unique(
+        np.round(np.log(pairs), 11), axis=1, return_index=True, return_inverse=True,
+        return_counts=True,
+    )  # fmt: skip
     first, second = np.zeros_like(x), np.zeros_like(x)
     dear = (OUTSIDE + INSIDE) * (DEGREE + 1)  # quadratures in a table
-    alone = (counts < dear)[group] & (np.minimum(x, width - x) >= -OUTSIDE)
+    tabled = (counts >= dear) | (len(counts) <= FEW)
+    alone = ~tabled[group] & (np.minimum(x, width - x) >= -OUTSIDE)
     if alone.any():
         first[alone], second[alone] = direct_information(x[alone], width[alone], tau[alone])
-    for number in np.flatnonzero(counts >= dear):
-        rows = group == number
-        first[rows], second[rows] = information_table(*pairs[:, number].tolist())(x[rows])
+    for number in np.flatnonzero(tabled):
+        rows, (one, other) = group == number, pairs[:, where[number]].tolist()
+        first[rows], second[rows] = information_table(one, other)(x[rows])
     return first, second
 
 
