@@ -292,7 +292,8 @@ def _checked(block: ClippedRows) -> Chunk:
         fact = as_array(getattr(block, name), name, ndim=(0, 1))
         if fact.ndim and len(fact) != len(H):
             raise InvalidInput(f"{name} is a number or one a row: {len(H)}, not {len(fact)}.")
-        facts.append(fact[shown] if fact.ndim else fact)
+        alike = fact.ndim and len(fact) and (fact == fact[0]).all()
+        facts.append(fact[0] if alike else fact[shown] if fact.ndim else fact)
     variance, level, low, high = facts
     if not ((variance > 0).all() and (level > 0).all() and (low < high).all()):
         raise InvalidInput("variance and level must be > 0 and low < high in every row.")

@@ -38,7 +38,7 @@ def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
         up = np.asarray(weights[0]) >= 0
         least = _next_multiple(weights[0], np.where(up, span[0], span[1]))
         most = -_next_multiple(weights[0], -np.where(up, span[1], span[0]))
-        if not (least < most).all():
+        if not ((least < most) | (np.asarray(weights[0]) == 0)).all():
             raise InvalidInput(
                 f"the range {span[0]:g}, {span[1]:g} is narrower than a step of the grid, "
                 f"{lattice.GRID:.1e} deviations of the noise: it would show nothing. Take a wider "

@@ -44,8 +44,8 @@ def test_a_range_below_a_step_of_the_grid_is_refused():
         GaussianMechanism(1.0, 1, range=(1.0,))
     with pytest.raises(InvalidInput, match="low < high"):
         GaussianMechanism(1.0, 1, range=(1.0, 1.0))
-    assert [end.tolist() for end in clip_of([np.array([1.0, -2.0])], LIMITS)] == [
-        [-1024, -3072], [1536, 2048],
+    assert [end.tolist() for end in clip_of([np.array([1.0, -2.0, 0.0])], LIMITS)] == [
+        [-1024, -3072, 0], [1536, 2048, 0],
     ]  # fmt: skip
 
 
