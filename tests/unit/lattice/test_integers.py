@@ -1,6 +1,8 @@
 """Integers of the grid's laws."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -35,3 +37,20 @@ def test_an_error_of_the_system_stops_the_release(monkeypatch):
 def test_words_of_another_type_are_refused(dtype):
     with pytest.raises(InvalidInput, match="uint64"):
         lattice.gaussian_integers(3, lambda n: np.zeros(n, dtype=dtype))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_draws_other_noise():
+    """Nothing is kept that parent and child could both use."""
+    code = (
+        "import os\n"
+        "from privest import lattice\n"
+        "lattice.gaussian_integers(5)\n"
+        "child = os.fork()\n"
+        "line = ' '.join(map(str, lattice.gaussian_integers(20))) + '\\n'\n"
+        "os.write(1, line.encode())\n"
+        "child and os.waitpid(child, 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first != second

@@ -206,3 +206,50 @@ def test_clipping_the_integer_clips_the_number():
     clipped = lattice.rounded(lattice.exactly(np.clip(y, low, high)), words)
     ends = int(low * STEP), int(high * STEP)
     np.testing.assert_array_equal(lattice.rounded(lattice.exactly(y), words, *ends), clipped)
+
+
+def spread(count, low=-1074, high=1023):
+    """Doubles of every size, subnormal ones too."""
+    numbers = RNG.uniform(1, 2, count) * RNG.choice([-1.0, 1.0], count)
+    return np.ldexp(numbers, RNG.integers(low, high, count))
+
+
+def test_products_of_any_size_are_exact():
+    """But for what underflows: less than 2^−1070."""
+    c, v = spread(6000), spread(6000)
+    with np.errstate(all="ignore"):
+        c[::3] = np.ldexp(c[::3], -np.frexp(c[::3])[1] - np.frexp(v[::3])[1])  # products near 1
+        high, low = two_product(c, v)
+    kept = np.abs(high) < 1e300
+    assert kept.sum() > 3000
+    for x, y, product, rest in zip(c[kept], v[kept], high[kept], low[kept]):
+        error = Fraction(x) * Fraction(y) - Fraction(product) - Fraction(rest)
+        assert error == 0 if abs(product) > 2.0**-960 else abs(error) < Fraction(1, 2**1070)
+
+
+@pytest.mark.parametrize("terms", [1, 2, 3])
+def test_readings_of_any_size(terms):
+    """Every size of coefficient and reading, with words at the boundary and anywhere."""
+    count = 1500
+    pairs = [(spread(count, -300, 300), spread(count)) for _ in range(terms)]
+    for c, v in pairs:  # half of them near the range of the grid
+        v[::2] = np.ldexp(v[::2], RNG.integers(-90, 50) - np.frexp(v[::2])[1] - np.frexp(c[::2])[1])
+    if terms > 1:  # and some cancel
+        c, v = pairs[0]
+        pairs[1][0][::4], pairs[1][1][::4] = -c[::4], np.nextafter(v[::4], 0.0)
+    u = lattice.sum_of_products(pairs)
+    assert wrong(u, RNG.integers(-4000, 4000, count)) == 0
+    words = np.random.Philox(8).random_raw(count)
+    got = lattice.rounded(u, words, more=fixed())  # anywhere: 64 bits are enough
+    assert got.tolist() == [literally(u.exact(i), w, 0) for i, w in enumerate(words.tolist())]
+
+
+def test_a_missing_reading_is_missing_in_the_sum_only():
+    y = np.array([1.0, np.nan, np.inf, -np.inf, 2.0])
+    u = lattice.sum_of_products([(np.array(1.0), y), (np.array(1.0), np.full(5, 1e308))])
+    words = np.zeros(5, dtype=np.uint64)
+    assert lattice.rounded(u, words).tolist()[1:4] == [0, lattice.MOST, -lattice.MOST]
+    far = lattice.sum_of_products([(np.array(1.0), y), (np.array(0.0), y)])
+    want = [STEP, 0, lattice.MOST, -lattice.MOST, 2 * STEP]
+    assert lattice.rounded(far, words).tolist() == want
+    assert lattice.rounded(far, words, 100, 2000).tolist() == [STEP, 100, 2000, 100, 2000]
