@@ -253,3 +253,13 @@ def test_a_missing_reading_is_missing_in_the_sum_only():
     want = [STEP, 0, lattice.MOST, -lattice.MOST, 2 * STEP]
     assert lattice.rounded(far, words).tolist() == want
     assert lattice.rounded(far, words, 100, 2000).tolist() == [STEP, 100, 2000, 100, 2000]
+
+
+def test_bits_that_decide_are_enough():
+    """A quarter of a step: W ≥ 3/4 goes up, and the last words on either side need no more bits."""
+    quarter = Fraction(1, 4 * STEP)
+    assert _rounding.by_fractions(quarter, 3 * 2**62, fixed()) == 1
+    assert _rounding.by_fractions(quarter, 3 * 2**62 - 1, fixed()) == 0
+    assert _rounding.by_fractions(Fraction(0), TOP, fixed()) == 0
+    assert _rounding.by_fractions(-quarter, 2**62, fixed()) == 0
+    assert _rounding.by_fractions(-quarter, 2**62 - 1, fixed()) == -1

@@ -11,7 +11,7 @@ from functools import lru_cache
 import mpmath
 import pytest
 
-from privest.lattice import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace
+from privest.lattice import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace, _tables
 from privest.lattice._tables import GRID_BITS, certified, exp_minus, table_of
 
 BITS = 63
@@ -92,8 +92,10 @@ def test_entries_that_the_precision_does_not_decide_are_not_taken():
     for law in (GAUSSIAN, LAPLACE):
         assert certified(law.enclosures(BITS, BITS + 8), BITS, 8) is None
         assert certified(law.enclosures(BITS, BITS + 64), BITS, 64) == table_of(law, BITS)
-    assert certified(([5, 9], [5, 15]), 2, 2) is None  # 9/16 and 15/16 differ in two bits
-    assert certified(([5, 12], [5, 15]), 2, 2) == [1, 3]
+    # Sixteenths and two bits: 5 and 9 differ; 8 is not yet the end.
+    assert certified(([5, 12], [9, 15]), 2, 2) is None
+    assert certified(([5, 8], [5, 8]), 2, 2) is None
+    assert certified(([5, 12, 14], [7, 15, 15]), 2, 2) == [1, 3]
 
 
 @pytest.mark.parametrize("variance", [Fraction(1), Fraction(3, 2), Fraction(33, 2)])
@@ -114,6 +116,21 @@ def test_exponentials_are_enclosed(x):
         for precision in (10, 64, 300):
             low, high = exp_minus(x, precision)
             assert low < exact * 2**precision < high <= low + 2
+
+
+@pytest.mark.parametrize("variance", [Fraction(1), Fraction(9, 2), Fraction(2049, 2)])
+@pytest.mark.parametrize("precision", [12, 20, 45])
+@pytest.mark.parametrize("steps", [None, 50])
+def test_enclosures_enclose(variance, precision, steps, monkeypatch):
+    """Where they are so wide that every rounding counts, and wherever the sum is cut."""
+    if steps is not None:
+        monkeypatch.setattr(_tables, "_steps", lambda *_: steps)
+    law = DiscreteGaussian(variance)
+    below, above = law.enclosures(4, precision)
+    exact = by_intervals(law, len(below), 200)
+    for low, high, (least, most) in zip(below, above, exact):
+        assert low <= most * 2**precision
+        assert high >= least * 2**precision
 
 
 def laplace_entry(ratio, m, bits):
