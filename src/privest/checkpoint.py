@@ -7,8 +7,9 @@ ever released with two different noises.
 
 The file is a NumPy archive (plain arrays and JSON, no pickle), written beside the old one, forced
 to disk, and put in its place in one move. The mechanism's side is as sensitive as the readings (it
-holds the last ones where the level looks back, and always the state of the source of noise, from
-which the noise of earlier releases can be taken off again); only its owner may read the file.
+holds the last ones where the level looks back; of a simulation also the state of its generator,
+from which the noise of earlier releases can be taken off again); only its owner may read the file.
+Of real noise nothing is stored but what was released: no key, no state, no draw.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from privest.errors import CheckpointError, InvalidInput
 from privest.estimator import PrivateRLS
 from privest.files import OWNER_ONLY, atomic_file
 from privest.mechanism import StreamMechanism
-from privest.mechanism.source import Source, as_source
+from privest.mechanism.source import Protected, Source, as_source
 from privest.reading import (
     as_text,
     chosen,
@@ -38,6 +39,7 @@ from privest.reading import (
     parse_json,
     read_arrays,
     read_fields,
+    read_number,
     read_text,
 )
 from privest.release import StreamRelease
@@ -46,7 +48,7 @@ if sys.platform != "win32":
     import fcntl
 
 FORMAT = "privest stream checkpoint"
-VERSION = 2  # 1: releases as lists of missing steps, before one family of releases
+VERSION = 3  # 2: before real releases, which have a grid and a range
 
 
 def _names_with_values(given: object, name: str) -> dict[str, Any]:
@@ -66,6 +68,8 @@ HEADER: dict[str, Callable[[object, str], Any]] = {
     "mechanism": optional(read_text),
     "estimator": optional(read_text),
     "noise": optional(read_text),
+    "grid": optional(read_number),
+    "range": _as_given,
     "source": _as_given,
     "pending": _as_given,
     "notes": _names_with_values,
@@ -78,24 +82,31 @@ class Checkpoint:
     """Keeps a mechanism, an estimator, or both, in the file `path`.
 
     Make the objects as at the first start, then `resume()`: False when there is no file yet;
-    else their states, that of `source` too (what `simulate` is given: a numpy generator or a
-    `Source`), are those of the last `save`, and the stream goes on bit by bit as if nothing had
-    happened. `pending` is the release that was saved last: send it again if it may not have
-    arrived. `notes` holds what the caller saved (JSON).
+    else their states are those of the last `save`. `pending` is the release that was saved last:
+    send it again if it may not have arrived. `notes` holds what the caller saved (JSON).
+
+    `source` is what `release` or `simulate` is given: left out, real noise, of which nothing is
+    stored; every `save` then needs the releases since the last one as `pending`. Of a simulation (a
+    numpy generator or a `Source`) the state is stored too, and the stream goes on bit by bit as if
+    nothing had happened.
+
+    A file from a backup is behind what was sent, and does not know it: `pv.StreamMechanism` would
+    draw new noise for readings that were shown. Compare with what was received before you go on,
+    and hand in NaN for steps that were sent since (`privest stream` does both).
 
     Raises CheckpointError if the file is damaged, of a newer version, belongs to another level,
     model or noise, is in use by another process, or would be overwritten without `resume`.
 
     >>> import tempfile, privest as pv
     >>> path = tempfile.mkdtemp() + "/stream.ckpt"
-    >>> mechanism, rng = pv.StreamMechanism(pv.EndlessLevel(1.0)), np.random.default_rng(0)
-    >>> with Checkpoint(path, mechanism=mechanism, source=rng) as kept:
+    >>> mechanism = pv.StreamMechanism(pv.EndlessLevel(1.0))
+    >>> with Checkpoint(path, mechanism=mechanism) as kept:
     ...     if not kept.resume():
-    ...         kept.save(pending=mechanism.simulate(0.5, rng))
+    ...         kept.save(pending=mechanism.release(0.5))
     >>> again = pv.StreamMechanism(pv.EndlessLevel(1.0))
-    >>> with Checkpoint(path, mechanism=again, source=rng) as kept:
+    >>> with Checkpoint(path, mechanism=again) as kept:
     ...     kept.resume(), again.steps, kept.pending
-    (True, 1, StreamRelease(step 0, 1 values, simulated))
+    (True, 1, StreamRelease(step 0, 1 values))
     """
 
     def __init__(
@@ -106,18 +117,19 @@ class Checkpoint:
         estimator: PrivateRLS | None = None,
         source: np.random.Generator | Source | None = None,
     ) -> None:
-        if mechanism is not None and source is None:
-            raise InvalidInput(
-                "a mechanism is kept together with its source of noise: pass source, what its "
-                "simulate is given. One that started again could put the same noise on other "
-                "readings."
-            )
         self.path = Path(path).resolve()  # one file and one lock, whatever links lead to it
         self.mechanism, self.estimator = mechanism, estimator
-        self.source = None if source is None else as_source(source)
+        self.source: Source | None = None
+        if isinstance(source, Source):
+            self.source = source
+        elif source is not None:
+            self.source = as_source(source)
+        elif mechanism is not None:
+            self.source = Protected()
         self.pending: StreamRelease | None = None
         self.notes: dict[str, Any] = {}
         self._started = False
+        self._steps = 0  # of the mechanism, in the file
         self._lock = _locked(self.path.with_name(self.path.name + ".lock"))
         self._owner, self._open = os.getpid(), True
 
@@ -145,6 +157,7 @@ class Checkpoint:
                 "must not be used: make the objects anew."
             ) from None
         self.notes = header["notes"]
+        self._steps = 0 if self.mechanism is None else self.mechanism.steps
         self._started = True
         return True
 
@@ -179,6 +192,7 @@ class Checkpoint:
                 f"{self.path} exists: call resume() first. Deleting it starts the stream anew, "
                 "which would release its readings a second time."
             )
+        self._require_whole(pending)
         self._started = True
         arrays: dict[str, AnyArray] = {}
         for name, side in (("mechanism.", self.mechanism), ("estimator.", self.estimator)):
@@ -191,6 +205,30 @@ class Checkpoint:
         }
         _write(self.path, header, arrays)
         self.pending, self.notes = pending, header["notes"]
+        self._steps = 0 if self.mechanism is None else self.mechanism.steps
+
+    def _require_whole(self, pending: StreamRelease | None) -> None:
+        """Refuse to save without the numbers of all steps since the last save."""
+        if self.mechanism is None or self.source is None:
+            return
+        if pending is not None and pending.simulated != self.source.simulated:
+            raise InvalidInput(
+                "a mechanism is kept together with its source of noise: pass source, what its "
+                "simulate is given. One that started again could put the same noise on other "
+                "readings."
+                if pending.simulated
+                else "this release is real, and the source of the checkpoint is a simulation."
+            )
+        steps = self.mechanism.steps
+        if self.source.simulated or steps == self._steps:
+            return
+        given = None if pending is None else (pending.start, pending.start + pending.steps)
+        if given != (self._steps, steps):
+            raise InvalidInput(
+                f"steps {self._steps} to {steps - 1} were released since the last save: pass their "
+                "release as pending. Real noise cannot be drawn again, and what is not in the file "
+                "would be lost in a crash."
+            )
 
     def close(self) -> None:
         """Let another process use the file."""
@@ -214,13 +252,15 @@ class Checkpoint:
 
     def _identity(self) -> dict[str, Any]:
         """The public facts that must be the same when the stream is taken up again."""
-        estimator = self.estimator
+        estimator, mechanism = self.estimator, self.mechanism
         return {
             "format": FORMAT,
             "version": VERSION,
-            "mechanism": None if self.mechanism is None else self.mechanism.level.fingerprint,
+            "mechanism": None if mechanism is None else mechanism.level.fingerprint,
             "estimator": None if estimator is None else estimator.fingerprint,
             "noise": None if self.source is None else self.source.kind,
+            "grid": None if self.source is None else self.source.grid,
+            "range": None if mechanism is None or mechanism.range is None else [*mechanism.range],
         }
 
     def _require_same(self, header: Mapping[str, Any]) -> None:
@@ -229,6 +269,8 @@ class Checkpoint:
             "mechanism": "another level, or without a mechanism",
             "estimator": "another level, number of parameters or noise, or without an estimator",
             "noise": "another kind of random generator, or with a seed where there is none now",
+            "grid": "noise on another grid",
+            "range": "another range",
         }
         for key, reason in reasons.items():
             if header.get(key) != mine[key]:

@@ -94,12 +94,14 @@ def agent(level, y, seed, folder):
 def command_stream(run, level, y, seed, folder):
     path, out = written(y, folder), folder / f"{len(list(folder.iterdir()))}.jsonl"
     done = run(
-        "stream", path, "--target", "load", "--level", level, "--seed", seed,
+        "stream", path, "--target", "load", "--level", level, "--simulate", "--seed", seed,
         "--emit", "releases", "--output", out,
     )  # fmt: skip
     if done.code:
         raise InvalidInput(done.err)
-    return np.array([json.loads(line)["z"] for line in out.read_text().splitlines()]) / level**0.5
+    return (
+        np.array([json.loads(line)["z"] for line in out.read_text().splitlines()[1:]]) / level**0.5
+    )
 
 
 def command_filter(run, level, y, seed, folder):
@@ -107,12 +109,13 @@ def command_filter(run, level, y, seed, folder):
     model = folder / "walk.toml"
     model.write_text("A = 1.0\nC = 1.0\nQ = 0.01\nR = 0.25\ncov0 = 4.0\n", encoding="utf-8")
     done = run(
-        "filter", path, "--model", model, "--readings", "load", "--level", level, "--seed", seed,
-        "--emit", "releases", "--output", out,
+        "filter", path, "--model", model, "--readings", "load", "--level", level, "--simulate",
+        "--seed", seed, "--emit", "releases", "--output", out,
     )  # fmt: skip
     if done.code:
         raise InvalidInput(done.err)
-    return np.array(json.loads(out.read_text())["values"]) / level**0.5
+    lines = out.read_text().splitlines()[1:]
+    return np.array([json.loads(line)["z"][0] for line in lines]) / level**0.5
 
 
 def command_release(run, level, y, seed, folder):

@@ -22,7 +22,8 @@ from privest.cli._filtering import _read_release, read_model
 from privest.cli._options import read_table
 from privest.cli._rows import Rows, read_readings
 from privest.data import Features, open_source, read_rows
-from privest.data._text_table import open_lines
+from privest.data._release_lines import check_lines, facts_of, linked, step_records
+from privest.data._text_table import decoded, open_lines
 from privest.paper._engine import Task, Unit, _Store
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
@@ -191,6 +192,25 @@ def use_average(path: Path) -> None:
 def use_filter_release(path: Path) -> None:
     with open_lines(str(path)) as lines:
         dynamics.filter_releases(STATE, LEVELS[0], _read_release(lines))
+
+
+def use_checked_lines(path: Path) -> None:
+    with open_lines(str(path)) as lines:
+        json.dumps(check_lines(decoded(lines)).to_dict(), allow_nan=False)
+
+
+def _steps(release) -> bytes:
+    facts = facts_of(LEVELS[0], simulated=release.simulated, grid=release.grid, readings=["y"])
+    return linked([facts, *step_records(release, 1, listed=True)], "")[0].encode()
+
+
+STEPS = _steps(STREAM)
+REAL_STEPS = _steps(
+    pv.StreamRelease(
+        0, 3, np.array([723.0, np.nan, -1100.0]) * 2.0**-10, np.array([False, True, False]),
+        LEVELS[0].fingerprint, False, 2.0**-10,
+    )
+)  # fmt: skip
 
 
 # --- tables, plans, headers -----------------------------------------------------------------------
@@ -363,7 +383,8 @@ READERS = [
     Reader("sensor release", tree, use_sensor_release,
            [_of(SENSOR.simulate([1.0, 2.0], np.random.default_rng(1)))], 400),
     Reader("private average", tree, use_average, [_of(AVERAGE)], 400),
-    Reader("release of a filter", tree, use_filter_release, [_of(STREAM)], 300),
+    Reader("release of a filter", text, use_filter_release, [STEPS, REAL_STEPS], 300),
+    Reader("checked release of a stream", text, use_checked_lines, [STEPS, REAL_STEPS], 300),
     Reader("header", tree, use_header, [RELEASED["z.csv.json"]], 300, "z.csv.json",
            {"z.csv": RELEASED["z.csv"]}),
     Reader("header fields", tree, use_header_fields, [RELEASED["z.csv.json"]], 700),

@@ -105,7 +105,7 @@ def test_no_pickle_inside(tmp_path):
         for name in archive.files:
             assert archive[name].dtype.kind in "uifb", name
         header = json.loads(archive["header"].tobytes())
-    assert header["version"] == 2
+    assert header["version"] == 3
 
 
 def test_another_stream_is_refused(tmp_path):
@@ -159,8 +159,53 @@ def test_a_copy_of_the_process_cannot_save(tmp_path, monkeypatch):
 
 
 def test_a_mechanism_is_kept_with_its_generator(tmp_path):
-    with pytest.raises(pv.errors.InvalidInput, match="same noise on other readings"):
-        pv.Checkpoint(tmp_path / "s", mechanism=pair()[0])
+    mechanism, rng = pair()[0], np.random.default_rng(0)
+    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism) as kept:
+        with pytest.raises(pv.errors.InvalidInput, match="same noise on other readings"):
+            kept.save(pending=mechanism.simulate(0.1, rng))
+        with pytest.raises(pv.errors.InvalidInput, match="pass their release as pending"):
+            kept.save()
+    real = mechanism.release(0.1)
+    with (
+        pv.Checkpoint(tmp_path / "s", mechanism=mechanism, source=rng) as kept,
+        pytest.raises(pv.errors.InvalidInput, match="this release is real"),
+    ):
+        kept.save(pending=real)
+    assert not (tmp_path / "s").exists()
+
+
+def test_of_real_noise_nothing_is_stored_but_what_was_released(tmp_path):
+    """No state, no key, no draw: the header names all there is, and the numbers are released."""
+    level = pv.EndlessLevel(1.0)
+    mechanism = pv.StreamMechanism(level, range=(-1.0, 1.0))
+    with pv.Checkpoint(tmp_path / "s", mechanism=mechanism) as kept:
+        release = mechanism.release([0.1, np.inf, np.nan])
+        kept.save(pending=release)
+        mechanism.release([0.1, 0.2])
+        with pytest.raises(pv.errors.InvalidInput, match="steps 3 to 4 were released"):
+            kept.save(pending=release)
+    with np.load(tmp_path / "s") as archive:
+        header = json.loads(archive["header"].tobytes())
+        assert {name for name in archive.files if archive[name].size > 1} == {"header"}
+    assert header["source"] == {}
+    assert (header["noise"], header["grid"], header["range"]) == ("Protected", 2**-10, [-1, 1])
+    assert header["pending"]["values"] == [*release.values[:2].tolist(), None]
+    again = pv.StreamMechanism(level, range=(-1.0, 1.0))
+    with pv.Checkpoint(tmp_path / "s", mechanism=again) as kept:
+        assert kept.resume()
+        assert np.array_equal(kept.pending.values, release.values, equal_nan=True)
+        assert (kept.pending.simulated, kept.pending.grid, again.steps) == (False, 2**-10, 3)
+    for other, source, message in (
+        ((-1.0, 2.0), None, "another range"),
+        (None, None, "another range"),
+        ((-1.0, 1.0), RNG, "another kind of random generator"),
+    ):
+        mechanism = pv.StreamMechanism(level, range=other)
+        with (
+            pv.Checkpoint(tmp_path / "s", mechanism=mechanism, source=source) as kept,
+            pytest.raises(CheckpointError, match=message),
+        ):
+            kept.resume()
 
 
 def test_only_the_mechanism_s_level_differs(tmp_path):
@@ -234,10 +279,10 @@ def test_a_damaged_file_is_an_error_and_stays(tmp_path, damage):
 
 def test_a_newer_version_is_named(tmp_path, monkeypatch):
     path = tmp_path / "s"
-    monkeypatch.setattr("privest.checkpoint.VERSION", 3)
+    monkeypatch.setattr("privest.checkpoint.VERSION", 4)
     saved(path)
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="version 3; this privest reads version 2"):
+    with pytest.raises(CheckpointError, match="version 4; this privest reads version 3"):
         resume(path)
 
 

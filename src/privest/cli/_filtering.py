@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +14,22 @@ from rich.console import Console
 
 import privest as pv
 from privest.cli._console import new_table, print_spent, shown, tell_simulated, to_stderr
-from privest.cli._options import MODEL, OUTPUT, Output, Privacy, Seed, Sides, about, grouped, option
+from privest.cli._options import (
+    MODEL,
+    OUTPUT,
+    RANGE,
+    Output,
+    Privacy,
+    Sides,
+    Trial,
+    about,
+    as_span,
+    grouped,
+    listed,
+    option,
+)
 from privest.cli._rows import read_readings
+from privest.data._release_lines import facts_of, linked, read_release, step_records
 from privest.data._text_table import decoded, open_lines
 from privest.dynamics import (
     DynamicBound,
@@ -28,7 +41,7 @@ from privest.dynamics import (
     smooth,
 )
 from privest.errors import InvalidInput, NumericalFailure
-from privest.reading import HELD_WHOLE, parse_json, parse_toml, read_document
+from privest.reading import HELD_WHOLE, parse_toml, read_document
 from privest.report import Line, Panel, save_states
 
 PARTS = ("A", "C", "Q", "R", "mean0", "cov0")
@@ -56,10 +69,11 @@ def filter_command(
     privacy: Privacy,
     sides: Sides,
     output: Output,
+    trial: Trial,
+    span: Annotated[str | None, RANGE] = None,
     readings: Annotated[
         str | None, option("Columns of the readings. All if not given.", "NAME,NAME,…", panel=MODEL)
     ] = None,
-    seed: Seed = None,
     smoothed: Annotated[
         bool, option("Estimate every state from all releases.", panel=OUTPUT, names=("--smooth",))
     ] = False,
@@ -67,20 +81,23 @@ def filter_command(
     """Release readings of a dynamic model, and estimate its states from the releases alone.
 
     x_{k+1} = A x_k + w_k, y_k = C x_k + v_k. Writes one row a step: every state and its standard
-    error, which is the least possible at this level. The noise of this version is simulated.
+    error, which is the least possible at this level. No value of a reading is refused; one beyond
+    --range is clipped. --simulate is a trial.
 
     Examples:
 
     privest filter track.csv --model car.toml --level 0.01 --output states.csv --png track.png
 
-    privest filter track.csv --model car.toml --level 0.01 --emit releases --output z.json
+    privest filter track.csv --model car.toml --level 0.01 --emit releases --output z.jsonl
 
-    privest filter z.json --from releases --model car.toml --level 0.01 --smooth
+    privest filter z.jsonl --from releases --model car.toml --level 0.01 --smooth
     """
     if sides.to_releases and (sides.from_releases or output.png or smoothed):
         raise InvalidInput("--emit releases goes with readings, without --smooth and --png.")
-    if sides.from_releases and (readings, seed) != (None, None):
-        raise InvalidInput("--readings and --seed go with readings, not with --from releases.")
+    if sides.from_releases and (readings, trial.simulate, span) != (None, False, None):
+        raise InvalidInput(
+            "--readings, --range and --simulate go with readings, not with --from releases."
+        )
     output.require_writable()
     system, names = read_model(model)
     level = _level(privacy, system.readings)
@@ -89,11 +106,12 @@ def filter_command(
         if sides.from_releases:
             release = _read_release(lines)
         else:
-            y = read_readings(lines, system.readings, readings)
-            noise = pv.mechanism.source.seeded(seed, "filter", readings, level.fingerprint)
-            release = pv.StreamMechanism(level).simulate(y, noise)
+            y = read_readings(lines, system.readings, readings, finite=trial.simulate)
+            noise = trial.source("filter", readings, level.fingerprint)
+            mechanism = pv.StreamMechanism(level, range=as_span(span))
+            release = (mechanism.simulate if trial.simulate else mechanism.release)(y, noise)
     if sides.to_releases:
-        output.write(json.dumps(release.to_dict()) + "\n")
+        output.write(_release_lines(release, level, span, readings))
         if release.simulated:
             tell_simulated(to_stderr())
         return
@@ -141,10 +159,19 @@ def _level(privacy: Privacy, readings: int) -> pv.EndlessLevel:
 
 def _read_release(lines: Iterable[str]) -> pv.StreamRelease:
     try:
-        record = parse_json("".join(decoded(lines)), "it")
+        return read_release(decoded(lines))
     except InvalidInput as error:
         raise InvalidInput(f"not a release (`--emit releases` writes one): {error}") from None
-    return pv.StreamRelease.from_dict(record)
+
+
+def _release_lines(
+    release: pv.StreamRelease, level: pv.EndlessLevel, span: str | None, readings: str | None
+) -> str:
+    facts = facts_of(
+        level, simulated=release.simulated, grid=release.grid,
+        readings=[] if readings is None else listed(readings), range=as_span(span),
+    )  # fmt: skip
+    return linked([facts, *step_records(release, level.block, listed=True)], "")[0]
 
 
 def _rows(result: Filtered | Smoothed, names: list[str]) -> str:

@@ -24,6 +24,7 @@ from privest.data._cells import is_number
 from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
+from privest.mechanism.source import Protected, Source, seeded
 from privest.reading import HELD_WHOLE
 from privest.report import require_files
 
@@ -65,6 +66,13 @@ Seed = Annotated[
         min=0,
     ),
 ]
+RANGE = option(
+    "Public range of a reading, never taken from the readings: what is beyond it is clipped, and ε "
+    "holds whatever the readings are.",
+    "LOW,HIGH",
+    panel=PRIVACY,
+    names=("--range",),
+)
 Json = Annotated[
     bool, option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",))
 ]
@@ -127,6 +135,32 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a datac
     return [given[field.name].replace(annotation=hints[field.name]) for field in fields(kind)]
 
 
+@group(NOISE)
+class Trial:
+    """Whether this is a trial: simulated noise, which protects nothing, with or without a seed."""
+
+    simulate: Annotated[
+        bool,
+        option(
+            "A trial with simulated noise, which protects nothing. Left out: a real release.",
+            "",
+            names=("--simulate",),
+        ),
+    ] = False
+    seed: Seed = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and not self.simulate:
+            raise InvalidInput(
+                "--seed repeats the noise of a trial: say --simulate too. A real release has no "
+                "seed; its noise comes from the operating system and is kept nowhere."
+            )
+
+    def source(self, *facts: object) -> Source:
+        """The noise of a release: protected, or that of the trial (`facts` as in `seeded`)."""
+        return seeded(self.seed, *facts) if self.simulate else Protected()
+
+
 @contextmanager
 def about(option: str) -> Iterator[None]:
     """Name the option that an error is about."""
@@ -139,6 +173,18 @@ def about(option: str) -> Iterator[None]:
 def listed(text: str) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def as_span(text: str | None) -> tuple[float, float] | None:
+    """The two ends of --range."""
+    if text is None:
+        return None
+    with about(f"--range {text}"):
+        ends = [part.strip() for part in text.split(",")]
+        if len(ends) != 2 or not all(is_number(end) for end in ends):
+            raise InvalidInput("two numbers are needed, LOW,HIGH.")
+        found = pv.privacy.Range(float(ends[0]), float(ends[1]))
+    return found.low, found.high
 
 
 def read_table(source: str) -> tuple[Array, list[str] | None]:
@@ -162,11 +208,14 @@ def read_value(text: str) -> Array | float:
 
 
 class Spent(NamedTuple):
-    """The differential privacy of a Gaussian release at a level."""
+    """The differential privacy of a Gaussian release at a level.
+
+    move: what it speaks of, one reading moves by at most that; None: however it moves.
+    """
 
     epsilon: float
     delta: float
-    move: float
+    move: float | None
 
 
 @group(PRIVACY)
@@ -232,11 +281,11 @@ class Privacy:
         epsilon = level.to_epsilon(delta=self.delta, move=self.move)
         return Spent(epsilon, self.delta, self.move)
 
-    def _epsilon(self) -> Spent:
+    def _epsilon(self) -> tuple[float, float, float]:
         assert self.epsilon is not None
         assert self.delta is not None
         assert self.move is not None
-        return Spent(self.epsilon, self.delta, self.move)
+        return self.epsilon, self.delta, self.move
 
     def _require_stated(self) -> None:
         together = (self.delta is None) == (self.move is None)

@@ -15,10 +15,11 @@ import numpy as np
 from privest.arrays import Array
 from privest.data._cells import is_number, number, numbers
 from privest.data._names import absent_columns
+from privest.data._release_lines import OWN
 from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 
-RESERVED = {"step", "fingerprint", "z", "intercept"}
+RESERVED = {*OWN, "intercept"}
 
 
 class Row(NamedTuple):
@@ -33,7 +34,8 @@ class Rows:
     """An iterator of rows; the names of the features are known once it is made.
 
     CSV needs a first line that names the columns; JSON lines are objects. Without `features` they
-    are all columns but `value` and those of `others`.
+    are all columns but `value` and those of `others`. `finite`: refuse an infinite reading, as
+    simulations do; a real release clips it.
     """
 
     def __init__(
@@ -44,8 +46,9 @@ class Rows:
         value: str,
         features: Sequence[str] | None,
         others: Sequence[str] = (),
+        finite: bool = True,
     ) -> None:
-        self.value, self.others = value, tuple(others)
+        self.value, self.others, self.finite = value, tuple(others), finite
         self._records, names = json_records(lines) if json_lines else csv_records(lines)
         self.empty = names is None
         self.features = list(features or ())
@@ -109,13 +112,18 @@ class Rows:
         except ValueError:
             hint = "" if name == self.value else " Choose the columns with --features."
             raise InvalidInput(f"line {line}: {name!r} is not a number.{hint}") from None
-        if math.isinf(found):
+        if math.isinf(found) and (self.finite or name != self.value):
             raise InvalidInput(f"line {line}: {name!r} is not finite.")
         return found
 
 
-def read_readings(lines: Iterable[str], count: int, columns: str | None) -> Array:
-    """Readings (K, m) of K steps, NaN where a cell is missing. No step is lost in silence."""
+def read_readings(
+    lines: Iterable[str], count: int, columns: str | None, *, finite: bool = True
+) -> Array:
+    """Readings (K, m) of K steps, NaN where a cell is missing. No step is lost in silence.
+
+    `finite`: refuse infinite ones, as simulations do; a real release clips them.
+    """
     rows = csv_rows(lines)
     names = [name.strip() for name in next(rows, (0, []))[1]]
     if not names:
@@ -126,7 +134,8 @@ def read_readings(lines: Iterable[str], count: int, columns: str | None) -> Arra
     _require_columns(chosen, names, count)
     place = [names.index(name) for name in chosen]
     found = [
-        [_reading(cells[j], line, j + 1) for j in place] for line, cells in _steps(rows, names)
+        [_reading(cells[j], line, j + 1, finite) for j in place]
+        for line, cells in _steps(rows, names)
     ]
     if not found:
         raise InvalidInput("the input has no rows.")
@@ -164,11 +173,11 @@ def _steps(
         yield line, cells
 
 
-def _reading(cell: str, line: int, column: int) -> float:
+def _reading(cell: str, line: int, column: int, finite: bool) -> float:
     try:
         found = number(cell)
     except ValueError:
         raise InvalidInput(f"line {line}, column {column} is not a number.") from None
-    if math.isinf(found):
+    if finite and math.isinf(found):
         raise InvalidInput(f"line {line}, column {column} must be finite.")
     return found

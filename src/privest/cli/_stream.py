@@ -79,6 +79,8 @@ def stream(
     formats: Formats,
     output: common.Output,
     kept: Kept,
+    trial: common.Trial,
+    span: Annotated[str | None, common.RANGE] = None,
     lags: Annotated[
         str,
         option(
@@ -88,7 +90,6 @@ def stream(
         ),
     ] = "",
     noise_variance: Annotated[float | None, common.NOISE_VARIANCE] = None,
-    seed: common.Seed = None,
     block: Annotated[
         int,
         option(
@@ -104,8 +105,8 @@ def stream(
 
     Each row is one reading y_k (column --target) and its public features h_k, y_k = h_kθ + w_k:
     the columns --features, or all others; --emit releases writes them too. An empty reading is a
-    step that shows nothing. ε speaks of the whole, endless stream. Estimates need
-    --noise-variance. The noise of this version is simulated.
+    step that shows nothing; no value is refused, one beyond --range is clipped. ε speaks of the
+    whole, endless stream. Estimates need --noise-variance. --simulate is a trial.
 
     Examples:
 
@@ -116,7 +117,9 @@ def stream(
     privest stream z.jsonl --from releases --level 1 --noise-variance 0.25 --intercept
     """
     _require_sense(sides, output, noise_variance)
-    level = privacy.of_stream(_weights(lags))
+    if sides.from_releases and (trial.simulate, span) != (False, None):
+        raise InvalidInput("--simulate and --range go with readings, not with --from releases.")
+    level, ends = privacy.of_stream(_weights(lags)), common.as_span(span)
     plan = StreamPlan(
         source=source,
         target=columns.target,
@@ -131,7 +134,8 @@ def stream(
         block=block,
         checkpoint=kept.checkpoint,
         replay=True if kept.replay is None and source != "-" else kept.replay,
-        seed=seed,
+        trial=trial,
+        span=ends,
         spent=privacy.spent(level),
     )
     run(plan, to_stderr())

@@ -18,6 +18,7 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import Array
 from privest.cli._console import new_table, shown
+from privest.data._release_lines import step_records
 from privest.errors import CheckpointError, InvalidInput
 from privest.files import make_folder
 from privest.report import printable
@@ -28,13 +29,9 @@ PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 def released_records(
     release: pv.StreamRelease, features: Array, names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """One record a step: what was released, None where nothing was, and the public features."""
-    missing = np.zeros(len(features), bool) if release.missing is None else release.missing
-    return [
-        {"step": release.start + k, "fingerprint": release.fingerprint, "z": None if gap else z}
-        | dict(zip(names, h))
-        for k, (z, gap, h) in enumerate(zip(release.values.tolist(), missing, features.tolist()))
-    ]
+    """One record a step: what was released, and the public features."""
+    records = step_records(release, 1, listed=False)
+    return [record | dict(zip(names, h)) for record, h in zip(records, features.tolist())]
 
 
 def estimated_record(

@@ -22,7 +22,7 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import Array
 from privest.cli._console import print_spent, shown, tell_file, tell_simulated
-from privest.cli._options import Output, Sides, Spent
+from privest.cli._options import Output, Sides, Spent, Trial
 from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import (
     LineOutput,
@@ -31,10 +31,12 @@ from privest.cli._stream_lines import (
     print_estimate,
     released_records,
 )
+from privest.data._cells import number
+from privest.data._release_lines import OWN, as_values, facts_of, linked, steps_only
 from privest.data._text_table import open_lines
 from privest.errors import CheckpointError, InvalidInput
 from privest.files import make_folder
-from privest.reading import read_count, read_fields, require_parameters
+from privest.reading import optional, read_count, read_fields, read_number, require_parameters
 from privest.report import Trail, save_convergence
 
 INTERCEPT = "intercept"
@@ -57,7 +59,8 @@ class StreamPlan:
     block: int
     checkpoint: Path | None
     replay: bool | None  # after a restart: the input begins again, or goes on
-    seed: int | None
+    trial: Trial
+    span: tuple[float, float] | None = None  # of the readings, public
     spent: Spent | None = None
 
 
@@ -66,12 +69,14 @@ def run(plan: StreamPlan, report: Console) -> None:
     _require_different_files(plan)
     plan.output.require_possible()  # before any noise is spent
     with ExitStack() as stack:
+        lines, received = stack.enter_context(open_lines(plan.source)), plan.sides.from_releases
         rows = Rows(
-            stack.enter_context(open_lines(plan.source)),
+            steps_only(lines) if received and plan.json_in else lines,
             json_lines=plan.json_in,
-            value="z" if plan.sides.from_releases else plan.target,
+            value="z" if received else plan.target,
             features=plan.features,
-            others=("step", "fingerprint") if plan.sides.from_releases else (),
+            others=[name for name in OWN if name != "z"] if received else (),
+            finite=received or plan.trial.simulate,
         )
         if rows.empty and plan.features is None:
             report.print("The input has no rows: nothing to do.")
@@ -108,14 +113,16 @@ class _Job:
         self.plan, self.features = plan, list(features)
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
         require_parameters(len(self.names), "the features")
-        self.mechanism = None if plan.sides.from_releases else pv.StreamMechanism(plan.level)
+        self.mechanism = None
+        if not plan.sides.from_releases:
+            self.mechanism = pv.StreamMechanism(plan.level, range=plan.span)
         self.estimator = None
         if plan.variance is not None:
             noise = pv.noise.Gaussian(cov=plan.variance)
             self.estimator = pv.PrivateRLS(plan.level, len(self.names), noise)
-        self.noise = pv.mechanism.source.seeded(
-            plan.seed, "stream", plan.target, plan.level.fingerprint
-        )
+        self.noise = plan.trial.source("stream", plan.target, plan.level.fingerprint)
+        self.grid = self.noise.grid if self.mechanism is not None else None  # None: not yet known
+        self.chain = ""  # hash of the last line of releases
         self.used, self.missing, self.repeated = 0, 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
@@ -150,7 +157,9 @@ class _Job:
             )
         notes = self._notes(self.kept)
         self.used, self.missing = notes["used"], notes["missing"]
-        self.digest = notes["digest"]
+        self.digest, self.chain = notes["digest"], notes["chain"]
+        if self.grid is None:
+            self.grid = notes["grid"]
         self.output.begin(notes["offset"])
         self.output.write(notes["lines"])
         return True
@@ -158,9 +167,10 @@ class _Job:
     def _notes(self, kept: pv.Checkpoint) -> dict[str, Any]:
         """What an earlier run noted, of the form that `_block` gives it."""
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
-        texts = dict.fromkeys(("digest", "lines"), _text)
+        texts = dict.fromkeys(("digest", "lines", "chain"), _text)
+        form = {**counts, **texts, "grid": optional(read_number)}
         try:
-            return read_fields(kept.notes, {**counts, **texts}, "its notes", others=True)
+            return read_fields(kept.notes, form, "its notes", others=True)
         except InvalidInput as error:
             raise CheckpointError(f"{kept.path} was saved by another command: {error}") from None
 
@@ -180,7 +190,9 @@ class _Job:
             "--emit": self.plan.sides.to_releases,
             "--output": None if output is None else str(output.resolve()),
             "--output-format": self.plan.json_out,
-            "--seed": self.plan.seed,
+            "--simulate": self.plan.trial.simulate,
+            "--seed": self.plan.trial.seed,
+            "--range": None if self.plan.span is None else list(self.plan.span),
         }
 
     # --- work -----------------------------------------------------------------------------------
@@ -222,6 +234,7 @@ class _Job:
                 )
             if step is None:
                 raise InvalidInput("releases need a column 'step' of whole numbers.")
+            self._require_one_grid(row.given["grid"])
             if step > taken:
                 raise InvalidInput(f"the release of step {taken} is missing: step {step} follows.")
             if step < taken:
@@ -229,6 +242,16 @@ class _Job:
                 continue
             taken += 1
             yield row
+
+    def _require_one_grid(self, given: Any) -> None:  # noqa: ANN401 - a cell
+        """Real releases are on a grid, simulated ones (also those without a column) on none."""
+        try:
+            grid = 0.0 if given is None else number(given)
+        except ValueError:
+            grid = -1.0  # refused with the values
+        if self.grid not in (None, grid):
+            raise InvalidInput("releases of one stream have one grid: these are of two streams.")
+        self.grid = grid
 
     def _block(self, block: list[Row]) -> None:
         features = np.array([row.features for row in block])
@@ -239,11 +262,7 @@ class _Job:
             self.estimator.update(release, H)
         self.used += len(block)
         self.missing += 0 if release.missing is None else int(release.missing.sum())
-        lines = self._lines(
-            released_records(release, features, self.features)
-            if self.estimator is None
-            else [estimated_record(self.estimator, self.names, nested=self.plan.json_out)]
-        )
+        lines = self._lines(release, features)
         if self.kept is not None:
             for row in block:
                 self.digest = _chained(self.digest, row)
@@ -253,6 +272,8 @@ class _Job:
                 "digest": self.digest,
                 "offset": self.output.offset,
                 "lines": lines,
+                "chain": self.chain,
+                "grid": self.grid,
             }
             self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
             self.kept.save(pending=release, notes=notes | self._same())
@@ -268,15 +289,37 @@ class _Job:
 
     def _release(self, values: Array) -> pv.StreamRelease:
         if self.mechanism is not None:
-            return self.mechanism.simulate(values, self.noise)
+            if self.plan.trial.simulate:
+                return self.mechanism.simulate(values, self.noise)
+            return self.mechanism.release(values, self.noise)
         assert self.estimator is not None
+        assert self.grid is not None
         absent = np.isnan(values)
         missing = absent if absent.any() else None
-        level = self.plan.level.fingerprint
-        return pv.StreamRelease(self.estimator.steps, len(values), values, missing, level, True)
+        return pv.StreamRelease(
+            self.estimator.steps, len(values), as_values(values, self.grid), missing,
+            self.plan.level.fingerprint, not self.grid, self.grid,
+        )  # fmt: skip
 
-    def _lines(self, records: list[dict[str, Any]]) -> str:
-        return as_lines(records, json_lines=self.plan.json_out, heading=not self.output.begun)
+    def _lines(self, release: pv.StreamRelease, features: Array) -> str:
+        """What is written of a block."""
+        begun, nested = self.output.begun, self.plan.json_out
+        if self.estimator is not None:
+            estimate = estimated_record(self.estimator, self.names, nested=nested)
+            return as_lines([estimate], json_lines=nested, heading=not begun)
+        records = released_records(release, features, self.features)
+        if not nested:
+            return as_lines(records, json_lines=False, heading=not begun)
+        lines, self.chain = linked(records if begun else [self._facts(), *records], self.chain)
+        return lines
+
+    def _facts(self) -> dict[str, Any]:
+        """The first line of releases."""
+        plan = self.plan
+        return facts_of(
+            plan.level, simulated=self.noise.simulated, grid=self.noise.grid,
+            readings=[plan.target], features=self.features, range=plan.span,
+        )  # fmt: skip
 
     def summarise(self, report: Console, stopped: bool) -> None:
         """What was done, and the last estimate, for people."""
@@ -290,7 +333,7 @@ class _Job:
         }
         report.print(shown("; ".join(part for part, there in parts.items() if there) + "."))
         print_spent(report, self.plan.spent)
-        if self.mechanism is not None:
+        if self.grid == 0.0:
             tell_simulated(report)
         if self.estimator is not None:
             print_estimate(report, self.estimator, self.names)

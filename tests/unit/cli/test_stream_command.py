@@ -15,7 +15,7 @@ import pytest
 
 import privest as pv
 from privest.cli import _streaming as streaming
-from privest.cli._options import Output, Sides
+from privest.cli._options import Output, Sides, Trial
 from privest.cli._stream_lines import LineOutput
 from privest.mechanism.source import seeded
 
@@ -71,7 +71,7 @@ def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-COMMON = ("--target", "load", "--level", "4", "--seed", "3")
+COMMON = ("--target", "load", "--level", "4", "--simulate", "--seed", "3")
 
 
 @pytest.mark.parametrize("lags", [[], [0.5, -0.2]])
@@ -110,17 +110,18 @@ def test_two_machines(meter, tmp_path):
     together = ok(meter, *COMMON, "--noise-variance", "0.25", "--lags", "0.5")
     released = tmp_path / "z.jsonl"
     ok(meter, *COMMON, "--lags", "0.5", "--emit", "releases", "--output", released)
-    first = json.loads(released.read_text().splitlines()[0])
-    assert set(first) == {"step", "fingerprint", "z", "a", "b"}
-    assert json.loads(released.read_text().splitlines()[3])["z"] is None
+    facts, first, *_ = (json.loads(line) for line in released.read_text().splitlines())
+    assert (facts["simulated"], facts["grid"], facts["unit"]) == (True, 0.0, 0.5)
+    assert set(first) == {"step", "fingerprint", "grid", "z", "a", "b", "hash"}
+    assert json.loads(released.read_text().splitlines()[4])["z"] is None
     learner = ("--from", "releases", "--lags", "0.5", "--noise-variance", "0.25")
     apart = ok(released, *learner, "--level", "4", "--output-format", "csv")
     assert apart.stdout == together.stdout
-    assert "simulated" not in apart.stderr
+    assert "simulated" in apart.stderr
     # a release that arrives twice is used once; a lost one is an error; so is another level
     lines = released.read_text().splitlines(keepends=True)
     twice = ok(
-        "-", *learner, "--level", "4", "--input-format", "jsonl", text="".join(lines + lines[5:])
+        "-", *learner, "--level", "4", "--input-format", "jsonl", text="".join(lines + lines[6:])
     )
     assert "55 repeated releases left out" in twice.stderr
     lost = stream(
@@ -130,7 +131,7 @@ def test_two_machines(meter, tmp_path):
         "4",
         "--input-format",
         "jsonl",
-        text="".join(lines[:5] + lines[6:]),
+        text="".join(lines[:6] + lines[7:]),
     )
     assert (lost.returncode, "release of step 5 is missing" in lost.stderr) == (2, True)
     other = stream(released, *learner, "--level", "3")
@@ -204,7 +205,7 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
     plan = streaming.StreamPlan(
         source=str(meter), target="load", features=None, level=pv.EndlessLevel(4.0), variance=None,
         intercept=False, sides=Sides("releases"), json_in=False, json_out=False,
-        output=Output(out), block=7, checkpoint=kept, replay=True, seed=3,
+        output=Output(out), block=7, checkpoint=kept, replay=True, trial=Trial(True, 3),
     )  # fmt: skip
     quiet = Console(file=io.StringIO())
     written, real = [], LineOutput.write
@@ -252,7 +253,17 @@ def test_killed_command(tmp_path):
     path = tmp_path / "m.csv"
     body = "\n".join(",".join(map(repr, row)) for row in rng.standard_normal((3000, 3)).tolist())
     path.write_text("x1,x2,y\n" + body + "\n")
-    arguments = ["--level", "2", "--lags", "0.5", "--seed", "1", "--noise-variance", "1"]
+    arguments = [
+        "--level",
+        "2",
+        "--lags",
+        "0.5",
+        "--simulate",
+        "--seed",
+        "1",
+        "--noise-variance",
+        "1",
+    ]
     whole = ok(path, *arguments).stdout
     out, kept = tmp_path / "e.csv", tmp_path / "s.ckpt"
     command = [*MAIN, str(path), *arguments, "--output", str(out), "--checkpoint", str(kept)]
@@ -317,12 +328,18 @@ def test_ctrl_c_loses_nothing(tmp_path):
         ("x,x,y\n1,2,3\n", [], "have the same name"),
         ("step,y\n1,2\n", [], "a feature cannot be called 'step'"),
         ("intercept,y\n1,2\n", ["--intercept"], "a feature cannot be called 'intercept'"),
-        ('{"x": 1, "y": 1' + "0" * 400 + "}\n", ["--input-format", "jsonl"], "not finite"),
+        ('{"x": 1, "y": 1' + "0" * 400 + "}\n", ["--input-format", "jsonl", "--simulate"],
+         "not finite"),
         ("[" * 100_000 + "\n", ["--input-format", "jsonl"], "not a JSON object"),
-        ("x,y\n1,2\n", ["--seed", "-1"], "--seed"),
+        ("x,y\n1,2\n", ["--simulate", "--seed", "-1"], "--seed"),
         ("x,y\n1,2\n", ["--png", "p.png", "--emit", "releases"], "--png draws estimates"),
         ("x,y\n1,12.75abc\n", [], "line 2: 'y' is not a number"),
-        ("x,y\n1,inf\n", [], "line 2: 'y' is not finite"),
+        ("x,y\n1,inf\n", ["--simulate"], "line 2: 'y' is not finite"),
+        ("x,y\ninf,1\n", [], "line 2: 'x' is not finite"),
+        ("x,y\n1,2\n", ["--seed", "1"], "say --simulate too"),
+        ("x,y\n1,2\n", ["--range", "1"], "--range 1: two numbers are needed"),
+        ("x,y\n1,2\n", ["--range", "2,1"], "low < high"),
+        ("x,y\n1,2\n", ["--range", "0,1e300"], "the grid holds"),
         ("x,y\n,12.75\n", [], "line 2: 'x' is missing"),
         ("x,y\n1,2,3\n", [], "line 2 has 3 columns"),
         ("y\n12.75\n", [], "no column of features"),
@@ -364,7 +381,18 @@ def test_one_seed_is_other_noise_at_another_level(meter):
     """With the same noise at two levels the readings could be computed."""
     found = []
     for level in ("1", "4"):
-        done = ok(meter, "--target", "load", "--seed", "3", "--level", level, "--emit", "releases")
+        done = ok(
+            meter,
+            "--target",
+            "load",
+            "--simulate",
+            "--seed",
+            "3",
+            "--level",
+            level,
+            "--emit",
+            "releases",
+        )
         found.append([float(line["z"] or "nan") for line in rows(done.stdout)])
     difference = np.array(found[1]) - np.array(found[0])  # (2 − 1)·y, were the noise the same
     y = [float(line["load"] or "nan") for line in rows(meter.read_text())]
@@ -383,7 +411,7 @@ def test_files_are_not_mixed_up(meter, tmp_path):
 
 
 def test_marks_blank_lines_and_other_encodings(tmp_path):
-    arguments = ("--level", "1", "--noise-variance", "1", "--seed", "1")
+    arguments = ("--level", "1", "--noise-variance", "1", "--simulate", "--seed", "1")
     plain = ok("-", *arguments, text="x,y\n1,2\n2,NaN\n3,null\n4, \n5,NA\n")
     assert "4 of them without a reading" in plain.stderr
     marked = ok("-", *arguments, text="\ufeff\n\n x , y \n1,2\n2,nan\n3,none\n4,\n5,na\n")

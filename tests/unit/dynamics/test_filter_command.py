@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import privest as pv
 from privest import dynamics
 from privest.cli._filtering import filter_command, read_model
+from privest.data._release_lines import read_release
 from privest.errors import InvalidInput, PrivestError
 
 MODEL = """
@@ -51,11 +52,21 @@ def table(text):
 
 @pytest.mark.parametrize("smooth", [False, True])
 def test_numbers_are_those_of_the_library(folder, smooth):
-    common = ["--model", folder / "m.toml", "--level", "2", "--readings", "a,b", "--seed", "5"]
-    kept, out = folder / "z.json", folder / "x.csv"
+    common = [
+        "--model",
+        folder / "m.toml",
+        "--level",
+        "2",
+        "--readings",
+        "a,b",
+        "--simulate",
+        "--seed",
+        "5",
+    ]
+    kept, out = folder / "z.jsonl", folder / "x.csv"
     done = run(folder / "y.csv", *common, "--emit", "releases", "--output", kept)
     assert done.exit_code == 0, done.output
-    release = pv.StreamRelease.from_dict(json.loads(kept.read_text(encoding="utf-8")))
+    release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
     assert release.missing.tolist() == [k == 5 for k in range(30)]
     found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
     result = dynamics.smooth(found) if smooth else found
@@ -74,7 +85,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
 
 
 def test_epsilon_is_a_level(folder):
-    options = ["--epsilon", "1", "--delta", "1e-6", "--move", "0.5", "--seed", "1"]
+    options = ["--epsilon", "1", "--delta", "1e-6", "--move", "0.5", "--simulate", "--seed", "1"]
     done = run(folder / "y.csv", "--model", folder / "m.toml", "--readings", "a,b", *options)
     assert done.exit_code == 0
     s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=0.5).number
@@ -100,7 +111,7 @@ def test_epsilon_is_a_level(folder):
         ({"csv": "time,a,b\n0,1.5,oops\n"}, "line 2, column 3 is not a number"),
         ({"csv": "time,a,b\n0,1.5\n"}, "line 2 has 2 columns"),
         ({"csv": "time,a,b\n"}, "no rows"),
-        ({"csv": "time,a,b\n0,inf,1\n"}, "must be finite"),
+        ({"csv": "time,a,b\n0,inf,1\n", "--simulate": None}, "must be finite"),
         ({"csv": "time,a,b\n0,1,2\n\n2,1,2\n"}, "line 3 is empty: write NA"),
         ({"csv": "time,a,b,b\n0,1,2,3\n"}, "must have different names"),
         ({"--readings": "a,a"}, "must have different names"),
@@ -116,7 +127,9 @@ def test_bad_input(folder, change, message):
     for name in ("--model", "--output"):
         if name in options:
             options[name] = folder / options[name]
-    done = run(folder / "y.csv", *(part for pair in options.items() for part in pair))
+    done = run(
+        folder / "y.csv", *(part for pair in options.items() for part in pair if part is not None)
+    )
     assert done.exit_code != 0
     assert isinstance(done.exception, PrivestError), done.output
     assert message in str(done.exception)
@@ -211,8 +224,34 @@ def test_outputs_are_checked_before_noise_is_spent(folder, monkeypatch, option, 
 def test_releases_come_with_their_warning(folder):
     done = run(
         folder / "y.csv", "--model", folder / "m.toml", "--level", "1", "--readings", "a,b",
-        "--emit", "releases",
+        "--emit", "releases", "--simulate",
     )  # fmt: skip
     assert done.exit_code == 0
     assert "The noise was simulated" in " ".join(done.stderr.split())
-    assert json.loads(done.stdout)["simulated"] is True
+    assert json.loads(done.stdout.splitlines()[0])["simulated"] is True
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e308", "-1e999", "nan", "", "5e-324"])
+def test_no_value_of_a_reading_is_refused(folder, cell):
+    """A real release; the library reads what the command wrote, whole numbers of the grid."""
+    text = (folder / "y.csv").read_text(encoding="utf-8").splitlines()
+    text[10] = f"9,{cell},0.5"
+    (folder / "y.csv").write_text("\n".join(text), encoding="utf-8")
+    common = ["--model", folder / "m.toml", "--level", "2", "--range=-100,100"]
+    out = folder / "z.jsonl"
+    done = run(
+        folder / "y.csv", *common, "--readings", "a,b", "--emit", "releases", "--output", out
+    )
+    assert done.exit_code == 0, done.output
+    assert "simulated" not in done.stderr
+    release = read_release(out.read_text(encoding="utf-8").splitlines(keepends=True))
+    assert (release.simulated, release.grid, release.steps) == (False, 2**-10, 30)
+    missing = {5} | ({9} if cell in ("nan", "") else set())
+    assert set(np.flatnonzero(release.missing)) == missing
+    # 2·100 = 141.4 deviations at level 2; noise beyond 9 of them has probability 2e-19
+    assert np.nanmax(np.abs(release.values)) < 2**0.5 * 100 + 9
+    again = run(out, "--from", "releases", *common[:4])
+    assert again.exit_code == 0, again.output
+    found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
+    assert np.array_equal(table(again.stdout)["place"], found.estimate[:, 0])
+    assert np.array_equal(table(again.stdout)["place_se"], found.standard_error[:, 0])

@@ -1,0 +1,275 @@
+"""Releases of a stream as JSON lines: a first line of public facts, then a line a step.
+
+    {"format": "privest stream release", "version": 1, "grid": 0.0009765625, …, "hash": "…"}
+    {"step": 0, "fingerprint": "…", "grid": 0.0009765625, "z": 1812, …, "hash": "…"}
+
+z̃ = z·grid, z a whole number (simulated: grid is 0 and z̃ = z); null where nothing is shown. Several
+readings a step: z is a list. Every line carries the hash of all lines up to it,
+
+    hash_k = SHA-256(hash_{k−1} ‖ the line up to `, "hash"`) ,   hash_0 = the empty text,
+
+and with a ledger the last line of every block the ledger's signature of its hash ("hmac") and its
+entry: a file that ends at any line, as a crash may leave it, can be checked up to that line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.lattice import MOST
+from privest.privacy import EndlessLevel
+from privest.reading import (
+    chosen,
+    counted,
+    parse_json,
+    read_count,
+    read_fields,
+    read_flag,
+    read_number,
+    read_text,
+)
+from privest.records import Record
+from privest.release import StreamRelease
+
+FORMAT, VERSION = "privest stream release", 1
+OWN = ("step", "fingerprint", "grid", "z", "hash", "hmac", "entry", "format")  # no features
+LARGEST = 2.0 * MOST  # of a released integer: what is shown, and noise
+LINKED = re.compile(r'^(\{.*), "hash": "([0-9a-f]{64})"(?:, "hmac": "([0-9a-f]{64})")?\}$')
+Sign = Callable[[bytes], str]
+
+
+def facts_of(
+    level: EndlessLevel, *, simulated: bool, grid: float, readings: Sequence[str], **more: object
+) -> dict[str, Any]:
+    """The first line: what is public of a stream. Where a step has one reading, z·unit is it.
+
+    `factors`: A_0, A_1, … of z̃_k = Σ_j A_j y_{k−j} + e_k.
+    """
+    factors = level.blocks(level.reach, level.reach + 1)[:, 0]
+    unit = (grid or 1.0) / float(factors[0, 0, 0]) if level.block == 1 else None
+    return {
+        "format": FORMAT, "version": VERSION, "simulated": simulated, "grid": grid, "unit": unit,
+        "fingerprint": level.fingerprint, "factors": factors.tolist(), "readings": list(readings),
+    } | more  # fmt: skip
+
+
+def step_records(release: StreamRelease, block: int, *, listed: bool) -> list[dict[str, Any]]:
+    """One record a step: whole numbers of the grid where there is one, None where nothing is shown.
+
+    `listed`: z as a list of the readings of a step, which are `block`; else it is one number.
+    """
+    values = release.values.reshape(-1, block)
+    shown = np.asarray(~np.isnan(values).any(axis=1))
+    numbers = np.where(shown[:, None], values, 0.0)
+    if release.grid:
+        numbers = np.rint(numbers / release.grid).astype(np.int64)
+    cells: list[Any] = numbers.tolist()
+    return [
+        {
+            "step": release.start + k,
+            "fingerprint": release.fingerprint,
+            "grid": release.grid,
+            "z": (z if listed else z[0]) if there else None,
+        }
+        for k, (z, there) in enumerate(zip(cells, shown.tolist()))
+    ]
+
+
+def linked(
+    records: Iterable[Mapping[str, Any]], previous: str, sign: Sign | None = None
+) -> tuple[str, str]:
+    """The lines of these records after a line with hash `previous`, and the last hash.
+
+    `sign`: signs the last line's hash.
+    """
+    lines = []
+    for record in records:
+        body = json.dumps(record, ensure_ascii=False)[:-1]
+        previous = _hash(previous, body)
+        lines.append(f'{body}, "hash": "{previous}"')
+    if sign is not None and lines:
+        lines[-1] += f', "hmac": "{sign(previous.encode())}"'
+    return "".join(line + "}\n" for line in lines), previous
+
+
+def _hash(previous: str, body: str) -> str:
+    return hashlib.sha256((previous + body).encode()).hexdigest()
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+HEADER = {
+    "version": counted(least=1),
+    "simulated": read_flag,
+    "grid": read_number,
+    "fingerprint": read_text,
+}
+
+
+def steps_only(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of the steps: a first line of facts is looked at and left empty."""
+    for text in lines:
+        yield "\n" if _facts(text) is not None else text
+
+
+def _facts(text: str) -> dict[str, Any] | None:
+    """What a first line says; None if this is a line of a step."""
+    if '"format"' not in text[:20]:
+        return None
+    record = read_fields(
+        parse_json(text, "the first line"),
+        HEADER | {"format": chosen(FORMAT)},
+        "the first line of releases",
+        others=True,
+    )
+    if record["version"] != VERSION:
+        raise InvalidInput(
+            f"these releases have version {record['version']}; this privest reads {VERSION}."
+        )
+    return record
+
+
+def as_values(z: Array, grid: float) -> Array:
+    """z̃ of what stands in the column z; NaN where it is missing."""
+    if not 0.0 <= grid <= 1.0:
+        raise InvalidInput("the grid of a release is a number between 0 and 1.")
+    if not grid:
+        return z
+    with np.errstate(invalid="ignore"):
+        good = np.isnan(z) | ((z == np.rint(z)) & (np.abs(z) <= LARGEST))
+    if not good.all():
+        raise InvalidInput("releases on a grid are whole numbers of it: z of some step is not.")
+    return z * grid
+
+
+@dataclass(frozen=True)
+class CheckedLines(Record):
+    """What a file of releases is, as far as its hashes and signatures show.
+
+    steps      lines of steps, 0 ≤ step < steps, whole and in order
+    missing    of them without a release
+    signed     the steps that a signature of the ledger covers; None where none was looked at
+    torn       the file ends within a line, which is not counted: it was being written
+    entries    the ledger's entries that the lines name
+    """
+
+    facts: dict[str, Any]
+    steps: int
+    missing: int
+    signed: int | None
+    torn: bool
+    entries: tuple[int, ...]
+    hash: str
+
+
+def check_lines(
+    lines: Iterable[str], check: Callable[[bytes, str], bool] | None = None
+) -> CheckedLines:
+    """Go through the lines of a release file; `check`: whether a signature is the ledger's.
+
+    Raises InvalidInput, naming the line, for what was changed, left out or put in.
+    """
+    found = _Checking(check)
+    for number, text in enumerate(lines, start=1):
+        if not text.endswith("\n"):
+            found.torn = True
+            break
+        try:
+            found.take(text[:-1], first=number == 1)
+        except InvalidInput as error:
+            raise InvalidInput(f"line {number}: {error}") from None
+    if found.facts is None:
+        raise InvalidInput("this is not a release of a stream: it has no first line of facts.")
+    return CheckedLines(
+        found.facts, found.steps, found.missing, found.signed, found.torn, tuple(found.entries),
+        found.previous,
+    )  # fmt: skip
+
+
+class _Checking:
+    def __init__(self, check: Callable[[bytes, str], bool] | None) -> None:
+        self.check, self.facts, self.previous = check, None, ""
+        self.steps, self.missing, self.torn = 0, 0, False
+        self.signed = None if check is None else 0
+        self.entries: list[int] = []
+
+    facts: dict[str, Any] | None
+
+    def take(self, text: str, *, first: bool) -> None:
+        """The next line."""
+        parts = LINKED.match(text)
+        if parts is None or _hash(self.previous, parts[1]) != parts[2]:
+            raise InvalidInput("it, or a line before it, was changed, left out or put in.")
+        self.previous = parts[2]
+        if first:
+            self.facts = _facts(text)
+            if self.facts is None:
+                raise InvalidInput("the facts of the stream are not there.")
+        else:
+            self._step(parse_json(text, "it"))
+        if parts[3] is not None and self.check is not None:
+            if not self.check(parts[2].encode(), parts[3]):
+                raise InvalidInput("its signature is not one of this ledger.")
+            self.signed = self.steps
+
+    def _step(self, record: Any) -> None:  # noqa: ANN401 - whatever JSON holds
+        assert self.facts is not None
+        fields = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
+        found = read_fields(record, fields, "it", others=True)
+        same = all(found[name] == self.facts[name] for name in ("grid", "fingerprint"))
+        if found["step"] != self.steps or not same:
+            raise InvalidInput("it is not the next step of this stream.")
+        z = found["z"]
+        if z is not None:
+            as_values(np.array(z, dtype=float).ravel(), found["grid"])
+        if "entry" in record:
+            self.entries.append(read_count(record["entry"], "entry"))
+        self.steps, self.missing = self.steps + 1, self.missing + (z is None)
+
+
+def _cell(given: object, name: str) -> Any:  # noqa: ANN401
+    """z: a number, a list of them, or nothing."""
+    if given is None or isinstance(given, list):
+        return None if given is None else [read_number(part, name) for part in given]
+    return read_number(given, name)
+
+
+def read_release(lines: Iterable[str]) -> StreamRelease:
+    """All lines as one release (unchecked hashes: `check_lines`), for steps 0, 1, …"""
+    z: list[list[float] | None] = []
+    seen: set[tuple[float, str]] = set()
+    fields = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
+    for number, text in enumerate(steps_only(lines), start=1):
+        if not text.strip():
+            continue
+        record = read_fields(parse_json(text, f"line {number}"), fields, "it", others=True)
+        if record["step"] > len(z):
+            raise InvalidInput(f"the release of step {len(z)} is missing.")
+        if record["step"] == len(z):  # a repeated one is left out
+            cell = record["z"]
+            z.append(cell if cell is None or isinstance(cell, list) else [cell])
+            seen.add((record["grid"], record["fingerprint"]))
+    sizes = {len(cell) for cell in z if cell is not None}
+    if len(seen) != 1 or len(sizes) != 1:
+        raise InvalidInput("releases of one stream are needed: one level, one grid, steps alike.")
+    (grid, fingerprint), (block,) = seen.pop(), sizes
+    values = np.array([[np.nan] * block if cell is None else cell for cell in z]).ravel()
+    missing = np.array([cell is None for cell in z])
+    return StreamRelease.from_dict(
+        {
+            "kind": StreamRelease.KIND, "start": 0, "steps": len(z),
+            "values": [None if v != v else v for v in as_values(values, grid).tolist()],
+            "missing": missing.tolist() if missing.any() else None,
+            "fingerprint": fingerprint, "simulated": not grid, "grid": grid,
+        }
+    )  # fmt: skip
