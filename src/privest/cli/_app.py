@@ -14,7 +14,7 @@ from rich.rule import Rule
 import privest
 from privest import workflow
 from privest.arrays import CONFIDENCE
-from privest.cli import _workflow
+from privest.cli import _ledger, _workflow
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
@@ -45,6 +45,7 @@ app = typer.Typer(
 )
 
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(_ledger.app, name="ledger")
 
 
 # Typer brings its own copy of click, or uses the one that is installed.

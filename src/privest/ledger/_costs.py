@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_count
+from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.ledger._budget import LARGEST_MATRIX, Cost
-from privest.ledger._exact import Matrix, whole_root_up
+from privest.ledger._exact import Matrix
 from privest.linalg import PSD, Blocks
 from privest.mechanism.source import Law
 from privest.privacy import (
-    AdjacentSteps,
+    GridStatement,
     Move,
-    OneBlock,
     OneReading,
     PrivacyLevel,
     SequentialLevel,
     as_level,
+    grid_statement,
+    laplace_statement,
 )
 from privest.privacy._adjacency import as_move
 
@@ -39,6 +40,7 @@ def cost_of(
     move: float | Move | None = None,
     start: int = 0,
     stop: int | None = None,
+    range: tuple[float, float] | None = None,
     law: Law = "gaussian",
     together: bool = False,
 ) -> Cost:
@@ -50,8 +52,9 @@ def cost_of(
     later step that looks back spends budget of earlier readings, and is paid for ahead. So the
     costs of steps 0..k−1 add up to no less than tr S̄_k. `start` ≤ step < `stop`: these steps only.
 
-    With `move`: μ² (law "gaussian"; ρ = μ²/2 follows) or a pure ε ("laplace") when the readings
-    move by that much, the shift of every coordinate rounded up to the grid 2⁻¹⁰.
+    With `move`, or a `range` to which readings are clipped (then the move is one reading, by its
+    width): μ² and ρ of `privacy.grid_statement`, shifts rounded up to the grid, or, for the law
+    "laplace", a pure ε.
 
     >>> cost = cost_of(4.0, move=0.5)
     >>> float(cost.information), float(cost.mu2)
@@ -66,11 +69,22 @@ def cost_of(
     else:
         level = as_level(level)
         information = _of_readings(level, together)
-    if move is None:
+    if move is None and range is None:
         return Cost(information)
+    moved = as_move(_width(range) if move is None else move)
     if law == "laplace":
-        return Cost(information, epsilon=_pure(level, as_move(move)), move=move)
-    return Cost(information, mu2=_mu2(level, as_move(move)), move=move)
+        if not isinstance(moved, OneReading):
+            raise InvalidInput("a pure epsilon is known for a move of one reading.")
+        said = _laplace(level, moved.by)
+        return Cost(information, epsilon=said.epsilon, rho=said.rho, move=moved)
+    said = grid_statement(level, move=moved)
+    mu2 = said.squared_steps * Fraction(GRID) ** 2
+    return Cost(information, mu2=mu2, rho=said.rho, move=moved)
+
+
+def _width(ends: tuple[float, float] | None) -> float:
+    low, high = as_array(() if ends is None else ends, "range", ndim=1)
+    return math.nextafter(float(high - low), math.inf)
 
 
 def _of_readings(level: PrivacyLevel, together: bool) -> Any:  # noqa: ANN401
@@ -128,79 +142,15 @@ def _safe(value: float, terms: int) -> Fraction:
     return Fraction(value) * (1 + (terms + 4) * ULP) * BELOW
 
 
-def _mu2(level: PrivacyLevel | SequentialLevel, move: Move) -> Fraction:
-    """‖g⌈|LᵀΔ|/g⌉‖² ≤ (‖LᵀΔ‖ + g√k)², k the coordinates that the move can reach."""
-    single = _pointwise(level, move)
-    if single is not None:
-        return _steps_of_grid(single) ** 2 * Fraction(GRID) ** 2
-    mu = level.to_mu(move=move) * (1 + 64 * float(ULP))
-    return Fraction(math.nextafter(mu + GRID * math.sqrt(_reached(level, move)), math.inf)) ** 2
-
-
-def _pure(level: PrivacyLevel | SequentialLevel, move: Move) -> Fraction:
-    single = _pointwise(level, move)
-    if single is None:
+def _laplace(level: PrivacyLevel | SequentialLevel, by: float) -> GridStatement:
+    """A pure ε where every reading is shown by itself."""
+    blocks: PSD | None = None
+    if isinstance(level, SequentialLevel):
+        blocks = level.final_blocks() if level.form == "independent" and level.block == 1 else None
+    else:
+        blocks = level.for_size(1 if level.size is None else level.size)
+    if blocks is None or isinstance(blocks, Blocks):
         raise InvalidInput(
-            "a pure epsilon is known for levels of single readings and a move of one of them: "
-            "state the epsilon in a Cost."
+            "a pure epsilon is known for levels of single readings: state that of others in a Cost."
         )
-    return _steps_of_grid(single) * Fraction(GRID)  # 1/b0 < g
-
-
-def _steps_of_grid(square: Fraction) -> int:
-    """The smallest n with (n·g)² ≥ square."""
-    return whole_root_up(square / Fraction(GRID) ** 2)
-
-
-def _pointwise(level: PrivacyLevel | SequentialLevel, move: Move) -> Fraction | None:
-    """s·c², exactly, where one reading moves and one coordinate shows it; else None."""
-    if not isinstance(move, OneReading):
-        return None
-    by = Fraction(move.by) ** 2
-    if isinstance(level, PrivacyLevel):
-        if level.number is not None:
-            return Fraction(level.number) * by
-        assert level.size is not None
-        matrix = level.for_size(level.size)
-        return None if isinstance(matrix, Blocks) else _largest(matrix) * by
-    if level.form == "independent" and level.block == 1:
-        return _largest(level.final_blocks()) * (1 + 4 * ULP) * by
-    return None
-
-
-def _largest(matrix: PSD) -> Fraction:
-    return Fraction(float(np.max(matrix.diagonal())))
-
-
-def _reached(level: PrivacyLevel | SequentialLevel, move: Move) -> int:
-    """How many coordinates can read what moves, at most."""
-    if isinstance(level, PrivacyLevel):
-        return _moved(move) if level.size is None else level.size
-    if level.steps is not None and level.form == "dense":
-        return level.readings_before(level.steps)
-    steps = move.steps if isinstance(move, AdjacentSteps) else 1
-    m = level.block or max(level.sizes_between(0, level.steps or 1))
-    if isinstance(move, OneBlock) and move.sizes is not None:
-        steps = max(move.sizes) + 1
-    elif not isinstance(move, AdjacentSteps | OneBlock | OneReading):
-        if level.steps is None:
-            raise InvalidInput(
-                "a move along a direction of a stream without an end has no cost of its own: state "
-                "its mu2 in a Cost."
-            )
-        steps = level.steps
-    return (steps + level.reach) * m
-
-
-def _moved(move: Move) -> int:
-    """The readings that a move of a level given as a number can touch."""
-    if isinstance(move, OneReading):
-        return 1
-    if isinstance(move, AdjacentSteps):
-        return move.steps
-    if isinstance(move, OneBlock) and move.sizes is not None:
-        return max(move.sizes)
-    direction = getattr(move, "direction", None)
-    if direction is None:
-        raise InvalidInput("a block of a level given as a number needs sizes: OneBlock(by, sizes).")
-    return len(direction)
+    return laplace_statement([[math.sqrt(float(np.max(blocks.diagonal())))]], by)

@@ -5,7 +5,6 @@ A float total loses small spends (1 + 2⁻⁶⁰ = 1); here nothing is lost, a s
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -53,22 +52,6 @@ def read_exact(text: object) -> Fraction:
     if written(number) != text:
         raise ValueError("not a number as a ledger writes it")
     return number
-
-
-def upwards(value: Fraction | float) -> Fraction:
-    """The smallest double that is not below `value`, exactly."""
-    exact = Fraction(value)
-    near = float(exact)
-    if Fraction(near) < exact:
-        near = math.nextafter(near, math.inf)
-    return Fraction(near)
-
-
-def whole_root_up(square: Fraction) -> int:
-    """The smallest whole n with n² ≥ `square`."""
-    needed = -(-square.numerator // square.denominator)
-    root = math.isqrt(needed)
-    return root if root * root == needed else root + 1
 
 
 def is_psd(matrix: Sequence[Sequence[Fraction]]) -> bool:

@@ -1,0 +1,276 @@
+"""`privest ledger`: what was spent of whose budget, and whether the file can be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from privest.cli import _options as common
+from privest.cli._console import new_table, print_json, shown, tell_file, to_people
+from privest.cli._options import group, grouped, option
+from privest.errors import InvalidInput
+from privest.ledger import Budget, Head, Ledger, cost_of
+
+app = typer.Typer(
+    help="Budgets of people, tables and streams, and what was spent of them.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+File = Annotated[Path, typer.Argument(help="The ledger.", metavar="LEDGER")]
+Subject = Annotated[str, option("Whose account: a person, a table, a stream.", "NAME")]
+BUDGET = "Budget"  # a panel of --help
+
+
+def _opened(path: Path) -> Ledger:
+    return Ledger(path, create=False)
+
+
+@app.command()
+def show(
+    ledger: File,
+    subject: Annotated[str | None, option("Only this account, with its entries.", "NAME")] = None,
+    json: common.Json = False,
+) -> None:
+    """Budgets, what was spent and what is left; the head, to be noted elsewhere.
+
+    Example: privest ledger show ledger.db --subject people.csv
+    """
+    with _opened(ledger) as opened:
+        subjects = opened.subjects() if subject is None else [subject]
+        accounts = {name: _account(opened, name) for name in subjects}
+        entries = [] if subject is None else [one.to_dict() for one in opened.history(subject)]
+        head, trouble = opened.head, opened.trouble
+    if json:
+        record = {"head": head.to_dict(), "trouble": trouble, "accounts": accounts}
+        print_json(record | ({} if subject is None else {"entries": entries}))
+    else:
+        _print_accounts(accounts, entries, head, trouble)
+
+
+def _account(ledger: Ledger, subject: str) -> dict[str, Any]:
+    budget = ledger.budget(subject)
+    return {
+        "budget": budget.in_words(),
+        "spent": ledger.spent(subject).to_dict(),
+        "remaining": ledger.remaining(subject).to_dict(),
+        "next_index": ledger.next_index(subject),
+    }
+
+
+def _print_accounts(
+    accounts: dict[str, Any], entries: list[dict[str, Any]], head: Head, trouble: str | None
+) -> None:
+    console = to_people()
+    table = new_table("Accounts", "subject", "budget", "spent", "left")
+    for name, account in accounts.items():
+        left = {k: v for k, v in account["remaining"].items() if _is_number(v) and k != "delta"}
+        spent = [f"{unit} {account['spent'][unit]:.6g}" for unit in left]
+        rest = [f"{unit} {value:.6g}" for unit, value in left.items()]
+        table.add_row(shown(name), shown(account["budget"]), "\n".join(spent), "\n".join(rest))
+    console.print(table)
+    if entries:
+        rows = new_table("Entries", "entry", "kind", "from", "to", "time (UTC)")
+        for one in entries:
+            stop = None if one["stop"] is None else one["stop"] - 1
+            cells = (one["sequence"], one["kind"], one["start"], stop, one["time"][:19])
+            rows.add_row(*("" if cell is None else str(cell) for cell in cells))
+        console.print(rows)
+    console.print(shown(f"Head: {head}"), soft_wrap=True)
+    if trouble is not None:
+        console.print(shown(trouble, style="bold red"), soft_wrap=True)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+@app.command()
+def verify(
+    ledger: File,
+    head: Annotated[
+        str | None, option("A head that was noted earlier: it must be part of the history.", "HEAD")
+    ] = None,
+    json: common.Json = False,
+) -> None:
+    """Check every entry: chain, totals summed again, released numbers, key, mark.
+
+    Example: privest ledger verify ledger.db
+    """
+    noted = None if head is None else _head(head)
+    with _opened(ledger) as opened:
+        found = opened.verify(noted)
+    if json:
+        print_json({"verified": True} | found.to_dict())
+    else:
+        console = to_people()
+        console.print(f"{found.sequence} entries follow from one another, and no budget is broken.")
+        console.print(shown(f"Head: {found}"), soft_wrap=True)
+
+
+def _head(text: str) -> Head:
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[1].isdecimal() or len(parts[1]) > 18:
+        raise InvalidInput("--head: a head is ID:NUMBER:HASH, as `privest ledger show` prints it.")
+    return Head(parts[0], int(parts[1]), parts[2])
+
+
+@app.command()
+@grouped
+def export(
+    ledger: File,
+    output: common.Output,
+    format: Annotated[
+        Literal["json", "dp-accounting"],
+        option("All entries, or what each account composes, as events of dp-accounting."),
+    ] = "json",
+) -> None:
+    """The whole ledger as JSON, without its key and the released numbers.
+
+    Example: privest ledger export ledger.db --output ledger.json
+    """
+    with _opened(ledger) as opened:
+        output.write(opened.export(format=format))
+
+
+@group(BUDGET)
+class Limits:
+    """A budget, limit by limit: all that are given hold."""
+
+    level: Annotated[float | None, option("Fisher information about any one reading.", "S")] = None
+    trace: Annotated[float | None, option("Fisher information summed over all readings.", "T")] = (
+        None
+    )
+    mu: Annotated[float | None, option("μ of Gaussian differential privacy, with --move.", "μ")] = (
+        None
+    )
+    rho: Annotated[
+        float | None, option("ρ of zero-concentrated differential privacy, with --move.", "ρ")
+    ] = None
+    epsilon: Annotated[
+        float | None, option("ε of differential privacy, with --delta and --move.", "ε")
+    ] = None
+    delta: Annotated[float | None, option("δ; 0 for pure releases only.", "δ")] = None
+    move: Annotated[
+        float | None, option("What μ, ρ and ε speak of: one reading moves by this.", "C")
+    ] = None
+
+    def read(self) -> Budget:
+        return Budget(
+            level=self.level, trace=self.trace, mu=self.mu, rho=self.rho, epsilon=self.epsilon,
+            delta=self.delta, move=self.move,
+        )  # fmt: skip
+
+
+@app.command()
+@grouped
+def budget(
+    ledger: File,
+    subject: Subject,
+    limits: Limits,
+    change: Annotated[
+        bool,
+        option("Change the budget of an account that is open; recorded.", "", names=("--change",)),
+    ] = False,
+    json: common.Json = False,
+) -> None:
+    """Open an account with a budget, or change it. The ledger is made if it is not there.
+
+    Examples:
+
+    privest ledger budget ledger.db --subject people.csv --level 4
+
+    privest ledger budget ledger.db --subject meter --epsilon 1 --delta 1e-6 --move 0.5
+    """
+    wanted = limits.read()
+    with Ledger(ledger) as opened:
+        if change:
+            opened.raise_budget(subject, wanted)
+        else:
+            opened.open_account(subject, wanted)
+        account, head = _account(opened, subject), opened.head
+    if json:
+        print_json({"subject": subject, "head": head.to_dict()} | account)
+    else:
+        _print_accounts({subject: account}, [], head, None)
+
+
+@app.command()
+@grouped
+def cost(
+    ledger: File,
+    subject: Subject,
+    privacy: common.Privacy,
+    start: Annotated[
+        int | None, option("Index of the first reading. The next free one if left out.", "K", min=0)
+    ] = None,
+    rows: Annotated[int, option("How many readings.", "N", min=1)] = 1,
+    json: common.Json = False,
+) -> None:
+    """What a release at a level would cost an account, and what would be left; spends nothing.
+
+    Example: privest ledger cost ledger.db --subject people.csv --level 4 --rows 300
+    """
+    stated = cost_of(privacy.read(), move=privacy.move)
+    with _opened(ledger) as opened:
+        first = opened.next_index(subject) if start is None else start
+        found = opened.cost(subject, stated, start=first, stop=first + rows)
+    if json:
+        print_json({"subject": subject, "start": first, "rows": rows} | found.to_dict())
+        return
+    table = new_table(
+        f"Cost at indices {first} to {first + rows - 1}", "unit", "then spent", "left"
+    )
+    left, spent = found.remaining.to_dict(), found.spent.to_dict()
+    for unit, value in left.items():
+        if _is_number(value) and unit != "delta":
+            then = spent[unit]
+            table.add_row(unit, f"{then:.6g}" if _is_number(then) else "?", f"{value:.6g}")
+    console = to_people()
+    console.print(table)
+    console.print(
+        "The budget allows it." if found.fits
+        else f"The budget does not allow it ({', '.join(found.breaks) or 'burnt indices'})."
+    )  # fmt: skip
+
+
+@app.command()
+def adopt(ledger: File) -> None:
+    """Go on with this file: it was moved, or restored without loss. Other copies are refused.
+
+    Example: privest ledger adopt ledger.db
+    """
+    with _opened(ledger) as opened:
+        opened.adopt()
+        tell_file("adopted", ledger)
+
+
+@app.command()
+def recover(
+    ledger: File,
+    highest: Annotated[
+        list[str],
+        option(
+            "SUBJECT=INDEX: the highest index released of an account (-1: none), from release "
+            "files or the receiver; once for every account.",
+            "SUBJECT=INDEX",
+        ),
+    ],
+) -> None:
+    """Go on with an old copy: nothing is drawn again up to the indices that were released.
+
+    Example: privest ledger recover ledger.db --highest people.csv=299 --highest meter=-1
+    """
+    with _opened(ledger) as opened:
+        opened.recover(dict(map(_indexed, highest)))
+        tell_file("recovered", ledger)
+
+
+def _indexed(text: str) -> tuple[str, int]:
+    subject, equals, index = text.rpartition("=")
+    digits = index.removeprefix("-")
+    if not (equals and subject and digits.isdecimal() and len(digits) <= 18):
+        raise InvalidInput(f"--highest {text}: SUBJECT=INDEX is needed, such as meter=299.")
+    return subject, int(index)
