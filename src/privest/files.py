@@ -26,6 +26,7 @@ def atomic_file(
     permissions: int = ORDINARY,
     beside: Path | None = None,
     once: bool = False,
+    first: bool = False,
 ) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path` when the block ends, in one move.
 
@@ -36,7 +37,9 @@ def atomic_file(
 
     `beside`: the name of that file, for a caller whose lock keeps others away; what a killed
     process left there goes first. `once`: for what must not be written twice; the file beside is
-    `part_path(path)`, and one that is there already is refused.
+    `part_path(path)`, and one that is there already is refused. `first`: of several who write at
+    once, on one machine or many, the first to end wins; the others get FileExistsError, and what
+    they wrote is gone. A process that is killed keeps nobody away.
     Raises InvalidInput if the file cannot be begun.
     """
     target = Path(path).resolve()
@@ -53,7 +56,10 @@ def atomic_file(
                 file.flush()
                 os.fsync(file.fileno())
                 os.chmod(part, permissions & ~_umask())
-            os.replace(part, target)
+            if first:
+                os.link(part, target)  # one step, and refused where there is one (NFS too)
+            else:
+                os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)  # after the move there is none
         _sync_folder(target.parent)

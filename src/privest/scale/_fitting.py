@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from privest.arrays import as_positive
@@ -12,6 +14,7 @@ from privest.data._frames import PandasSource
 from privest.errors import InvalidInput, MissingDependency
 from privest.mechanism.source import seeded
 from privest.privacy import PrivacyLevel
+from privest.scale._keeping import ReleaseFolder
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
 from privest.workflow import Fit
 from privest.workflow._estimating import fit_of
@@ -29,6 +32,7 @@ def fit(
     target: str = "z",
     missing: Literal["refuse", "drop"] = "refuse",
     simulate: int | None = None,
+    release: str | os.PathLike[str] | None = None,
     client: Any = None,  # noqa: ANN401
 ) -> Fit:
     """θ̂ of z_k = h_kᵀθ + w_k + e_k/√s_k from a Dask frame of any size: U = 0, scalar readings.
@@ -46,11 +50,21 @@ def fit(
                         experiment, not a protected release. The noise of a row is a function of
                         the seed, the names, the row's reading, level and place in its partition,
                         and that partition's number.
+        release         a folder that all workers see: `target` holds y, and z is released on the
+                        workers with protected noise, once. Every partition's release is in the
+                        folder before it is used; a task that runs again, on another worker or at
+                        the same time, uses the same numbers, and so does a later `fit` of the same
+                        rows, which spends nothing, with other features or another σ² too. **The
+                        folder is the release**: where it is lost, the next `fit` is a second one.
+                        Readings that are NaN are missing, infinite ones are clipped: none is
+                        refused. `missing` is about the other columns.
         client          a dask.distributed Client; None: the scheduler that Dask would use.
     Guarantees: the estimate of `workflow.estimate_release` up to rounding; the same bits for the
     same partitions and BLAS, whatever the number of workers. Rows stay on the workers: a partition
     sends an (n + 1)×(n + 1) triangle.
-    Raises InvalidInput (with column, partition and row) and NotIdentifiable as reading in memory.
+    Raises InvalidInput (with column, partition and row) and NotIdentifiable as reading in memory;
+    where a folder holds the release of other partitions, rows or levels, or a worker does not see
+    it: of public facts only.
     An interrupt (Ctrl-C) cancels what has not begun.
     Cost: O(K n²) in one pass; a worker holds a partition and a copy of the columns used.
     Source: `thm:crbound`, `algo:PP_RLS` with U = 0; docs/theory.md 1, 6.
@@ -67,14 +81,24 @@ def fit(
     drop, numbers = missing == "drop", (_number(level, "level"), _number(noise, "noise"))
     if target in numbers:
         raise InvalidInput(f"the column {target!r} is private: it cannot be a level or a variance.")
-    job = Job(design, target, *numbers, drop, simulate)
     seeded(simulate)  # refuses what is no seed
+    job = Job(design, target, *numbers, drop, simulate)
     _require_frame(frame, job)
-    whole = _reduced(frame, job, client)
+    parts = frame[list(job.columns)].to_delayed()
+    if release is not None:
+        if simulate is not None:
+            raise InvalidInput("simulate is a trial, release is not: give one of them.")
+        facts = {"target": target, "level": job.level, "partitions": len(parts)}
+        job = replace(job, release=ReleaseFolder.opened(release, facts))
+    whole = _reduced(parts, job, client)
     judge(whole, job)
     require_shown(whole.rls, design.names, "the frame")
+    made_here = simulate is not None or release is not None  # else a release of unknown noise
     return Fit(
-        **(fit_of(whole.rls, design.names) | {"simulated": None if simulate is None else True}),
+        **(
+            fit_of(whole.rls, design.names)
+            | {"simulated": whole.rls.simulated if made_here else None}
+        ),
         level=job.level,
         noise=job.noise,
         dropped=whole.dropped,
@@ -105,13 +129,12 @@ def _require_frame(frame: Any, job: Job) -> None:  # noqa: ANN401
         raise InvalidInput("column names must be texts: frame.rename(columns=str) makes them so.")
 
 
-def _reduced(frame: Any, job: Job, client: Any) -> Piece:  # noqa: ANN401
+def _reduced(parts: Sequence[Any], job: Job, client: Any) -> Piece:  # noqa: ANN401
     """All partitions as one piece: a map, and a tree of merges."""
     try:
         import dask
     except ImportError as missing:  # pragma: no cover - a Dask frame without Dask
         raise MissingDependency('fit needs Dask: install the extra "dask".') from missing
-    parts = frame[list(job.columns)].to_delayed()
     begin, join = dask.delayed(reduce_partition, pure=False), dask.delayed(merge, pure=False)
     pieces = [begin(part, number, job) for number, part in enumerate(parts)]
     pieces = [join(pieces[at : at + FAN], job) for at in range(0, len(pieces), FAN)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from privest import lattice
 from privest.arrays import AnyArray, Array, Flags
 from privest.data import Features
 from privest.data._frames import PandasSource
@@ -25,6 +26,7 @@ from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Source, seeded
 from privest.noise import Gaussian
 from privest.release import StreamRelease
+from privest.scale._keeping import ReleaseFolder, public_digests
 
 BLOCK = 32768  # rows at a time, two chunks of `tall_triangle`: they stay in the outer cache
 
@@ -35,7 +37,8 @@ class Job:
 
     level, noise      a number, or the name of a column with one for every row.
     drop              leave out rows with gaps (and count them) instead of refusing them.
-    seed              None: `target` is the release. Else the noise is simulated here.
+    seed, release     None: `target` is the release. Else it is y: the noise is simulated here, or
+                      z is released for real and kept in that folder.
     """
 
     features: Features
@@ -44,6 +47,7 @@ class Job:
     noise: float | str
     drop: bool = False
     seed: int | None = None
+    release: ReleaseFolder | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,12 +104,13 @@ def reduce_partition(part: Any, partition: int, job: Job) -> Piece:  # noqa: ANN
     before = 0
     valued: set[str] = set()
     gaps: dict[str, tuple[int, int]] = {}
-    for columns in _blocks(part, rows.where, job):
+    for columns in _blocks(part, partition, job):
         first, before = before + 1, before + len(next(iter(columns.values())))
         missing = gaps_of(columns, rows.where, first - 1)
         valued.update(name for name in columns if name not in missing or not missing[name].all())
-        if missing and not job.drop:
-            for name, gap in missing.items():
+        refused = _refused(missing, job)
+        if refused:
+            for name, gap in refused.items():
                 gaps.setdefault(name, (partition, first + int(np.argmax(gap))))
             _refuse_gaps(gaps, valued)
         if gaps:  # the table will be refused: only what decides the message still matters
@@ -138,8 +143,9 @@ def judge(piece: Piece, job: Job) -> None:
         raise InvalidInput(f"the frame: each of its {rows} rows has a missing value.")
 
 
-def _blocks(part: Any, where: str, job: Job) -> Iterator[Columns]:  # noqa: ANN401
+def _blocks(part: Any, partition: int, job: Job) -> Iterator[Columns]:  # noqa: ANN401
     """The columns in blocks. Converted once (pandas is slow on small slices), then cut up."""
+    where = f"partition {partition}"
     source = PandasSource(part)
     source.name = where
     whole: Columns = {}
@@ -148,11 +154,67 @@ def _blocks(part: Any, where: str, job: Job) -> Iterator[Columns]:  # noqa: ANN4
         if name not in job.features.text and column.dtype == np.float64:
             whole[name] = column.to_numpy()  # as it is
             continue
+        if job.release is not None and name == job.target:
+            _require_numbers(column, where)
         text = job.features.text & {name}
         for converted in source.coded_blocks([name], text=text, size=max(source.rows, 1)):
             whole |= converted
+    if job.release is not None and source.rows:
+        whole[job.target] = _released(whole, partition, job)
     for at in range(0, source.rows, BLOCK):
         yield {name: column[at : at + BLOCK] for name, column in whole.items()}
+
+
+def _require_numbers(column: Any, where: str) -> None:  # noqa: ANN401 - a pandas series
+    """Refuse by its type what would have to be looked at cell by cell."""
+    if column.dtype.kind not in "biuf" and len(column):
+        raise InvalidInput(
+            f"{where}: the readings {column.name!r} have type {column.dtype}, not numbers. To look "
+            "at each of them would tell about them: convert the column before."
+        )
+
+
+def _released(columns: Columns, partition: int, job: Job) -> Array:
+    """z̃ of a partition, NaN where there is no reading (or no level): the readings end here.
+
+    Public columns are looked at first, so that nothing is released of rows that will be refused;
+    of the readings only where they are missing (NaN), which is public.
+    """
+    assert job.release is not None
+    where, y = f"partition {partition}", np.asarray(columns[job.target], dtype=np.float64)
+    public = tuple(name for name in job.columns if name != job.target)
+    gaps = gaps_of({name: columns[name] for name in public}, where, 0)
+    if _refused(gaps, job):
+        return np.full(len(y), np.nan)
+    shown, level = ~np.isnan(y), np.asarray(job.level if isinstance(job.level, float) else 1.0)
+    if isinstance(job.level, str):
+        values = np.asarray(columns[job.level])
+        shown &= ~np.isnan(values)
+        require_positive(values[shown], np.flatnonzero(shown) + 1, job.level, where)
+        level = values[shown]
+    facts = {"target": job.target, "level": str(job.level), **public_digests(columns, public)}
+    return job.release.released(partition, shown, lattice.literal_root(level), y, facts)
+
+
+def _refused(missing: Mapping[str, Flags], job: Job) -> dict[str, Flags]:
+    """Gaps that are refused: none where rows are dropped; never those of readings to be released.
+
+    (A real release takes a reading that is not there as missing.)
+    """
+    if job.drop:
+        return {}
+    return {name: gap for name, gap in missing.items() if job.release is None or name != job.target}
+
+
+def require_positive(values: Array, line: AnyArray | range, name: str, where: str) -> None:
+    """Refuse levels and variances that are not > 0, with the number of the row."""
+    good = values > 0
+    if not good.all():
+        row = int(line[int(np.argmin(good))])
+        raise InvalidInput(
+            f"{where}, column {name!r}, row {row}: levels and noise variances must be "
+            "> 0; leave out rows of which nothing is released."
+        )
 
 
 def _refuse_gaps(gaps: Mapping[str, tuple[int, int]], valued: set[str] | frozenset[str]) -> None:
@@ -191,9 +253,11 @@ class _Rows:
         reading, scale = np.asarray(columns[self.job.target]), None
         level = self._positive(self.job.level, columns, line)
         variance = self._positive(self.job.noise, columns, line)
-        if level is not None:
+        if level is not None and self.job.release is None:
             scale = np.sqrt(level)
             reading = np.multiply(scale, reading, out=self._shown[: len(line)])
+        elif level is not None:
+            scale = lattice.literal_root(level)  # the reading is z̃ already
         noise = None if variance is None else Gaussian(cov=variance)
         self.rls.update(self._released(reading), H, noise=noise, scale=scale)
 
@@ -202,6 +266,10 @@ class _Rows:
         if self.source is not None:
             return self._mechanism.simulate(reading, self.source)
         level, start = self.rls.level, self.rls.steps
+        if self.job.release is not None:  # z̃, made when the partition was opened
+            return StreamRelease(
+                start, len(reading), reading, None, level.fingerprint, False, lattice.GRID
+            )
         root = np.sqrt(level.pointwise(start, start + 1) or 0.0)
         shown = np.multiply(root, reading, out=self._shown[: len(reading)])
         return StreamRelease(start, len(reading), shown, None, level.fingerprint, False)
@@ -226,11 +294,5 @@ class _Rows:
         if not isinstance(given, str):
             return None
         values = np.asarray(columns[given])
-        good = values > 0
-        if not good.all():
-            row = int(line[int(np.argmin(good))])
-            raise InvalidInput(
-                f"{self.where}, column {given!r}, row {row}: levels and noise variances must be "
-                "> 0; leave out rows of which nothing is released."
-            )
+        require_positive(values, line, given, self.where)
         return values

@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +101,18 @@ class Kept(Source):
         return released
 
     def _new(self, shown: Shown, how: dict[str, Any]) -> Array:
-        """A new release, on disk. `once`: of several processes one writes, the others are refused.
+        """A new release, on disk. Of several processes the first to end has made it.
 
-        Raises FileExistsError where one has written since this one looked.
+        The others get FileExistsError; what they drew is gone, and nobody has seen it.
         """
-        with atomic_file(self.path, permissions=OWNER_ONLY, once=True) as file:
+        with atomic_file(self.path, permissions=OWNER_ONLY, first=True) as file:
             if self.path.exists():
                 raise FileExistsError
             if not self.key_path.exists():
-                with atomic_file(self.key_path, permissions=OWNER_ONLY) as key:
+                with (
+                    suppress(FileExistsError),  # one key for all
+                    atomic_file(self.key_path, permissions=OWNER_ONLY, first=True) as key,
+                ):
                     key.write(secrets.token_bytes(KEY_BYTES))
             tagged: list[bytes] = []
 
