@@ -33,8 +33,10 @@ def literal_terms(S: PSD) -> tuple[Terms, bool]:
     for weights, place in terms:
         lower[every if place is None else place, every] += weights
     shrunk, proved = lattice.literal_factor(S.dense(), lower)
-    largest = np.unravel_index(np.abs(lower).argmax(), lower.shape)
-    kept = float(shrunk[largest] / lower[largest])
-    if not proved or 1.0 - kept > LARGEST_SHRINK:
+    if not proved or (np.abs(shrunk) < (1.0 - LARGEST_SHRINK) * np.abs(lower)).any():
         return terms, False
-    return [(weights * kept, place) for weights, place in terms], True
+    # The very numbers that were proved: 1 − τ read off from two of them would be off by a bit.
+    return [
+        (np.where(weights != 0, shrunk[every if place is None else place, every], 0.0), place)
+        for weights, place in terms
+    ], True
