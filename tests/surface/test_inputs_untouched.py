@@ -639,6 +639,9 @@ CASES = {
     "network.linear_information": lambda g: network.linear_information(g([[1.0], [1.0]]),
                                                                        g([[2.0], [2.0]])),
     "network.masked": lambda g: network.masked(g(Y), g(Y), RNG(0)),
+    "network.release_masked": lambda g: network.release_masked(g(Y), g(np.abs(Y) + 1)),
+    "network.release_average": lambda g: network.release_average(
+        g(Y), 1.0, network.ring(len(Y))),
     "network.private_average": lambda g: network.private_average(
         g(Y), g(Y), network.ring(4), RNG(0)),
     "network.DampedNoise.simulate": lambda g: network.DampedNoise(1.0, 0.5).simulate(
@@ -662,6 +665,8 @@ CASES = {
     "network.Contributions.scalar": lambda g: network.Contributions.scalar(g(H), g(Y), g(Y), g(Y)),
     "network.Sensor.__init__": lambda g: network.Sensor(g(H), GAUSS, g(SPREAD)),
     "network.Sensor.contribution": lambda g: contributions(g),
+    "network.Sensor.release": lambda g: sensor(g).release(g(Y)),
+    "network.Sensor.seen": lambda g: sensor(g).seen(sensor(g).release(g(Y))),
     "network.Sensor.simulate": lambda g: sensor(g).simulate(g(Y), RNG(0)),
     "network.Sensor.whitened": lambda g: (made := network.Sensor(
         g(H), noise.Gaussian(cov=g(SPREAD)), g(SPREAD))).whitened(

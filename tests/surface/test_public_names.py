@@ -83,7 +83,8 @@ NAMES = {
         "Fused", "FusionCentre", "Graph", "Links", "Lossy", "PrivateAverage", "Round",
         "Sensor", "SensorRelease", "Spectrum", "TimeVarying", "Weights", "agent", "consensus",
         "fuse", "fusion_bound", "grid", "linear_information", "masked", "metropolis", "mpi",
-        "private_average", "random_geometric", "ring", "rounds", "spectrum_of", "star",
+        "private_average", "random_geometric", "release_average", "release_masked", "ring",
+        "rounds", "spectrum_of", "star",
     },
     "pipeline": {
         "FiniteLoss", "FixedStepsRelease", "HolderReport", "LeastSquaresRelease",

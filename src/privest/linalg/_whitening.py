@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Flags, Index
 from privest.errors import NumericalFailure
 from privest.linalg import batched
 from privest.linalg._psd import PSD, Blocks, aligned
@@ -29,7 +29,8 @@ class Whitening(ABC):
     """The map C⁻¹Lᵀ of a level S = L Lᵀ and a covariance Σ, factored once.
 
     z̃ has one coordinate a reading (`PSD.factor_rows`); where S is singular some of them carry
-    nothing and their whitened rows are zero.
+    nothing and their whitened rows are zero. So are those of coordinates that are `absent`: what
+    is left is whitened as if they had never been there.
     """
 
     @abstractmethod
@@ -44,28 +45,31 @@ class Whitening(ABC):
 class PointwiseWhitening(Whitening):
     """S and Σ diagonal: V = diag(1 + s σ²), O(m)."""
 
-    def __init__(self, level: PSD, covariance: PSD) -> None:
+    def __init__(self, level: PSD, covariance: PSD, absent: Flags | None = None) -> None:
         self.level = level
         self.deviation = np.sqrt(1.0 + level.diagonal() * covariance.diagonal())[:, None]
+        self.absent = absent
 
     def rows(self, right: Array) -> Array:
-        return self.level.factor_rows(right) / self.deviation
+        return self.whiten(self.level.factor_rows(right))
 
     def whiten(self, release: Array) -> Array:
-        return release / self.deviation
+        return _without(release / self.deviation, self.absent)
 
 
 class BlockWhitening(Whitening):
     """S or Σ in blocks; a dense matrix is one block. O(Σ b³)."""
 
-    def __init__(self, level: PSD, covariance: PSD) -> None:
+    def __init__(self, level: PSD, covariance: PSD, absent: Flags | None = None) -> None:
         if isinstance(level, Blocks) and isinstance(covariance, Blocks):
             level, covariance = aligned(level, covariance)
-        self.level = level
+        self.level, self.absent = level, absent
         self.lower: list[tuple[Index, Array]] = []
         for rows, variance in _congruences(level, covariance):
             if variance.shape[-1] == 0:  # a group of blocks that reveals nothing
                 continue
+            if absent is not None:  # their part of V becomes the identity
+                variance *= ~absent[rows][:, :, None] & ~absent[rows][:, None, :]
             batched.add_to_diagonal(variance, 1.0)
             largest = variance.max()
             lower = batched.cholesky(variance, overwrite=True)
@@ -82,10 +86,18 @@ class BlockWhitening(Whitening):
         return self.whiten(self.level.factor_rows(right))
 
     def whiten(self, release: Array) -> Array:
-        result = release.astype(float)
+        result = _without(release.astype(float), self.absent)
+        given = release if self.absent is None else result.copy()
         for rows, lower in self.lower:
-            result[rows] = batched.solve_lower(lower, release[rows])
+            result[rows] = batched.solve_lower(lower, given[rows])
         return result
+
+
+def _without(rows: Array, absent: Flags | None) -> Array:
+    """The rows, in place, with zeros where they are absent."""
+    if absent is not None:
+        rows[absent] = 0.0
+    return rows
 
 
 def _congruences(level: PSD, covariance: PSD) -> Iterator[tuple[Index, Array]]:
@@ -126,11 +138,14 @@ def _congruence(factor: batched.Factor, sigma: Array) -> Array:
     return (product + product.transpose(0, 2, 1)) / 2
 
 
-def whitening(level: PSD, covariance: PSD) -> Whitening:
-    """The kernel in the simplest structure that holds both S and Σ."""
+def whitening(level: PSD, covariance: PSD, absent: Flags | None = None) -> Whitening:
+    """The kernel in the simplest structure that holds both S and Σ.
+
+    absent (m,): coordinates of z̃ that were not released.
+    """
     if level.pointwise is not None and covariance.pointwise is not None:
-        return PointwiseWhitening(level, covariance)
-    return BlockWhitening(level, covariance)
+        return PointwiseWhitening(level, covariance, absent)
+    return BlockWhitening(level, covariance, absent)
 
 
 def level_root(matrix: Array, level: PSD) -> InformationRoot:

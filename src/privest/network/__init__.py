@@ -2,7 +2,14 @@
 
 from privest.network import agent, mpi
 from privest.network._agreement import ConsensusResult, Round, consensus, rounds
-from privest.network._average import PrivateAverage, linear_information, masked, private_average
+from privest.network._average import (
+    PrivateAverage,
+    linear_information,
+    masked,
+    private_average,
+    release_average,
+    release_masked,
+)
 from privest.network._baselines import DampedNoise, DecayingNoise
 from privest.network._fusion import Fused, FusionCentre, fuse, fusion_bound
 from privest.network._graph import Graph, grid, random_geometric, ring, star
@@ -16,5 +23,6 @@ __all__ = [
     "FusionCentre", "Graph", "Links", "Lossy", "PrivateAverage", "Round", "Sensor",
     "SensorRelease", "Spectrum", "TimeVarying", "Weights", "agent", "consensus", "fuse",
     "fusion_bound", "grid", "linear_information", "masked", "metropolis", "mpi",
-    "private_average", "random_geometric", "ring", "rounds", "spectrum_of", "star",
+    "private_average", "random_geometric", "release_average", "release_masked", "ring", "rounds",
+    "spectrum_of", "star",
 ]  # fmt: skip

@@ -62,6 +62,7 @@ class ConsensusResult(Record):
     predicted_rounds what the error bound of the method (`Spectrum`) predicts for this tolerance, an
                      upper bound up to the 5 % between two looks; None where λ_2 is not known.
     trace            (rounds + 1, …) estimates of every round (NaN until r_i,k > 0), if asked for.
+    simulated        whether any agent's release was; None where nobody said.
     """
 
     estimates: Array
@@ -74,6 +75,7 @@ class ConsensusResult(Record):
     agents: int
     predicted_rounds: int | None = None
     trace: Array | None = None
+    simulated: bool | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("certified_error",)
 
@@ -85,7 +87,9 @@ class ConsensusResult(Record):
     def result(self, agent: int) -> Result:
         """What agent i knows: θ̂_i, and for its covariance (N r_i)⁻¹ → Σ'_PPCR."""
         covariance = np.linalg.inv(self.agents * self.informations[agent])
-        return Result(estimate=self.estimates[agent], covariance=covariance)
+        return Result(
+            estimate=self.estimates[agent], covariance=covariance, simulated=self.simulated
+        )
 
     def __repr__(self) -> str:
         return (
@@ -170,7 +174,8 @@ def consensus(
     what = f"{way} rounds the estimates are"
     found = averaging.certified_round(passing, mean.radius, judge, asked, limit, what)[2]
     assert found is not None
-    return replace(found, predicted_rounds=predicted, trace=np.stack(seen) if trace else None)
+    traced = np.stack(seen) if trace else None
+    return replace(found, predicted_rounds=predicted, trace=traced, simulated=stack.simulated)
 
 
 def _traced(

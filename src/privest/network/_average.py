@@ -10,7 +10,9 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput
-from privest.mechanism.source import Source, as_source
+from privest.mechanism import GaussianMechanism
+from privest.mechanism._missing import real_numbers
+from privest.mechanism.source import Source, as_protected, as_source
 from privest.network import _averaging as averaging
 from privest.network._certificate import centre, radius
 from privest.network._links import AnyLinks, Links, as_links
@@ -24,8 +26,9 @@ from privest.release import Release
 class PrivateAverage(Release):
     """The value of every agent at the end, (N,) or (trials, N), and what was promised.
 
-    variance         (1/N²)Σ 1/S_i: the mean-square error around the true average, the floor of
-                     `coro:consensus` in its joint form; attained exactly.
+    variance         (v/N²)Σ 1/S_i: the mean-square error around the true average. v is 1 for a
+                     simulation: the floor of `coro:consensus` in its joint form, attained exactly;
+                     1 + 3g²/4 for a real release (`unit_variance`).
     fingerprint      of S = diag(S_i) ≥ I_Z(Y), all messages of all rounds together.
     rounds, certified_error   as in ConsensusResult; the error in units of √variance.
     """
@@ -67,8 +70,25 @@ def masked(
     Raises NotIdentifiable if an agent has level 0.
     """
     given = as_array(y, "the agents' values", ndim=(1, 2))
-    root = np.sqrt(_diagonal(as_level(level), given.shape[-1]))
-    return as_source(rng).add_noise(root * given) / root
+    mechanism, root = _mechanism(as_level(level), given.shape[-1], None)
+    return mechanism.simulate(given, as_source(rng)) / root
+
+
+def release_masked(
+    y: ArrayLike,
+    level: PrivacyLevel | ArrayLike,
+    source: Source | None = None,
+    *,
+    range: tuple[float, float] | None = None,
+) -> Array:
+    """x_i,0 with protected noise: z̃_i/√S_i, z̃_i as GaussianMechanism.release gives it; no seed.
+
+    I ≤ diag(S_i). Nothing is refused because of a value: beyond the public `range` it is clipped,
+    NaN (no value) stays NaN.
+    """
+    given = _values(y)
+    mechanism, root = _mechanism(as_level(level), given.shape[-1], range)
+    return mechanism.release(given, source) / root
 
 
 def private_average(
@@ -82,49 +102,135 @@ def private_average(
     spectrum: Spectrum | None = None,
     max_rounds: int | None = None,
 ) -> PrivateAverage:
-    """The average of the agents' values with the least error that the level allows.
+    """The average of the agents' values with the least error that the level allows, simulated.
 
         x_i,0 = y_i + d_i ,  d_i ~ N(0, 1/S_i) once ;   then exact averaging of the x_i
 
     Guarantees: E x = (1/N)Σ y_i and E(x − (1/N)Σ y_i)² = (1/N²)Σ 1/S_i at every agent (up to
     `tolerance` standard errors). I_Z(Y) = diag(S_i): every later message is a function of the
     x_j,0, so a whole run costs no more than the first message. Every run and every trial draws
-    new noise: each costs diag(S_i), two runs on the same y cost 2 diag(S_i). With
-    `mechanism.source.Kept` for `rng` the x_i,0 are on disk before the first round, and a run after
-    one that failed begins with the same: both together cost diag(S_i).
+    new noise: each costs diag(S_i), two runs on the same y cost 2 diag(S_i).
     The floor is meant jointly, I_Z(Y) ≤ diag(S_i). Under per-agent constraints [I_Z(Y)]_ii ≤ S_i
     alone it is not a floor: correlated (secretly shared) noise beats it by up to a factor N.
     Symbols: y (N,) or (trials, N); `level` a number or a diagonal (independent agents).
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal or
     links that do not keep the average.
-    Source: `coro:consensus`; docs/networks.md.
+    Source: `coro:consensus`; docs/networks.md. `release_average` is the real one.
     """
-    asked, S = as_positive(tolerance, "tolerance"), as_level(level)
-    given = as_array(y, "the agents' values", ndim=(1, 2))
-    net = as_links(links)
-    _require_kept(net, given.shape[-1])
-    way, source = averaging.chosen(method, net), as_source(rng)
-    variance = consensus_bound(S, agents=net.agents)
-    unit = float(np.sqrt(variance))
-    start = masked(given, S, source).reshape(-1, net.agents).T
-    start, net, order = averaging.cache_friendly(np.ascontiguousarray(start), net)
-    mean = centre(start)
-    reach = radius(start, mean)
-    known = averaging.known_spectrum(net, way, spectrum)
-    predicted = None
-    if known is not None:  # the spread is at most 2‖x_k − x̄‖
-        factor = min(asked * unit / float(reach.max()), 0.5) if reach.any() else 0.5
-        predicted = known.rounds(way, factor)
-    limit = averaging.most_rounds(max_rounds, predicted, spectrum)
+    given, S, source = (
+        as_array(y, "the agents' values", ndim=(1, 2)),
+        as_level(level),
+        as_source(rng),
+    )
+    run = _Run(links, given.shape[-1], method, tolerance, spectrum, max_rounds)
+    mechanism, root = _mechanism(S, given.shape[-1], None)
+    return run.average(mechanism.simulate(given, source) / root, S, source)
 
-    def judge(_: int, now: Array, wide: Array) -> tuple[float, Array]:
-        return float((wide + np.abs(centre(now) - mean)).max() / unit), now
 
-    passing = averaging.states(start, net, way, known)
-    what = f"{way} rounds the average is"
-    k, error, now = averaging.certified_round(passing, reach, judge, asked, limit, what)
-    values = averaging.restored(now, order).T.reshape(given.shape)
-    return PrivateAverage(values, S.fingerprint, source.simulated, variance, k, error, way)
+def release_average(
+    y: ArrayLike,
+    level: PrivacyLevel | ArrayLike,
+    links: AnyLinks,
+    source: Source | None = None,
+    *,
+    range: tuple[float, float] | None = None,
+    method: Method | None = None,
+    tolerance: float = 1e-6,
+    spectrum: Spectrum | None = None,
+    max_rounds: int | None = None,
+) -> PrivateAverage:
+    """The private average (`private_average`) with protected noise; it has no seed.
+
+    I_Z(Y) ≤ diag(S_i) literally; the error is v/N² Σ 1/S_i, v = 1 + 3·2⁻²² (discrete noise and
+    rounding). With `mechanism.source.Kept(path)` for the source the x_i,0 are on disk before the
+    first round, and a run after one that failed begins with the same: both cost diag(S_i) once.
+    Nothing is refused because of a value: beyond the public `range` it is clipped; an agent
+    without a value (NaN, public) passes messages on, and the average is that of the others; where
+    a value is so large that rounding keeps the rounds from `tolerance`, `certified_error` says how
+    far they came. Refused: no agent has a value.
+    """
+    given, S, protected = _values(y), as_level(level), as_protected(source)
+    if np.isnan(given).all(axis=-1).any():
+        raise InvalidInput("no agent has a value: there is no average.")
+    run = _Run(links, given.shape[-1], method, tolerance, spectrum, max_rounds)
+    mechanism, root = _mechanism(S, given.shape[-1], range)
+    return run.average(mechanism.release(given, protected) / root, S, protected)
+
+
+class _Run:
+    """How the agents average: checked before any noise is drawn."""
+
+    def __init__(
+        self, links: AnyLinks, count: int, method: Method | None, tolerance: float,
+        spectrum: Spectrum | None, max_rounds: int | None,
+    ) -> None:  # fmt: skip
+        self.tolerance, self.net = as_positive(tolerance, "tolerance"), as_links(links)
+        _require_kept(self.net, count)
+        self.way = averaging.chosen(method, self.net)
+        self.spectrum, self.max_rounds = spectrum, max_rounds
+
+    def average(self, first: Array, level: PrivacyLevel, source: Source) -> PrivateAverage:
+        """From x_i,0 (N,) or (trials, N), NaN where an agent has no value."""
+        net, way = self.net, self.way
+        weight, variance = _of_those_there(first, level)
+        variance *= 1.0 + 0.75 * source.grid**2  # Release.unit_variance
+        unit = float(np.sqrt(variance))
+        start = np.where(np.isnan(first), 0.0, first * weight).reshape(-1, net.agents).T
+        start, net, order = averaging.cache_friendly(np.ascontiguousarray(start), net)
+        mean = centre(start)
+        reach = radius(start, mean)
+        known = averaging.known_spectrum(net, way, self.spectrum)
+        predicted = None
+        if known is not None:  # the spread is at most 2‖x_k − x̄‖
+            factor = min(self.tolerance * unit / float(reach.max()), 0.5) if reach.any() else 0.5
+            predicted = known.rounds(way, factor)
+        limit = averaging.most_rounds(self.max_rounds, predicted, self.spectrum)
+
+        def judge(_: int, now: Array, wide: Array) -> tuple[float, Array]:
+            return float((wide + np.abs(centre(now) - mean)).max() / unit), now
+
+        passing = averaging.states(start, net, way, known)
+        k, error, now = averaging.certified_round(
+            passing, reach, judge, self.tolerance, limit, f"{way} rounds the average is",
+            insist=source.simulated,
+        )  # fmt: skip
+        values = averaging.restored(now, order).T.reshape(first.shape)
+        return PrivateAverage(
+            values, level.fingerprint, source.simulated, variance, k, error, way, source.grid
+        )
+
+
+def _of_those_there(first: Array, level: PrivacyLevel) -> tuple[Array | float, float]:
+    """N over the number of agents that have a value, (trials, 1), and the variance of their mean.
+
+    Of several trials the largest variance.
+    """
+    agents = first.shape[-1]
+    least = consensus_bound(level, agents=agents)
+    there = ~np.isnan(first)
+    if there.all():
+        return 1.0, least
+    count = there.sum(axis=-1, keepdims=True)
+    spread = (there / _diagonal(level, agents)).sum(axis=-1, keepdims=True) / count**2
+    return agents / count, float(spread.max())
+
+
+def _values(y: ArrayLike) -> Array:
+    """The agents' values (N,) or (trials, N) as they are."""
+    given = real_numbers(y)
+    if given.ndim not in (1, 2) or given.size == 0:
+        raise InvalidInput(
+            f"the agents' values are (N,) or (trials, N); received shape {given.shape}."
+        )
+    return given
+
+
+def _mechanism(
+    level: PrivacyLevel, count: int, range: tuple[float, float] | None
+) -> tuple[GaussianMechanism, Array]:
+    """What every agent's value goes through, and √S_i (N,)."""
+    root = np.sqrt(_diagonal(level, count))
+    return GaussianMechanism(level, count, range=range), root
 
 
 def _require_kept(net: Links, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from privest.arrays import Array, as_count
 from privest.bounds import Bound, bound, classical_bound
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
-from privest.linalg import PSD, Blocks, Diagonal, least_squares
+from privest.linalg import PSD, Blocks, Diagonal, least_squares, root_of_rows
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rank_tolerance
 from privest.model import LinearModel
+from privest.network._seen import Seen
 from privest.network._sensor import Contribution, Sensor, SensorRelease
 from privest.noise import JointNoise
 from privest.privacy import PrivacyLevel
@@ -33,7 +34,8 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
         θ̂ = (Σ_i G_iᵀG_i)⁻¹ Σ_i G_iᵀζ_i ,   covariance (Σ_i G_iᵀG_i)⁻¹
 
     Guarantees: unbiased; for Gaussian noise its covariance is the bound (`fusion_bound`), the floor
-    for every mechanism with I_{z_i}(y_i) ≤ S_i.
+    for every mechanism with I_{z_i}(y_i) ≤ S_i (for real releases to within 3·2⁻²², the variance
+    that discrete noise and rounding add, which is counted).
     Raises NotIdentifiable, with the hidden directions, if the sensors together do not show θ.
     Numerics: QR of the stacked whitened rows, O(Σ m_i n²).
     Source: `algo:average/priv`, `algo:average/eff`, `thm:eff/fusion`.
@@ -41,8 +43,9 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
     _require_sensors(sensors)
     if len(releases) != len(sensors):
         raise InvalidInput(f"{len(sensors)} sensors sent {len(releases)} releases.")
-    rows = np.concatenate([sensor.rows for sensor in sensors])
-    right = [sensor.whitened(release) for sensor, release in zip(sensors, releases)]
+    views = [sensor.seen(release) for sensor, release in zip(sensors, releases)]
+    rows = np.concatenate([view.rows for view in views])
+    right = [view.whitened(np.atleast_2d(release.values)) for view, release in zip(views, releases)]
     if len({part.shape[1] for part in right}) > 1 or len({r.values.ndim for r in releases}) > 1:
         raise InvalidInput("the releases of the sensors have different numbers of trials.")
     solution, root = least_squares(rows, np.concatenate(right))
@@ -51,9 +54,9 @@ def fuse(sensors: Sequence[Sensor], releases: Sequence[SensorRelease]) -> Fused:
     return Fused(
         estimate=estimate,
         covariance=covariance,
-        sampling=_sampling(covariance, sensors),
+        sampling=_sampling(covariance, views),
         classical=_classical(sensors),
-        bound=covariance if all(s.model.noise.gaussian for s in sensors) else None,
+        bound=_floor(covariance, sensors, views),
         simulated=any(release.simulated for release in releases),
         sensors=len(sensors),
     )
@@ -79,9 +82,22 @@ def _classical(sensors: Sequence[Sensor]) -> Array | None:
         return None
 
 
-def _sampling(covariance: Array, sensors: Sequence[Sensor]) -> Array | None:
+def _floor(covariance: Array, sensors: Sequence[Sensor], views: Sequence[Seen]) -> Array | None:
+    """Σ'_PPCR of what was released; None where it is not known.
+
+    It is the covariance where all noise has variance 1, else that of the same rows with unit noise.
+    """
+    if not all(sensor.model.noise.gaussian for sensor in sensors):
+        return None
+    if all(view.variance == 1.0 for view in views):
+        return covariance
+    unit = [replace(view, variance=1.0).rows for view in views]
+    return root_of_rows(np.concatenate(unit)).inverse()
+
+
+def _sampling(covariance: Array, views: Sequence[Seen]) -> Array | None:
     """The covariance without what the release noise e_i adds; None where that is not cheap."""
-    shares = [sensor.release_share for sensor in sensors]
+    shares = [view.release_share for view in views]
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
         return None
@@ -130,11 +146,12 @@ class FusionCentre:
                 f"the centre estimates {self.parameters} parameters, this sensor sees "
                 f"{sensor.parameters}."
             )
-        right = sensor.whitened(release)
+        view = sensor.seen(release)
+        right = view.whitened(np.atleast_2d(release.values))
         if right.shape[1] != 1:
             raise InvalidInput("add takes one release; received several trials.")
         self.simulated = self.simulated or release.simulated
-        rows = np.concatenate([sensor.rows, right], axis=1)
+        rows = np.concatenate([view.rows, right], axis=1)
         part = self._parts.setdefault(name, self._empty())
         for fit in (part, self._total):
             fit.add(rows, np.abs(rows[:, :-1]))
@@ -173,7 +190,7 @@ class FusionCentre:
         """(x, r) = (Rᵀq, RᵀR) of all that came in: a centre may itself be an agent of a network."""
         n, triangle = self.parameters, self._total.triangle
         upper = triangle[:n, :n]
-        return Contribution(upper.T @ triangle[:n, n], upper.T @ upper)
+        return Contribution(upper.T @ triangle[:n, n], upper.T @ upper, self.simulated)
 
     def _identified(self) -> RunningLeastSquares:
         if not self._total.full:

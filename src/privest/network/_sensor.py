@@ -9,24 +9,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_positive
 from privest.errors import InvalidInput
-from privest.linalg import Whitening, whitening
 from privest.mechanism import GaussianMechanism, RunningMechanism
-from privest.mechanism.source import Source, as_source
+from privest.mechanism._missing import real_numbers
+from privest.mechanism.source import Source, as_protected, as_source
 from privest.model import LinearModel
+from privest.network._seen import Seen, absent_coordinates
 from privest.noise import JointNoise, ScalarLaw
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
 from privest.release import Release
 
-# Readings up to which a sensor whose covariance or level is not diagonal works with m×m matrices.
-SMALL = 256
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SensorRelease(Release):
-    """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i."""
+    """z̃_i = L_iᵀy_i + e_i of one sensor, (r,) or (trials, r). It cannot hold y_i.
+
+    values  NaN where they would read a reading that was missing.
+    """
 
     KIND: ClassVar[str] = "sensor release"
     NDIM: ClassVar[tuple[int, ...]] = (1, 2)
@@ -41,11 +42,14 @@ class SensorRelease(Release):
 class Contribution(Record):
     """What a sensor puts into the network (`algo:average`), a function of its release alone.
 
-    x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i .
+    x (n,) or (trials, n) = H_iᵀ(S_iΣ_i + I)⁻¹z_i ,   r (n, n) = H_iᵀ(S_iΣ_i + I)⁻¹S_iH_i ,
+    the unit being the variance of the release noise. simulated: whether the release was; None
+    where nobody said.
     """
 
     x: Array
     r: Array
+    simulated: bool | None = None
 
     def __post_init__(self) -> None:
         _require_pair(self.x[None], self.r[None])
@@ -58,7 +62,11 @@ class Sensor:
         C_iC_iᵀ = L_iᵀΣ_iL_i + I ;   x_i = G_iᵀζ_i ,  r_i = G_iᵀG_i
 
     Symbols: matrix H_i (m_i, n), noise the law of w_i, level S_i (any rank; PrivacyLevel(0.0) is an
-    agent that only passes messages on). H_i, Σ_i, S_i are public.
+    agent that only passes messages on). H_i, Σ_i, S_i are public, and so is the `range` of the
+    readings: beyond it they are clipped (`mechanism.GaussianMechanism`).
+    `rows`, `information` and `release_share` are those of the bound. The noise of a real release
+    has variance v = 1 + 3g²/4 in the place of 1, which `seen`, `contribution`, `fuse` and
+    FusionCentre count.
     Assumes w_i and e_i independent across sensors and of each other.
     For non-Gaussian w_i the estimate is unbiased and has the covariance with Σ_i = cov w_i.
     Source: `algo:average/priv` in the whitened form: the paper's z_i = S_iy_i + d_i is L_i z̃_i, and
@@ -75,18 +83,24 @@ class Sensor:
         matrix: ArrayLike,
         noise: ScalarLaw | JointNoise | Sequence[ScalarLaw],
         level: PrivacyLevel | ArrayLike,
+        *,
+        range: tuple[float, float] | None = None,
     ) -> None:
         self.model = LinearModel(matrix, noise=noise)
         self.readings, self.parameters = self.model.readings, self.model.parameters  # m_i, n
         self.level = as_level(level)
         self.level_matrix = self.level.for_size(self.readings)
+        self.range = range
+        self._views = {1.0: Seen(self.model, self.level_matrix)}  # by the variance of the noise
+        if range is not None:
+            _ = self.mechanism  # a range is checked here, never when there are readings
 
     @cached_property
     def mechanism(self) -> GaussianMechanism | None:
         """What the sensor releases through; None at level 0, where nothing is released."""
         if self.level_matrix.rank == 0:
             return None
-        return GaussianMechanism(self.level, self.readings)
+        return GaussianMechanism(self.level, self.readings, range=self.range)
 
     def as_mechanism(self) -> RunningMechanism:
         """The code of `simulate` as a mechanism, for an audit."""
@@ -101,33 +115,23 @@ class Sensor:
         """Length of z̃_i: the rank of S_i."""
         return 0 if self.mechanism is None else self.mechanism.outputs
 
-    @cached_property
-    def _kernel(self) -> Whitening:
-        return whitening(self.level_matrix, self.model.covariance)
-
-    @cached_property
+    @property
     def rows(self) -> Array:
         """G_i (m_i, n); rows of zeros where S_i is singular."""
-        return self._kernel.rows(self.model.matrix)
+        return self._views[1.0].rows
 
-    @cached_property
+    @property
     def information(self) -> Array:
-        """r_i = G_iᵀG_i (n, n): what the sensor adds to PI. Public."""
-        return np.asarray(self.rows.T @ self.rows)
+        """r_i = G_iᵀG_i (n, n): what the sensor adds to PI at most. Public."""
+        return self._views[1.0].information
 
-    @cached_property
+    @property
     def release_share(self) -> Array | None:
         """G_iᵀ(C_iC_iᵀ)⁻¹G_i (n, n): the part of r_i's variance that is e_i, the rest being w_i.
 
         None for a sensor with more than 256 readings whose level or noise ties them together.
         """
-        if self.level_matrix.pointwise is not None and self.model.covariance.pointwise is not None:
-            half = self._kernel.whiten(self.rows)  # C_i is diagonal
-        elif self.readings <= SMALL:
-            half = self._kernel.whiten(np.eye(self.readings)).T @ self.rows
-        else:
-            return None
-        return np.asarray(half.T @ half)
+        return self._views[1.0].release_share
 
     @cached_property
     def exposed(self) -> Array:
@@ -140,7 +144,8 @@ class Sensor:
         rank S_i ≤ n and G_i has full row rank.) The fusion centre sees z̃_i, hence S_i.
         """
         lower_t = self.level_matrix.factor_rows(np.eye(self.readings))
-        map_t = self._kernel.whiten(np.eye(self.readings)).T @ self.rows  # (G_iᵀC_i⁻¹)ᵀ
+        whiten = self._views[1.0].kernel.whiten
+        map_t = whiten(np.eye(self.readings)).T @ self.rows  # (G_iᵀC_i⁻¹)ᵀ
         map_t = map_t * self.level_matrix.informative()[:, None]
         left, values, _ = np.linalg.svd(map_t, full_matrices=False)
         tolerance = values[0] * max(map_t.shape) * np.finfo(float).eps
@@ -149,42 +154,68 @@ class Sensor:
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> SensorRelease:
         """z̃_i for readings (m_i,) or (trials, m_i), with simulated noise: for experiments."""
-        given = as_array(y, "the readings of a sensor", ndim=(1, 2))
-        if given.shape[-1] != self.readings:
-            raise InvalidInput(
-                f"the sensor has {self.readings} readings; received shape {given.shape}."
-            )
+        given = self._of_size(as_array(y, "the readings of a sensor", ndim=(1, 2)))
         source = as_source(rng)
         values = np.zeros((*given.shape[:-1], 0))
         if self.mechanism is not None:
             values = self.mechanism.simulate(given, source)
         return SensorRelease(values, self.level.fingerprint, source.simulated)
 
-    def whitened(self, release: SensorRelease) -> Array:
-        """ζ_i (m_i, trials) of a release, the mean of w_i taken off."""
+    def release(self, y: ArrayLike, source: Source | None = None) -> SensorRelease:
+        """z̃_i for readings (m_i,) or (trials, m_i), with protected noise; it has no seed.
+
+        I(y_i) ≤ S_i for every y_i. Nothing is refused because of a value: beyond the range it is
+        clipped, NaN is missing, and all of z̃_i that would read it is NaN. Two releases of one
+        reading show twice S_i: with `mechanism.source.Kept` a run that failed sends the same.
+        """
+        protected = as_protected(source)
+        given = self._of_size(real_numbers(y))
+        values = np.zeros((*given.shape[:-1], 0))
+        if self.mechanism is not None:
+            values = self.mechanism.release(given, protected)
+        return SensorRelease(values, self.level.fingerprint, protected.simulated, protected.grid)
+
+    def _of_size(self, given: Array) -> Array:
+        if given.ndim not in (1, 2) or given.shape[-1] != self.readings:
+            raise InvalidInput(
+                f"the sensor has {self.readings} readings; received shape {given.shape}."
+            )
+        return given
+
+    def seen(self, release: SensorRelease) -> Seen:
+        """What this release shows of θ: G_i with the variance of its noise, less what is missing.
+
+        Raises InvalidInput for a release of another sensor or level.
+        """
         if not isinstance(release, SensorRelease):
             raise InvalidInput(
                 f"a sensor's release is a SensorRelease; received {type(release).__name__}."
             )
         release.require(self.level.fingerprint)
-        values = as_array(release.values, "the release of a sensor", ndim=(1, 2))
-        if values.shape[-1] != self.outputs:
+        values = release.values
+        if values.ndim not in (1, 2) or values.shape[-1] != self.outputs:
             raise InvalidInput(
                 f"a release of this sensor has {self.outputs} values; received shape "
                 f"{values.shape}."
             )
-        table = np.zeros((self.readings, len(values) if values.ndim == 2 else 1))
-        table[self.level_matrix.informative()] = np.atleast_2d(values).T
-        mean = np.asarray(self.model.noise.expectation(self.readings))
-        if mean.any():
-            column = np.broadcast_to(mean, self.readings)[:, None]
-            table -= self.level_matrix.factor_rows(column)
-        return self._kernel.whiten(table)
+        if np.isinf(values).any():
+            raise InvalidInput("the release of a sensor must be finite, or NaN where it is missing.")
+        v = release.unit_variance
+        absent = absent_coordinates(np.atleast_2d(values), self.level_matrix)
+        if absent is not None:
+            return Seen(self.model, self.level_matrix, v, absent)
+        return self._views.setdefault(v, Seen(self.model, self.level_matrix, v))
+
+    def whitened(self, release: SensorRelease) -> Array:
+        """ζ_i (m_i, trials) of a release, the mean of w_i taken off."""
+        return self.seen(release).whitened(np.atleast_2d(release.values))
 
     def contribution(self, release: SensorRelease) -> Contribution:
         """(x_i, r_i), the state with which agent i starts; made of its release only."""
-        x = (self.rows.T @ self.whitened(release)).T
-        return Contribution(x[0] if release.values.ndim == 1 else x, self.information)
+        view = self.seen(release)
+        x = (view.rows.T @ view.whitened(np.atleast_2d(release.values))).T
+        x = x[0] if release.values.ndim == 1 else x
+        return Contribution(x, view.information, release.simulated)
 
     def __repr__(self) -> str:
         return f"Sensor({self.readings} readings, {self.parameters} parameters, {self.level!r})"
@@ -192,10 +223,14 @@ class Sensor:
 
 @dataclass(frozen=True, eq=False)
 class Contributions(Record):
-    """(x_i, r_i) of all agents: x (N, n) or (N, trials, n), r (N, n, n)."""
+    """(x_i, r_i) of all agents: x (N, n) or (N, trials, n), r (N, n, n).
+
+    simulated: whether any release was; None where it is not known of all of them.
+    """
 
     x: Array
     r: Array
+    simulated: bool | None = None
 
     def __post_init__(self) -> None:
         _require_pair(self.x, self.r)
@@ -213,17 +248,28 @@ class Contributions(Record):
                 "all agents must contribute to the same θ and the same number of trials; received "
                 f"(x, r) of shapes {sorted(shapes)}."
             )
-        return cls(np.stack([part.x for part in parts]), np.stack([part.r for part in parts]))
+        return cls(
+            np.stack([part.x for part in parts]),
+            np.stack([part.r for part in parts]),
+            any_simulated([part.simulated for part in parts]),
+        )
 
     @classmethod
     def scalar(
-        cls, matrix: ArrayLike, variance: ArrayLike, level: ArrayLike, releases: ArrayLike
+        cls,
+        matrix: ArrayLike,
+        variance: ArrayLike,
+        level: ArrayLike,
+        releases: ArrayLike,
+        *,
+        unit_variance: float = 1.0,
     ) -> Contributions:
         """One reading an agent, all agents in one pass: h_i (N, n), σ_i² and s_i numbers or (N,).
 
-            x_i = h_i √s_i z̃_i/(1 + s_iσ_i²) ,   r_i = h_ih_iᵀ s_i/(1 + s_iσ_i²)
+            x_i = h_i √s_i z̃_i/(v + s_iσ_i²) ,   r_i = h_ih_iᵀ s_i/(v + s_iσ_i²)
 
-        `releases` z̃ = √s_i y_i + e_i, (N,) or (N, trials). For networks of very many agents.
+        `releases` z̃ = √s_i y_i + e_i, (N,) or (N, trials), with noise e_i of variance v =
+        `unit_variance` (`Release.unit_variance`). For networks of very many agents.
         """
         H = as_array(matrix, "H", ndim=2)
         z = as_array(releases, "the releases", ndim=(1, 2))
@@ -234,7 +280,7 @@ class Contributions(Record):
                 f"H has {len(H)} agents; releases have shape {z.shape}; levels and variances must "
                 "be ≥ 0."
             )
-        below = 1.0 + s * sigma
+        below = as_positive(unit_variance, "unit_variance") + s * sigma
         weighted = (np.sqrt(s) / below)[:, None] * z.reshape(len(H), -1)
         x = weighted[:, :, None] * H[:, None, :]
         r = (s / below)[:, None, None] * H[:, :, None] * H[:, None, :]
@@ -243,6 +289,11 @@ class Contributions(Record):
     @property
     def agents(self) -> int:
         return len(self.x)
+
+
+def any_simulated(parts: Sequence[bool | None]) -> bool | None:
+    """True if any was, None where of one it is not known."""
+    return None if True not in parts and None in parts else True in parts
 
 
 def one_each(values: Array, agents: int, what: str) -> Array:

@@ -11,7 +11,7 @@ After such an error MPI_Finalize may wait for the dead rank for ever: end the pr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,11 @@ def consensus(
         )
     start, parts = _packed(contribution)
     called = None if names is None else tuple(map(str, names))
-    facts = weights.edge_weights.tobytes(), len(start), method, asked, spectrum, max_rounds, called
+    kind = contribution.simulated  # trials and real releases do not mix
+    facts = (
+        weights.edge_weights.tobytes(), len(start), method, asked, spectrum, max_rounds, called,
+        kind,
+    )  # fmt: skip
     known = spectrum_of(weights.matrix) if spectrum is None else spectrum
     neighbours, shares = weights.of(comm.rank)
     net = Neighbourhood(comm, [int(j) for j in neighbours], wait, weights.graph)
@@ -124,7 +128,7 @@ def consensus(
 
     found = _averaged(net, start, step, parts, reach, asked, limit, method)
     net.close()
-    return found
+    return replace(found, simulated=kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ def test_noise_without_a_finite_information_has_no_bound_here():
 
 
 def test_a_large_dense_sensor_keeps_no_split():
-    m = network._sensor.SMALL + 1
+    m = network._seen.SMALL + 1
     sensor = network.Sensor(np.ones((m, 1)), NOISE, pv.PrivacyLevel(np.eye(m) + 1.0))
     assert sensor.release_share is None
     found = network.fuse([sensor], [sensor.simulate(np.zeros(m), np.random.default_rng(0))])
@@ -118,7 +118,7 @@ def test_changed_sensor_releases_are_refused(values):
         SensorRelease.from_dict(release.to_dict() | {"values": values})
     sensor = network.Sensor([[1.0], [1.0]], NOISE, 1.0)
     with pytest.raises(InvalidInput, match="must be finite"):
-        sensor.whitened(SensorRelease(np.array([0.1, np.nan]), sensor.level.fingerprint, True))
+        sensor.whitened(SensorRelease(np.array([0.1, np.inf]), sensor.level.fingerprint, True))
 
 
 def test_what_a_sensor_runs_can_be_audited():

@@ -1,0 +1,169 @@
+"""Networks on real releases: the variance v of the noise, missing readings, mixed kinds, averages.
+
+Estimates and covariances against dense formulas, z̃ = Lᵀ(Hθ + w) + e with cov e = v·I written out.
+1e-9: the dense matrices have condition numbers below 1e5.
+"""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from network_sample import THETA, sensors
+from privest import network
+from privest.errors import InvalidInput
+from privest.mechanism.source import Kept
+from protected_double import V, Wide
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def released(made, source=None, missing=()):
+    """One release a sensor; `missing`: sensors whose first reading is."""
+    rng, sent = np.random.default_rng(8), []
+    for i, sensor in enumerate(made):
+        y = sensor.model.simulate(THETA, rng)
+        if i in missing:
+            y[0] = np.nan
+        sent.append(sensor.release(y, source))
+    return sent
+
+
+def written_out(made, sent):
+    """(x_i, r_i, part of e_i) of every sensor by dense matrices."""
+    parts = []
+    for sensor, release in zip(made, sent):
+        rows = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        rows = rows[sensor.level_matrix.informative()]
+        there = ~np.isnan(release.values)
+        rows, z = rows[there], release.values[there]
+        v = release.unit_variance
+        cov = rows @ sensor.model.covariance.dense() @ rows.T + v * np.eye(len(z))
+        G = np.linalg.solve(cov, rows @ sensor.model.matrix)
+        parts.append((G.T @ z, G.T @ rows @ sensor.model.matrix, v * G.T @ G))
+    return [np.array(part) for part in zip(*parts)]
+
+
+@pytest.mark.parametrize("missing", [(), (0, 1, 2)])
+def test_fusion_counts_the_variance_of_the_noise(missing):
+    made = sensors(12, seed=4)
+    sent = released(made, Wide(3), missing)
+    assert {release.unit_variance for release in sent} == {V}
+    x, r, own = written_out(made, sent)
+    covariance = np.linalg.inv(r.sum(axis=0))
+    found = network.fuse(made, sent)
+    assert np.allclose(found.estimate, covariance @ x.sum(axis=0), **CLOSE)
+    assert np.allclose(found.covariance, covariance, **CLOSE)
+    assert np.allclose(found.privacy, covariance @ own.sum(axis=0) @ covariance, **CLOSE)
+    assert found.simulated is False
+    if not missing:  # the bound stays that of S
+        assert np.allclose(found.bound, network.fusion_bound(made).ppcrlb, **CLOSE)
+    assert (np.diagonal(found.covariance) > 1.01 * np.diagonal(found.bound)).all()
+    centre = network.FusionCentre(3)
+    for i, (sensor, release) in enumerate(zip(made, sent)):
+        centre.add(i, sensor, release)
+    assert np.allclose(centre.estimate, found.estimate, **CLOSE)
+    assert np.allclose(centre.covariance, found.covariance, **CLOSE)
+    assert centre.result().simulated is False
+
+
+def test_consensus_counts_it_too():
+    made = sensors(12, seed=4)
+    sent = released(made, Wide(3), missing=(5,))
+    x, r, _ = written_out(made, sent)
+    parts = [sensor.contribution(release) for sensor, release in zip(made, sent)]
+    assert np.allclose([part.x for part in parts], x, **CLOSE)
+    assert np.allclose([part.r for part in parts], r, **CLOSE)
+    found = network.consensus(parts, network.ring(12), tolerance=1e-9)
+    best = np.linalg.solve(r.sum(axis=0), x.sum(axis=0))
+    assert np.allclose(found.estimates, best, rtol=1e-7, atol=1e-7)
+    assert found.simulated is found.result(0).simulated is False
+
+
+def test_many_scalar_agents_count_it():
+    rng = np.random.default_rng(2)
+    H, s, sigma = rng.standard_normal((9, 2)), rng.uniform(0.5, 3, 9), rng.uniform(0.1, 1, 9)
+    z = rng.standard_normal(9)
+    found = network.Contributions.scalar(H, sigma, s, z, unit_variance=V)
+    for i in range(9):
+        sensor = network.Sensor(H[i : i + 1], pv.noise.Gaussian(cov=sigma[i]), s[i])
+        release = network.SensorRelease(z[i : i + 1], sensor.level.fingerprint, False, 0.5)
+        own = sensor.contribution(release)
+        assert np.allclose(found.x[i], own.x, **CLOSE)
+        assert np.allclose(found.r[i], own.r, **CLOSE)
+
+
+def test_one_simulated_release_makes_a_simulation():
+    made = [*sensors(4, seed=4), network.Sensor(np.eye(3), pv.noise.Gaussian(cov=1.0), 1.0)]
+    sent = released(made)
+    assert network.fuse(made, sent).simulated is False
+    sent[-1] = made[-1].simulate(np.zeros(3), np.random.default_rng(0))
+    assert network.fuse(made, sent).simulated is True
+    parts = [sensor.contribution(release) for sensor, release in zip(made, sent)]
+    assert network.Contributions.of(parts).simulated is True
+    parts[0] = network.Contribution(parts[0].x, parts[0].r)
+    assert network.Contributions.of(parts).simulated is True
+    assert network.Contributions.of(parts[:1]).simulated is None
+
+
+def test_trials_that_miss_different_readings_are_told_apart():
+    sensor = network.Sensor(np.eye(2), pv.noise.Gaussian(cov=1.0), 1.0)
+    release = sensor.release([[np.nan, 1.0], [1.0, np.nan]])
+    with pytest.raises(InvalidInput, match="different readings"):
+        sensor.contribution(release)
+
+
+def test_a_sensor_with_a_range_clips(monkeypatch):
+    sensor = network.Sensor(np.eye(2), pv.noise.Gaussian(cov=1.0), 4.0, range=(-1.0, 1.0))
+    far = np.abs(sensor.release(np.full((1000, 2), 1e300)).values)
+    assert far.max() < 2.0 + 40  # 40 deviations: beyond 1e-300
+    with pytest.raises(InvalidInput, match="low < high"):
+        network.Sensor(np.eye(2), pv.noise.Gaussian(cov=1.0), 4.0, range=(1.0, -1.0))
+    with pytest.raises(InvalidInput, match="the grid holds"):
+        network.Sensor(np.eye(2), pv.noise.Gaussian(cov=1.0), 4.0, range=(0.0, 1e13))
+
+
+# --- averages ------------------------------------------------------------------------------------
+
+Y = np.linspace(-3.0, 5.0, 12)
+LEVELS = np.geomspace(0.2, 8.0, 12)
+
+
+def test_the_average_of_a_real_release():
+    found = network.release_average(Y, LEVELS, network.ring(12), Wide(1))
+    assert found.variance == pytest.approx(V * pv.bounds.consensus_bound(LEVELS), rel=1e-12)
+    assert found.simulated is False
+    assert network.PrivateAverage.from_dict(found.to_dict()).grid == found.grid == 0.5
+    first = network.release_masked(Y, LEVELS, Wide(1))
+    assert np.allclose(found.values, first.mean(), atol=2e-6 * np.sqrt(found.variance))
+
+
+def test_agents_without_a_value_pass_messages_on():
+    y = np.where(np.arange(12) % 5 == 2, np.nan, Y)  # agents 2 and 7
+    there = ~np.isnan(y)
+    found = network.release_average(y, LEVELS, network.ring(12), Wide(1))
+    first = network.release_masked(y, LEVELS, Wide(1))
+    assert np.array_equal(np.isnan(first), ~there)
+    assert np.allclose(found.values, first[there].mean(), atol=2e-6 * np.sqrt(found.variance))
+    assert found.variance == pytest.approx(V * (1 / LEVELS[there]).sum() / there.sum() ** 2)
+    with pytest.raises(InvalidInput, match="no agent has a value"):
+        network.release_average(np.full(12, np.nan), 1.0, network.ring(12))
+
+
+def test_a_value_beyond_all_bounds_does_not_stop_the_agents():
+    """Rounding of 4e12 deviations keeps the rounds from 1e-6: they say how far they came."""
+    huge = Y.copy()
+    huge[3] = 1e308
+    found = network.release_average(huge, LEVELS, network.ring(12))
+    assert found.certified_error > 1e-6
+    clipped = 2.0**42 / np.sqrt(LEVELS[3]) / 12
+    assert np.allclose(found.values, clipped, rtol=1e-9)
+
+
+def test_a_run_that_failed_begins_with_the_same_values(tmp_path):
+    ring, kept = network.ring(12), Kept(tmp_path / "first.release")
+    one = network.release_average(Y, LEVELS, ring, kept, max_rounds=0)
+    again = Kept(tmp_path / "first.release")
+    two = network.release_average(Y, LEVELS, ring, again)
+    assert again.reused
+    assert np.allclose(two.values, one.values.mean(), atol=1e-5 * np.sqrt(two.variance))
+    assert not one.simulated
