@@ -199,7 +199,7 @@ class Sensor:
                 f"{values.shape}."
             )
         if np.isinf(values).any():
-            raise InvalidInput("the release of a sensor must be finite, or NaN where it is missing.")
+            raise InvalidInput("the release of a sensor must be finite, or NaN: missing.")
         v = release.unit_variance
         absent = absent_coordinates(np.atleast_2d(values), self.level_matrix)
         if absent is not None:
