@@ -63,7 +63,7 @@ NAMES = {
     "lattice": {
         "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE", "MOST",
         "exactly", "gaussian_integers", "laplace_integers", "literal_factor",
-        "literal_root", "os_words", "rounded", "sum_of_products",
+        "literal_root", "os_words", "rounded", "sum_of_products", "two_product",
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
@@ -114,7 +114,7 @@ NAMES = {
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
+        "gdp", "grid_statement", "load_level", "metric", "rows_statement",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",

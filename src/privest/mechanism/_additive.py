@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
@@ -13,8 +14,8 @@ import scipy
 from privest import noise
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.mechanism._channel import Channel, Worst, as_move
-from privest.noise import Laplace, Quadrature, ScalarLaw, Staircase
+from privest.mechanism._channel import Channel, ExactNoise, Worst, as_move
+from privest.noise import GaussianLaw, Laplace, Quadrature, ScalarLaw, Staircase
 
 POINTS = 2001  # of the search for the largest information of one bit
 
@@ -65,6 +66,11 @@ class Additive(Channel):
         return self.law.fisher_information_estimate
 
     @property
+    def exact_noise(self) -> ExactNoise | None:
+        """Laplace and Gaussian noise, shifted or not; no other law has an exact sampler."""
+        return exact_noise_of(self.law)
+
+    @property
     def worst(self) -> Worst:
         return Worst(self.law.fisher_information)
 
@@ -100,7 +106,36 @@ def stretched(law: ScalarLaw, information: float) -> ScalarLaw:
             f"additive noise with {law!r} cannot be calibrated: its density jumps, so its "
             "Fisher information is infinite at every scale."
         )
-    return law.with_fisher_information(information)
+    return _within(law.with_fisher_information(information), Fraction(information))
+
+
+def _within(law: ScalarLaw, information: Fraction) -> ScalarLaw:
+    """Laplace and Gaussian laws, which are released, carry no more than that literally."""
+    while isinstance(law, Laplace) and information * Fraction(law.scale) ** 2 < 1:
+        law = replace(law, scale=math.nextafter(law.scale, math.inf))
+    while isinstance(law, GaussianLaw) and information * Fraction(law.variance) < 1:
+        law = replace(law, variance=math.nextafter(law.variance, math.inf))
+    return law
+
+
+def exact_noise_of(law: ScalarLaw) -> ExactNoise | None:
+    """Laplace(b) with root·b ≤ 1, N(m, v) with root²·v ≤ 1, in exact arithmetic; else None."""
+    if isinstance(law, noise.Affine):
+        inner = exact_noise_of(law.law)
+        if inner is None or abs(law.scale) != 1.0:
+            return None
+        return inner._replace(shift=law.shift + law.scale * inner.shift)
+    if isinstance(law, Laplace):
+        root = 1.0 / law.scale
+        while Fraction(root) * Fraction(law.scale) > 1:
+            root = math.nextafter(root, 0.0)
+        return ExactNoise("laplace", law.scale, root)
+    if isinstance(law, GaussianLaw):
+        root = 1.0 / math.sqrt(law.variance)
+        while Fraction(root) ** 2 * Fraction(law.variance) > 1:
+            root = math.nextafter(root, 0.0)
+        return ExactNoise("gaussian", 1.0 / root, root, law.loc)
+    return None
 
 
 def epsilon_of_shift(law: ScalarLaw, move: float) -> float:

@@ -11,18 +11,20 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count
-from privest.errors import InvalidInput, NotCalibratable
+from privest.errors import InvalidInput, NotCalibratable, NotReleasable
 from privest.linalg import PSD
 from privest.mechanism._additive import Additive, stretched
-from privest.mechanism._vector import Componentwise, Information, Mechanism, repeated
+from privest.mechanism._missing import of_size, real_numbers, repeated
+from privest.mechanism._vector import Componentwise, Information, Mechanism
 from privest.mechanism.source import Source
 from privest.noise import GaussianLaw, ScalarLaw
-from privest.privacy import PrivacyLevel, as_level
+from privest.privacy import GridStatement, PrivacyLevel, as_level
 
 # 1/condition of B below which B⁻¹z would lose more than half of the digits.
 SINGULAR = 1e-8
 
 Draw = Callable[[Array, np.random.Generator | Source], ArrayLike]
+Released = Callable[[Array, Source | None], ArrayLike]
 
 
 class AffineMechanism(Mechanism):
@@ -85,6 +87,25 @@ class AffineMechanism(Mechanism):
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
         return self.inner.simulate(y, rng, trials) @ self.spread.T
+
+    def release(
+        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
+    ) -> Array:
+        """z = B(u + d), d protected noise, for Laplace and Gaussian laws; else NotReleasable.
+
+        u = B⁻¹Ay with the doubles B⁻¹A (`inner.matrix`) exactly: I_z(y) ≤ i_d(B⁻¹A)ᵀB⁻¹A of these,
+        literally. What follows, B times it, is computed from the released numbers alone.
+        """
+        inner = self.inner.release(y, source, trials)
+        absent = np.isnan(inner)
+        released = np.where(absent, 0.0, inner) @ self.spread.T
+        if absent.any():
+            released[absent.astype(float) @ (self.spread != 0).T.astype(float) > 0] = np.nan
+        return np.asarray(released)
+
+    def statement(self, move: float, *, delta: float = 1e-6) -> GridStatement:
+        """What `release` promises if one reading moves by at most `move`; Laplace: pure ε."""
+        return self.inner.statement(move, delta=delta)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         return np.asarray(self.inner.log_density(self._solved(z), y) - self._log_det)
@@ -169,6 +190,8 @@ class RunningMechanism(AffineMechanism):
 
     Symbols: `rows` A (q, m); `draw(y, rng)` runs the code once on readings (m,) and returns what
     left, (q,), in units of the noise. `simulate` calls it once a trial; nothing is kept between.
+    `released(y, source)` is its real path, if it has one: `release` runs it, and `real()` is this
+    mechanism with that path in the place of the simulated one.
     The claims are not drawn from the code: an audit compares the two.
 
     >>> quiet = RunningMechanism(np.eye(1), lambda y, rng: y + 0.5 * rng.standard_normal(1), "half")
@@ -178,29 +201,61 @@ class RunningMechanism(AffineMechanism):
     0.24
     """
 
-    def __init__(self, rows: ArrayLike, draw: Draw, name: str) -> None:
+    def __init__(
+        self, rows: ArrayLike, draw: Draw, name: str, released: Released | None = None
+    ) -> None:
         super().__init__(GaussianLaw(), rows)
-        self.draw, self.name = draw, name
+        self.draw, self.name, self.released = draw, name, released
 
     @classmethod
     def at_level(
-        cls, level: PrivacyLevel | ArrayLike, readings: int, draw: Draw, name: str
-    ) -> RunningMechanism:
+        cls, level: PrivacyLevel | ArrayLike, readings: int, draw: Draw, name: str,
+        released: Released | None = None,
+    ) -> RunningMechanism:  # fmt: skip
         """Code that releases z̃ = Lᵀy + e, the entries that show nothing left out."""
         S = as_level(level).for_size(as_count(readings, "readings", least=1))
         if S.rank == 0:
             raise InvalidInput("at level 0 nothing is released: there is nothing to audit.")
-        return cls(S.factor_rows(np.eye(readings))[S.informative()], draw, name)
+        return cls(S.factor_rows(np.eye(readings))[S.informative()], draw, name, released)
+
+    def real(self) -> RunningMechanism:
+        """The same claims beside the real path: `simulate` runs it too, and no generator."""
+        return RunningMechanism(
+            self.matrix, lambda y, rng: self._real_path()(y, None), f"the release of {self.name}",
+            self._real_path(),
+        )  # fmt: skip
 
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
         given = repeated(self._readings(y), trials)
-        drawn = [self._once(row, rng) for row in given.reshape(-1, self.readings)]
+        return self._all(given, lambda row: self.draw(row, rng))
+
+    def release(
+        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
+    ) -> Array:
+        """What leaves by the real path, once a trial."""
+        path = self._real_path()
+        given = repeated(of_size(real_numbers(y), self.readings), trials)
+        return self._all(given, lambda row: path(row, source))
+
+    def statement(self, move: float, *, delta: float = 1e-6) -> GridStatement:
+        raise NotReleasable(
+            f"{self.name} claims a level, which an audit compares with what it does: ask the "
+            "mechanism itself for its statements."
+        )
+
+    def _real_path(self) -> Released:
+        if self.released is None:
+            raise NotReleasable(f"{self.name} was given without a real path: it only simulates.")
+        return self.released
+
+    def _all(self, given: Array, once: Callable[[Array], ArrayLike]) -> Array:
+        drawn = [self._checked(once(row)) for row in given.reshape(-1, self.readings)]
         return np.reshape(drawn, (*given.shape[:-1], self.outputs))
 
-    def _once(self, y: Array, rng: np.random.Generator | Source) -> Array:
-        released = as_array(self.draw(y, rng), "what was released")
+    def _checked(self, left: ArrayLike) -> Array:
+        released = as_array(left, "what was released")
         if released.shape != (self.outputs,):
             raise InvalidInput(
                 f"{self.name} claims {self.outputs} outputs; it released shape {released.shape}."

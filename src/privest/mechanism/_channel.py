@@ -15,6 +15,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
+from privest.mechanism.source import Law
 from privest.noise import Quadrature, ScalarLaw
 
 
@@ -24,6 +25,18 @@ class Worst(NamedTuple):
     information: float
     at: float | None = None
     attained: bool = True
+
+
+class ExactNoise(NamedTuple):
+    """Noise that the lattice has exactly: z = u + shift + scale·e, e of this law and unit width.
+
+    root  the largest double with root·scale ≤ 1: u/scale is taken as root·u, so that I_z ≤ 1/scale²
+    """
+
+    law: Law
+    scale: float
+    root: float
+    shift: float = 0.0
 
 
 class Channel(ABC):
@@ -91,6 +104,15 @@ class Channel(ABC):
         from privest.mechanism._numerics import information_by_numbers
 
         return information_by_numbers(self, u)
+
+    @property
+    def exact_noise(self) -> ExactNoise | None:
+        """The channel as noise that can be released (`Mechanism.release`); None: simulation only.
+
+        Numbers drawn in floating point give readings away; exact laws on a grid are the discrete
+        Gaussian and Laplace.
+        """
+        return None
 
     @property
     def costly_draws(self) -> bool:

@@ -12,9 +12,9 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._literal import Terms, literal_terms
-from privest.mechanism._missing import real_numbers, split_missing
+from privest.mechanism._missing import of_size, real_numbers, repeated, split_missing
 from privest.mechanism._range import as_range, clip_of
-from privest.mechanism._vector import Information, Mechanism, repeated
+from privest.mechanism._vector import Information, Mechanism
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import GridStatement, Move, PrivacyLevel, as_level, grid_statement
 
@@ -77,7 +77,7 @@ class GaussianMechanism(Mechanism):
         the range it is clipped, NaN is missing, and every entry of z̃ that would read it is NaN.
         `trials` releases of the same readings, each with noise of its own, show `trials` times S.
         """
-        raw = repeated(self._of_size(real_numbers(y)), trials)
+        raw = repeated(of_size(real_numbers(y), self.readings), trials)
         released = as_protected(source).add_noise(
             lambda: self._exactly(split_missing(raw, finite=False)[0]),
             shape=(*raw.shape[:-1], self.outputs),
@@ -186,13 +186,6 @@ class GaussianMechanism(Mechanism):
         full[..., self._kept] = x
         columns = full.reshape(-1, self.readings).T
         return np.asarray(self._S.times_factor(columns).T.reshape(full.shape))
-
-    def _of_size(self, given: Array) -> Array:
-        if given.ndim == 0 or given.shape[-1] != self.readings:
-            raise InvalidInput(
-                f"the mechanism is for {self.readings} readings; received shape {given.shape}."
-            )
-        return given
 
     def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
         shown = self._shown(y)

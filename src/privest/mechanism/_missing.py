@@ -1,4 +1,4 @@
-"""Readings as they come: numbers, and where they are missing."""
+"""Readings as they come: numbers, how many, and where they are missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
 from privest.errors import InvalidInput
 
 
@@ -20,6 +20,26 @@ def real_numbers(y: ArrayLike) -> Array:
         raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
     values = raw.astype(np.float64, copy=False)
     return values.filled(np.nan) if isinstance(values, np.ma.MaskedArray) else values
+
+
+def of_size(values: Array, readings: int) -> Array:
+    """Refuse another number of readings; no value is looked at."""
+    if values.ndim == 0 or values.shape[-1] != readings:
+        raise InvalidInput(
+            f"the mechanism is for {readings} readings; received shape {values.shape}."
+        )
+    return values
+
+
+def repeated(values: Array, trials: int | None) -> Array:
+    """One row a trial, (trials, m), or as they are."""
+    if trials is None:
+        return values
+    if values.ndim > 1:
+        raise InvalidInput(
+            f"trials repeat one vector of readings; received readings of shape {values.shape}."
+        )
+    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
 
 
 def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:

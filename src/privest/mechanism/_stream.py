@@ -215,7 +215,7 @@ class StreamMechanism:
         All steps of the level by default. It claims A of these steps, I_{Z̄_k}(Ȳ_k) = AᵀA = S̄_k.
         Reads nothing of this stream.
         """
-        level, fresh = self.level, type(self)
+        level, fresh, span = self.level, type(self), self.range
         steps = level.steps if steps is None else steps
         if steps is None:
             raise InvalidInput("the level has no last step: say how many steps to audit, steps=20.")
@@ -226,9 +226,13 @@ class StreamMechanism:
         def draw(y: Array, rng: np.random.Generator | Source) -> Array:
             return fresh(level).simulate(y, rng).values
 
+        def released(y: Array, source: Source | None) -> Array:
+            return fresh(level, range=span).release(y, source).values
+
         size = sum(level.sizes_between(0, steps))
         shown = [StreamMechanism(level)._shown(unit, 0, steps)[0] for unit in np.eye(size)]
-        return RunningMechanism(np.stack(shown, axis=1), draw, f"{steps} steps of {self!r}")
+        name = f"{steps} steps of {self!r}"
+        return RunningMechanism(np.stack(shown, axis=1), draw, name, released)
 
     def state(self) -> dict[str, Array]:
         """What the next steps need: sensitive where releases look back."""

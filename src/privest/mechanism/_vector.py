@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput, NotIdentifiable, NotReleasable
 from privest.linalg import root_of_rows
 from privest.mechanism._channel import Channel
+from privest.mechanism._exact import ExactChannels
+from privest.mechanism._missing import repeated
 from privest.mechanism.source import Source, require_room
-from privest.privacy import PrivacyLevel, as_level
+from privest.privacy import GridStatement, PrivacyLevel, as_level
 from privest.records import Record
 
 
@@ -110,17 +113,6 @@ class Mechanism(ABC):
         return given
 
 
-def repeated(values: Array, trials: int | None) -> Array:
-    """One row a trial, (trials, m), or as they are."""
-    if trials is None:
-        return values
-    if values.ndim > 1:
-        raise InvalidInput(
-            f"trials repeat one vector of readings; received readings of shape {values.shape}."
-        )
-    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
-
-
 class Componentwise(Mechanism):
     """z_i ~ p_i(·|u_i), u = Ay + b: independent channels on linear combinations of the readings.
 
@@ -183,6 +175,26 @@ class Componentwise(Mechanism):
         return self._each(
             lambda channel, u: _sampled(channel, u, rng), repeated(self.inputs(y), trials)
         )
+
+    def release(
+        self, y: ArrayLike, source: Source | None = None, trials: int | None = None
+    ) -> Array:
+        """z = u + shift + scale·e with protected noise e, for additive Laplace or Gaussian noise.
+
+        I_z(y) ≤ Aᵀdiag(1/scale²)A for every y, literally; z is a function of whole numbers.
+        Nothing is refused because of a value; NaN is missing, and so is all of z that reads it.
+        Raises NotReleasable, whatever the readings are, for every other channel.
+        """
+        return self._exact.release(y, source, trials)
+
+    def statement(self, move: float, *, delta: float = 1e-6) -> GridStatement:
+        """What `release` promises if one reading moves by at most `move`; Laplace: pure ε."""
+        return self._exact.statement(move, delta)
+
+    @cached_property
+    def _exact(self) -> ExactChannels:
+        return ExactChannels(self.channels[:1] if self.common else self.channels, self.matrix,
+                             self.offset, self.readings)  # fmt: skip
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         parts = self._each(lambda c, z, u: c.log_density(z, u), *self._both(z, y))

@@ -6,11 +6,11 @@ from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
-from privest.privacy._statement import GridStatement, grid_statement, laplace_statement
+from privest.privacy._statement import GridStatement, grid_statement, rows_statement
 from privest.privacy._stream import StreamLevel
 
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-    "gdp", "grid_statement", "laplace_statement", "load_level", "metric",
+    "gdp", "grid_statement", "load_level", "metric", "rows_statement",
 ]  # fmt: skip

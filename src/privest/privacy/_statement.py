@@ -7,7 +7,6 @@ others compare two readings and mean nothing without saying which.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
@@ -29,7 +28,7 @@ from privest.privacy._grid_moves import (
     shift_of,
     steps_up,
 )
-from privest.privacy._level import PrivacyLevel, as_level
+from privest.privacy._level import as_level
 from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.records import Record
@@ -146,56 +145,68 @@ def grid_statement(
 
 
 def _gaussian(
-    level: Level, shift: Shift, delta: float, about: str, conditions: Sequence[str]
+    level: Level, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
 ) -> GridStatement:
-    """The statements of a shift."""
-    fisher = level.number if isinstance(level, PrivacyLevel) else None
-    if fisher is None:
-        blocks = (
-            level.final_blocks()
-            if isinstance(level, SequentialLevel)
-            else level.for_size(level.size or 1)
-        )
-        fisher = float(blocks.diagonal().max())
+    if isinstance(level, SequentialLevel):
+        fisher = float(level.final_blocks().diagonal().max())
+    else:
+        fisher = float(level.for_size(level.size or 1).diagonal().max())
+    return _of_shift(fisher, shift, delta, about, conditions)
+
+
+def _of_shift(
+    fisher: float, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
+) -> GridStatement:
     squared = shift.squared
     return GridStatement(
-        law="gaussian", fisher=fisher, about=about, conditions=tuple(conditions),
+        law="gaussian", fisher=fisher, about=about, conditions=conditions,
         squared_steps=squared, rho=_up(Fraction(squared) / (2 * GAUSSIAN.variance)),
         mu=_root_up(squared), delta=delta, epsilon=_epsilon(squared, shift.only, delta),
         proved=shift.only is not None, _only=shift.only,
     )  # fmt: skip
 
 
-def laplace_statement(
-    weights: ArrayLike, move: float, *, range: Range | None = None
+def rows_statement(
+    rows: ArrayLike, *, move: float, law: Literal["gaussian", "laplace"], delta: float = DELTA
 ) -> GridStatement:
-    """The statements of a real Laplace release u = Ay, A (r, m), one reading moving by `move`.
+    """The statements of a real release of u = Ay, A (q, m), one reading moving by at most `move`.
+
+    Noise of unit information on every coordinate; a vector stands for a diagonal A. Gaussian: as
+    `grid_statement`. Laplace: pure ε, which adds over coordinates,
 
         ε = max_k Σ_i ε(|A_ik|·move) ,   ε(n + φ steps) = n ln(1/q) + ln(1 + φ(1/q − 1))
 
-    fisher is max_k Σ_i A_ik²; `range`: what makes the move true.
+    fisher is max_k Σ_i A_ik².
 
-    >>> said = laplace_statement([[0.5]], 2.0)
+    >>> said = rows_statement([[0.5]], move=2.0, law="laplace")
     >>> said.epsilon < 1.0, said.delta, said.fisher
     (True, 0.0, 0.25)
     """
-    A = abs(as_array(weights, "the weights", ndim=2))
-    by = as_positive(move, "move")
-    grid = Fraction(by) / Fraction(GRID)
-    every = {
-        w: laplace_epsilon(min(Fraction(w) * grid, Fraction(2 * MOST)))
-        for w in set(A.ravel().tolist())
-    }
-    epsilon = max(math.fsum(every[w] for w in column) for column in A.T.tolist())
-    steps = steps_up(A, by)
-    about = about_move(OneReading(by))
-    conditions = () if range is not None else (promise(OneReading(by)),)
+    A = np.abs(as_array(rows, "the rows", ndim=(1, 2)))
+    columns = A[None] if A.ndim == 1 else A  # one entry each on a diagonal
+    moved = OneReading(as_positive(move, "move"))
+    every = np.arange(A.size)
+    at = (every, every) if A.ndim == 1 else np.divmod(every, A.shape[1])
+    shift = one_reading(Entries(A.ravel(), *at), by=moved.by)
+    fisher = float((columns * columns).sum(axis=0).max())
+    about, conditions = about_move(moved), (promise(moved),)
+    if law == "gaussian":
+        return _of_shift(fisher, shift, delta, about, conditions)
+    epsilon = _pure_epsilon(columns, moved.by)
     return GridStatement(
-        law="laplace", fisher=float((A * A).sum(axis=0).max()), about=about, conditions=conditions,
-        squared_steps=int((steps * steps).sum(axis=0).max()),
-        rho=epsilon * epsilon / 2 * (1 + 4 * EPS), mu=None, delta=0.0, epsilon=epsilon, proved=True,
-        metric=laplace_metric_epsilon() * float(A.sum(axis=0).max()),
+        law="laplace", fisher=fisher, about=about, conditions=conditions,
+        squared_steps=shift.squared, rho=epsilon * epsilon / 2 * (1 + 4 * EPS), mu=None,
+        delta=0.0, epsilon=epsilon, proved=True,
+        metric=laplace_metric_epsilon() * float(columns.sum(axis=0).max()),
     )  # fmt: skip
+
+
+def _pure_epsilon(columns: Array, by: float) -> float:
+    grid = Fraction(by) / Fraction(GRID)
+    values, at = np.unique(columns, return_inverse=True)
+    every = [laplace_epsilon(min(Fraction(w) * grid, Fraction(2 * MOST))) for w in values.tolist()]
+    total = np.asarray(every)[at.reshape(columns.shape)].sum(axis=0)
+    return float(total.max()) * (1 + len(columns) * EPS)
 
 
 def about_move(move: Move) -> str:

@@ -22,7 +22,7 @@ from privest.privacy import (
     StreamLevel,
     gdp,
     grid_statement,
-    laplace_statement,
+    rows_statement,
 )
 from privest.privacy._grid_law import (
     epsilon_of_move,
@@ -288,7 +288,7 @@ def test_laplace_epsilon_is_the_supremum_over_the_grid():
 
 
 def test_laplace_statement_adds_over_coordinates():
-    said = laplace_statement([[0.5, 0.25], [0.25, 1.0]], 1.0)
+    said = rows_statement([[0.5, 0.25], [0.25, 1.0]], move=1.0, law="laplace")
     assert said.epsilon == pytest.approx(laplace_epsilon(Fraction(1280)), rel=1e-15)
     assert said.fisher == 1.0625
     assert said.delta == 0.0
