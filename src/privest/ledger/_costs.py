@@ -23,7 +23,7 @@ from privest.privacy import (
     SequentialLevel,
     as_level,
     grid_statement,
-    laplace_statement,
+    rows_statement,
 )
 from privest.privacy._adjacency import as_move
 
@@ -153,4 +153,5 @@ def _laplace(level: PrivacyLevel | SequentialLevel, by: float) -> GridStatement:
         raise InvalidInput(
             "a pure epsilon is known for levels of single readings: state that of others in a Cost."
         )
-    return laplace_statement([[math.sqrt(float(np.max(blocks.diagonal())))]], by)
+    largest = math.sqrt(float(np.max(blocks.diagonal())))
+    return rows_statement([largest], move=by, law="laplace")
