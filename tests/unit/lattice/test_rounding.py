@@ -263,3 +263,15 @@ def test_bits_that_decide_are_enough():
     assert _rounding.by_fractions(Fraction(0), TOP, fixed()) == 0
     assert _rounding.by_fractions(-quarter, 2**62, fixed()) == 0
     assert _rounding.by_fractions(-quarter, 2**62 - 1, fixed()) == -1
+
+
+def test_the_largest_coefficients():
+    """They round up beyond the doubles when they are split."""
+    c = np.array(
+        [1.7976931348623157e308, -1.7976931348623157e308, 2.0**1023, 1.7976931348623157e308]
+    )
+    v = np.array([3e-308, 5e-300, 7e-309, 1e10])
+    for terms in ([(c, v)], [(c, v), (np.array(1.0), np.array(0.1))]):
+        u = lattice.sum_of_products(terms)
+        assert np.isfinite(u.low[:3]).all()
+        assert wrong(u, RNG.integers(-4000, 4000, 4)) == 0
