@@ -16,7 +16,7 @@ import numpy as np
 
 import privest as pv
 import workflow_tables
-from fuzz import mutations
+from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
 from privest.cli._filtering import _read_release, read_model
 from privest.cli._options import read_table
@@ -370,7 +370,11 @@ def _of(release) -> bytes:
     return json.dumps(release.to_dict()).encode()
 
 
+LEDGER = ledgers.made()
+
 READERS = [
+    Reader("ledger", mutations.of_bytes, ledgers.use_ledger, [LEDGER], 500),
+    Reader("entries of a ledger", ledgers.of_entries, ledgers.use_ledger, [LEDGER], 500),
     Reader("level", packed, use_level, [made(level.save) for level in LEVELS], 1800),
     *(
         Reader(f"checkpoint {k}", packed, use_checkpoint(k),

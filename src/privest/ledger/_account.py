@@ -11,7 +11,7 @@ from privest.errors import BudgetExceeded
 from privest.ledger._budget import Budget, Cost, short
 from privest.ledger._exact import read_exact, written
 from privest.ledger._limits import broken, gaussian, spent_epsilon
-from privest.ledger._shown import Shown
+from privest.ledger._shown import Shown, whole
 
 Segment = tuple[int, int, Shown]
 NOTHING = Shown()
@@ -42,7 +42,7 @@ class State:
     def from_list(cls, given: list[Any]) -> State:
         budget, trace, peak, top, floor = given
         known = None if trace is None else read_exact(trace)
-        return cls(int(budget), known, Shown.from_list(peak), int(top), int(floor))
+        return cls(whole(budget), known, Shown.from_list(peak), whole(top), whole(floor))
 
 
 def profile(newest_first: Iterable[list[Segment]], start: int, stop: int) -> list[Segment]:

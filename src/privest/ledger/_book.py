@@ -16,7 +16,7 @@ from privest.ledger._account import (
 )
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import Written, as_entry, body_of, unpacked
-from privest.ledger._shown import Shown
+from privest.ledger._shown import Shown, whole
 from privest.ledger._store import Row, Store, damaged
 
 
@@ -168,4 +168,4 @@ class Book:
 def segments_of(row: Row) -> list[Segment]:
     """What was shown at the indices of an entry, after it."""
     found = body_of(row).get("segments", [])
-    return [(int(a), int(b), Shown.from_list(shown)) for a, b, shown in found]
+    return [(whole(a), whole(b), Shown.from_list(shown)) for a, b, shown in found]

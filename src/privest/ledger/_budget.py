@@ -13,7 +13,15 @@ import numpy as np
 from privest.arrays import ArrayLike, as_array, fingerprint_of
 from privest.errors import InvalidInput
 from privest.ledger._exact import Matrix, as_exact, is_psd
-from privest.ledger._shown import Runs, Shown, plain_exact, read_plain, trace_of
+from privest.ledger._shown import (
+    Runs,
+    Shown,
+    plain_exact,
+    read_information,
+    read_matrix,
+    read_number,
+    trace_of,
+)
 from privest.privacy import Along, Move
 from privest.privacy._adjacency import as_move
 from privest.records import Record
@@ -133,9 +141,10 @@ class Cost(Record):
     def from_dict(cls, record: Mapping[str, Any]) -> Cost:
         """The inverse of `to_dict`. Raises ValueError, KeyError or TypeError for others."""
         found = cls.__new__(cls)
-        for unit in ("information", "mu2", "rho", "epsilon"):
-            object.__setattr__(found, unit, read_plain(record[unit]))
-        object.__setattr__(found, "move", record["move"])
+        object.__setattr__(found, "information", read_information(record["information"]))
+        for unit in ("mu2", "rho", "epsilon"):
+            object.__setattr__(found, unit, read_number(record[unit]))
+        object.__setattr__(found, "move", _read_move(record))
         return found
 
     def trace(self, count: int) -> Fraction | None:
@@ -258,8 +267,10 @@ class Budget(Record):
         """The inverse of `to_dict`. Raises ValueError, KeyError or TypeError for others."""
         found = cls.__new__(cls)
         for unit in (*LIMITS, "delta"):
-            object.__setattr__(found, unit, read_plain(record[unit]))
-        object.__setattr__(found, "move", record["move"])
+            read = read_matrix if unit == "matrix" else read_number
+            object.__setattr__(found, unit, read(record[unit]))
+        object.__setattr__(found, "move", _read_move(record))
+        found._require_whole()
         return found
 
     @property
@@ -276,6 +287,12 @@ class Budget(Record):
 
     def _has(self, unit: str) -> bool:
         return getattr(self, unit) is not None
+
+
+def _read_move(record: Mapping[str, Any]) -> str | None:
+    if not isinstance(record["move"], str | None):
+        raise ValueError("not a move")
+    return record["move"]
 
 
 LIMITS = ("level", "matrix", "trace", "mu", "rho", "epsilon")

@@ -74,8 +74,11 @@ class Shown:
 
     @classmethod
     def from_list(cls, given: Sequence[Any]) -> Shown:
-        level, mu2, epsilon, rest, rho, matrix = (read_plain(one) for one in given)
-        return cls(level, mu2, epsilon, rest, rho, matrix)
+        level, mu2, epsilon, rest, rho, matrix = given
+        return cls(
+            read_number(level), read_exact(mu2), read_exact(epsilon), read_exact(rest),
+            read_number(rho), read_matrix(matrix),
+        )  # fmt: skip
 
     def peak(self, other: Shown) -> Shown:
         """The larger in every unit; of matrices that of the larger trace."""
@@ -123,10 +126,33 @@ def plain_exact(value: Any) -> Any:  # noqa: ANN401 - None, a number, levels alo
     return None if value is None else written(value)
 
 
-def read_plain(value: Any) -> Any:  # noqa: ANN401
-    if isinstance(value, dict):
-        runs = tuple((read_exact(level), int(count)) for level, count in value["runs"])
-        return Runs(runs, read_exact(value["total"]))
-    if isinstance(value, list):
-        return tuple(read_plain(part) for part in value)
+def read_number(value: object) -> Fraction | None:
+    """A number, or None where it is not known. Raises ValueError for anything else."""
     return None if value is None else read_exact(value)
+
+
+def read_matrix(value: object) -> Matrix | None:
+    """A square matrix; empty where nothing was shown. Raises ValueError for anything else."""
+    if value is None:
+        return None
+    rows: list[Any] = value if isinstance(value, list) else [value]
+    if not all(isinstance(row, list) and len(row) == len(rows) for row in rows):
+        raise ValueError("not a square matrix")
+    return tuple(tuple(read_exact(x) for x in row) for row in rows)
+
+
+def read_information(value: object) -> Fraction | Runs | Matrix | None:
+    """What `plain_exact` made. Raises ValueError or KeyError for anything else."""
+    if isinstance(value, list):
+        return read_matrix(value)
+    if not isinstance(value, dict):
+        return read_number(value)
+    runs = tuple((read_exact(level), whole(count)) for level, count in value["runs"])
+    return Runs(runs, read_exact(value["total"]))
+
+
+def whole(value: object) -> int:
+    """A whole number ≥ 0. Raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("not a whole number")
+    return value

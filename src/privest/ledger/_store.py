@@ -344,9 +344,13 @@ def complaints(path: Path) -> Iterator[None]:
         raise LedgerError(
             f"the ledger {path} cannot be used: {hint}. Nothing was released."
         ) from None
-    except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeDecodeError) as error:
+    except (sqlite3.Error, sqlite3.Warning) as error:
         raise damaged(path, str(error)[:200]) from None
     except OSError as error:
         raise LedgerError(
             f"the ledger {path} cannot be used: {error.strerror}. Nothing was released."
         ) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A row whose hash is right and that privest did not write.
+        what = f"an entry is not as privest writes it ({type(error).__name__})"
+        raise damaged(path, what) from error
