@@ -1,7 +1,8 @@
-"""docs/report.png, as `make demo` shows it: `make picture` (needs chromium).
+"""docs/report.png: the page of the demo as a trial, `privest demo --simulate` (needs chromium).
 
-The first page of the report, seen in a browser 900 pixels wide. What the page said is kept in the
-picture as a digest of its words, so that a test notices when the demo says something else.
+`make picture` makes it; the real demo has other numbers in every run. The first page of the report,
+seen in a browser 900 pixels wide. What the page said is kept in the picture as a digest of its
+words, so that a test notices when the demo says something else.
 """
 
 import hashlib
@@ -43,7 +44,9 @@ def main() -> None:
     if browser is None:
         sys.exit("the picture needs a browser: chromium or google-chrome on the PATH.")
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "privest", "demo"], cwd=folder, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "privest", "demo", "--simulate"], cwd=folder, check=True
+        )
         page, shot = Path(folder) / "out" / "demo" / "report.html", Path(folder) / "shot.png"
         root = ["--no-sandbox"] if os.geteuid() == 0 else []  # chromium refuses its sandbox to root
         subprocess.run(

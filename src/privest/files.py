@@ -166,3 +166,90 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+class Draft:
+    """A file that nobody may see yet: `.NAME.part` beside its place, its owner's alone.
+
+    file   open, to be read and written.
+    left   whether a process that was killed left something in it: look at it, or `empty` it.
+    kept   True: it stays where it is when the block ends without `publish`.
+    """
+
+    def __init__(self, file: BinaryIO, part: Path, target: Path) -> None:
+        self.file, self.part, self.target = file, part, target
+        self.left = os.fstat(file.fileno()).st_size > 0
+        self.kept = False
+
+    def empty(self) -> None:
+        """Begin anew."""
+        self.file.seek(0)
+        self.file.truncate()
+        self.left = False
+
+    def settle(self) -> None:
+        """All of it on disk, its name too."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        _sync_folder(self.part.parent)
+
+    def publish(self, permissions: int = ORDINARY) -> None:
+        """To its place, in one move, where others may see it."""
+        self.settle()
+        os.chmod(self.part, permissions & ~_umask())
+        os.replace(self.part, self.target)
+        self.kept = True
+        _sync_folder(self.target.parent)
+
+
+@contextlib.contextmanager
+def draft(path: Path) -> Iterator[Draft]:
+    """What is to be `path` once it is published, written by one process at a time.
+
+    A lock on the file tells a process that is writing from one that was killed: the former is
+    refused here, what the latter left is handed over. On any exception, on Ctrl-C and SIGTERM too,
+    the file goes, unless it is `kept`. Missing folders are made.
+    """
+    target = path.resolve()
+    part = part_path(target)
+    with stopped_by_exception():
+        make_folder(target)
+        try:
+            descriptor = _claimed(part)
+        except OSError as error:
+            raise _refused(target, error) from None
+        with os.fdopen(descriptor, "r+b") as file:  # the lock goes with it
+            found = Draft(file, part, target)
+            try:
+                yield found
+            finally:
+                if not found.kept:
+                    part.unlink(missing_ok=True)
+
+
+def _claimed(part: Path) -> int:
+    """The descriptor of the file, locked; no file or link of another is written into."""
+    import fcntl
+
+    while True:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, OWNER_ONLY)
+        try:
+            own = os.fstat(descriptor)
+            if own.st_uid != os.geteuid() or own.st_nlink > 1:
+                raise InvalidInput(f"{part} is there, and it is not yours alone: delete it.")
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            there = os.stat(part, follow_symlinks=False)
+            if os.path.samestat(own, there):
+                os.fchmod(descriptor, OWNER_ONLY)
+                return descriptor
+        except FileNotFoundError:
+            pass  # its writer has just published it, or given up: look again
+        except BlockingIOError:
+            os.close(descriptor)
+            raise InvalidInput(
+                f"{part} is being written by another process: wait until it has finished."
+            ) from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

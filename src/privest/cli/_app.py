@@ -26,11 +26,11 @@ from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.paper import _commands as reproduce
 from privest.report import save_report
-from privest.workflow._header import WARNING, header_path
+from privest.workflow._header import header_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
 REFERENCE = 142  # of 442 people, a fixed random choice; the others are the private ones
-SEED = 1  # the readings here are public: so that the commands, typed again, give the same page
+SEED = 1  # of the trial: so that its commands, typed again, give the same page
 FILES = ("people.csv", "reference.csv", "plan.toml", "release.csv", "report.html")
 
 app = typer.Typer(
@@ -110,15 +110,24 @@ def demo(
         bool,
         typer.Option("--first", help="Instead: the bound of the paper's first example, a table."),
     ] = False,
+    simulate: Annotated[
+        bool,
+        typer.Option(
+            "--simulate", help="With simulated noise of a fixed seed: the same page every time."
+        ),
+    ] = False,
 ) -> None:
-    """Plan, release, estimate and report on embedded data: 442 people, their triglycerides."""
+    """Plan, release, estimate and report on embedded data: 442 people, their triglycerides.
+
+    The release is real: its noise, and with it the estimates, are others in every run.
+    """
     if first:
         reproduce.show_first_example(to_people(), out)
     else:
-        _show_demo(to_people(), out)
+        _show_demo(to_people(), out, SEED if simulate else None)
 
 
-def _show_demo(console: Console, folder: Path) -> None:
+def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     """Run it, print it, and say where the page is."""
     people, reference, plan_file, release, page = (folder / name for name in FILES)
     spec = workflow.Spec(
@@ -140,13 +149,17 @@ def _show_demo(console: Console, folder: Path) -> None:
             "reference that tells how large the noise is; the others release noisy readings only."
         )
     )
-    commands = _workflow.commands_of(plan_file, release, page, SEED)
+    commands = _workflow.commands_of(plan_file, release, page, seed)
     _type(console, f"{commands[0]} --want bmi=0.005")
     found = workflow.make_plan(workflow.load_spec(plan_file))
     print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
     _type(console, commands[1])
-    header = workflow.simulate_release(found, release, workflow.trial_source(found, SEED))
-    console.print(shown(f"{header.rows:,} rows released at level {header.level:g}. {WARNING}"))
+    if seed is None:
+        header = workflow.release(found, release)
+    else:
+        header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
+    done = f"{header.rows:,} rows released at level {header.level:g}. {header.warning or ''}"
+    console.print(shown(done.strip()))
     _type(console, commands[2])
     estimated = workflow.estimate_release(release)
     print_estimate(console, estimated, CONFIDENCE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,8 @@ from privest.workflow import (
     stated_terms,
     trial_source,
 )
-from privest.workflow._header import WARNING, header_path
+from privest.workflow import release as release_table
+from privest.workflow._header import header_path
 from privest.workflow._spec import ENDINGS
 
 PlanFile = Annotated[
@@ -40,6 +42,14 @@ PlanFile = Annotated[
 Release = Annotated[
     Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
 ]
+
+RANGE = option(
+    "Public range of the readings, in the units of the file: beyond it they are clipped, so that "
+    "one reading moves by at most high − low. A transform needs one.",
+    "LOW,HIGH",
+    panel=common.PRIVACY,
+    names=("--range",),
+)
 
 
 @group(common.MODEL)
@@ -87,6 +97,7 @@ class WantedPrivacy(common.PrivacyOfReading):
         float | None, option("Instead: the level that gives this standard error, with --of.", "E")
     ] = None
     of: Annotated[str | None, option("... of this coefficient.", "NAME")] = None
+    limits: Annotated[str | None, RANGE] = None
 
 
 @group(common.OUTPUT)
@@ -182,6 +193,7 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
             privacy.move,
             privacy.standard_error,
             privacy.of,
+            None if privacy.limits is None else as_ends(privacy.limits),
         ),
         intercept=model.intercept is not False,
         missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
@@ -194,26 +206,53 @@ def release(
     output: Annotated[
         Path, option("Table to write, .csv or .parquet.", "FILE", names=("--output", "-o"))
     ],
+    limits: Annotated[str | None, RANGE] = None,
+    simulate: common.Simulate = False,
     seed: common.Seed = None,
 ) -> None:
     """Write z, one noisy reading a row, with the public features, and a JSON header beside it.
 
-    The readings themselves are never written. **The noise of this version is simulated: it shows
-    what a release would look like and gives no protection.** An existing file is not
-    written over: a second release of the same readings spends their privacy a second time.
+    The readings themselves are never written. The noise is exact and has no seed: z are whole
+    numbers, and z·unit (the header says it) is a reading with its noise. No reading is refused:
+    beyond the range it is clipped. `--simulate` is a trial that gives no protection. An existing
+    file is not written over: a second release of the same readings spends their privacy again.
 
     Example:
 
     privest release plan.toml --output release.csv
     """
-    spec = load_spec(plan_file)
+    common.require_trial(simulate, seed)
+    spec = _with_range(load_spec(plan_file), limits)
     terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
-    header = simulate_release(terms, output, trial_source(terms, seed))
+    if simulate:
+        header = simulate_release(terms, output, trial_source(terms, seed))
+    else:
+        header = release_table(terms, output)
     console = to_stderr()
     done = f"{header.rows:,} rows released at level {header.level:g}."
     console.print(shown(f"{done} {left_out(header)}".strip()))
     console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
-    console.print(shown(WARNING, style="bold"))
+    if header.warning is not None:
+        console.print(shown(header.warning, style="bold"))
+
+
+def _with_range(spec: Spec, given: str | None) -> Spec:
+    """The spec with the range of an option; it may not say another than the plan."""
+    if given is None:
+        return spec
+    with common.about(f"--range {given}"):
+        wanted = replace(spec.privacy, range=as_ends(given))
+        if spec.privacy.range not in (None, wanted.range):
+            raise InvalidInput("the plan states another range: change it there.")
+    return replace(spec, privacy=wanted)
+
+
+def as_ends(given: str) -> tuple[float, float]:
+    """--range low,high as two numbers."""
+    ends = common.listed(given)
+    if len(ends) != 2 or not all(map(is_number, ends)):
+        raise InvalidInput("write two numbers, low,high.")
+    return float(ends[0]), float(ends[1])
 
 
 def estimate(
@@ -257,7 +296,10 @@ def report(
             raise InvalidInput(f"{output}: the page is .html.")
         if output.exists() and not overwrite:
             raise InvalidInput(f"{output} exists: choose another name, or say --overwrite.")
-    found, estimated = make_plan(load_spec(plan_file)), estimate_release(table)
+    estimated, spec = estimate_release(table), load_spec(plan_file)
+    if spec.privacy.range is None:  # the release may have been given one (--range)
+        spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.range))
+    found = make_plan(spec)
     require_same_plan(found, estimated.release, str(table))
     save_report(found, estimated, commands_of(plan_file, table, output), output)
     tell_file("Report", output)
@@ -275,6 +317,7 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
             (found.spec.privacy.delta, found.spec.privacy.move),
             (header.delta, header.move),
         ),
+        "range": (found.spec.privacy.range, header.range),
         "noise variance": (found.noise_variance, header.noise_variance),
         "number of reference rows": (found.reference_rows, header.reference_rows),
         "rule for missing values": (found.spec.missing == "refuse" and header.dropped > 0, False),
@@ -291,7 +334,7 @@ def commands_of(plan_file: Path, table: Path, page: Path, seed: int | None = Non
     plan_name, release_name, page_name = (
         shlex.quote(str(path)) for path in (plan_file, table, page)
     )
-    seeded = "" if seed is None else f" --seed {seed}"
+    seeded = "" if seed is None else f" --simulate --seed {seed}"
     return [
         f"privest plan {plan_name}",
         f"privest release {plan_name} --output {release_name}{seeded}",

@@ -41,13 +41,15 @@ def read_rows(
     target: str | None = None,
     *,
     missing: Literal["refuse", "drop"] = "refuse",
+    infinite: bool = False,
     size: int = SIZE,
 ) -> Iterator[Block]:
     """The rows of H, and y, from the start of the source, at most `size` rows a block.
 
     `missing`: "refuse" stops at the first missing value; "drop" leaves out every row that misses
     a feature or the target, and counts them. Which rows miss y is itself a fact about people: with
-    "drop" the number of rows that a release shows depends on it.
+    "drop" the number of rows that a release shows depends on it. `infinite`: an infinity in the
+    target is handed on, for a release that clips it.
 
     Refused before reading: a column that is absent or there twice, the target among the features.
     Refused while reading, with column and row: text in a number column, an infinity, an unknown
@@ -70,7 +72,8 @@ def read_rows(
     if not wanted:
         raise InvalidInput("name a feature or a target: there is no column to count rows by.")
     blocks = source.coded_blocks(wanted, text=features.text, size=size)
-    found = _rows(blocks, source, features, target, wanted, missing == "drop")
+    kept = frozenset({target} if infinite else ())
+    found = _rows(blocks, source, features, target, wanted, missing == "drop", kept)
     return _with_last_dropped(found)
 
 
@@ -81,12 +84,13 @@ def _rows(
     target: str | None,
     wanted: Sequence[str],
     drop: bool,
+    infinite: frozenset[str | None],
 ) -> Iterator[Block]:
     """As `read_rows`; blocks whose rows were all dropped are there, without rows."""
     before = kept = 0
     valued: set[str] = set()
     for columns in blocks:
-        gaps = gaps_of(columns, source.name, before)
+        gaps = gaps_of(columns, source.name, before, infinite)
         rows = len(next(iter(columns.values())))
         valued.update(name for name in wanted if name not in gaps or not gaps[name].all())
         line = np.arange(before + 1, before + rows + 1)
@@ -142,8 +146,13 @@ def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
         yield replace(waiting, dropped=waiting.dropped + dropped)
 
 
-def gaps_of(columns: Columns, name: str, before: int) -> dict[str, Flags]:
-    """Where values are missing, for the columns in which some are. An infinity is refused."""
+def gaps_of(
+    columns: Columns, name: str, before: int, infinite: frozenset[str | None] = frozenset()
+) -> dict[str, Flags]:
+    """Where values are missing, for the columns in which some are.
+
+    An infinity is refused, but in the columns `infinite`.
+    """
     found: dict[str, Flags] = {}
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [0.0 if isinstance(held, Texts) else held.sum() for held in columns.values()]
@@ -153,10 +162,10 @@ def gaps_of(columns: Columns, name: str, before: int) -> dict[str, Flags]:
         else:
             if math.isfinite(total):  # one pass when all is well
                 continue
-            infinite = np.isinf(values)
-            if infinite.any():
+            beyond = np.isinf(values)
+            if beyond.any() and column not in infinite:
                 raise InvalidInput(
-                    f"{name}, column {column!r}, row {before + int(np.argmax(infinite)) + 1}: "
+                    f"{name}, column {column!r}, row {before + int(np.argmax(beyond)) + 1}: "
                     "not a finite number."
                 )
             gap = np.isnan(values)
@@ -173,7 +182,8 @@ def _missing_value(
     row = before + int(np.argmax(gaps[column])) + 1
     if column not in valued:
         again = source.coded_blocks([column], text=features.text & {column})
-        if all(gaps_of(block, source.name, 0).get(column, np.False_).all() for block in again):
+        every = frozenset({column})  # whether it is finite is not the question
+        if all(gaps_of(b, source.name, 0, every).get(column, np.False_).all() for b in again):
             return _no_value(source, column)
     return InvalidInput(
         f"{source.name}, column {column!r}, row {row}: a value is missing. Fill the gaps, or leave "

@@ -128,7 +128,7 @@ def _in_short(facts: Facts) -> tuple[Part, ...]:
     if facts.simulated:
         lines.append(
             Note(
-                "The noise of this version is simulated. It gives no protection: use this page to "
+                "The noise is simulated: this is a trial. It gives no protection: use this page to "
                 "plan and to learn, and do not publish the release itself.",
                 "warning",
             )
@@ -255,15 +255,16 @@ def _verdict(floor: float, scatter: float) -> str:
 def _not_promised(simulated: bool) -> tuple[Part, ...]:
     """The limits of the promise."""
     drawn: Part = (
-        "This page cannot see how the noise was drawn: the promise is as good as the source of "
-        "random numbers that the release used."
+        "The header says that the noise is exact, on a grid, from the entropy of the operating "
+        "system. This page cannot see how it was drawn: the promise is as good as that source and "
+        "the machine that drew it. How long the release took is not part of the promise."
     )
     if simulated:
         drawn = Note(
-            "No protection yet: in this version the noise is simulated by an ordinary, seedable "
-            "random generator in floating point. Whoever knows the seed can take it off, and "
-            "rounding gives something away besides. The promise above describes exact noise; this "
-            "release does not have it.",
+            "No protection: the noise of this trial is simulated by an ordinary, seedable random "
+            "generator in floating point. Whoever knows the seed can take it off, and rounding "
+            "gives something away besides. The promise above describes exact noise; this release "
+            "does not have it.",
             "warning",
         )
     return (

@@ -145,10 +145,10 @@ def _parted(
         for first, last in zip([0, *ends], [*ends, block.steps]):
             values = block.values[first:last]
             start, steps = block.start + int(first), int(last - first)
-            yield (
-                StreamRelease(start, steps, values, None, block.fingerprint, block.simulated),
-                H[first:last],
+            part = StreamRelease(
+                start, steps, values, None, block.fingerprint, block.simulated, block.grid
             )
+            yield part, H[first:last]
 
 
 def _marks(rows: int, parameters: int) -> Index:

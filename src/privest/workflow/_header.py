@@ -1,8 +1,9 @@
 """The header of a release: the public facts that make its table usable, and whether they are true.
 
-A header is read with distrust: every field is checked, ε is computed again from level, δ and move,
-and a checksum covers all of it and the table. That finds mistakes and edited files. It is no
-signature: who writes a whole new header, checksum and all, is not found out by it.
+A header is read with distrust: every field is checked, ε is computed again from level, δ, move and
+range, and a checksum covers all of it and the table. That finds mistakes and edited files. Who
+writes a whole new header, checksum and all, is found out by the signature only, which is made with
+a key that the ledger of the data holder keeps (`verify_release`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
-from privest.privacy import EndlessLevel, PrivacyLevel
+from privest.privacy import Range
 from privest.reading import (
     parse_json,
     read_count,
@@ -30,18 +31,26 @@ from privest.reading import (
     read_number,
     read_positive,
     read_text,
-    require_parameters,
 )
 from privest.records import plain
 from privest.release import Release, StreamRelease
-from privest.workflow._spec import TRANSFORMS
+from privest.workflow._header_fields import (
+    READING,
+    LedgerPlace,
+    read_ends,
+    read_hash,
+    read_names,
+    require_sense,
+    require_whole,
+)
+from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
 
-READING = "z"
 WARNING = (
     "SIMULATED noise: made with an ordinary random generator, for trying things out. It gives no "
     "protection; do not publish it as a private release."
 )
 DERIVED = ("epsilon", "warning", "checksum")  # written for readers; computed again on reading
+OUTSIDE = ("path", "signature")  # not under the checksum: the signature is of it
 # ε is the root of an equation, found to about 1e-12: a stored one may come from another machine.
 SAME_EPSILON = 1e-9
 
@@ -51,16 +60,22 @@ class TableRelease(Release):
     """A release that is a table of rows (features, z), and the public facts that make z usable.
 
     table           its name; `path` is where it was found. `values` and `stream` read it.
-    level           s: z has noise of variance 1/s on every reading; `fingerprint`: of that level.
+    grid            of protected noise, 2⁻¹⁰: the column z holds whole numbers; 0 where simulated.
+    unit            z·unit is a reading with its noise, in the units of the modelled target: g/√s;
+                    1 where simulated.
+    level           s: a reading has noise of variance 1/s; `fingerprint`: of that level.
     noise_variance  σ² of y given the features.
     names           of the coefficients, `intercept` among them where there is one.
-    delta, move     where they are stated the level has an `epsilon`.
+    delta, move     where they are stated the level has an `epsilon`; a range limits the move.
+    range           (low, high) of the readings before the transform: beyond it they were clipped.
+    entry           where the release is in the ledger of the data holder; `signature`: of the
+                    checksum, with the key of that ledger. None where there is no ledger.
     reference_rows  rows of the public reference that σ² is from; None where σ² was given.
     sha256          of the table; `checksum` is of all these facts, this one among them, so that
                     header and table can neither be mixed up nor be edited.
     """
 
-    KIND: ClassVar[str] = "privest release"
+    KIND: ClassVar[str] = "privest release 2"
 
     table: str
     rows: int
@@ -78,14 +93,21 @@ class TableRelease(Release):
     simulated: bool
     sha256: str
     grid: float = 0.0
+    unit: float = 1.0
+    range: Ends | None = None
+    entry: LedgerPlace | None = None
+    signature: str | None = None
     path: Path | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def epsilon(self) -> float | None:
         """What the level means as differential privacy, where δ and the move are stated."""
-        if self.delta is None or self.move is None:
-            return None
-        return PrivacyLevel(self.level).to_epsilon(delta=self.delta, move=self.move)
+        return epsilon_of(self.level, self.delta, counted_move(self.move, self.limits))
+
+    @property
+    def limits(self) -> Range | None:
+        """The range of the readings, in the units of the modelled target."""
+        return modelled_range(self.transform, self.exponent, self.range)
 
     @property
     def warning(self) -> str | None:
@@ -100,19 +122,27 @@ class TableRelease(Release):
 
     @property
     def values(self) -> Array:  # type: ignore[override] # read when asked for, not kept
-        """z of every row, (rows,)."""
+        """The noisy reading of every row, (rows,), in the units of the modelled target."""
         return np.concatenate([part.values for part, _ in self.stream()]) / math.sqrt(self.level)
 
     def stream(self) -> Iterator[tuple[StreamRelease, Array]]:
-        """The table in blocks, as releases z̃ = √s·z of a stream at level s, each with its H."""
+        """The table in blocks, as releases z̃ = √s·(y + noise) of a stream at level s, each with H.
+
+        Raises InvalidInput where a real release holds anything but whole numbers.
+        """
         if self.path is None:
             raise InvalidInput(f"where is the table {self.table}? read_release finds it.")
-        design, root = Features(self._columns, {}, "intercept" in self.names), math.sqrt(self.level)
-        start = 0
+        design = Features(self._columns, {}, "intercept" in self.names)
+        start, factor = 0, math.sqrt(self.level) if self.simulated else self.grid
         for block in read_rows(open_source(self.path), design, READING):
             assert block.y is not None
-            z = root * block.y
-            yield StreamRelease(start, len(z), z, None, self.fingerprint, self.simulated), block.H
+            if not self.simulated:
+                require_whole(block.y, self.path)
+            z = factor * block.y
+            made = StreamRelease(
+                start, len(z), z, None, self.fingerprint, self.simulated, self.grid
+            )
+            yield made, block.H
             start += len(z)
 
     @property
@@ -120,18 +150,22 @@ class TableRelease(Release):
         return tuple(name for name in self.names if name != "intercept")
 
     def _facts(self) -> dict[str, Any]:
-        own = [one.name for one in fields(self) if one.name != "path"]
-        return {"kind": self.KIND} | {name: plain(getattr(self, name)) for name in own}
+        own = [one.name for one in fields(self) if one.name not in OUTSIDE]
+        facts = {"kind": self.KIND} | {name: plain(getattr(self, name)) for name in own}
+        return facts | {"entry": None if self.entry is None else self.entry.to_dict()}
 
     def to_dict(self) -> dict[str, Any]:
         """The header: plain values, for JSON."""
-        return self._facts() | {name: getattr(self, name) for name in DERIVED}
+        derived = {name: getattr(self, name) for name in (*DERIVED, "signature")}
+        return self._facts() | derived
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`: every field checked, whatever was received."""
         known = {"kind", *DERIVED, *(one.name for one in fields(cls))} - {"path"}
-        if isinstance(record, Mapping) and record.get("kind") == cls.KIND and set(record) != known:
+        kind = record.get("kind") if isinstance(record, Mapping) else None
+        another = str(kind).startswith("privest release") and kind != cls.KIND
+        if another or (kind == cls.KIND and set(record) != known):
             raise InvalidInput(
                 "the header is of another version of privest, or was changed: fields of this one "
                 "are not there, or others are. Read it with the version that wrote it."
@@ -150,7 +184,9 @@ class TableRelease(Release):
         if (stated is None) != (epsilon is None) or not math.isclose(
             stated or 0.0, epsilon or 0.0, rel_tol=SAME_EPSILON
         ):
-            raise InvalidInput("epsilon is not that of level, delta and move: it was changed.")
+            raise InvalidInput(
+                "epsilon is not that of level, delta, move and range: it was changed."
+            )
         if record["warning"] != self.warning:
             raise InvalidInput("warning is not that of this kind of noise: it was changed.")
         if record["checksum"] != self.checksum:
@@ -163,56 +199,22 @@ class TableRelease(Release):
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
         for name in ("table", "target", "transform", "fingerprint", "sha256"):
             record[name] = read_text(record[name], name)
-        for name in ("level", "noise_variance"):
+        for name in ("level", "noise_variance", "unit"):
             record[name] = read_positive(record[name], name)
         for name in ("rows", "dropped"):
             record[name] = read_count(record[name], name)
         for name, read in (
             ("exponent", read_number), ("delta", read_positive), ("move", read_positive),
-            ("reference_rows", read_count),
+            ("reference_rows", read_count), ("range", read_ends), ("signature", read_hash),
+            ("entry", LedgerPlace.read),
         ):  # fmt: skip
             if record[name] is not None:
                 record[name] = read(record[name], name)
         record["simulated"] = read_flag(record["simulated"], "simulated")
         record["grid"] = read_number(record["grid"], "grid")
-        record["names"] = _names(record["names"])
-        _require_sense(record)
+        record["names"] = read_names(record["names"])
+        require_sense(record)
         return record
-
-
-def _require_sense(record: Mapping[str, Any]) -> None:
-    """What the fields must be to each other."""
-    known = record["reference_rows"]
-    wrong = {
-        "table and target must not be empty": not (record["table"] and record["target"]),
-        "rows must be 1 or more": record["rows"] < 1,
-        f"transform must be one of {', '.join(TRANSFORMS)}": record["transform"] not in TRANSFORMS,
-        "exponent goes with transform box-cox, and only with it": (
-            (record["exponent"] is None) == (record["transform"] == "box-cox")
-        ),
-        "names must not hold the target: it is private": record["target"] in record["names"],
-        "reference_rows must be more than the coefficients": (
-            known is not None and known <= len(record["names"])
-        ),
-        "delta and move go together": (record["delta"] is None) != (record["move"] is None),
-        "delta must be a probability, below 1": (record["delta"] or 0.0) >= 1,
-        "the fingerprint is not that of the level: one of them was changed": (
-            record["fingerprint"] != EndlessLevel(record["level"]).fingerprint
-        ),
-    }
-    for what, is_wrong in wrong.items():
-        if is_wrong:
-            raise InvalidInput(f"{what}.")
-
-
-def _names(given: object) -> tuple[str, ...]:
-    """Names of coefficients, as JSON gives them."""
-    names = tuple(given) if isinstance(given, list | tuple) else ()
-    require_parameters(len(names), "names")
-    good = names and all(isinstance(name, str) and name for name in names)
-    if not good or {"intercept", READING} & set(names[1:]) or len(set(names)) < len(names):
-        raise InvalidInput("names must be different texts, the intercept first.")
-    return names
 
 
 def header_path(table: Path) -> Path:

@@ -155,7 +155,7 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
         rows=rows,
         dropped=dropped,
         model=model,
-        level=level_of(spec, design.names, classical_bound(model), variance),
+        level=level_of(spec, design.names, classical_bound(model), noise),
         **noise,
     )
     _require_finite(found)

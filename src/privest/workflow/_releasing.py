@@ -1,7 +1,8 @@
-"""The release: z = y + e/√s for every row, with the public features and a header. Never y.
+"""The release: a noisy reading for every row, with the public features and a header. Never y.
 
-The noise of this version comes from a simulation generator: it protects nothing against somebody
-who knows how it was made. The header says so.
+`release` puts protected noise on the readings and writes whole numbers n, of which n·unit is a
+reading with its noise; it refuses nothing because of a value. `simulate_release` is the trial: an
+ordinary generator, z = y + e/√s in doubles, no protection, and the header says so.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privest.arrays import Array, ArrayLike, as_positive
+from privest.arrays import AnyArray, Array, ArrayLike, as_positive
 from privest.data import open_source, read_rows
 from privest.data._writer import table_writer
 from privest.errors import InvalidInput
-from privest.files import atomic_file, atomic_write, require_writable, stopped_by_exception
+from privest.files import atomic_write, draft, require_writable
+from privest.lattice import GRID
 from privest.mechanism import RunningMechanism, StreamMechanism
-from privest.mechanism.source import Source, as_source, seeded
-from privest.privacy import EndlessLevel
-from privest.workflow._header import READING, TableRelease, digest, header_path
+from privest.mechanism.source import Source, as_protected, as_source, seeded
+from privest.privacy import EndlessLevel, Range
+from privest.workflow._header import TableRelease, digest, header_path
+from privest.workflow._header_fields import READING, unit_of
+from privest.workflow._modelled import clipped
 from privest.workflow._planning import Plan
 from privest.workflow._terms import (
     Terms,
@@ -29,27 +34,43 @@ from privest.workflow._terms import (
     new_sums,
     require_full,
     require_target,
-    transformed,
 )
 
 
 class TableMechanism:
-    """What puts noise on the rows of a table: z_k = y_k + e_k/√s, e_k ~ N(0, 1), I_z(y) = s·I.
+    """What puts noise on the rows of a table: z_k = y_k + e_k/√s, e_k of unit variance, I_z ≤ s·I.
 
-    A stream at level s, z = z̃/√s: rows may come in blocks of any size.
+    A stream at level s, z = z̃/√s: rows may come in blocks of any size. `range`: of the readings;
+    beyond it they are clipped, at the last multiples of the grid within it.
 
     >>> mechanism = TableMechanism(4.0)
     >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1)).round(3).tolist()
     [0.473, 0.511]
+    >>> mechanism.unit, mechanism.release([0.3, 0.1]).dtype.name
+    (0.00048828125, 'int64')
     """
 
-    def __init__(self, level: float) -> None:
-        self.level = as_positive(level, "level")
-        self._stream, self._root = StreamMechanism(self.level), math.sqrt(self.level)
+    def __init__(self, level: float, *, range: tuple[float, float] | None = None) -> None:
+        self.level, self.range = as_positive(level, "level"), range
+        self._stream, self._root = StreamMechanism(self.level, range=range), math.sqrt(self.level)
+        if range is not None:
+            Range(*range).on_grid(self._root, GRID)  # whether the grid can hold it
+        self.unit = unit_of(self.level, simulated=False)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Array:
         """z of the next rows, with simulated noise."""
         return self._stream.simulate(y, rng).values / self._root
+
+    def release(self, y: ArrayLike, source: Source | None = None) -> NDArray[np.int64]:
+        """Whole numbers n of the next rows, with protected noise: n·`unit` is y and its noise.
+
+        I_z(y) ≤ s literally. No value is refused or slower than another: beyond the range (or what
+        the grid can hold) it is clipped. A missing reading has no row: leave it out.
+        """
+        made = self._stream.release(y, source)
+        if made.missing is not None:
+            raise InvalidInput("a table has no place for a missing reading: leave its row out.")
+        return (made.values / made.grid).astype(np.int64)
 
     def as_mechanism(self, readings: int = 1) -> RunningMechanism:
         """A table of so many rows as one mechanism, for an audit, in units of the noise: √s·z.
@@ -81,39 +102,59 @@ def trial_source(terms: Terms, seed: int | None) -> Source:
 def simulate_release(
     plan: Terms, path: str | Path, rng: np.random.Generator | Source, data: object = None
 ) -> TableRelease:
+    """A trial of `release`, with simulated noise: the same files, and no protection.
+
+    Refuses readings beside which the noise would be lost in the rounding of doubles.
+    """
+    return _released(plan, Path(path), as_source(rng), data)
+
+
+def release(
+    plan: Terms, path: str | Path, data: object = None, *, source: Source | None = None
+) -> TableRelease:
     """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
 
-    In blocks; nobody but the owner can read the table until it is whole and its header is there. A
-    file that exists is never written over: the same readings released twice, with new noise, show
-    twice as much. What a killed process left unfinished is named and refused.
+    The noise is protected (`mechanism.source.Protected`, or `source`) and has no seed. In blocks;
+    nobody but the owner can read the table until it is whole and its header is there. A file that
+    exists is never written over: the same readings released twice, with new noise, show twice as
+    much. What a killed process left unfinished was seen by nobody, and is begun anew.
+
+    No reading is refused: beyond the plan's range, or what the grid can hold, it is clipped.
+    Refused are a cell that is no number (a malformed file) and, unless the plan drops them, rows
+    without a reading: which they are is public.
     `plan` may be bare terms (`stated_terms`): the data are then read once, and features that do
     not determine the coefficients are refused at their end, before the table appears.
     """
-    source, table = as_source(rng), Path(path)
+    return _released(plan, Path(path), as_protected(source), data)
+
+
+def _released(plan: Terms, table: Path, source: Source, data: object) -> TableRelease:
     write = table_writer(table)
     require_writable(table)
     _require_free(table)
     _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
-    released = _Rows(plan, source, plan.spec.data if data is None else data)
+    rows = _Rows(plan, source, plan.spec.data if data is None else data)
     columns = [name for name in plan.names if name != "intercept"]
     header, described = header_path(table), False
-    with stopped_by_exception():
+    with draft(table) as part:
         try:
-            with atomic_file(table, once=True) as file:
-                _require_free(table)  # again: now no other process can begin
-                rows = write(file, [*columns, READING], released.blocks())
-                file.seek(0)
-                release = _described(
-                    plan, table, rows, released.dropped, source.simulated, digest(file)
-                )
-                described = True
-                text = json.dumps(release.to_dict(), indent=1, ensure_ascii=False)
-                atomic_write(header, text + "\n")
+            _require_free(table)  # again: now no other process can begin
+            part.empty()
+            count = write(part.file, [*columns, READING], rows.blocks())
+            part.file.seek(0)
+            found = _described(plan, table, count, rows.dropped, source, digest(part.file))
+            described = True
+            _write_header(found, header)
+            part.publish()
         except BaseException:
             if described and not table.exists():
                 header.unlink(missing_ok=True)  # a header without its table is no release
             raise
-    return release
+    return found
+
+
+def _write_header(found: TableRelease, path: Path) -> None:
+    atomic_write(path, json.dumps(found.to_dict(), indent=1, ensure_ascii=False) + "\n")
 
 
 def _require_free(table: Path) -> None:
@@ -140,25 +181,35 @@ class _Rows:
         self.data = open_source(data)
         require_target(plan.spec, self.data)
         self.dropped = 0
+        limits = plan.limits
+        ends = None if limits is None else (limits.low, limits.high)
+        self.mechanism = TableMechanism(plan.level, range=ends)
 
-    def blocks(self) -> Iterator[Sequence[Array]]:
-        plan, design = self.plan, self.plan.spec.design
-        sums = None if isinstance(plan, Plan) else new_sums(design)
-        mechanism, rows = TableMechanism(plan.level), 0
-        for block in read_rows(self.data, design, plan.spec.target, missing=plan.spec.missing):
+    def blocks(self) -> Iterator[Sequence[AnyArray]]:
+        plan, spec, design = self.plan, self.plan.spec, self.plan.spec.design
+        sums, rows = None if isinstance(plan, Plan) else new_sums(design), 0
+        for block in read_rows(
+            self.data, design, spec.target, missing=spec.missing,
+            infinite=not self.source.simulated,
+        ):  # fmt: skip
             assert block.y is not None
             self.dropped += block.dropped
             rows += len(block.H)
             if sums is not None:
                 add_rows(sums, block.H)
-            y = transformed(plan.spec, plan.exponent, block.y, self.data.name)
-            yield [*block.H.T[int(design.intercept) :], mechanism.simulate(y, self.source)]
+            y = clipped(spec.transform, plan.exponent, spec.privacy.range, block.y)
+            yield [*block.H.T[int(design.intercept) :], self._noisy(y)]
         if sums is not None:
             require_full(sums, design.names, self.data.name, rows)
 
+    def _noisy(self, y: Array) -> AnyArray:
+        if self.source.simulated:
+            return self.mechanism.simulate(y, self.source)
+        return self.mechanism.release(y, self.source)
+
 
 def _described(
-    plan: Terms, table: Path, rows: int, dropped: int, simulated: bool, sha256: str
+    plan: Terms, table: Path, rows: int, dropped: int, source: Source, sha256: str
 ) -> TableRelease:
     """The header of a table."""
     spec = plan.spec
@@ -173,7 +224,10 @@ def _described(
         fingerprint=EndlessLevel(plan.level).fingerprint,
         delta=spec.privacy.delta,
         move=spec.privacy.move,
-        simulated=simulated,
+        range=spec.privacy.range,
+        simulated=source.simulated,
+        grid=source.grid,
+        unit=unit_of(plan.level, simulated=source.simulated),
         sha256=sha256,
         path=table,
     )

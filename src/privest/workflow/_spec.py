@@ -17,6 +17,7 @@ variance = 0.25                  # of y given the features; or a public referenc
 level = 1.0                      # Fisher information about one reading; or
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading moves by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy
+# range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from privest.data import Features
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_write
+from privest.privacy import Range
 from privest.reading import parse_toml, parse_yaml, read_document, require_parameters
 from privest.records import plain
 
@@ -76,6 +78,9 @@ class Privacy:
     level                  s: at most this Fisher information about each reading.
     epsilon, delta, move   (ε, δ)-differential privacy when one reading moves by at most `move`.
     standard_error, of     the level at which the coefficient `of` has this standard error.
+    range                  (low, high), public, in the units of the file, before any transform:
+                           readings beyond it are clipped, so that none moves by more than its
+                           width, and `move` need not be stated. Both: the smaller counts.
     """
 
     level: float | None = None
@@ -84,9 +89,12 @@ class Privacy:
     move: float | None = None
     standard_error: float | None = None
     of: str | None = None
+    range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         self._require_one_way()
+        if self.range is not None:
+            object.__setattr__(self, "range", _range(self.range))
         for name in ("level", "epsilon", "delta", "move", "standard_error"):
             value = getattr(self, name)
             if value is not None:
@@ -106,13 +114,17 @@ class Privacy:
                 "standard_error (with of); on the command line --level, --epsilon, "
                 f"--standard-error. Received {', '.join(stated) or 'none of them'}."
             )
-        if (self.delta is None) != (self.move is None):
-            absent = "move" if self.move is None else "delta"
-            raise InvalidInput(f"privacy: delta and move go together; {absent} is not given.")
+        if self.delta is None and self.move is not None:
+            raise InvalidInput("privacy: delta and move go together; delta is not given.")
+        if self.delta is not None and self.move is None and self.range is None:
+            raise InvalidInput(
+                "privacy: delta and move go together; move is not given, nor a range of the "
+                "readings, which limits it."
+            )
         if self.epsilon is not None and self.delta is None:
             raise InvalidInput(
-                "privacy: ε needs delta and move, the distance by which one reading moves: an ε "
-                "without them says nothing."
+                "privacy: ε needs delta and move, the distance by which one reading moves (or a "
+                "range, which limits it): an ε without them says nothing."
             )
         if (self.standard_error is None) != (self.of is None):
             raise InvalidInput("privacy: standard_error needs `of`, the coefficient it is for.")
@@ -153,6 +165,14 @@ class Spec:
                 "transform box-cox takes its exponent from a reference set, or from noise.exponent "
                 "where it is known: fitted on the private readings it would leak."
             )
+        if self.transform != "none" and self.privacy.range is None:
+            raise InvalidInput(
+                f"transform {self.transform} needs the public range of the readings: range = "
+                "[low, high] under [privacy], or --range low,high. Readings of 0 or below have no "
+                "logarithm; they are clipped to the range, because to refuse them would tell."
+            )
+        if self.transform != "none" and self.privacy.range and not self.privacy.range[0] > 0:
+            raise InvalidInput(f"transform {self.transform} needs a range above 0.")
         if self.noise.reference is not None and _same_file(self.noise.reference, self.data):
             raise InvalidInput(
                 f"{self.data} is both the data and the reference: a noise variance taken from the "
@@ -218,6 +238,17 @@ def _same_file(one: str, other: str) -> bool:
     return one == other or (
         EMBEDDED not in (one, other) and Path(one).resolve() == Path(other).resolve()
     )
+
+
+def _range(value: object) -> tuple[float, float]:
+    ends = _list(value, "privacy range")
+    if len(ends) != 2:
+        raise InvalidInput(f"privacy range is [low, high]; received {len(ends)} numbers.")
+    try:
+        found = Range(*ends)
+    except InvalidInput as error:
+        raise InvalidInput(f"privacy range: {error}") from None
+    return found.low, found.high
 
 
 def _require_text(value: object, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Never
 
@@ -16,8 +17,9 @@ from privest.errors import InvalidInput, NotIdentifiable, PrivestError
 from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
-from privest.privacy import PrivacyLevel
+from privest.privacy import PrivacyLevel, Range
 from privest.records import Record
+from privest.workflow._modelled import as_modelled, counted_move, epsilon_of, modelled_range
 from privest.workflow._spec import Spec
 
 LOOKED_AT = 1000  # rows of the target
@@ -43,17 +45,25 @@ class Terms(Record):
     DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
     @property
+    def limits(self) -> Range | None:
+        """The range of the readings, in the units of the modelled target."""
+        return modelled_range(self.spec.transform, self.exponent, self.spec.privacy.range)
+
+    @property
+    def move(self) -> float | None:
+        """By how much one reading moves at most: as stated, and no more than its range allows."""
+        return counted_move(self.spec.privacy.move, self.limits)
+
+    @property
     def epsilon(self) -> float | None:
         """ε of this level at the stated δ and move; None where they are not stated."""
-        stated = self.spec.privacy
-        if stated.delta is None or stated.move is None:
-            return None
+        delta, move = self.spec.privacy.delta, self.move
         try:
-            return PrivacyLevel(self.level).to_epsilon(delta=stated.delta, move=stated.move)
+            return epsilon_of(self.level, delta, move)
         except PrivestError as error:
             raise InvalidInput(
-                f"privacy: the level {self.level:g} has no ε for the move {stated.move:g} at δ = "
-                f"{stated.delta:g}: {error}"
+                f"privacy: the level {self.level:g} has no ε for the move {move:g} at δ = "
+                f"{delta:g}: {error}"
             ) from None
 
 
@@ -67,7 +77,7 @@ def stated_terms(spec: Spec) -> Terms | None:
         return None
     design = spec.design
     noise = noise_of(spec, design)
-    level = level_of(spec, design.names, None, noise["noise_variance"])
+    level = level_of(spec, design.names, None, noise)
     return Terms(spec=spec, names=design.names, level=level, **noise)
 
 
@@ -166,20 +176,13 @@ def noise_of(spec: Spec, design: Features) -> dict[str, Any]:
     add_rows(sums, H)
     require_full(sums, design.names, source.name, len(H))
     exponent = noise.exponent
-    if spec.transform == "box-cox" and exponent is None:
+    if spec.transform != "none":
         require_positive(y, source.name, spec.target)
+    if spec.transform == "box-cox" and exponent is None:
         exponent = BoxCox.fit(y).exponent
-    y = transformed(spec, exponent, y, source.name)
+    y = as_modelled(spec.transform, exponent, y)
     variance = reference_variance(H, y, source.name)
     return {"noise_variance": variance, "exponent": exponent, "reference_rows": len(H)}
-
-
-def transformed(spec: Spec, exponent: float | None, y: Array, where: str) -> Array:
-    """The target as it is modelled."""
-    if spec.transform == "none":
-        return y
-    require_positive(y, where, spec.target)
-    return np.log(y) if spec.transform == "log" else BoxCox(exponent or 0.0)(y)
 
 
 def require_positive(y: Array, where: str, target: str) -> None:
@@ -191,15 +194,19 @@ def require_positive(y: Array, where: str, target: str) -> None:
         )
 
 
-def level_of(spec: Spec, names: tuple[str, ...], classical: Array | None, variance: float) -> float:
-    """s; for a wanted accuracy it needs `classical`, Σ_CR = σ²(HᵀH)⁻¹."""
-    privacy = spec.privacy
+def level_of(
+    spec: Spec, names: tuple[str, ...], classical: Array | None, noise: Mapping[str, Any]
+) -> float:
+    """s; for a wanted accuracy it needs `classical`, Σ_CR = σ²(HᵀH)⁻¹. `noise`: of `noise_of`."""
+    privacy, variance = spec.privacy, noise["noise_variance"]
     if privacy.level is not None:
         return privacy.level
     if privacy.epsilon is not None:
+        limits = modelled_range(spec.transform, noise.get("exponent"), privacy.range)
+        move = counted_move(privacy.move, limits)
         assert privacy.delta is not None
-        assert privacy.move is not None
-        found = PrivacyLevel.from_epsilon(privacy.epsilon, delta=privacy.delta, move=privacy.move)
+        assert move is not None
+        found = PrivacyLevel.from_epsilon(privacy.epsilon, delta=privacy.delta, move=move)
         assert found.number is not None
         return found.number
     assert privacy.standard_error is not None

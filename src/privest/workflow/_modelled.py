@@ -1,0 +1,52 @@
+"""The target as it is modelled: its transform, and range, move and ε in those units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.data import BoxCox
+from privest.errors import InvalidInput
+from privest.privacy import PrivacyLevel, Range
+
+Ends = tuple[float, float]
+
+
+def as_modelled(transform: str, exponent: float | None, y: Array) -> Array:
+    """The target after its transform: none, log or box-cox; the latter two need y > 0."""
+    if transform == "none":
+        return y
+    return np.log(y) if transform == "log" else BoxCox(exponent or 0.0)(y)
+
+
+def modelled_range(transform: str, exponent: float | None, ends: Ends | None) -> Range | None:
+    """A range of readings in the units of the modelled target: transforms are increasing."""
+    if ends is None:
+        return None
+    if transform != "none" and not ends[0] > 0:
+        raise InvalidInput(
+            f"range {ends[0]:g}, {ends[1]:g}: transform {transform} needs a range above 0."
+        )
+    return Range(*as_modelled(transform, exponent, np.array(ends)).tolist())
+
+
+def clipped(transform: str, exponent: float | None, ends: Ends | None, y: Array) -> Array:
+    """Readings clipped to their range, then transformed: whatever the readings are, this exists."""
+    return as_modelled(transform, exponent, y if ends is None else np.clip(y, *ends))
+
+
+def counted_move(move: float | None, limits: Range | None) -> float | None:
+    """By how much one reading moves at most: as stated, and never more than its range is wide.
+
+    Stated it is a condition; by a range alone it is true of every reading. None: nobody said.
+    """
+    if limits is None:
+        return move
+    return limits.width if move is None else min(move, limits.width)
+
+
+def epsilon_of(level: float, delta: float | None, move: float | None) -> float | None:
+    """ε of a release at this level for a move, where δ and the move are stated."""
+    if delta is None or move is None:
+        return None
+    return PrivacyLevel(level).to_epsilon(delta=delta, move=move)
