@@ -1,5 +1,7 @@
 """A small table of people for the workflow's tests, as a dictionary and as files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyreadstat
@@ -7,6 +9,7 @@ import pyreadstat
 from privest.workflow import Noise, Privacy, Spec
 
 VARIANCE, LEVEL = 0.3, 2.0
+POSITIVE = (1e-3, 1e3)  # far around exp(ldl): nothing is clipped
 THETA = np.array([1.0, 0.02, -0.05, 0.4])  # intercept, age, bmi, sex=male
 
 
@@ -30,7 +33,7 @@ def matrix(table):
 
 
 def spec(data="people.csv", **changes):
-    """The plan for such a table."""
+    """The plan for such a table; a transform gets the wide range that it needs."""
     fields = {
         "data": str(data),
         "target": "ldl",
@@ -39,7 +42,10 @@ def spec(data="people.csv", **changes):
         "noise": Noise(VARIANCE),
         "privacy": Privacy(LEVEL),
     }
-    return Spec(**(fields | changes))
+    fields |= changes
+    if fields.get("transform", "none") != "none" and fields["privacy"].range is None:
+        fields["privacy"] = replace(fields["privacy"], range=POSITIVE)
+    return Spec(**fields)
 
 
 def write(table, path):

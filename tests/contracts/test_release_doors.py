@@ -126,7 +126,7 @@ def command_release(run, level, y, seed, folder):
         f"[noise]\nvariance = 0.25\n[privacy]\nlevel = {level!r}\n",
         encoding="utf-8",
     )
-    done = run("release", plan, "-o", out, "--seed", seed)
+    done = run("release", plan, "-o", out, "--simulate", "--seed", seed)
     if done.code:
         raise InvalidInput(done.err)
     return pd.read_csv(out)["z"].to_numpy()

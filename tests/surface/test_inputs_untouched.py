@@ -770,6 +770,9 @@ CASES = {
     "workflow.make_plan": lambda g: [plan(g), workflow.make_plan(
         spec(), g.keep(pd.DataFrame(people(40))))],
     "workflow.simulate_release": estimate,
+    "workflow.release": lambda g, tmp: workflow.release(
+        g.keep(plan(g)[0]), tmp / "z.csv", g.keep(plan(g)[1])),
+    "workflow.TableMechanism.release": lambda g: workflow.TableMechanism(2.0).release(g(Y)),
     "workflow.TableMechanism.simulate": lambda g: workflow.TableMechanism(1.0).simulate(
         g(Y), RNG(0)),
     "workflow.TableRelease.from_dict": lambda g, tmp: workflow.TableRelease.from_dict(

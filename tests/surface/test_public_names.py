@@ -23,7 +23,7 @@ NAMES = {
     },
     "workflow": {
         "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
-        "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "save_spec",
+        "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "release", "save_spec",
         "simulate_release", "stated_terms", "trial_source",
     },
     "paper": {

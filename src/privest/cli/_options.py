@@ -56,15 +56,6 @@ NOISE_VARIANCE = option(
     names=("--noise-variance",),
 )
 OVERWRITE = option("Replace a file that exists.", "", panel=OUTPUT, names=("--overwrite",))
-Simulate = Annotated[
-    bool,
-    option(
-        "A trial: noise of an ordinary generator, which gives no protection and spends nothing.",
-        "",
-        panel=NOISE,
-        names=("--simulate",),
-    ),
-]
 Seed = Annotated[
     int | None,
     option(
@@ -85,15 +76,6 @@ RANGE = option(
 Json = Annotated[
     bool, option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",))
 ]
-
-
-def require_trial(simulate: bool, seed: int | None) -> None:
-    """Refuse a seed for a real release: it has none."""
-    if seed is not None and not simulate:
-        raise InvalidInput(
-            "--seed goes with --simulate: a real release has no seed, because whoever knows it "
-            "could take the noise off again."
-        )
 
 
 @dataclass_transform(frozen_default=True)

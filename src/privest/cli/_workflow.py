@@ -43,14 +43,6 @@ Release = Annotated[
     Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
 ]
 
-RANGE = option(
-    "Public range of the readings, in the units of the file: beyond it they are clipped, so that "
-    "one reading moves by at most high − low. A transform needs one.",
-    "LOW,HIGH",
-    panel=common.PRIVACY,
-    names=("--range",),
-)
-
 
 @group(common.MODEL)
 class Model:
@@ -97,7 +89,7 @@ class WantedPrivacy(common.PrivacyOfReading):
         float | None, option("Instead: the level that gives this standard error, with --of.", "E")
     ] = None
     of: Annotated[str | None, option("... of this coefficient.", "NAME")] = None
-    limits: Annotated[str | None, RANGE] = None
+    limits: Annotated[str | None, common.RANGE] = None
 
 
 @group(common.OUTPUT)
@@ -193,7 +185,7 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
             privacy.move,
             privacy.standard_error,
             privacy.of,
-            None if privacy.limits is None else as_ends(privacy.limits),
+            common.as_span(privacy.limits),
         ),
         intercept=model.intercept is not False,
         missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
@@ -201,14 +193,14 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
     )
 
 
+@grouped
 def release(
     plan_file: PlanFile,
     output: Annotated[
         Path, option("Table to write, .csv or .parquet.", "FILE", names=("--output", "-o"))
     ],
-    limits: Annotated[str | None, RANGE] = None,
-    simulate: common.Simulate = False,
-    seed: common.Seed = None,
+    trial: common.Trial,
+    limits: Annotated[str | None, common.RANGE] = None,
 ) -> None:
     """Write z, one noisy reading a row, with the public features, and a JSON header beside it.
 
@@ -221,11 +213,10 @@ def release(
 
     privest release plan.toml --output release.csv
     """
-    common.require_trial(simulate, seed)
     spec = _with_range(load_spec(plan_file), limits)
     terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
-    if simulate:
-        header = simulate_release(terms, output, trial_source(terms, seed))
+    if trial.simulate:
+        header = simulate_release(terms, output, trial_source(terms, trial.seed))
     else:
         header = release_table(terms, output)
     console = to_stderr()
@@ -238,21 +229,12 @@ def release(
 
 def _with_range(spec: Spec, given: str | None) -> Spec:
     """The spec with the range of an option; it may not say another than the plan."""
-    if given is None:
+    ends = common.as_span(given)
+    if ends is None:
         return spec
-    with common.about(f"--range {given}"):
-        wanted = replace(spec.privacy, range=as_ends(given))
-        if spec.privacy.range not in (None, wanted.range):
-            raise InvalidInput("the plan states another range: change it there.")
-    return replace(spec, privacy=wanted)
-
-
-def as_ends(given: str) -> tuple[float, float]:
-    """--range low,high as two numbers."""
-    ends = common.listed(given)
-    if len(ends) != 2 or not all(map(is_number, ends)):
-        raise InvalidInput("write two numbers, low,high.")
-    return float(ends[0]), float(ends[1])
+    if spec.privacy.range not in (None, ends):
+        raise InvalidInput(f"--range {given}: the plan states another range: change it there.")
+    return replace(spec, privacy=replace(spec.privacy, range=ends))
 
 
 def estimate(

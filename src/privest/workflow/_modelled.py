@@ -7,7 +7,9 @@ import numpy as np
 from privest.arrays import Array
 from privest.data import BoxCox
 from privest.errors import InvalidInput
-from privest.privacy import PrivacyLevel, Range
+from privest.lattice import GRID, literal_root
+from privest.mechanism._range import clip_of
+from privest.privacy import PrivacyLevel, Range, grid_statement
 
 Ends = tuple[float, float]
 
@@ -46,7 +48,30 @@ def counted_move(move: float | None, limits: Range | None) -> float | None:
 
 
 def epsilon_of(level: float, delta: float | None, move: float | None) -> float | None:
-    """ε of a release at this level for a move, where δ and the move are stated."""
+    """ε of a real release at this level for a move, where δ and the move are stated.
+
+    That of exact noise on the grid (`grid_statement`), to the safe side.
+    """
     if delta is None or move is None:
         return None
-    return PrivacyLevel(level).to_epsilon(delta=delta, move=move)
+    with np.errstate(over="ignore"):  # a move beyond the grid counts as all of it
+        return grid_statement(level, move=move, delta=delta).epsilon
+
+
+def level_for(epsilon: float, delta: float, move: float) -> float:
+    """The level of this ε: that of continuous noise, less what the grid costs (about 1e-7)."""
+    level = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
+    assert level is not None
+    shrink = 1e-9
+    while (epsilon_of(level, delta, move) or 0.0) > epsilon:
+        level, shrink = level * (1 - shrink), 2 * shrink
+    return level
+
+
+def clip_ends(level: float, limits: Range | None) -> Ends | None:
+    """The readings at which a release clips: the last ones on the grid within the range."""
+    if limits is None:
+        return None
+    root = literal_root(np.array([level]))
+    least, most = clip_of([root], (limits.low, limits.high))
+    return float(least[0] * GRID / root[0]), float(most[0] * GRID / root[0])

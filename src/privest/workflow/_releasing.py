@@ -20,13 +20,12 @@ from privest.data import open_source, read_rows
 from privest.data._writer import table_writer
 from privest.errors import InvalidInput
 from privest.files import atomic_write, draft, require_writable
-from privest.lattice import GRID
 from privest.mechanism import RunningMechanism, StreamMechanism
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.privacy import EndlessLevel, Range
 from privest.workflow._header import TableRelease, digest, header_path
 from privest.workflow._header_fields import READING, unit_of
-from privest.workflow._modelled import clipped
+from privest.workflow._modelled import clip_ends, clipped
 from privest.workflow._planning import Plan
 from privest.workflow._terms import (
     Terms,
@@ -41,7 +40,7 @@ class TableMechanism:
     """What puts noise on the rows of a table: z_k = y_k + e_k/√s, e_k of unit variance, I_z ≤ s·I.
 
     A stream at level s, z = z̃/√s: rows may come in blocks of any size. `range`: of the readings;
-    beyond it they are clipped, at the last multiples of the grid within it.
+    beyond it they are clipped, at the last multiples of the grid within it (`ends`).
 
     >>> mechanism = TableMechanism(4.0)
     >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1)).round(3).tolist()
@@ -51,10 +50,10 @@ class TableMechanism:
     """
 
     def __init__(self, level: float, *, range: tuple[float, float] | None = None) -> None:
-        self.level, self.range = as_positive(level, "level"), range
+        self.level = as_positive(level, "level")
         self._stream, self._root = StreamMechanism(self.level, range=range), math.sqrt(self.level)
-        if range is not None:
-            Range(*range).on_grid(self._root, GRID)  # whether the grid can hold it
+        # Refuses here, and never later, a range that the grid cannot hold.
+        self.ends = clip_ends(self.level, None if range is None else Range(*range))
         self.unit = unit_of(self.level, simulated=False)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Array:

@@ -17,9 +17,15 @@ from privest.errors import InvalidInput, NotIdentifiable, PrivestError
 from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
-from privest.privacy import PrivacyLevel, Range
+from privest.privacy import Range
 from privest.records import Record
-from privest.workflow._modelled import as_modelled, counted_move, epsilon_of, modelled_range
+from privest.workflow._modelled import (
+    as_modelled,
+    counted_move,
+    epsilon_of,
+    level_for,
+    modelled_range,
+)
 from privest.workflow._spec import Spec
 
 LOOKED_AT = 1000  # rows of the target
@@ -206,9 +212,7 @@ def level_of(
         move = counted_move(privacy.move, limits)
         assert privacy.delta is not None
         assert move is not None
-        found = PrivacyLevel.from_epsilon(privacy.epsilon, delta=privacy.delta, move=move)
-        assert found.number is not None
-        return found.number
+        return level_for(privacy.epsilon, privacy.delta, move)
     assert privacy.standard_error is not None
     assert privacy.of is not None
     assert classical is not None

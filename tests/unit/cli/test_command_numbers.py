@@ -67,7 +67,8 @@ NEEDS = {
     "--delta": {"--move": "0.5"},
     "--move": {"--delta": "1e-6"},
     "--standard-error": {"--of": "age", "--level": None},
-    "--exponent": {"--transform": "box-cox"},
+    "--exponent": {"--transform": "box-cox", "--range": "0.001,1000"},
+    "--seed": {"--simulate": ""},
 }
 WORDS = {"plan": ["--level", "--want"], "bound": ["--level", "--noise-variance"],
          "stream": ["--level", "--lags"], "filter": ["--level"]}  # fmt: skip
@@ -87,7 +88,8 @@ def lines(name, option, value):
     given = always | NEEDS.get(option, {}) | {option: f"age={value}" if "want" in option else value}
     if option == "--exponent":
         arguments = ["positive.csv"]
-    spread = [part for k, v in given.items() if v is not None for part in (k, v)]
+    pairs = [(k, v) for k, v in given.items() if v is not None]
+    spread = [part for k, v in pairs for part in ((k,) if v == "" else (k, v))]  # "": a flag
     return [name, *arguments, *spread]
 
 

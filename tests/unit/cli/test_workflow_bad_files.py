@@ -69,7 +69,6 @@ BAD = {
     "text in the target": (_set("ldl", f"high{SECRET}"), {}, ["'ldl'", "row 151"], "release"),
     "decimal comma": (_set("ldl", "1,77313"), {}, ["'ldl'", "row 151", "comma"], "release"),
     "infinite feature": (_set("age", np.inf), {}, ["'age'", "row 151"], "plan"),
-    "infinite target": (_set("ldl", np.inf), {}, ["'ldl'", "row 151"], "release"),
     "a gap in a feature": (_set("bmi", None), {}, ["'bmi'", "row 151", "missing"], "plan"),
     "a gap in the target": (_set("ldl", None), {}, ["'ldl'", "row 151"], "release"),
     "constant feature": (_all("bmi", 7.7313), {}, ["'bmi' is constant"], "plan"),
@@ -84,10 +83,6 @@ BAD = {
     "only a header": (_bytes(b"age,bmi,sex,ldl\n"), {}, ["no rows"], "plan"),
     "ragged row": (_bytes(b"age,bmi,sex,ldl\n1,2,male\n"), {}, ["3 fields"], "plan"),
     "semicolons": (_bytes(b"age;bmi;sex;ldl\n1;2;male;3\n"), {}, ["semicolons"], "plan"),
-    "zero for a logarithm": (_set("ldl", 0.0), {"transform": "log"}, ["'ldl'", "0 or"], "release"),
-    "negative for a logarithm": (
-        _set("ldl", -7.7313), {"transform": "log"}, ["'ldl'", "negative"], "release",
-    ),
     "twice the same column": (
         _bytes(b"age,bmi,bmi,sex,ldl\n1,2,2,male,3\n"), {}, ["'bmi'", "more than one"], "plan",
     ),
@@ -131,25 +126,27 @@ def test_the_target_among_the_features(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [0.0, -7.7313])
-def test_box_cox_needs_positive_values(tmp_path, capsys, monkeypatch, value):
-    """In the reference, where the exponent is fitted, and in the data."""
+def test_box_cox_needs_positive_values_in_public_data_only(tmp_path, capsys, monkeypatch, value):
+    """In the reference, where the exponent is fitted, they are refused; a reading is clipped: to
+    refuse it would tell about it.
+    """
     privest = runner(capsys, monkeypatch)
     table = people()
     table["ldl"] = np.exp(table["ldl"])
     bad = table | {"ldl": np.where(np.arange(200) == 9, value, table["ldl"])}
     given = ("--target", "ldl", "--features", "age", "--transform", "box-cox", "--level", 1)
-    for data, reference, command in ((table, bad, "plan"), (bad, table, "release")):
+    given += ("--range", "0.01,100")
+    plan = tmp_path / "plan.toml"
+    files = (tmp_path / "people.csv", "--reference", tmp_path / "r.csv", "--save", plan)
+    for data, reference in ((table, bad), (bad, table)):
         write(data, tmp_path / "people.csv")
         write(reference, tmp_path / "r.csv")
-        plan = tmp_path / "plan.toml"
-        files = (tmp_path / "people.csv", "--reference", tmp_path / "r.csv", "--save", plan)
         done = privest("plan", *files, *given)
-        if command == "release":
-            assert done.code == 0, done.err
-            done = privest("release", plan, "--output", tmp_path / "z.csv")
-        assert done.code == 2
-        assert "'ldl' has values that are 0 or negative" in done.err
-        assert not (tmp_path / "z.csv").exists()
+        assert (done.code == 0) == (reference is table)
+        assert ("'ldl' has values that are 0 or negative" in done.err) == (reference is bad)
+    for name, trial in (("z.csv", ()), ("trial.csv", ("--simulate",))):
+        done = privest("release", plan, "--output", tmp_path / name, *trial)
+        assert done.code == 0, done.err
         assert "7.7313" not in done.err
 
 

@@ -31,7 +31,7 @@ def shell(script, folder):
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     start = time.monotonic()
-    done = shell("privest demo --out 'my demo'", folder)
+    done = shell("privest demo --simulate --out 'my demo'", folder)
     return folder, done.stdout, time.monotonic() - start
 
 
@@ -67,7 +67,7 @@ def test_the_commands_it_prints_do_it_again(made):
     for line in again.stdout.splitlines():
         assert line in text
     # `report` cannot know the seed, the demo can; all else is the same page.
-    seed = b" <span>--seed</span> <span>1</span>"
+    seed = b" <span>--simulate</span> <span>--seed</span> <span>1</span>"
     assert first["report.html"].count(seed) == 1
     assert page.read_bytes() == first["report.html"].replace(seed, b"")
 
@@ -76,7 +76,7 @@ def test_it_runs_twice_but_takes_nothing_away_from_others(made, tmp_path, capsys
     privest = runner(capsys, monkeypatch)
     folder, _, _ = made
     before = (folder / "my demo" / "release.csv").read_bytes()
-    assert privest("demo", "--out", folder / "my demo").code == 0
+    assert privest("demo", "--simulate", "--out", folder / "my demo").code == 0
     assert (folder / "my demo" / "release.csv").read_bytes() == before
     for name in ("people.csv", "plan.toml", "report.html"):
         mine = tmp_path / name.split(".")[0]

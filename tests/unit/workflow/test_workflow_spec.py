@@ -16,7 +16,7 @@ FULL = {
     "features": ["age", "body mass", "sex"],
     "categories": {"sex": ["female", "male"]},
     "noise": {"reference": "r.csv", "exponent": -0.25},
-    "privacy": {"epsilon": 0.5, "delta": 1e-6, "move": 2.0},
+    "privacy": {"epsilon": 0.5, "delta": 1e-6, "move": 2.0, "range": [0.5, 90.0]},
     "intercept": False,
     "missing": "drop",
     "transform": "box-cox",
@@ -57,7 +57,12 @@ def test_numbers_of_numpy_are_numbers_in_the_file(tmp_path):
     given = spec(
         noise=Noise(np.float64(0.1), exponent=np.float64(1 / 3)),
         transform="box-cox",
-        privacy=Privacy(np.float32(0.25), delta=np.float64(1e-9), move=np.int64(3)),
+        privacy=Privacy(
+            np.float32(0.25),
+            delta=np.float64(1e-9),
+            move=np.int64(3),
+            range=(np.float32(0.5), np.int64(7)),
+        ),
     )
     save_spec(given, tmp_path / "plan.toml")
     found = load_spec(tmp_path / "plan.toml")
