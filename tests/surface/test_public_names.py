@@ -23,8 +23,8 @@ NAMES = {
     },
     "workflow": {
         "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
-        "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "release", "save_spec",
-        "simulate_release", "stated_terms", "trial_source",
+        "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "release",
+        "save_spec", "simulate_release", "stated_terms", "trial_source",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",
