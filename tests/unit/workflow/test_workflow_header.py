@@ -78,7 +78,8 @@ LAX = grid_statement(3.0, delta=1e-6, move=1.0).epsilon
 PLACE = {"ledger": "0" * 32, "subject": "ldl", "sequence": 3, "hash": "0" * 64}
 OTHER = [
     {"kind": "stream release"}, {"kind": "privest release"}, {"table": "y.csv"}, {"table": ""},
-    {"rows": 199}, {"rows": 10**6}, {"rows": 0}, {"rows": True}, {"dropped": 1}, {"dropped": -5}, {"dropped": 0.5},
+    {"rows": 199}, {"rows": 10**6}, {"rows": 0}, {"rows": True}, {"dropped": 1},
+    {"dropped": -5}, {"dropped": 0.5},
     {"target": "hdl"}, {"target": ""}, {"transform": "log"}, {"transform": "weird"},
     {"transform": "box-cox"}, {"exponent": 0.5}, {"transform": "box-cox", "exponent": "x"},
     {"transform": "box-cox", "exponent": 0.4},
