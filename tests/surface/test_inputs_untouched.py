@@ -709,6 +709,7 @@ CASES = {
         weight=g(PAIR)),
     "pipeline.ScoreRelease.estimate": lambda g: least_squares(g).estimate(g(LONG)),
     "pipeline.ScoreRelease.for_data_holder": lambda g: least_squares(g).for_data_holder(g(LONG)),
+    "pipeline.ScoreRelease.release": lambda g: least_squares(g).release(g(LONG)),
     "pipeline.ScoreRelease.simulate": lambda g: least_squares(g).simulate(g(LONG), RNG(0)),
     "pipeline.ScoreRelease.simulate_scaled": lambda g: least_squares(g).simulate_scaled(
         g(LONG), RNG(0)),

@@ -29,11 +29,15 @@ ROUNDING = 1e-12  # of F
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Estimates (trials, n); where the steps did not converge to a proper minimum, NaN."""
+    """Estimates (trials, n); where the steps did not converge to a proper minimum, NaN.
+
+    reached   where they ended, converged or not.
+    """
 
     theta: Array
     converged: Flags
     steps: int
+    reached: Array
 
 
 class Design:
@@ -107,8 +111,8 @@ def descend(score: Score, design: Design, y: Array, start: Array) -> Roots:
             lost[here[failed]] = True
             looks += looked
     lost |= ~done
-    theta[lost] = np.nan
-    return Roots(start + theta, ~lost, taken)
+    reached = start + theta
+    return Roots(np.where(lost[:, None], np.nan, reached), ~lost, taken, reached)
 
 
 @dataclass(eq=False)

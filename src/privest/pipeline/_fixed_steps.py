@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_count
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NotReleasable
 from privest.model import LinearModel
 from privest.pipeline._descent import Roots, descend
 from privest.pipeline._optimal_score import optimal_score
@@ -29,7 +29,7 @@ class FixedStepsRelease(ScoreRelease):
     looked for. For large K one step has the error and the sensitivity of the root
     (Bickel's one-step estimate), so that loss and noise are those of the other releases; what the
     release shows of the readings at hand (`for_data_holder`, `ratios`, `simulate_scaled`) is
-    computed from the derivatives of the steps themselves.
+    computed from the derivatives of the steps themselves. So `release` takes any law.
 
     score   "optimal" (least loss, as `OptimalScoreRelease`) or "likelihood" (as `algo:mult`).
     steps   ≥ 1. More come nearer to a root, and with it to its jumps.
@@ -72,10 +72,11 @@ class FixedStepsRelease(ScoreRelease):
         start = bounded_score(self.law)
         first = least_squares(start.centre, self.design, y).theta
         found = descend(start, self.design, y, first)
-        theta = found.theta
+        reached = found.reached
         for _ in range(self.steps):
-            theta = theta + self._step(y, theta)
-        return Roots(theta, found.converged, found.steps)
+            reached = reached + self._step(y, reached)
+        theta = np.where(found.converged[:, None], reached, np.nan)
+        return Roots(theta, found.converged, found.steps, reached)
 
     def _step(self, y: Array, theta: Array) -> Array:
         """(E ψ' ΣHᵀH)⁻¹ Σψ(y − Hθ)Hᵀ, (trials, n)."""
@@ -105,6 +106,15 @@ class FixedStepsRelease(ScoreRelease):
     def _unit(self) -> Array:
         """(HᵀH)⁻¹."""
         return self.design.back(self.design.whitened(np.eye(self.model.parameters)))
+
+    def _require_continuous(self) -> None:
+        """So it is by construction, where ψ is a number for every residual."""
+        if not self.score.everywhere:
+            raise NotReleasable(
+                f"ψ is not finite for every residual under {self.law!r}: there are readings "
+                "without an estimate, and a release must not depend on whether they occur. Use "
+                "score='optimal', which goes on outside the law."
+            )
 
     def _tie(self, y: Array, theta: Array) -> None:
         """There is one start, and nothing to tie with."""

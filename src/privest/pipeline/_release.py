@@ -13,73 +13,38 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_number, as_positive
-from privest.errors import FewReadings, InvalidInput
-from privest.estimator import Result
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count, as_number, as_positive
+from privest.errors import FewReadings, InvalidInput, NotReleasable
 from privest.linalg.batched import substitute
-from privest.mechanism.source import Generated, Source, as_source, require_room
+from privest.mechanism.source import Generated, Source, as_protected, as_source, require_room
 from privest.model import LinearModel
-from privest.noise import GaussianLaw, Independent, ScalarLaw
+from privest.noise import GaussianLaw, ScalarLaw
 from privest.noise._law import as_generator
 from privest.pipeline import _roots as roots
-from privest.pipeline._descent import ROWS_AT_ONCE, Design, Roots
+from privest.pipeline._admission import largest_leverage, one_law
+from privest.pipeline._descent import Design, Roots
+from privest.pipeline._estimate import PrivateEstimate
 from privest.pipeline._finite import FiniteLoss, finite_loss
 from privest.pipeline._holder import HolderReport, realised, simulated_ratios
+from privest.pipeline._protected import law_of, noisy, readings_of, widening
 from privest.pipeline._score import Score
 from privest.pipeline._sensitivity import Stage, root_stage, root_stages
 from privest.pipeline._shape import NoiseShape, Shape, noise_shape
 from privest.pipeline._ties import Tie, nearest_tie
 
-LEVERAGE = 0.95  # the most that one row may determine
 # Fewer readings a parameter than FEW, or a row of more leverage than HIGH: the error is simulated,
 # not taken from the limit. Beyond them it is above the limit by some percent (Laplace 3 to 10).
 FEW, HIGH = 100, 0.2
 SIMULATED, LEAST, READINGS = 1000, 100, 4 * 10**6  # data sets for that: as many, within READINGS
 TOLD = 1.1  # a warning where the error is so many times the limit
 READINGS_A_PARAMETER = 5  # fewer, and "for large K" has no meaning
+OWN = ("noise", "steps", "_asked")  # what a kind of release was made with, beside the rest
 PARTS = (0.5, 0.998, 0.002)  # of the law, on which the residuals are compared with it
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PrivateEstimate(Result):
-    """What is released, and how good it is: nothing here depends on the readings but `estimate`.
-
-    estimate       z = Tθ̂ + d, (r,), or (trials, r).
-    sampling       covariance of Tθ̂, simulated for few readings, else that for large K; `privacy`:
-                   of d.
-    classical      T Σ_CR Tᵀ, the bound without privacy.
-    private_bound  a lower bound on tr(W·MSE) for any mechanism and unbiased estimate under
-                   tr I_z(Y) ≤ s (`bounds.trace_budget_bound`); attained for Gaussian noise.
-    loss           tr(W·covariance), to compare with it.
-    budget         s; `safety`: the noise was made for s/safety.
-    factor         loss over that for large K; 1 where that is what was taken.
-    """
-
-    private_bound: float
-    loss: float
-    budget: float
-    safety: float
-    method: str
-    factor: float = 1.0
-
-    @property
-    def efficiency(self) -> float:
-        """private_bound/loss ≤ 1."""
-        return self.private_bound / self.loss
-
-    def _heading(self) -> list[str]:
-        safe = f", safety {self.safety:g}" if self.safety > 1 else ""
-        few = "" if self.factor == 1 else f" ({self.factor:.3g} times that of many readings)"
-        return [
-            f"{self.method}, budget {self.budget:g}{safe}: loss {self.loss:.4g}{few}, private "
-            f"bound {self.private_bound:.4g}, efficiency {self.efficiency:.3f}",
-            *super()._heading(),
-        ]
 
 
 class ScoreRelease(ABC):
@@ -91,8 +56,9 @@ class ScoreRelease(ABC):
     weight   W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
     safety   ≥ 1: noise for s/safety.
 
-    Whether an estimate exists depends on the readings: an error of `simulate` tells something
-    about them, and is for the data holder.
+    `release` is for real, and never depends on the readings but by what it releases (`_protected`
+    says how). `simulate` is a trial: whether an estimate exists depends on the readings, so its
+    errors tell something about them, and are for the data holder.
     """
 
     name = "estimate with noise"
@@ -109,6 +75,7 @@ class ScoreRelease(ABC):
         safety: float = 1.0,
     ) -> None:
         self.model = model
+        self._options: dict[str, Any] = {"shape": shape, "weight": weight, "safety": safety}
         self.budget = as_positive(budget, "budget")
         self.safety = as_number(safety, "safety")
         if self.safety < 1:
@@ -121,7 +88,7 @@ class ScoreRelease(ABC):
                 f"large K; at least {READINGS_A_PARAMETER} readings a parameter are needed."
             )
         self.design = Design(model.matrix)
-        self.leverage = _largest_leverage(self.design)
+        self.leverage = largest_leverage(self.design)
         self.shape: NoiseShape = noise_shape(
             self.design.triangle, self.budget / self.safety, shape, weight
         )
@@ -259,7 +226,49 @@ class ScoreRelease(ABC):
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> PrivateEstimate:
         """The release with noise from a simulation generator: for experiments, not for release."""
-        return self._released(self.estimate(y), as_source(rng))
+        source = as_source(rng)
+        return self._described(self._noisy(self.estimate(y), source), source)
+
+    def release(self, y: ArrayLike, source: Source | None = None) -> PrivateEstimate:
+        """z = Tθ̂ + d with protected noise; it has no seed. y: (K,), or (trials, K).
+
+        The noise is exact: every coordinate of F⁻¹Tθ̂, as it was computed, is shown with
+        information at most 1. The budget tr I_z(Y) ≤ s stays a promise for many readings, as in
+        `simulate`; least squares keeps it for every Y. Nothing is refused because of a reading,
+        and nothing said: ask `for_data_holder` before. NaN is missing: its row of H is left out,
+        and the noise is that of the smaller model (one data set at a time).
+        Raises NotReleasable, for public reasons: noise that is neither Gaussian nor Laplacian, or
+        an equation that can have several roots, where the estimate jumps (`FixedStepsRelease`).
+        """
+        protected = as_protected(source)
+        law_of(self.noise)
+        self._require_continuous()
+        given = readings_of(self, y)
+        missing = np.isnan(given)
+        if missing.any():
+            return self._without(missing).release(given[~missing], protected)
+        _ = self.finite  # now: what can fail must not fail after the noise is drawn
+        return self._described(noisy(self, given, protected), protected)
+
+    def _require_continuous(self) -> None:
+        if not self.score.one_root:
+            raise NotReleasable(
+                f"the estimating equation can have several roots under {self.law!r}: where two are "
+                "equally good the estimate jumps, and the release shows without bound; to refuse "
+                "such readings would tell about them. FixedStepsRelease is continuous in the "
+                "readings, at the same loss for many of them."
+            )
+
+    def _without(self, missing: Flags) -> ScoreRelease:
+        """The same release for a model without these rows."""
+        model = self.model
+        kept = LinearModel(
+            model.matrix[~missing], model.noise, names=model.names, accuracy=model.accuracy
+        )
+        smaller = object.__new__(type(self))
+        vars(smaller).update({name: vars(self)[name] for name in OWN if name in vars(self)})
+        ScoreRelease.__init__(smaller, kept, self.budget, **self._options)
+        return smaller
 
     def simulate_scaled(
         self, y: ArrayLike, rng: np.random.Generator | Source, *, margin: float = 1.1
@@ -272,8 +281,14 @@ class ScoreRelease(ABC):
 
         is counted, both terms, and the release is refused where it exceeds s (a refusal is itself
         seen: choose `margin` large enough for it to be rare). Gaussian noise only. The margin takes
-        the place of the safety factor, which drops out of D(Y).
+        the place of the safety factor, which drops out of D(Y). For trials only: see the refusal.
         """
+        if isinstance(rng, Source) and not rng.simulated:
+            raise NotReleasable(
+                "noise scaled to the readings is for simulation only: its scale is a function of "
+                "the readings, which no exact noise covers, and a release that would show too much "
+                "is refused, which tells about them. Release with fixed noise and a safety factor."
+            )
         if not isinstance(self.noise, GaussianLaw):
             raise InvalidInput("noise scaled to the data is counted for Gaussian noise only.")
         if as_number(margin, "margin") <= 1:
@@ -284,7 +299,8 @@ class ScoreRelease(ABC):
         spread = margin * report.ratio
         # D was made for s/safety, so that r ≈ 1/safety: the noise is about margin·D/safety.
         expected = margin / self.safety
-        return self._released(report.estimate, as_source(rng), spread, expected)
+        source = as_source(rng)
+        return self._described(self._noisy(report.estimate, source, spread), source, expected)
 
     def for_data_holder(self, y: ArrayLike) -> HolderReport:
         """What this release would show about these very readings. Private: never release it.
@@ -298,15 +314,13 @@ class ScoreRelease(ABC):
         theta = self._estimated(given[None])[0]
         return realised(self, given, theta, self._tie(given, theta))
 
-    def _released(
-        self, theta: Array, source: Source, scale: float = 1.0, expected: float = 1.0
-    ) -> PrivateEstimate:
-        """`scale` multiplies the noise; `expected` is what may be said of it in public."""
-        # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
-        factor = np.sqrt(scale) * np.linalg.cholesky(self.information_scale)
+    def _described(self, estimate: Array, source: Source, expected: float = 1.0) -> PrivateEstimate:
+        """`expected` times the usual noise is what may be said of it in public."""
+        if not source.simulated:
+            expected *= widening(self.noise, source.grid)
         privacy = expected * self.privacy
         return PrivateEstimate(
-            estimate=self._noisy(theta @ self.shape.targets.T, factor, source),
+            estimate=estimate,
             covariance=self.sampling + privacy,
             sampling=self.sampling,
             classical=self.classical,
@@ -320,8 +334,11 @@ class ScoreRelease(ABC):
             factor=1.0 if self.finite is None else self.finite.factor,
         )
 
-    def _noisy(self, exact: Array, factor: Array, source: Source) -> Array:
-        """exact + Fe, e of unit information: Gaussian through the source, other laws simulated."""
+    def _noisy(self, theta: Array, source: Source, scale: float = 1.0) -> Array:
+        """Tθ̂ + Fe, e of unit information: Gaussian through the source, other laws simulated."""
+        exact = theta @ self.shape.targets.T
+        # Cholesky, not eigenvectors: columns of H may differ by many orders of magnitude.
+        factor = np.sqrt(scale) * np.linalg.cholesky(self.information_scale)
         if isinstance(self.noise, GaussianLaw):
             unit = substitute(factor, exact.T, lower=True).T
             return np.asarray(source.add_noise(unit) @ factor.T)
@@ -367,34 +384,3 @@ class ScoreRelease(ABC):
                     "or its kind. The release noise would be wrong too. Take the law from a "
                     "reference set."
                 )
-
-
-def _largest_leverage(design: Design) -> float:
-    """The most that one row determines; refused where it carries a direction of θ almost alone."""
-    H = design.matrix
-    most, where = 0.0, 0
-    for at in range(0, len(H), ROWS_AT_ONCE):
-        leverage = np.sum(design.whitened(H[at : at + ROWS_AT_ONCE]) ** 2, axis=1)
-        best = int(leverage.argmax())
-        if leverage[best] > most:
-            most, where = float(leverage[best]), at + best
-    if most > LEVERAGE:
-        raise InvalidInput(
-            f"row {where} of H determines a direction of θ almost alone (leverage {most:.2f}; at "
-            f"most {LEVERAGE:g}): the release noise is right for many readings only. Leave out the "
-            "parameter or the row, or release the reading itself with noise."
-        )
-    return most
-
-
-def one_law(model: LinearModel) -> ScalarLaw:
-    """The law of every w_k; raises InvalidInput where they differ or depend on each other."""
-    if not isinstance(model, LinearModel):
-        raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
-    noise = model.noise
-    if not isinstance(noise, Independent) or noise.size is not None:
-        raise InvalidInput(
-            "this release needs independent noise of one law in all readings; received "
-            f"{noise!r}. Divide readings and rows of H by known scales first."
-        )
-    return noise.laws[0]

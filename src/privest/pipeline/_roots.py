@@ -77,7 +77,7 @@ def _polish(score: Score, design: Design, y: Array, theta: Array, curvature: Arr
     curved = whitened_twice(design, curvature[None])[0]
     moments = score.moments
     if np.linalg.eigvalsh(curved)[0] <= SAFE * moments.slope:
-        return Roots(np.full((1, len(theta)), np.nan), np.zeros(1, bool), 0)
+        return _lost(theta, 0)
     before, last = np.inf, None
     for taken in range(1, 20):
         gradient = np.zeros(len(theta))
@@ -95,11 +95,15 @@ def _polish(score: Score, design: Design, y: Array, theta: Array, curvature: Arr
         # that what is left is below the tolerance (1e-6 standard errors).
         shrunk = promised / before if before < np.inf else 1.0
         if promised * min(shrunk, 1.0) <= TOLERANCE**2:
-            return Roots(theta[None], np.ones(1, bool), taken)
+            return Roots(theta[None], np.ones(1, bool), taken, theta[None])
         if promised > before / 16:
             break
         before = promised
-    return Roots(np.full((1, len(theta)), np.nan), np.zeros(1, bool), taken)
+    return _lost(theta, taken)
+
+
+def _lost(theta: Array, taken: int) -> Roots:
+    return Roots(np.full((1, len(theta)), np.nan), np.zeros(1, bool), taken, theta[None])
 
 
 def _learnt(curved: Array, step: Array, change: Array) -> Array:
@@ -117,7 +121,7 @@ def least_squares(centre: float, design: Design, y: Array) -> Roots:
     theta = design.back(design.whitened(right))
     off = (y - centre - theta @ design.matrix.T) @ design.matrix
     theta = theta + design.back(design.whitened(off))
-    return Roots(theta, np.ones(len(y), bool), 2)
+    return Roots(theta, np.ones(len(y), bool), 2, theta)
 
 
 # --- starts -----------------------------------------------------------------------------------
@@ -180,7 +184,8 @@ def _best(score: Score, design: Design, y: Array, begin: Array) -> Roots:
         height[ok, j] = score.terms(residual).integral.sum(axis=1)
     best = height.argmin(axis=1)
     rows = np.arange(trials)
-    return Roots(theta[rows, best], good[rows, best], found.steps)
+    reached = found.reached.reshape(trials, count, n)
+    return Roots(theta[rows, best], good[rows, best], found.steps, reached[rows, best])
 
 
 def _some_rows(count: int, size: int) -> Index:

@@ -1,0 +1,104 @@
+"""Real releases of an estimate: one that exists whatever the readings are, and protected noise.
+
+    z = F(u + e) ,   u = F⁻¹Tθ̂(Y) ,   FFᵀ = D ,   e exact noise of unit information on the grid
+
+What is exact is the noise: I_z(u) ≤ 1 for every entry and every u, the doubles that the estimate
+was computed in. How θ̂ moves with the readings, and with it tr I_z(Y), is the pipeline's promise,
+which is met for many readings (`thm:rate_attainablility`), as in the simulation.
+
+Nothing depends on a reading but u, not even whether there is a release:
+- what can be refused is refused for public reasons: the law of the noise, and a score whose
+  equation can have several roots (θ̂ jumps there, and a jump shows without bound);
+- missing readings (NaN; which ones is public) are left out with their rows of H: the noise is that
+  of the smaller model;
+- readings are clipped to ± 1e100, u to what the grid holds, 2⁴² deviations of the noise;
+- where the solver does not end at a root, what it has reached is released. That the residuals look
+  like the law is not asked. The data holder asks before, `for_data_holder`, and tells nobody.
+The time that a solver takes depends on the readings, within fixed numbers of steps: send a release
+at a time that was set before. Least squares takes the same time for all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privest import lattice
+from privest.arrays import Array, ArrayLike
+from privest.errors import InvalidInput, NotReleasable, NumericalFailure
+from privest.linalg.batched import substitute
+from privest.mechanism._missing import real_numbers
+from privest.mechanism.source import Law, Source
+from privest.noise import GaussianLaw, Laplace, ScalarLaw
+from privest.pipeline._roots import least_squares
+from privest.pipeline._score import bounded_score
+
+if TYPE_CHECKING:
+    from privest.pipeline._release import ScoreRelease
+
+LARGEST = 1e100  # of a reading: its square is a number
+
+
+def law_of(noise: ScalarLaw) -> Law:
+    """Which law of exact noise this is; NotReleasable for the others."""
+    if isinstance(noise, GaussianLaw):
+        return "gaussian"
+    if isinstance(noise, Laplace):
+        return "laplace"
+    raise NotReleasable(
+        f"release noise of the law {noise!r} is for simulation only: numbers drawn in floating "
+        "point give readings away, and exact noise is there for Gaussian and Laplace laws."
+    )
+
+
+def widening(noise: ScalarLaw, grid: float) -> float:
+    """Variance of the noise on the grid, rounding included, over that of the continuous law.
+
+    Both laws have unit information at most: 1 + 3g²/4 for the Gaussian; for the Laplacian, whose
+    variance times information is 2 on the grid too, (2q/(1 − q)² + 1/4)g²/2 = 1 + 3g²/8 + O(g³).
+    """
+    if law_of(noise) == "gaussian":
+        return float(lattice.GAUSSIAN.variance + 0.25) * grid**2
+    q = float(lattice.LAPLACE.ratio)
+    return (2 * q / (1 - q) ** 2 + 0.25) * grid**2 / 2
+
+
+def readings_of(pipeline: ScoreRelease, y: ArrayLike) -> Array:
+    """Readings (K,) or (trials, K) as they come; only their number is looked at."""
+    given = real_numbers(y)
+    if given.ndim not in (1, 2) or given.shape[-1] != pipeline.model.readings:
+        raise InvalidInput(
+            f"the model has {pipeline.model.readings} readings; received shape {given.shape}."
+        )
+    if given.ndim == 2 and np.isnan(given).any():
+        raise InvalidInput("readings are missing (NaN): release one data set at a time.")
+    return given
+
+
+def noisy(pipeline: ScoreRelease, y: Array, source: Source) -> Array:
+    """z = F(u + e) of readings without gaps, (r,) or (trials, r). The noise is drawn first."""
+    factor = np.linalg.cholesky(pipeline.information_scale)
+    targets = pipeline.shape.targets
+
+    def shown() -> lattice.Exactly:
+        theta = whatever_happens(pipeline, np.atleast_2d(np.clip(y, -LARGEST, LARGEST)))
+        with np.errstate(all="ignore"):
+            unit = substitute(factor, (theta @ targets.T).T, lower=True).T
+        return lattice.exactly(np.reshape(unit, (*y.shape[:-1], len(targets))))
+
+    released = source.add_noise(
+        shown, shape=(*y.shape[:-1], len(targets)), law=law_of(pipeline.noise)
+    )
+    return np.asarray(released @ factor.T)
+
+
+def whatever_happens(pipeline: ScoreRelease, y: Array) -> Array:
+    """θ̂ (trials, n) of finite readings (trials, K): where the steps end, else least squares."""
+    with np.errstate(all="ignore"):
+        linear = least_squares(bounded_score(pipeline.law).centre, pipeline.design, y).theta
+        try:
+            reached = pipeline.solve(y).reached
+        except (NumericalFailure, np.linalg.LinAlgError, ArithmeticError, ValueError):
+            return linear
+        return np.where(np.isfinite(reached).all(axis=1, keepdims=True), reached, linear)

@@ -1,0 +1,316 @@
+"""Pipelines release for real: an estimate for every conceivable reading, exact noise on it."""
+
+import warnings
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import privest as pv
+from privest import lattice
+from privest.errors import BudgetExceeded, FewReadings, InvalidInput, NotReleasable
+from privest.mechanism.source import Protected, Seeded
+from privest.pipeline import (
+    FixedStepsRelease,
+    LeastSquaresRelease,
+    LikelihoodScore,
+    MaximumLikelihoodRelease,
+    OptimalScoreRelease,
+    SmoothedLikelihoodScore,
+    optimal_score,
+)
+from privest.pipeline._protected import widening
+
+LAPLACE, LOGISTIC, CAUCHY = pv.noise.Laplace(1.0), pv.noise.Logistic(1.0), pv.noise.Cauchy(1.0)
+GAUSS = pv.noise.GaussianLaw(1.0)
+ALL = (LeastSquaresRelease, MaximumLikelihoodRelease, OptimalScoreRelease, FixedStepsRelease)
+G = 2.0**-10
+
+
+def matrix(count=60, n=2, seed=0):
+    return np.random.default_rng(seed).standard_normal((count, n))
+
+
+def made(cls=OptimalScoreRelease, law=LOGISTIC, count=60, n=2, **options):
+    return cls(pv.LinearModel(matrix(count, n), noise=law), options.pop("budget", 30.0), **options)
+
+
+@cache
+def ready(cls, law=LOGISTIC):
+    """A release whose error is simulated already, with what is said of that."""
+    release = made(cls, law)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewReadings)
+        assert release.loss > 0
+    return release
+
+
+def readings(release, seed=1, trials=None):
+    shape = release.model.readings if trials is None else (trials, release.model.readings)
+    return release.law.sample(shape, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_what_is_said_of_a_release(cls):
+    release = ready(cls)
+    y = readings(release)
+    found, again = release.release(y), release.release(y)
+    trial = release.simulate(y, np.random.default_rng(0))
+    assert (found.simulated, trial.simulated) == (False, True)
+    assert "SIMULATED" not in found.summary()
+    assert (found.estimate != again.estimate).all()
+    np.testing.assert_allclose(found.privacy, (1 + 0.75 * G**2) * trial.privacy, rtol=1e-9)
+    np.testing.assert_allclose(found.covariance, found.sampling + found.privacy, rtol=1e-15)
+    assert found.loss == pytest.approx(np.trace(found.covariance), rel=1e-12)
+    assert found.loss > trial.loss
+    assert found.private_bound == trial.private_bound
+
+
+def test_the_values_are_on_the_grid_in_units_of_the_noise():
+    """F⁻¹z/g is a whole number up to the rounding of F(gn): 1e-16 of |n| ~ 1e4, and F⁻¹ undone."""
+    release = made(LeastSquaresRelease)
+    z = release.release(readings(release)).estimate
+    whole = np.linalg.solve(np.linalg.cholesky(release.information_scale), z) / G
+    assert np.abs(whole - np.round(whole)).max() < 1e-7
+
+
+@pytest.mark.parametrize("law", [pv.noise.GaussianLaw(4.0), pv.noise.Laplace(3.0)])
+def test_the_noise_on_the_grid_is_wider_by_this(law):
+    """Σk²p(k) by exact sums (Laplace) and to 1e-15 (Gaussian), and g²/4 for the rounding."""
+    if isinstance(law, pv.noise.Laplace):
+        q = lattice.LAPLACE.ratio
+        exact = 2 * q / (1 - q) ** 2  # Σ k² (1−q)/(1+q) q^|k|
+        few = sum(k * k * float(q) ** k for k in range(1, 60_000)) * 2 * float((1 - q) / (1 + q))
+        assert few == pytest.approx(float(exact), rel=1e-9)
+        limit = 2.0
+    else:
+        k = np.arange(-45_000.0, 45_001.0)
+        p = np.exp(-(k**2) / (2 * float(lattice.GAUSSIAN.variance)))
+        exact, limit = Fraction(float((k**2 * p).sum() / p.sum())), 1.0
+    expected = float(exact + Fraction(1, 4)) * G**2 / limit
+    assert widening(law, G) == pytest.approx(expected, rel=1e-12)
+    assert 1 < widening(law, G) < 1 + G**2
+
+
+@pytest.mark.parametrize("noise", [None, pv.noise.Laplace(1.0)])
+def test_error_and_bound_by_monte_carlo(noise):
+    """Least squares on Gaussian readings: the covariance as stated, at false alarm 1e-6; and for
+    Gaussian noise that is the bound. The test sees 20 % too much."""
+    trials, theta = 4000, np.array([0.4, -1.0])
+    release = made(LeastSquaresRelease, GAUSS, noise=noise)
+    y = release.model.matrix @ theta + readings(release, trials=trials)
+    found = release.release(y)
+    assert found.estimate.shape == (trials, 2)
+    white = np.linalg.solve(np.linalg.cholesky(found.covariance), (found.estimate - theta).T)
+    assert trials * (white.mean(axis=1) ** 2).sum() < scipy.stats.chi2.isf(1e-6, 2)
+    share = (white**2).mean()
+    # The variance of a white error squared: 2, and for Laplace noise at most 6 − 1.
+    allowed = 5 * np.sqrt((2 if noise is None else 5) / (2 * trials))
+    assert abs(share - 1) < allowed < 0.2
+    if noise is None:
+        assert found.loss == pytest.approx(found.private_bound, rel=1e-6)
+
+
+def test_other_scores_have_the_error_of_the_simulation():
+    """5 standard errors of the mean square of 1500 data sets, heavy tails included."""
+    for cls, law in ((OptimalScoreRelease, LAPLACE), (FixedStepsRelease, CAUCHY)):
+        release = made(cls, law, count=400, budget=400.0)
+        found = release.release(readings(release, trials=1500))
+        error = (found.estimate**2).sum(axis=1)
+        assert abs(error.mean() - found.loss) < 5 * error.std() / np.sqrt(len(error))
+
+
+# --- no reading is refused ------------------------------------------------------------------------
+
+WILD = {
+    "one infinite": lambda y: np.where(np.arange(len(y)) == 3, np.inf, y),
+    "all infinite": lambda y: np.where(np.arange(len(y)) % 2, np.inf, -np.inf),
+    "huge": lambda y: 1e308 * np.sign(y),
+    "large": lambda y: 1e9 * y,
+    "all alike": np.zeros_like,
+    "two heaps": lambda y: np.where(np.arange(len(y)) % 2, 1e6, -1e6) + y,
+    "tiny": lambda y: 5e-324 * np.sign(y),
+    "another law": lambda y: np.tan(7e3 * y),
+}
+
+
+@pytest.mark.parametrize("kind", WILD)
+@pytest.mark.parametrize("cls", ALL)
+def test_no_reading_is_refused(cls, kind):
+    release = ready(cls)
+    y = WILD[kind](readings(release))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = release.release(y)
+    assert np.isfinite(found.estimate).all()
+    usual = release.release(readings(release))
+    for name in ("covariance", "loss", "method", "factor"):  # what is said beside the numbers
+        assert np.array_equal(getattr(found, name), getattr(usual, name))
+
+
+@pytest.mark.parametrize("law", [CAUCHY, pv.noise.StudentT(3.0), pv.noise.CosSquared(1.0), LAPLACE])
+@pytest.mark.parametrize("kind", WILD)
+def test_no_reading_is_refused_whatever_the_law(law, kind):
+    release = ready(FixedStepsRelease, law)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(release.release(WILD[kind](readings(release))).estimate).all()
+
+
+def test_readings_between_two_roots_are_released_by_fixed_steps():
+    """Where the roots tie a trial is refused; that is no choice for a release."""
+    model = pv.LinearModel(np.ones((10, 1)), noise=CAUCHY)
+    y = np.array([0.0, 0.3, -0.4, 1.2, -0.33, 6.0, 6.3, 5.6, 7.1, 5.2])
+    with pytest.raises(BudgetExceeded):
+        MaximumLikelihoodRelease(model, 10.0).simulate(y, np.random.default_rng(0))
+    with pytest.warns(FewReadings):
+        found = FixedStepsRelease(model, 10.0).release(y)
+    assert np.isfinite(found.estimate).all()
+
+
+def test_a_solver_that_fails_is_no_reason_to_stop(monkeypatch):
+    release = made(LeastSquaresRelease)
+    y = readings(release)
+
+    def fails(self, rows):
+        raise np.linalg.LinAlgError
+
+    exact = release.estimate(y)
+    monkeypatch.setattr(LeastSquaresRelease, "solve", fails)
+    found = release.release(y)
+    deviation = np.sqrt(np.diagonal(release.privacy))
+    assert (np.abs(found.estimate - exact) < 7 * deviation).all()
+
+
+def test_missing_readings_leave_the_smaller_model():
+    for cls in ALL:
+        release = ready(cls)
+        y = readings(release)
+        y[[4, 9, 33]] = np.nan
+        rows = np.delete(release.model.matrix, [4, 9, 33], axis=0)
+        smaller = cls(pv.LinearModel(rows, noise=LOGISTIC), 30.0)
+        found = release.release(y)
+        assert found.loss == smaller.release(y[~np.isnan(y)]).loss
+        np.testing.assert_array_equal(found.classical, smaller.classical)
+    masked = made(LeastSquaresRelease).release(np.ma.masked_array(np.zeros(60), np.arange(60) == 2))
+    assert masked.covariance.shape == (2, 2)
+    options = {"noise": LAPLACE, "weight": np.diag([1.0, 4.0]), "safety": 2.0}
+    release = made(LeastSquaresRelease, **options)
+    y = readings(release)
+    y[5] = np.nan
+    rows = np.delete(release.model.matrix, 5, axis=0)
+    smaller = LeastSquaresRelease(pv.LinearModel(rows, noise=LOGISTIC), 30.0, **options)
+    assert release.release(y).loss == smaller.release(y[~np.isnan(y)]).loss
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.full(60, np.nan), "empty"),
+        (np.where(np.arange(60) < 7, 1.0, np.nan), "too few"),
+        (np.full((3, 60), np.nan), "one data set at a time"),
+        (np.zeros(59), r"60 readings; received shape \(59,\)"),
+        (np.zeros((2, 2, 60)), "60 readings"),
+        (["12.345"] * 60, "real numbers"),
+    ],
+)
+def test_public_facts_are_refused(y, message):
+    with pytest.raises(InvalidInput, match=message):
+        made(LeastSquaresRelease).release(y)
+
+
+# --- what cannot be released at all, whatever the readings ----------------------------------------
+
+BIMODAL = pv.noise.GaussianMixture([0.5, 0.5], [-3.0, 3.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("cls", "law"),
+    [
+        (MaximumLikelihoodRelease, CAUCHY),
+        (OptimalScoreRelease, CAUCHY),
+        (MaximumLikelihoodRelease, pv.noise.StudentT(3.0)),
+        (MaximumLikelihoodRelease, BIMODAL),
+        (MaximumLikelihoodRelease, pv.noise.Bump(2.0)),
+    ],
+)
+def test_estimates_that_jump_are_not_released(cls, law):
+    release = made(cls, law)
+    with pytest.raises(NotReleasable, match="FixedStepsRelease"):
+        release.release(np.full(60, np.nan))
+    release.estimate(readings(release))
+
+
+def test_scores_that_end_are_not_released():
+    release = made(FixedStepsRelease, pv.noise.Bump(2.0), score="likelihood")
+    with pytest.raises(NotReleasable, match="score='optimal'"):
+        release.release(np.zeros(60))
+
+
+@pytest.mark.parametrize(
+    ("score", "one"),
+    [
+        (LikelihoodScore(GAUSS), True),
+        (LikelihoodScore(LOGISTIC), True),
+        (optimal_score(LOGISTIC, 1.0), True),
+        (optimal_score(LAPLACE, 0.1), True),
+        (SmoothedLikelihoodScore(LAPLACE, 0.3), True),
+        (LikelihoodScore(CAUCHY), False),
+        (LikelihoodScore(pv.noise.StudentT(30.0)), False),
+        (LikelihoodScore(BIMODAL), False),
+    ],
+    ids=repr,
+)
+def test_which_scores_have_one_root(score, one):
+    """Log-concave laws have; any polynomial tail has not."""
+    assert score.one_root is one
+    assert score.everywhere
+
+
+def test_laws_of_noise_without_an_exact_sampler():
+    release = made(LeastSquaresRelease, noise=LOGISTIC)
+    with pytest.raises(NotReleasable, match="Gaussian and Laplace"):
+        release.release(np.zeros(60))
+    release.simulate(readings(release), np.random.default_rng(0))
+
+
+def test_scaled_noise_is_for_trials():
+    release = made(LeastSquaresRelease)
+    with pytest.raises(NotReleasable, match="scale is a function of the readings"):
+        release.simulate_scaled(readings(release), Protected())
+
+
+# --- the door -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(0), Seeded(1)])
+def test_no_seed(seed):
+    with pytest.raises(InvalidInput, match="simulat"):
+        made(LeastSquaresRelease).release(np.zeros(60), seed)
+    with pytest.raises(InvalidInput, match="real releases"):
+        made(LeastSquaresRelease).simulate(np.zeros(60), Protected())
+
+
+def test_the_noise_is_drawn_before_the_readings_are_used(monkeypatch):
+    release, order = made(LeastSquaresRelease), []
+    draw, solve = lattice.gaussian_integers, LeastSquaresRelease.solve
+    monkeypatch.setattr(
+        lattice, "gaussian_integers", lambda count: order.append("noise") or draw(count)
+    )
+    monkeypatch.setattr(
+        LeastSquaresRelease, "solve", lambda self, y: order.append("readings") or solve(self, y)
+    )
+    release.release(readings(release))
+    assert order == ["noise", "readings"]
+
+
+def test_laplace_noise_comes_from_its_table(monkeypatch):
+    asked = []
+    draw = lattice.laplace_integers
+    monkeypatch.setattr(
+        lattice, "laplace_integers", lambda count: asked.append(count) or draw(count)
+    )
+    made(LeastSquaresRelease, noise=LAPLACE).release(np.zeros(60))
+    assert asked == [2]
