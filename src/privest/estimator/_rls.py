@@ -316,7 +316,8 @@ class PrivateRLS(LearntSoFar):
                 self._open.add(other._open.triangle)
         self._alike &= other._alike
         self._gaussian &= other._gaussian
-        self._see(other.simulated, other.unit_variance)
+        if other._largest is not None:  # one that has seen no release says nothing of their kind
+            self._see(other.simulated, other.unit_variance)
         self.steps += other.steps
         self.readings += other.readings
 
