@@ -36,7 +36,6 @@ ALLOWED = {
     "cli/_app.py": "shuffles the rows of the embedded data",
     "dynamics/_system.py": WORLD,
     "estimator/_starts.py": FIXED,
-    "lattice": "the exact sampler, for the door alone: system entropy and nothing else",
     "ledger": "names and keys of ledgers: never noise",
     "files.py": "names of temporary files",
     "lattice/_entropy.py": "words of the operating system, which the door asks for",

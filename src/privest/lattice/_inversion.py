@@ -50,7 +50,9 @@ class Inversion:
     @cached_property
     def table(self) -> Unsigned:
         """T: of the same type as the words, else numpy compares both as doubles."""
-        return np.array(table_of(self.law, self.bits), dtype=np.uint64)
+        table = np.array(table_of(self.law, self.bits), dtype=np.uint64)
+        table.setflags(write=False)
+        return table
 
     @cached_property
     def guide(self) -> Integers:

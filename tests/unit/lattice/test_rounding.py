@@ -63,6 +63,14 @@ def test_sums_at_the_boundary():
     assert wrong(u, RNG.integers(-9000, 9000, 2100)) == 0
 
 
+@pytest.mark.parametrize("terms", [1, 2])
+def test_pieces_fit_together(terms):
+    """More entries than are looked at together."""
+    count = _rounding._PIECE + 700
+    pairs = [(RNG.uniform(0.1, 3.0, count), 50 * RNG.standard_normal(count)) for _ in range(terms)]
+    assert wrong(lattice.sum_of_products(pairs), RNG.integers(-5000, 5000, count)) == 0
+
+
 def test_error_free_transformations():
     a = RNG.standard_normal(3000) * 2.0 ** RNG.integers(-60, 60, 3000)
     b = RNG.standard_normal(3000) * 2.0 ** RNG.integers(-60, 60, 3000)
