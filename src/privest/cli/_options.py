@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, dataclass_transform, get_type_hints
@@ -29,6 +29,7 @@ from privest.reading import HELD_WHOLE
 from privest.report import require_files
 
 PRIVACY, MODEL, NOISE, OUTPUT = "Privacy", "Model", "Noise", "Output"  # the panels of --help
+LEDGER = "Ledger"
 
 
 def option(
@@ -159,6 +160,56 @@ class Trial:
     def source(self, *facts: object) -> Source:
         """The noise of a release: protected, or that of the trial (`facts` as in `seeded`)."""
         return seeded(self.seed, *facts) if self.simulate else Protected()
+
+
+@group(LEDGER)
+class Account:
+    """Where a real release is written down, and what it may spend."""
+
+    ledger: Annotated[
+        Path | None,
+        option(
+            "Ledger of what was shown of whom: the release is in it before it leaves, within the "
+            "budget. Made if it is not there.",
+            "FILE",
+        ),
+    ] = None
+    subject: Annotated[
+        str | None,
+        option("Whose account. Left out: the columns and the name of FILE.", "NAME"),
+    ] = None
+    budget: Annotated[
+        float | None,
+        option(
+            "Opens the account: the most information about a reading that is ever shown. Left out: "
+            "that of this release.",
+            "S",
+        ),
+    ] = None
+
+    def require_sense(self, trial: Trial, real: bool = True) -> None:
+        """Options of an account need a ledger, and a release to write down."""
+        if self.ledger is None and (self.subject, self.budget) != (None, None):
+            raise InvalidInput("--subject and --budget go with --ledger.")
+        if self.ledger is not None and (trial.simulate or not real):
+            raise InvalidInput("--ledger is for real releases: a trial spends nothing.")
+
+    def subject_of(self, source: str, columns: str) -> str:
+        """The account: as given, else by the columns and the name of the file."""
+        if self.subject is not None:
+            return self.subject
+        if source == "-":
+            raise InvalidInput("standard input has no name: say whose account it is, --subject.")
+        return f"{columns} of {Path(source).name}"
+
+    def opened(self, stack: ExitStack, subject: str, most: float) -> pv.Ledger:
+        """The ledger, with an account of the subject; `most` is the budget if none is stated."""
+        assert self.ledger is not None
+        found = stack.enter_context(pv.Ledger(self.ledger))
+        if self.budget is not None or subject not in found.subjects():
+            limit = most if self.budget is None else self.budget
+            found.open_account(subject, pv.ledger.Budget(level=limit))
+        return found
 
 
 @contextmanager

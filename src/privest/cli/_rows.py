@@ -94,6 +94,8 @@ class Rows:
     def _checked(self, record: dict[str, Any], line: int) -> list[float]:
         """One by one: the features, which must be there, and the reading, which may be missing."""
         found = [self._number(record, name, line) for name in self.features]
+        if self.others and math.isnan(reading := self._number(record, self.value, line)):
+            return [*(0.0 if math.isnan(value) else value for value in found), reading]
         for name, value in zip(self.features, found):
             if math.isnan(value):
                 raise InvalidInput(

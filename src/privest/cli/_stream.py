@@ -10,7 +10,8 @@ import typer
 from privest.cli import _options as common
 from privest.cli._console import to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._streaming import StreamPlan, run
+from privest.cli._stream_plan import StreamPlan
+from privest.cli._streaming import run
 from privest.data._cells import is_number
 from privest.errors import InvalidInput
 
@@ -66,6 +67,16 @@ class Kept:
             names=("--replay/--continue",),
         ),
     ] = None
+    known: Annotated[
+        int | None,
+        option(
+            "The last step that the receiver has. Up to it nothing is drawn again, also when the "
+            "checkpoint or the ledger come from a backup and do not know it.",
+            "STEP",
+            min=0,
+            max=10**9,
+        ),
+    ] = None
 
 
 @grouped
@@ -80,6 +91,7 @@ def stream(
     output: common.Output,
     kept: Kept,
     trial: common.Trial,
+    account: common.Account,
     span: Annotated[str | None, common.RANGE] = None,
     lags: Annotated[
         str,
@@ -119,6 +131,9 @@ def stream(
     _require_sense(sides, output, noise_variance)
     if sides.from_releases and (trial.simulate, span) != (False, None):
         raise InvalidInput("--simulate and --range go with readings, not with --from releases.")
+    account.require_sense(trial, real=not sides.from_releases)
+    if kept.known is not None and (trial.simulate or sides.from_releases):
+        raise InvalidInput("--known is for real releases: a trial may be drawn again.")
     level, ends = privacy.of_stream(_weights(lags)), common.as_span(span)
     plan = StreamPlan(
         source=source,
@@ -135,6 +150,9 @@ def stream(
         checkpoint=kept.checkpoint,
         replay=True if kept.replay is None and source != "-" else kept.replay,
         trial=trial,
+        account=account,
+        known=kept.known,
+        move=privacy.move,
         span=ends,
         spent=privacy.spent(level),
     )

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -21,6 +21,8 @@ from privest.cli._console import new_table, shown
 from privest.data._release_lines import step_records
 from privest.errors import CheckpointError, InvalidInput
 from privest.files import make_folder
+from privest.reading import as_text, parse_json
+from privest.records import plain
 from privest.report import printable
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
@@ -29,9 +31,9 @@ PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 def released_records(
     release: pv.StreamRelease, features: Array, names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """One record a step: what was released, and the public features."""
+    """One record a step: what was released, and the public features (None where not known)."""
     records = step_records(release, 1, listed=False)
-    return [record | dict(zip(names, h)) for record, h in zip(records, features.tolist())]
+    return [record | dict(zip(names, h)) for record, h in zip(records, plain(features.tolist()))]
 
 
 def estimated_record(
@@ -85,6 +87,56 @@ def print_estimate(report: Console, estimator: pv.PrivateRLS, names: Sequence[st
     ):
         table.add_row(shown(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
     report.print(table)
+
+
+class Sent(NamedTuple):
+    """What a file holds beyond what was saved."""
+
+    step: int  # the last that was sent, perhaps in part: a line that was not finished counts
+    whole: int  # the last that has a whole line
+    end: int  # of its whole lines, in bytes
+    chain: str  # hash of the last of them, where lines have one
+
+
+def sent_since(path: Path, offset: int, lines: str) -> Sent | None:
+    """What a file holds after `lines`, which were saved as those at `offset`; None: nothing.
+
+    A checkpoint that comes from a backup is behind its output, and does not know it: what the
+    output holds was shown, and must not be drawn again.
+    """
+    saved, torn = lines.encode(), False
+    with open(path, "rb") as file:
+        file.seek(offset)
+        start = file.read(len(saved))
+        if start != saved:
+            if b"\n" in start and not saved.startswith(start):
+                raise CheckpointError(f"{path} holds other lines than those that were saved.")
+            return None  # not all of them were written: they are written again
+        last, end = saved.splitlines()[-1] if saved else b"", file.tell()
+        for line in file:
+            torn = not line.endswith(b"\n")
+            if not torn:
+                last, end = line, end + len(line)
+    if end == offset + len(saved) and not torn:
+        return None
+    step, chain = _place(last, path)
+    return Sent(step + torn, step, end, chain)
+
+
+def _place(line: bytes, path: Path) -> tuple[int, str]:
+    """The step and the hash of a line of output; −1 for a first line, which has none."""
+    try:
+        text = as_text(line, "it")
+        if text.startswith("{"):
+            record = parse_json(text, "it")
+            return int(record.get("step", -1)), str(record.get("hash", ""))
+        first = text.partition(",")[0].strip()
+        return (-1 if first in ("", "step") else int(first)), ""
+    except (InvalidInput, ValueError, TypeError, AttributeError):
+        raise CheckpointError(
+            f"{path}: its last line is not one of a stream. What was sent cannot be told: say the "
+            "last step that the receiver has, --known, and choose another --output."
+        ) from None
 
 
 class LineOutput:

@@ -342,6 +342,13 @@ class Ledger:
         with self._store.reading():
             return self._book.beginning(_subject(subject), key, None)
 
+    def entry_at(self, subject: str, index: int, key: str = "") -> Entry | None:
+        """The entry that covers an index of the release line `key`; None if nothing does."""
+        at = as_count(index, "index", least=0)
+        with self._store.reading():
+            row = self._book.meets(_subject(subject), read_text(key, "key"), at, at + 1)
+            return None if row is None else as_entry(row)
+
     # --- what was spent ---------------------------------------------------------------------------
 
     def spent(self, subject: str, index: int | None = None) -> Amount:

@@ -9,11 +9,12 @@ import numpy as np
 
 from privest.arrays import Array, Flags, fingerprint_of
 from privest.errors import InvalidInput
+from privest.lattice import Exactly
 from privest.ledger._budget import Cost
 from privest.ledger._entries import Entry, Integers
 from privest.ledger._shown import Runs
 from privest.mechanism.source import Clip, Law, Shown, Source, as_protected
-from privest.mechanism.source._base import numbers, shape_of
+from privest.mechanism.source._base import Numbers, numbers, shape_of
 
 if TYPE_CHECKING:
     from privest.ledger._ledger import Ledger
@@ -26,8 +27,9 @@ class LedgerSource(Source):
 
     Index start + at of the account is the first that a release shows: of a stream its steps, else
     the entries of what is shown (one index where the cost is a matrix). A release that is in the
-    ledger is sent again as it was, whatever the readings are now; `resent` says so. `entry` is the
-    last entry. `facts` are public (level, name of a column): with others the range is refused.
+    ledger is sent again as it was, whatever the readings are now, and NaN where they were missing
+    then; `resent` says so. `entry` is the last entry. `facts` are public (level, name of a
+    column): with others the range is refused.
     """
 
     simulated = False
@@ -80,12 +82,20 @@ class LedgerSource(Source):
             "grid": self.grid, "clip": _clip_fact(clip),
         }  # fmt: skip
 
+        absent: list[Flags] = []
+
+        def marked() -> Numbers:
+            found = numbers(given)
+            absent.append(np.isnan(found.high if isinstance(found, Exactly) else found))
+            return found
+
         def draw() -> tuple[Integers, Flags | None]:
-            values = self.source.add_noise(
-                given, shape=size if callable(given) else None, at=at, sizes=sizes, law=law,
-                clip=clip,
-            )  # fmt: skip
-            return np.rint(values / self.grid).astype(np.int64), None
+            values = self.source.add_noise(marked, shape=size, at=at, sizes=sizes, law=law,
+                                           clip=clip)  # fmt: skip
+            integers = np.rint(values / self.grid).astype(np.int64)
+            if not absent[0].any():
+                return integers, None
+            return np.where(absent[0], 0, integers), absent[0]
 
         written = self.ledger.spend_and_write(
             self.subject, cost, first, count, facts, draw, key=self.key, known=self.known
@@ -93,7 +103,10 @@ class LedgerSource(Source):
         if written.resent and callable(given):
             numbers(given)  # a stream remembers its readings, whatever is sent
         self.entry, self.resent = written.entry, written.resent
-        return np.asarray(written.integers * self.grid)
+        values = np.asarray(written.integers * self.grid)
+        if written.missing is not None:
+            values[written.missing] = np.nan
+        return values
 
     def _indices(self, shape: tuple[int, ...], sizes: Sequence[int] | None) -> int:
         """How many indices of the account a release covers."""

@@ -26,6 +26,8 @@ from privest.privacy import (
 from privest.reading import state_array, state_count
 from privest.release import StreamRelease
 
+LARGEST = float(np.finfo(float).max)  # an infinite reading is remembered as this: clipped too
+
 
 class StreamMechanism:
     """The data holder's side of a stream: sees the readings, gives releases.
@@ -89,8 +91,11 @@ class StreamMechanism:
         def shown() -> lattice.Exactly:
             values, missing = self._readings(given, sizes, finite=False)
             terms, past = stream_terms(self.level, self._past, values, start, stop)
-            kept.append((missing, past))
-            return lattice.sum_of_products(terms)
+            kept.append((missing, np.clip(past, -LARGEST, LARGEST)))
+            exact = lattice.sum_of_products(terms)
+            if missing is not None:  # for a source that writes down what was missing
+                exact.high[np.repeat(missing, sizes)] = np.nan
+            return exact
 
         def facts() -> tuple[Flags | None, Array]:
             if not kept:  # a source that sends what it has sent before need not ask
@@ -111,7 +116,10 @@ class StreamMechanism:
         clip = clip_between(self.level, self.range, self._past, start, start + len(sizes))
         values = source.add_noise(shown, shape=(count,), at=start, sizes=sizes, clip=clip)
         missing, past = facts()
-        if missing is not None:
+        if source.resent:
+            absent = np.logical_or.reduceat(np.isnan(values), np.cumsum([0, *sizes[:-1]]))
+            missing = np.asarray(absent) if absent.any() else None
+        elif missing is not None:
             values[np.repeat(missing, sizes)] = np.nan
         self._past, self.steps = past, start + len(sizes)
         return StreamRelease(

@@ -17,6 +17,7 @@ import privest as pv
 from privest.cli import _streaming as streaming
 from privest.cli._options import Output, Sides, Trial
 from privest.cli._stream_lines import LineOutput
+from privest.cli._stream_plan import StreamPlan
 from privest.mechanism.source import seeded
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
@@ -202,7 +203,7 @@ def test_saved_before_it_is_printed(meter, tmp_path, monkeypatch):
 
     whole = ok(meter, *COMMON, "--emit", "releases").stdout
     out, kept = tmp_path / "z.csv", tmp_path / "s.ckpt"
-    plan = streaming.StreamPlan(
+    plan = StreamPlan(
         source=str(meter), target="load", features=None, level=pv.EndlessLevel(4.0), variance=None,
         intercept=False, sides=Sides("releases"), json_in=False, json_out=False,
         output=Output(out), block=7, checkpoint=kept, replay=True, trial=Trial(True, 3),

@@ -29,10 +29,13 @@ class Source(ABC):
 
     simulated  True: an ordinary random generator, for experiments; no protection.
     grid       what is released are multiples of it; 0 for a continuous release.
+    resent     whether the last release was one of before, sent again as it was: NaN where nothing
+               was shown then, whatever is missing now.
     """
 
     simulated: bool
     grid: float = 0.0
+    resent: bool = False
 
     @abstractmethod
     def add_noise(

@@ -1,0 +1,34 @@
+"""What `privest stream` was asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import privest as pv
+from privest.cli._options import Account, Output, Sides, Spent, Trial
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """What `privest stream` was asked to do."""
+
+    source: str  # a file, or "-"
+    target: str
+    features: list[str] | None
+    level: pv.EndlessLevel
+    variance: float | None
+    intercept: bool
+    sides: Sides
+    json_in: bool
+    json_out: bool
+    output: Output
+    block: int
+    checkpoint: Path | None
+    replay: bool | None  # after a restart: the input begins again, or goes on
+    trial: Trial
+    account: Account = field(default_factory=Account)
+    known: int | None = None  # the last step that the receiver has
+    span: tuple[float, float] | None = None  # of the readings, public
+    move: float | None = None
+    spent: Spent | None = None
