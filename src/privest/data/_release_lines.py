@@ -109,6 +109,7 @@ def _hash(previous: str, body: str) -> str:
 
 
 HEADER = {
+    "format": chosen(FORMAT),
     "version": counted(least=1),
     "simulated": read_flag,
     "grid": read_number,
@@ -126,17 +127,13 @@ def _facts(text: str) -> dict[str, Any] | None:
     """What a first line says; None if this is a line of a step."""
     if '"format"' not in text[:20]:
         return None
-    record = read_fields(
-        parse_json(text, "the first line"),
-        HEADER | {"format": chosen(FORMAT)},
-        "the first line of releases",
-        others=True,
-    )
-    if record["version"] != VERSION:
+    record = parse_json(text, "the first line")
+    checked = read_fields(record, HEADER, "the first line of releases", others=True)
+    if checked["version"] != VERSION:
         raise InvalidInput(
-            f"these releases have version {record['version']}; this privest reads {VERSION}."
+            f"these releases have version {checked['version']}; this privest reads {VERSION}."
         )
-    return record
+    return dict(record) | checked
 
 
 def as_values(z: Array, grid: float) -> Array:

@@ -1,0 +1,331 @@
+"""Streams for real, taken up again: nothing is drawn twice, whatever came from a backup."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest.data._release_lines import check_lines
+from privest.mechanism.source import Protected
+from workflow_command import runner
+
+LEVEL = ("--level", 4, "--lags", "0.5")
+RELEASES = (*LEVEL, "--emit", "releases")
+ESTIMATES = (*LEVEL, "--noise-variance", 1)
+
+
+@pytest.fixture
+def privest(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRIVEST_STATE_HOME", str(tmp_path / "marks"))
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """How often noise was put on each step's reading; a step that shows nothing does not count."""
+    count, real = {}, Protected.add_noise
+
+    def counted(self, shown, *, at=0, sizes=None, **how):
+        def looked():
+            found = shown()
+            for k, value in enumerate(found.high.tolist()):
+                if value == value:
+                    count[at + k] = count.get(at + k, 0) + 1
+            return found
+
+        return real(self, looked, at=at, sizes=sizes, **how)
+
+    monkeypatch.setattr(Protected, "add_noise", counted)
+    return count
+
+
+def write(rows, name="m.csv", start=0, change=()):
+    y = {k: f"{np.sin(k):.3f}" for k in range(rows)} | dict(change)
+    text = "".join(f"{k + 0.5},{y[k]}\n" for k in range(start, rows))
+    Path(name).write_text("x,y\n" + text)
+
+
+def steps(path):
+    text = Path(path).read_text()
+    if path.endswith(".csv"):
+        return [int(line.split(",")[0]) for line in text.splitlines()[1:]]
+    return [one["step"] for one in map(json.loads, text.splitlines()) if "step" in one]
+
+
+def run(privest, *arguments):
+    done = privest("stream", *arguments)
+    assert done.code == 0, done
+    done = type(done)(done.code, done.out, " ".join(done.err.split()))
+    return done
+
+
+@pytest.mark.parametrize("output", ["z.jsonl", "z.csv", "e.jsonl", "e.csv"])
+@pytest.mark.parametrize("block", [1, 4])
+def test_an_older_checkpoint_under_a_newer_output(privest, drawn, output, block):
+    """The output holds steps that the checkpoint does not know: burnt, and their lines stay."""
+    kind = RELEASES if output[0] == "z" else ESTIMATES
+    command = ("m.csv", *kind, "--block", block, "--output", output, "--checkpoint", "c")
+    write(8)
+    run(privest, *command)
+    shutil.copy("c", "old")
+    write(20)
+    run(privest, *command)
+    before = Path(output).read_text()
+    shutil.copy("old", "c")
+    write(31)
+    done = run(privest, *command)
+    assert "12 steps were sent before, and what was sent is not here" in done.err
+    after = Path(output).read_text()
+    assert after.startswith(before)
+    assert drawn == dict.fromkeys(range(31), 1)
+    if block == 1 or output[0] == "z":
+        assert steps(output) == list(range(31))
+    if output == "z.jsonl":
+        found = check_lines(after.splitlines(keepends=True))
+        assert (found.steps, found.missing) == (31, 0)
+    done = run(privest, *command)  # and it goes on as if nothing had been
+    assert "burnt" not in done.err
+    assert Path(output).read_text() == after
+    assert max(drawn.values()) == 1
+
+
+@pytest.mark.parametrize("cut", [1, 60])
+def test_a_line_that_was_not_finished_was_perhaps_sent(privest, drawn, cut):
+    command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    write(8)
+    run(privest, *command)
+    shutil.copy("c", "old")
+    write(20)
+    run(privest, *command)
+    whole = Path("z.jsonl").read_text()
+    Path("z.jsonl").write_text(whole[:-cut])
+    shutil.copy("old", "c")
+    write(22)
+    done = run(privest, *command)
+    assert "12 steps were sent before" in done.err
+    lines = Path("z.jsonl").read_text().splitlines(keepends=True)
+    assert "".join(lines[:20]) == whole[: whole.rindex('{"step": 19')]
+    assert [json.loads(line)["z"] is None for line in lines[18:]] == [0, 0, 1, 0, 0]
+    assert check_lines(lines).steps == 22
+    assert drawn == dict.fromkeys(range(22), 1)
+
+
+def test_what_the_receiver_has_is_not_drawn_again(privest, drawn):
+    """Checkpoint and output both from a backup: only the receiver knows."""
+    command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    write(8)
+    run(privest, *command)
+    for name in ("c", "z.jsonl"):
+        shutil.copy(name, f"old.{name}")
+    write(20)
+    run(privest, *command)
+    received = Path("z.jsonl").read_text()
+    for name in ("c", "z.jsonl"):
+        shutil.copy(f"old.{name}", name)
+    write(25)
+    done = run(privest, *command, "--known", 19)
+    assert "12 steps were sent before" in done.err
+    assert drawn == dict.fromkeys(range(25), 1)
+    lines = Path("z.jsonl").read_text().splitlines()
+    assert [json.loads(line)["z"] is None for line in lines[1:]] == [0] * 8 + [1] * 12 + [0] * 5
+    # the receiver has both, in whatever order, and uses what came first
+    Path("all.jsonl").write_text(received + Path("z.jsonl").read_text())
+    learn = ("--from", "releases", "--noise-variance", 1, "--block", 25)
+    done = run(privest, "all.jsonl", *LEVEL, *learn)
+    assert "25 rows; 20 repeated releases left out" in done.err
+
+
+def test_without_its_checkpoint_an_output_goes_on_by_what_is_known(privest, drawn):
+    write(8)
+    run(privest, "m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    before = Path("z.jsonl").read_text()
+    Path("c").unlink()
+    write(12)
+    command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    done = privest("stream", *command)
+    assert (done.code, "--known" in done.err) == (2, True)
+    run(privest, *command, "--known", 3)  # the file knows more than that
+    after = Path("z.jsonl").read_text()
+    assert after.startswith(before)
+    assert check_lines(after.splitlines(keepends=True)).steps == 12
+    assert drawn == dict.fromkeys(range(12), 1)
+
+
+def test_a_corrected_reading_sends_the_old_numbers(privest, drawn):
+    command = ("m.csv", *RELEASES, "--block", 4, "--output", "z.jsonl", "--checkpoint", "c")
+    write(8)
+    run(privest, *command)
+    before = Path("z.jsonl").read_text()
+    cut = before.rindex('{"step": 6')  # a crash: the last lines are not all there
+    Path("z.jsonl").write_text(before[: cut + 9])
+    write(8, change={5: "1e6", 6: "", 7: "-7"})
+    run(privest, *command)
+    assert Path("z.jsonl").read_text() == before
+    assert drawn == dict.fromkeys(range(8), 1)
+
+
+def test_new_rows_after_a_loss(privest, drawn):
+    """--continue: the rows of the steps in between are gone; the receiver takes them as missing."""
+    command = (*RELEASES, "--output", "z.jsonl", "--checkpoint", "c", "--continue")
+    write(8)
+    run(privest, "m.csv", *command)
+    shutil.copy("c", "old")
+    write(12, start=8)
+    run(privest, "m.csv", *command)
+    shutil.copy("old", "c")
+    write(15, start=12)
+    done = run(privest, "m.csv", *command, "--known", 13)
+    assert "6 steps were sent before" in done.err
+    lines = [json.loads(line) for line in Path("z.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines[1:]] == list(range(17))
+    assert [line["x"] for line in lines[13:]] == [None, None, 12.5, 13.5, 14.5]
+    assert drawn == {**dict.fromkeys(range(12), 1), **dict.fromkeys(range(14, 17), 1)}
+    learn = ("--from", "releases", "--noise-variance", 1, "--block", 17)
+    done = run(privest, "z.jsonl", *LEVEL, *learn)
+    assert "17 rows; 2 of them without a reading" in done.err
+
+
+def test_an_output_that_is_not_the_one_that_was_saved(privest):
+    command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    write(8)
+    run(privest, *command)
+    text = Path("z.jsonl").read_text()
+    Path("z.jsonl").write_text(text.replace('"z": ', '"z": 1'))
+    write(9)
+    done = privest("stream", *command)
+    assert (done.code, "holds other lines" in done.err) == (2, True), done
+    Path("z.jsonl").write_text(text + "not a line of a stream\n")
+    done = privest("stream", *command)
+    assert (done.code, "What was sent cannot be told" in " ".join(done.err.split())) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--known", 3, "--simulate"), ("--ledger", "l.db", "--simulate"), ("--subject", "a"),
+     ("--budget", 2), ("--from", "releases", "--known", 3),
+     ("--from", "releases", "--range", "0,1"),
+     ("--from", "releases", "--ledger", "l.db"), ("--from", "releases", "--simulate")],
+)  # fmt: skip
+def test_options_that_do_not_go_together(privest, arguments):
+    write(3)
+    assert privest("stream", "m.csv", *ESTIMATES, *arguments).code == 2
+    assert not Path("l.db").exists()
+
+
+def test_it_says_when_nothing_is_remembered(privest):
+    write(3)
+    done = run(privest, "m.csv", *RELEASES)
+    assert "Nothing of this run is remembered" in done.err
+    assert "remembered" not in run(privest, "m.csv", *RELEASES, "--simulate").err
+    assert "remembered" not in run(privest, "m.csv", *RELEASES, "--checkpoint", "c").err
+
+
+# --- with a ledger --------------------------------------------------------------------------------
+
+BOOK = ("--ledger", "l.db", "--output", "z.jsonl")
+
+
+def test_a_ledger_sends_the_same_again(privest, drawn):
+    write(10, change={3: "", 9: "inf"})
+    command = ("m.csv", *RELEASES, "--block", 4, *BOOK)
+    run(privest, *command)
+    text = Path("z.jsonl").read_text()
+    # another file from the same readings; corrected ones too: what was missing stays missing
+    write(10, change={3: "5", 4: "", 5: "1e9"})
+    done = run(privest, *command, "--overwrite")
+    assert "10 steps sent again as they were" in done.err
+    assert Path("z.jsonl").read_text() == text
+    # longer now: the last block, which was not full, stays as it was
+    write(17)
+    run(privest, *command, "--overwrite")
+    lines = Path("z.jsonl").read_text()
+    assert lines.startswith(text)
+    assert drawn == dict.fromkeys(set(range(17)) - {3}, 1)
+    with pv.Ledger("l.db") as book:
+        found = check_lines(lines.splitlines(keepends=True), book.check)
+        assert (found.steps, found.missing, found.signed) == (17, 1, 17)
+        assert (found.facts["ledger"]["ledger"], book.subjects()) == (book.id, ["y of m.csv"])
+        spent = [one for one in book.history() if one.kind == "spent"]
+        assert list(found.entries) == [one.sequence for one in spent]
+        assert [(one.start, one.stop) for one in spent] == [(0, 4), (4, 8), (8, 10), (10, 14),
+                                                            (14, 17)]  # fmt: skip
+        # S + W²S = 4 + 1 is all that is ever shown of a reading
+        assert 4.99 < float(book.spent("y of m.csv").level) <= 5.0
+        assert float(book.budget("y of m.csv").level) == 5.0
+    done = privest("stream", "m.csv", "--level", 1, "--emit", "releases", "--ledger", "l.db")
+    assert (done.code, done.out) == (2, "")
+    assert "y of m.csv" in done.err
+
+
+def test_a_budget_ends_a_stream_before_anything_leaves(privest, drawn):
+    write(6)
+    more = ("--ledger", "l.db", "--subject", "anna")
+    run(privest, "m.csv", "--level", 1, "--emit", "releases", *more, "--budget", 2.5)
+    run(privest, "m.csv", "--level", 1.5, "--emit", "releases", *more)
+    done = privest("stream", "m.csv", "--level", 0.25, "--emit", "releases", *more)
+    assert (done.code, done.out, "anna" in done.err) == (2, "", True)
+    assert drawn == dict.fromkeys(range(6), 2)
+
+
+@pytest.mark.parametrize("kind", ["replay", "continue"])
+def test_an_older_checkpoint_with_a_ledger(privest, drawn, kind):
+    """What the ledger has is sent as it was; where its rows do not come again, it is burnt."""
+    command = (*RELEASES, "--block", 3, *BOOK, "--checkpoint", "c", f"--{kind}", "--subject", "a")
+    first = 0 if kind == "replay" else 7
+    write(7)
+    run(privest, "m.csv", *command)
+    for name in ("c", "z.jsonl"):
+        shutil.copy(name, f"old.{name}")
+    write(14, start=first)
+    run(privest, "m.csv", *command)
+    sent = Path("z.jsonl").read_text()
+    for name in ("c", "z.jsonl"):
+        shutil.copy(f"old.{name}", name)
+    write(16, start=14 if first else 0)
+    done = run(privest, "m.csv", *command)
+    lines = Path("z.jsonl").read_text()
+    assert drawn == dict.fromkeys(range(16), 1)
+    assert check_lines(lines.splitlines(keepends=True)).steps == 16
+    if kind == "replay":
+        assert "7 steps sent again as they were" in done.err
+        assert lines.startswith(sent)
+    else:
+        assert "7 steps were sent before, and what was sent is not here" in done.err
+        assert steps("z.jsonl") == list(range(16))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_older_ledger_under_a_newer_output(privest, drawn, kept):
+    """The whole folder of the ledger, marks and all, from a backup."""
+    more = ("--checkpoint", "c") if kept else ("--known", 0)
+    command = ("m.csv", *RELEASES, *BOOK, *more)
+    write(8)
+    run(privest, *(command if kept else command[:-2]))
+    shutil.copytree("marks", "old.marks")
+    shutil.copy("l.db", "old.db")
+    write(14)
+    run(privest, *command)
+    before = Path("z.jsonl").read_text()
+    for name in Path().glob("l.db*"):
+        name.unlink()
+    shutil.copy("old.db", "l.db")
+    shutil.rmtree("marks")
+    shutil.copytree("old.marks", "marks")
+    write(16)
+    done = privest("stream", *command)
+    if done.code:  # the ledger itself may notice: another file in its place
+        assert "ledger" in done.err
+        assert Path("z.jsonl").read_text() == before
+        with pv.Ledger("l.db") as book:
+            book.adopt()
+        done = run(privest, *command)
+    after = Path("z.jsonl").read_text()
+    assert after.startswith(before)
+    assert steps("z.jsonl") == list(range(16))
+    assert drawn == dict.fromkeys(range(16), 1)
+    with pv.Ledger("l.db") as book:
+        assert "burnt" in [one.kind for one in book.history("y of m.csv")]
