@@ -8,6 +8,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +24,8 @@ from privest.cli._options import group, grouped, option
 from privest.data import Features, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
+from privest.ledger import cost_of
+from privest.mechanism.source import Kept, Source
 from privest.network import mpi
 
 NETWORK = "Network"  # a panel of --help
@@ -79,13 +83,15 @@ def consensus_command(
     ],
     model: Model,
     talk: Talk,
-    seed: common.Seed = None,
+    trial: common.Trial,
+    account: common.Account,
+    span: Annotated[str | None, common.RANGE] = None,
     keep: Annotated[
         str | None,
         option(
             "File that keeps an agent's release, with {agent} for its number: a run after a "
             "failure uses it again and shows nothing new. Left out: beside the table, "
-            "TABLE.release; none with --seed.",
+            "TABLE.release; none with --ledger, which keeps it, nor with --seed.",
             "FILE",
             panel=common.PRIVACY,
         ),
@@ -104,19 +110,23 @@ def consensus_command(
 
     Start it with mpiexec: one process an agent. A process reads its own table, adds noise of
     variance 1/s to its readings once, and talks to its neighbours only, in vectors made of the
-    noisy readings. Agent 0 prints. The noise of this version is simulated.
+    noisy readings. Agent 0 prints. No value of a reading is refused; one beyond --range is clipped.
+    --simulate is a trial.
 
-    What an agent releases is on its disk before the first message (--keep): a run that is started
-    again, after an agent was silent for example, sends the same numbers. A new release of the same
-    readings would be shown on top of the first one. Remove the file, and its key, to make one.
+    What an agent releases is on its disk before the first message (--keep, or --ledger, in whose
+    names {agent} stands for its number): a run that is started again, after an agent was silent for
+    example, sends the same numbers. A new release of the same readings would be shown on top of the
+    first one. Remove the file, and its key, to make one.
 
     Example:
 
     mpiexec -n 8 privest consensus 'meter-{agent}.csv' --target load --level 4 --noise-variance 0.1
     """
     comm = mpi.world()
+    account.require_sense(trial)
+    ends = common.as_span(span)
 
-    def work() -> None:
+    def work(stack: ExitStack) -> None:
         if comm.size == 1:
             raise InvalidInput(
                 "there is one process: start it with mpiexec -n N privest consensus …"
@@ -131,12 +141,14 @@ def consensus_command(
             _note_idle(data, comm.size)
         names = model.design().names
         path = data.replace("{agent}", str(comm.rank))
-        noise = pv.mechanism.source.seeded(seed, "consensus", comm.rank, model.target, level)
-        if keep is not None or seed is None:  # a seed repeats the same release by itself
+        noise = _noise(path, comm.rank, model.target, level, trial, _own(account, comm.rank), stack)
+        # a seed repeats the same release by itself, a ledger sends it again
+        if keep is not None or (trial.seed is None and account.ledger is None):
             kept = f"{path}.release" if keep is None else keep.replace("{agent}", str(comm.rank))
-            noise = pv.mechanism.source.Kept(kept, noise, level=level, target=model.target)
+            facts = {} if ends is None else {"range": "{!r}, {!r}".format(*ends)}
+            noise = Kept(kept, noise, level=level, target=model.target, **facts)
         found = mpi.consensus(
-            _contribution(path, model, level, noise),
+            _contribution(path, model, level, noise, ends),
             links,
             method=talk.method,
             tolerance=talk.tolerance,
@@ -153,10 +165,43 @@ def consensus_command(
     _guarded(work, comm)
 
 
-def _guarded(work: Callable[[], None], comm: Any) -> None:  # noqa: ANN401 - mpi4py is optional
+def _own(account: common.Account, agent: int) -> common.Account:
+    """The account of this agent."""
+
+    def named(text: str) -> str:
+        return text.replace("{agent}", str(agent))
+
+    return replace(
+        account,
+        ledger=None if account.ledger is None else Path(named(str(account.ledger))),
+        subject=None if account.subject is None else named(account.subject),
+    )
+
+
+def _noise(
+    path: str,
+    agent: int,
+    target: str,
+    level: float,
+    trial: common.Trial,
+    account: common.Account,
+    stack: ExitStack,
+) -> Source:
+    """The noise of an agent's one release."""
+    if account.ledger is None:
+        return trial.source("consensus", agent, target, level)
+    subject = account.subject_of(path, target)
+    ledger = account.opened(stack, subject, level)
+    return ledger.source(
+        subject, cost_of(level), start=0, key=f"consensus {level!r}", level=level, target=target
+    )
+
+
+def _guarded(work: Callable[[ExitStack], None], comm: Any) -> None:  # noqa: ANN401 - mpi4py
     """Run this agent's part; if it fails, leave at once: MPI_Finalize would wait for the others."""
     try:
-        work()
+        with ExitStack() as stack:
+            work(stack)
     except BaseException as error:
         if comm.size == 1:
             raise
@@ -206,7 +251,11 @@ def _note_idle(data: str, agents: int) -> None:
 
 
 def _contribution(
-    path: str, model: Model, level: float, noise: pv.mechanism.source.Source
+    path: str,
+    model: Model,
+    level: float,
+    noise: Source,
+    span: tuple[float, float] | None = None,
 ) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
     blocks = list(read_rows(open_source(path), model.design(), model.target, missing=model.missing))
@@ -215,8 +264,11 @@ def _contribution(
         complain(f"{path}: {dropped} rows with a gap are left out.")
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
-    sensor = network.Sensor(H, pv.noise.Gaussian(cov=model.noise_variance), pv.PrivacyLevel(level))
-    return sensor.contribution(sensor.simulate(y, noise))
+    sensor = network.Sensor(
+        H, pv.noise.Gaussian(cov=model.noise_variance), pv.PrivacyLevel(level), range=span
+    )
+    release = (sensor.simulate if noise.simulated else sensor.release)(y, noise)
+    return sensor.contribution(release)
 
 
 def _record(
@@ -234,7 +286,7 @@ def _record(
         "method": found.method,
         "level": level,
         "noise_variance": variance,
-        "simulated": True,
+        "simulated": found.simulated,
     }
 
 
@@ -250,4 +302,5 @@ def _show(record: dict[str, Any]) -> None:
         "neighbours until all knew it); every agent is within "
         f"{record['certified_error']:.1g} standard errors of the best estimate."
     )
-    tell_simulated(console)
+    if record["simulated"]:
+        tell_simulated(console)

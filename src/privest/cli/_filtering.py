@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,14 @@ import typer
 from rich.console import Console
 
 import privest as pv
+from privest.arrays import Array
 from privest.cli._console import new_table, print_spent, shown, tell_simulated, to_stderr
+from privest.cli._holder import REMEMBERED, Holder, holder_of
 from privest.cli._options import (
     MODEL,
     OUTPUT,
     RANGE,
+    Account,
     Output,
     Privacy,
     Sides,
@@ -38,6 +42,7 @@ from privest.dynamics import (
     StateSpace,
     bound,
     filter_releases,
+    joined,
     smooth,
 )
 from privest.errors import InvalidInput, NumericalFailure
@@ -70,6 +75,7 @@ def filter_command(
     sides: Sides,
     output: Output,
     trial: Trial,
+    account: Account,
     span: Annotated[str | None, RANGE] = None,
     readings: Annotated[
         str | None, option("Columns of the readings. All if not given.", "NAME,NAME,…", panel=MODEL)
@@ -98,20 +104,27 @@ def filter_command(
         raise InvalidInput(
             "--readings, --range and --simulate go with readings, not with --from releases."
         )
+    account.require_sense(trial, real=not sides.from_releases)
     output.require_writable()
     system, names = read_model(model)
     level = _level(privacy, system.readings)
     spent = privacy.spent(level)  # what is wrong with it is said before any noise is
-    with open_lines(source, most=HELD_WHOLE) as lines:
+    with ExitStack() as stack:
+        lines = stack.enter_context(open_lines(source, most=HELD_WHOLE))
         if sides.from_releases:
             release = _read_release(lines)
         else:
             y = read_readings(lines, system.readings, readings, finite=trial.simulate)
-            noise = trial.source("filter", readings, level.fingerprint)
-            mechanism = pv.StreamMechanism(level, range=as_span(span))
-            release = (mechanism.simulate if trial.simulate else mechanism.release)(y, noise)
+            holder = holder_of(
+                "filter", pv.StreamMechanism(level, range=as_span(span)), trial, account, stack,
+                input_=source, columns=readings, move=privacy.move,
+            )  # fmt: skip
+            release, text = _released(holder, y, readings)
+            if sides.to_releases:
+                output.write(text)
+            if not trial.simulate and holder.ledger is None:
+                to_stderr().print(shown(REMEMBERED))
     if sides.to_releases:
-        output.write(_release_lines(release, level, span, readings))
         if release.simulated:
             tell_simulated(to_stderr())
         return
@@ -164,14 +177,26 @@ def _read_release(lines: Iterable[str]) -> pv.StreamRelease:
         raise InvalidInput(f"not a release (`--emit releases` writes one): {error}") from None
 
 
-def _release_lines(
-    release: pv.StreamRelease, level: pv.EndlessLevel, span: str | None, readings: str | None
-) -> str:
+def _released(holder: Holder, y: Array, readings: str | None) -> tuple[pv.StreamRelease, str]:
+    """The release of all steps, and its lines; what a ledger has of them is sent as it was."""
+    level, source, parts = holder.mechanism.level, holder.source, []
+    assert isinstance(level, pv.EndlessLevel)
     facts = facts_of(
-        level, simulated=release.simulated, grid=release.grid,
-        readings=[] if readings is None else listed(readings), range=as_span(span),
+        level, simulated=source.simulated, grid=source.grid,
+        readings=[] if readings is None else listed(readings), range=holder.mechanism.range,
+        ledger=holder.account(),
     )  # fmt: skip
-    return linked([facts, *step_records(release, level.block, listed=True)], "")[0]
+    sign = None if holder.ledger is None else holder.ledger.sign
+    if not source.simulated:
+        holder.start_from(-1, rows_again=True)
+    text, chain = linked([facts], "")
+    while (done := holder.mechanism.steps) < len(y):
+        parts.append(holder.release(y[done : done + holder.rows(len(y) - done)]))
+        records = step_records(parts[-1], level.block, listed=True)
+        records[-1] |= holder.entry
+        lines, chain = linked(records, chain, sign)
+        text += lines
+    return joined(parts), text
 
 
 def _rows(result: Filtered | Smoothed, names: list[str]) -> str:

@@ -18,6 +18,11 @@ from privest.ledger import cost_of
 from privest.ledger._source import LedgerSource
 from privest.mechanism.source import Protected, Source
 
+REMEMBERED = (
+    "Nothing of this run is remembered here: to release these readings once more is to show more "
+    "of them. --ledger remembers (of a stream also --checkpoint)."
+)
+
 
 class Holder:
     """A mechanism with its source of noise, and with a ledger if there is one.
@@ -101,14 +106,14 @@ def holder_of(
     stack: ExitStack,
     *,
     input_: str,
-    columns: str,
+    columns: str | None,
     move: float | None,
 ) -> Holder:
     """The holder's side of a command: a trial, a real release, or one with a ledger."""
     level, facts = mechanism.level, (command, columns, mechanism.level.fingerprint)
     if account.ledger is None:
         return Holder(mechanism, trial.source(*facts))
-    subject = account.subject_of(input_, columns)
+    subject = account.subject_of(input_, columns or "readings")
     most = float(np.max(level.final_blocks().diagonal()))
     ledger = account.opened(stack, subject, most)
     span = "" if mechanism.range is None else " {:g},{:g}".format(*mechanism.range)

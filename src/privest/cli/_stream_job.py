@@ -19,7 +19,7 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import Array
 from privest.cli._console import print_spent, shown, tell_file, tell_simulated
-from privest.cli._holder import Holder, holder_of
+from privest.cli._holder import REMEMBERED, Holder, holder_of
 from privest.cli._receiver import Receiver
 from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import (
@@ -38,10 +38,6 @@ from privest.reading import optional, read_count, read_fields, read_number, requ
 from privest.report import Trail, save_convergence
 
 INTERCEPT = "intercept"
-REMEMBERED = (
-    "Nothing of this run is remembered here: to release these readings once more is to show more "
-    "of them. --checkpoint, --ledger or both remember."
-)
 
 
 class Job:

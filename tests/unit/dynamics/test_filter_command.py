@@ -180,7 +180,9 @@ def test_missing_steps_of_one_column_keep_their_place(folder):
     done = of_one(folder, "y\n1.5\nNA\n2.5\n\n\n")
     assert done.exit_code == 0, done.output
     system, _ = read_model(folder / "one.toml")
-    limit = dynamics.bound(system, 2.0, 3, missing=[False, True, False])
+    # noise on the grid has variance v = 1 + 3g²/4: as if the level were S/v
+    v = 1 + 0.75 * 2.0**-20
+    limit = dynamics.bound(system, 2.0 / v, 3, missing=[False, True, False])
     assert table(done.stdout)["x0_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
 
 

@@ -18,7 +18,7 @@ pytestmark = needs_mpi
 COMMAND = Path(__file__).parents[2] / "mpi_command.py"
 AGENTS, LEVEL, VARIANCE = 4, 4.0, 0.25
 OPTIONS = [
-    "--target", "load", "--features", "warm", "--level", str(LEVEL), "--seed", "5",
+    "--target", "load", "--features", "warm", "--level", str(LEVEL), "--simulate", "--seed", "5",
     "--noise-variance", str(VARIANCE), "--tolerance", "1e-9",
 ]  # fmt: skip
 
@@ -86,7 +86,7 @@ def test_an_agent_without_its_table(tables):
 def test_started_again_after_a_failure_it_shows_nothing_new(tables):
     """Agent 1 fails, agent 0 waits in vain; both released nothing twice in the end."""
     late = (tables / "meter-1.csv").rename(tables / "late.csv")
-    plain = [option for option in OPTIONS if option not in ("--seed", "5")]
+    plain = [option for option in OPTIONS if option not in ("--simulate", "--seed", "5")]
     run = [2, COMMAND, "meter-{agent}.csv", *plain, "--timeout", "2"]
     done, _ = launched(*run, options=["-disable-auto-cleanup"], folder=tables)
     assert done.returncode != 0
@@ -107,11 +107,14 @@ def test_started_again_after_a_failure_it_shows_nothing_new(tables):
         sensor = network.Sensor(H, VARIANCE, LEVEL)
         values = np.load(tables / f"meter-{agent}.csv.release")["values"]
         sensors.append(sensor)
-        releases.append(network.SensorRelease(values, sensor.level.fingerprint, True))
+        releases.append(network.SensorRelease(values, sensor.level.fingerprint, False, 2.0**-10))
     central = network.fuse(sensors, releases)
     found = json.loads((tables / "found-0.json").read_text())
     error = np.abs(found["estimate"] - central.estimate) / central.standard_error
     assert error.max() < 2e-9  # the tolerance is 1e-9 of them
+    assert found["simulated"] is False
+    assert "simulated" not in done.stdout
+    assert np.array_equal(np.rint(before * 2**10), before * 2**10)  # whole numbers of the grid
 
 
 def test_one_process():
