@@ -100,6 +100,14 @@ class PlanOutput:
         list[str] | None,
         option("How many rows would give this error? Repeat for several coefficients.", "NAME=E"),
     ] = None
+    expect: Annotated[
+        list[str] | None,
+        option(
+            "A coefficient as public knowledge has it, for what a range will clip (others are 0). "
+            "Repeat for several; without it the reference set tells.",
+            "NAME=B",
+        ),
+    ] = None
     save: Annotated[Path | None, option("Write the plan file.", "FILE.toml")] = None
     overwrite: Annotated[bool, common.OVERWRITE] = False
     png: Annotated[Path | None, option("Write the curve of errors over levels.", "FILE")] = None
@@ -149,7 +157,7 @@ def plan(
     output.require_possible()
     spec = _spec(source, model, privacy, noise)
     output.require_free()
-    found = make_plan(spec)
+    found = make_plan(spec, expected=_expected(output.expect))
     rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
         save_spec(spec, output.save)
@@ -338,6 +346,21 @@ def _categories(given: list[str]) -> dict[str, tuple[str, ...]]:
         if not equals or not common.listed(values):
             raise InvalidInput(f"--category {one}: write NAME=A,B,C.")
         found[name.strip()] = tuple(common.listed(values))
+    return found
+
+
+def _expected(given: list[str] | None) -> dict[str, float] | None:
+    """--expect NAME=B, as numbers by name."""
+    if given is None:
+        return None
+    found: dict[str, float] = {}
+    for one in given:
+        name, equals, value = one.rpartition("=")
+        if not equals or not is_number(value):
+            raise InvalidInput(f"--expect {one}: write NAME=B, for example age=0.1.")
+        if name in found:
+            raise InvalidInput(f"--expect {one}: {name!r} is expected twice.")
+        found[name] = float(value)
     return found
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from rich.console import Console
 
 from privest.cli._console import new_table, shown
+from privest.estimator import CostByShare
 from privest.report import BAND, at_least, at_most, plural, rounded
 from privest.workflow import Estimate, Plan, TableRelease
 
@@ -54,10 +56,12 @@ def _sentences(found: Plan) -> list[str]:
     ]
     if found.epsilon is not None:
         stated = found.spec.privacy
+        why = "a larger move has a larger ε" if stated.move is not None else "by the range"
         lines.append(
             f"As differential privacy: ε = {at_most(found.epsilon)} at δ = {stated.delta:g}. "
-            f"{_one_reading(found)} moves by at most {stated.move:g}; a larger move has a larger ε."
+            f"{_one_reading(found)} moves by at most {found.move:g}; {why}."
         )
+    lines += _clipping(found)
     curve = [found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0)]
     listed = ", ".join(
         f"{float(found.errors_at(s)[0] / found.classical_error[0]):.3g}× at s = {s:.3g}"
@@ -65,6 +69,34 @@ def _sentences(found: Plan) -> list[str]:
     )
     lines.append(f"Errors at other levels: {listed}.")
     return lines
+
+
+def _clipping(found: Plan) -> list[str]:
+    """What share the range clips, and what that costs; where nobody knows, that."""
+    cost, limits = found.clipping, found.limits
+    if cost is None or limits is None:
+        return []
+    after = "" if found.spec.transform == "none" else f", after {found.spec.transform}"
+    range_ = f"Range {limits.low:.4g} to {limits.high:.4g}{after}: "
+    if isinstance(cost, CostByShare):
+        listed = ", ".join(
+            f"{times:.3g} times at {100 * share:.3g} %"
+            for share, times in zip(cost.share, cost.one_end)
+        )
+        return [
+            f"{range_}nothing public says where the readings lie (a reference set would, or "
+            "--expect), and so what share will be clipped is not known. By the noise alone at "
+            f"least {100 * (cost.least_share or 0.0):.2g} %. If all have one mean, variances grow "
+            f"with the share clipped at one end: {listed}."
+        ]
+    worst = int(np.argmax(cost.least_squares_ratio))
+    return [
+        f"{range_}about {100 * cost.share:.2g} % of the readings will be clipped, and variances "
+        f"are up to {float(cost.variance_ratio.max()):.3g} times those above (maximum likelihood, "
+        "which undoes the bias). Least squares on the same release would be off by "
+        f"{float(cost.bias[worst]):.2g} in {found.names[worst]!r}, mean squared errors up to "
+        f"{float(cost.least_squares_ratio[worst]):.3g} times."
+    ]
 
 
 def _one_reading(found: Plan) -> str:

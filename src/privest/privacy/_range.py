@@ -2,7 +2,7 @@
 
 Pointwise levels: every reading is clipped to [low, high], and "one reading moves by at most
 high − low" holds whatever it is. Where the level is correlated the coordinates of u = Lᵀy are
-clipped instead (docs/theory.md 5): a reading then moves each of them by at most its own range.
+clipped instead (docs/ranges.md): a reading then moves each of them by at most its own range.
 """
 
 from __future__ import annotations

@@ -12,17 +12,25 @@ place in the model.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, as_positive
+from privest.arrays import Array, as_number, as_positive
 from privest.bounds import Bound, bound, bound_sweep, classical_bound
 from privest.data import open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
+from privest.estimator import (
+    ClippingCost,
+    CostByShare,
+    clipping_cost,
+    clipping_cost_by_share,
+)
 from privest.model import LinearModel
+from privest.privacy import Range
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
@@ -45,11 +53,15 @@ class Plan(Terms):
 
     rows, dropped   rows of H used, and left out because something was missing in the features.
     model           the linear model, with R in place of H.
+    clipping        what the range costs: with coefficients to expect, of the reference set or as
+                    stated, a `ClippingCost`; where nothing public tells them what it costs by the
+                    share that is clipped, a `CostByShare`; None without a range.
     """
 
     rows: int
     dropped: int
     model: LinearModel
+    clipping: ClippingCost | CostByShare | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         *Terms.DERIVED, "standard_error", "classical_error", "privacy_share", "reading_error",
@@ -129,9 +141,13 @@ class Plan(Terms):
         return record | {"curve": curve}
 
 
-def make_plan(spec: Spec, data: object = None) -> Plan:
+def make_plan(
+    spec: Spec, data: object = None, *, expected: Mapping[str, float] | None = None
+) -> Plan:
     """The plan for a spec; `data` (a frame, a file) replaces the one that the spec names.
 
+    expected: coefficients from public knowledge, by name (those left out are 0), for what a range
+    will clip; without them those of the reference set are taken.
     Reads the features only, in blocks; the noise comes from the spec or from its reference set.
     (Without any feature, for a mean, rows are counted by the target: whether it is there.)
     Raises InvalidInput for bad files, NotIdentifiable for constant or collinear features.
@@ -159,7 +175,33 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
         **noise,
     )
     _require_finite(found)
-    return found
+    if found.limits is None:
+        return found
+
+    def features() -> Iterator[Array]:
+        again = open_source(spec.data if data is None else data)
+        for block in read_rows(again, design, counted_by, missing=spec.missing):
+            yield block.H
+
+    return replace(found, clipping=_clipping(found, found.limits, expected, features))
+
+
+def _clipping(
+    plan: Plan,
+    limits: Range,
+    expected: Mapping[str, float] | None,
+    features: Callable[[], Iterable[Array]],
+) -> ClippingCost | CostByShare:
+    """What the range costs, with another look at the features where coefficients are expected."""
+    theta = plan.expected
+    if expected is not None:
+        stated = np.zeros(len(plan.names))
+        for name, value in expected.items():
+            stated[plan.index(name)] = as_number(value, f"the expected coefficient of {name!r}")
+        theta = tuple(stated.tolist())
+    if theta is None:
+        return clipping_cost_by_share(plan.noise_variance, plan.level, limits)
+    return clipping_cost(features, theta, plan.noise_variance, plan.level, limits)
 
 
 def _require_finite(plan: Plan) -> None:

@@ -15,6 +15,7 @@ from privest.data._cells import Texts, is_number
 from privest.data._names import meant
 from privest.errors import InvalidInput, NotIdentifiable, PrivestError
 from privest.estimator import PrivateRLS, reference_variance
+from privest.linalg import least_squares
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.privacy import Range
@@ -39,6 +40,7 @@ class Terms(Record):
     noise_variance  σ², given or from the reference set; `reference_rows` says from how many.
     level           s, as stated or as it follows from (ε, δ) or from the accuracy wanted.
     exponent        of the Box-Cox transform; None without one.
+    expected        the coefficients that the reference set shows; None without one.
     """
 
     spec: Spec
@@ -47,6 +49,7 @@ class Terms(Record):
     level: float
     exponent: float | None = None
     reference_rows: int | None = None
+    expected: tuple[float, ...] | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
@@ -169,7 +172,7 @@ def _reason(zero: list[str], tied: list[str]) -> str:
 
 
 def noise_of(spec: Spec, design: Features) -> dict[str, Any]:
-    """The `noise_variance`, `exponent` and `reference_rows` of the terms."""
+    """The `noise_variance`, `exponent`, `reference_rows` and `expected` of the terms."""
     noise = spec.noise
     if noise.reference is None:
         assert noise.variance is not None
@@ -188,7 +191,8 @@ def noise_of(spec: Spec, design: Features) -> dict[str, Any]:
         exponent = BoxCox.fit(y).exponent
     y = as_modelled(spec.transform, exponent, y)
     variance = reference_variance(H, y, source.name)
-    return {"noise_variance": variance, "exponent": exponent, "reference_rows": len(H)}
+    found = {"noise_variance": variance, "exponent": exponent, "reference_rows": len(H)}
+    return found | {"expected": tuple(least_squares(H, y)[0].tolist())}
 
 
 def require_positive(y: Array, where: str, target: str) -> None:
