@@ -4,7 +4,8 @@ from privest.ledger._budget import Budget, Cost
 from privest.ledger._costs import cost_of
 from privest.ledger._entries import Amount, Entry, Head, Preview, Written
 from privest.ledger._export import dp_event
-from privest.ledger._ledger import Ledger, discard
+from privest.ledger._ledger import Ledger
+from privest.ledger._opening import discard
 from privest.ledger._source import LedgerSource
 
 __all__ = [

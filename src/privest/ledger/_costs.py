@@ -43,6 +43,7 @@ def cost_of(
     range: tuple[float, float] | None = None,
     law: Law = "gaussian",
     together: bool = False,
+    statement: GridStatement | None = None,
 ) -> Cost:
     """What a real release at a level costs at each index.
 
@@ -54,7 +55,8 @@ def cost_of(
 
     With `move`, or a `range` to which readings are clipped (then the move is one reading, by its
     width): μ² and ρ of `privacy.grid_statement`, shifts rounded up to the grid, or, for the law
-    "laplace", a pure ε.
+    "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
+    better where a level mixes readings.
 
     >>> cost = cost_of(4.0, move=0.5)
     >>> float(cost.information), float(cost.mu2)
@@ -70,6 +72,8 @@ def cost_of(
         level = as_level(level)
         information = _of_readings(level, together)
     if move is None and range is None:
+        if statement is not None:
+            raise InvalidInput("a statement needs the move or the range that it is about.")
         return Cost(information)
     moved = as_move(_width(range) if move is None else move)
     if law == "laplace":
@@ -77,14 +81,14 @@ def cost_of(
             raise InvalidInput("a pure epsilon is known for a move of one reading.")
         said = _laplace(level, moved.by)
         return Cost(information, epsilon=said.epsilon, rho=said.rho, move=moved)
-    said = grid_statement(level, move=moved)
+    said = statement or grid_statement(level, move=move, range=range)
     mu2 = said.squared_steps * Fraction(GRID) ** 2
     return Cost(information, mu2=mu2, rho=said.rho, move=moved)
 
 
 def _width(ends: tuple[float, float] | None) -> float:
     low, high = as_array(() if ends is None else ends, "range", ndim=1)
-    return math.nextafter(float(high - low), math.inf)
+    return float(high - low)
 
 
 def _of_readings(level: PrivacyLevel, together: bool) -> Any:  # noqa: ANN401
