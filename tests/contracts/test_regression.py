@@ -172,14 +172,16 @@ def wishart(errors, covariance):
     ],
     ids=["plain", "lags", "Laplace"],
 )
-def test_covariance_and_intervals_by_monte_carlo(level, law):
+@pytest.mark.parametrize("simulate", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_covariance_and_intervals_by_monte_carlo(level, law, simulate):
     """`thm:opt`. False alarm 1e-6 for the Wishart test, for each interval and for the predictions;
     the test sees a covariance that is wrong by 20 %. Laplace: the excess kurtosis of an estimate
     from 40 samples is below 3·Σh⁴/(Σh²)² ≈ 0.2 times the share of w, no matter at this size."""
     rng = np.random.default_rng(11)
     X, _ = data()
     theta, new = np.array([1.5, -0.7, 0.4]), np.array([[2.5, -4.0]])
-    model = pv.PrivateLinearRegression(level, law, random_state=rng, simulate=True)
+    seed = rng if simulate else None
+    model = pv.PrivateLinearRegression(level, law, random_state=seed, simulate=simulate)
     errors, covered = np.empty((TRIALS, 3)), np.zeros(4, dtype=int)
     for t in range(TRIALS):
         model.fit(X, design(X) @ theta + law.sample(len(X), rng))

