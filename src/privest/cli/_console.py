@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privest.cli._options import Spent
+from privest.privacy import GridStatement
 from privest.report import printable
 
 SIMULATED = "The noise was simulated: for experiments, this is no protected release."
@@ -93,6 +94,20 @@ def print_spent(console: Console, spent: Spent | None) -> None:
         console.print(
             f"All releases together, if a reading moves by {spent.move:g}: ε = {spent.epsilon:.4g} "
             f"at δ = {spent.delta:g} (for exact Gaussian noise)."
+        )
+
+
+def print_promise(console: Console, said: GridStatement | None) -> None:
+    """What all real releases of a stream together promise, where ε was asked for."""
+    if said is not None:
+        held = " That it does not differ by more is not enforced: --range would." * bool(
+            said.conditions
+        )
+        console.print(
+            shown(
+                f"All releases together, where {said.about}: ε = {said.epsilon:.4g} at "
+                f"δ = {said.delta:g}.{held}"
+            )
         )
 
 

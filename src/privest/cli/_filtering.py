@@ -15,7 +15,14 @@ from rich.console import Console
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._console import new_table, print_spent, shown, tell_simulated, to_stderr
+from privest.cli._console import (
+    new_table,
+    print_promise,
+    print_spent,
+    shown,
+    tell_simulated,
+    to_stderr,
+)
 from privest.cli._holder import REMEMBERED, Holder, holder_of
 from privest.cli._options import (
     MODEL,
@@ -107,8 +114,12 @@ def filter_command(
     account.require_sense(trial, real=not sides.from_releases)
     output.require_writable()
     system, names = read_model(model)
-    level = _level(privacy, system.readings)
-    spent = privacy.spent(level)  # what is wrong with it is said before any noise is
+    ends = as_span(span)
+    asked = privacy.within(ends, mixed=False)
+    level = _level(asked, system.readings)
+    mechanism = pv.StreamMechanism(level, range=ends)
+    # what is wrong with them is said before there is any noise
+    spent, said = asked.spent(level), privacy.promise(mechanism)
     with ExitStack() as stack:
         lines = stack.enter_context(open_lines(source, most=HELD_WHOLE))
         if sides.from_releases:
@@ -116,8 +127,8 @@ def filter_command(
         else:
             y = read_readings(lines, system.readings, readings, finite=trial.simulate)
             holder = holder_of(
-                "filter", pv.StreamMechanism(level, range=as_span(span)), trial, account, stack,
-                input_=source, columns=readings, move=privacy.move,
+                "filter", mechanism, trial, account, stack, input_=source, columns=readings,
+                move=asked.move,
             )  # fmt: skip
             release, text = _released(holder, y, readings)
             if sides.to_releases:
@@ -127,15 +138,19 @@ def filter_command(
     if sides.to_releases:
         if release.simulated:
             tell_simulated(to_stderr())
+        else:
+            print_promise(to_stderr(), said)
         return
     found = filter_releases(system, level, release)
     result: Filtered | Smoothed = smooth(found) if smoothed else found
     output.write(_rows(result, names))
     report = to_stderr()
     _summary(report, bound(system, level, release.steps, missing=release.missing), names, smoothed)
-    print_spent(report, spent)
     if release.simulated:
+        print_spent(report, spent)
         tell_simulated(report)
+    else:
+        print_promise(report, said)
     if output.png is not None:
         _draw(result, names, output.png, smoothed)
 

@@ -12,9 +12,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, dataclass_transform, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Self, dataclass_transform, get_type_hints
 
 import typer
 
@@ -25,6 +25,7 @@ from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.mechanism.source import Protected, Source, seeded
+from privest.privacy import GridStatement
 from privest.reading import HELD_WHOLE
 from privest.report import require_files
 
@@ -259,14 +260,11 @@ def read_value(text: str) -> Array | float:
 
 
 class Spent(NamedTuple):
-    """The differential privacy of a Gaussian release at a level.
-
-    move: what it speaks of, one reading moves by at most that; None: however it moves.
-    """
+    """The differential privacy of a Gaussian release at a level."""
 
     epsilon: float
     delta: float
-    move: float | None
+    move: float
 
 
 @group(PRIVACY)
@@ -300,6 +298,18 @@ class Privacy:
         ),
     ] = None
 
+    def within(self, span: tuple[float, float] | None, *, mixed: bool) -> Self:
+        """The same where --range says how far a reading can move, so that --move need not.
+
+        `mixed`: a release shows several readings at once; then their sums are clipped, and what ε
+        amounts to is told, but no level is found for it.
+        """
+        if span is None or self.delta is None or self.move is not None:
+            return self
+        if mixed and self.epsilon is not None:
+            raise InvalidInput("--epsilon with --lags needs --move, also where there is a --range.")
+        return replace(self, move=span[1] - span[0])
+
     def read(self) -> pv.PrivacyLevel:
         """The level, as it is given or by (ε, δ)."""
         self._require_stated()
@@ -332,6 +342,12 @@ class Privacy:
         epsilon = level.to_epsilon(delta=self.delta, move=self.move)
         return Spent(epsilon, self.delta, self.move)
 
+    def promise(self, mechanism: pv.StreamMechanism) -> GridStatement | None:
+        """What the real releases of a stream amount to, if --delta was given."""
+        if self.delta is None:
+            return None
+        return mechanism.statement(self.move, delta=self.delta)
+
     def _epsilon(self) -> tuple[float, float, float]:
         assert self.epsilon is not None
         assert self.delta is not None
@@ -344,7 +360,7 @@ class Privacy:
         if not (together and one) or (self.epsilon is not None and self.delta is None):
             raise InvalidInput(
                 "Give the privacy either as --level, or as --epsilon together with --delta and "
-                "--move (--delta and --move go together)."
+                "--move (--delta and --move go together; a --range stands for --move)."
             )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+import privest as pv
 from privest.cli import _options as common
 from privest.cli._console import to_stderr
 from privest.cli._options import group, grouped, option
@@ -134,7 +135,9 @@ def stream(
     account.require_sense(trial, real=not sides.from_releases)
     if kept.known is not None and (trial.simulate or sides.from_releases):
         raise InvalidInput("--known is for real releases: a trial may be drawn again.")
-    level, ends = privacy.of_stream(_weights(lags)), common.as_span(span)
+    weights, ends = _weights(lags), common.as_span(span)
+    asked = privacy.within(ends, mixed=bool(weights))
+    level = asked.of_stream(weights)
     plan = StreamPlan(
         source=source,
         target=columns.target,
@@ -152,9 +155,10 @@ def stream(
         trial=trial,
         account=account,
         known=kept.known,
-        move=privacy.move,
+        move=privacy.move if weights else asked.move,
         span=ends,
-        spent=privacy.spent(level),
+        spent=asked.spent(level),
+        said=privacy.promise(pv.StreamMechanism(level, range=ends)),
     )
     run(plan, to_stderr())
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._console import print_spent, shown, tell_file, tell_simulated
+from privest.cli._console import print_promise, print_spent, shown, tell_file, tell_simulated
 from privest.cli._holder import REMEMBERED, Holder, holder_of
 from privest.cli._receiver import Receiver
 from privest.cli._rows import Row, Rows
@@ -296,10 +296,12 @@ class Job:
                     "not drawn again, and count as missing."
                 )
             )
-        print_spent(report, self.plan.spent)
         if self.grid == 0.0:
+            print_spent(report, self.plan.spent)
             tell_simulated(report)
-        elif isinstance(side, Holder) and self.kept is None and side.ledger is None:
+        else:
+            print_promise(report, self.plan.said)
+        if self.grid and isinstance(side, Holder) and self.kept is None and side.ledger is None:
             report.print(shown(REMEMBERED))
         if self.estimator is not None:
             print_estimate(report, self.estimator, self.names)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import privest as pv
 from privest.cli._options import Account, Output, Sides, Spent, Trial
+from privest.privacy import GridStatement
 
 
 @dataclass(frozen=True)
@@ -31,4 +32,5 @@ class StreamPlan:
     known: int | None = None  # the last step that the receiver has
     span: tuple[float, float] | None = None  # of the readings, public
     move: float | None = None
-    spent: Spent | None = None
+    spent: Spent | None = None  # of a trial
+    said: GridStatement | None = None  # of real releases

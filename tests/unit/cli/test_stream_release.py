@@ -131,6 +131,38 @@ def test_values_are_clipped_to_the_range(privest):
     assert abs(z[1::2].mean()) < 5 / 20**0.5
 
 
+@pytest.mark.parametrize("lags", [[], [0.5]])
+def test_a_range_makes_epsilon_true(privest, lags):
+    """With a range nobody has to promise anything; with lags the sums are clipped, and it is more
+    than the width of the range would make it."""
+    write([(k, 1.0) for k in range(3)])
+    asked = ("stream", "m.csv", "--level", 4, "--lags", ",".join(map(str, lags)),
+             "--noise-variance", 1, "--delta", "1e-6")  # fmt: skip
+    level = pv.EndlessLevel(4.0, lags)
+    said = pv.StreamMechanism(level, range=(0.0, 0.5)).statement(delta=1e-6)
+    done = privest(*asked, "--range", "0,0.5")
+    text = " ".join(done.err.split())
+    assert "one reading differs, by any amount" in text
+    assert f"ε = {said.epsilon:.4g} at δ = 1e-06." in text
+    assert "enforced" not in text
+    least = level.to_epsilon(delta=1e-6, move=0.5)
+    assert said.epsilon == pytest.approx(least, rel=1e-3) if not lags else said.epsilon > least
+    done = privest(*asked, "--move", 0.25)
+    said = pv.StreamMechanism(level).statement(0.25, delta=1e-6)
+    text = " ".join(done.err.split())
+    assert f"one reading differs by at most 0.25: ε = {said.epsilon:.4g}" in text
+    assert "is not enforced: --range would" in text
+    assert privest(*asked).code == 2
+    by_epsilon = ("stream", "m.csv", "--epsilon", 1, "--delta", "1e-6", "--range", "0,0.5",
+                  "--noise-variance", 1, "--lags", ",".join(map(str, lags)))  # fmt: skip
+    done = privest(*by_epsilon)
+    if lags:
+        assert (done.code, "needs --move" in done.err) == (2, True)
+    else:
+        found = float(" ".join(done.err.split()).partition("ε = ")[2].partition(" ")[0])
+        assert 0.99 < found <= 1.0  # the ends of the range are rounded inwards
+
+
 def test_two_kinds_are_not_mixed(privest):
     write([(k, 1.0) for k in range(6)])
     assert privest(*RELEASE, "z.csv").code == 0
