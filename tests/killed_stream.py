@@ -2,7 +2,8 @@
 
 The parent forks a worker that takes the stream up from its checkpoint, and kills it (SIGKILL) after
 a random time; when the kills are used up, a last worker runs to the end. Every worker appends what
-it sends to `sent.jsonl`, one write a line, as a network would: some lines come twice.
+it sends to `sent.jsonl`, one write a line, as a network would: some lines come twice. KIND is that
+of the level; "real" and "ledger" have real noise, the latter written down in a ledger too.
 """
 
 import json
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.linalg.lapack  # noqa: F401 - loaded once, before the forks
 
 import privest as pv
-from privest.mechanism.source import seeded
+from privest.mechanism.source import Protected, seeded
 
 STEPS, N = 400, 3
 
@@ -26,7 +27,7 @@ def pair(kind):
     rng = np.random.default_rng(0)
     if kind == "independent":
         level = pv.EndlessLevel(2.0)
-    elif kind == "banded":
+    elif kind in ("banded", "real", "ledger"):
         level = pv.EndlessLevel(2.0, [0.5, -0.3, 0.1])
     else:
         U = 0.1 * np.tril(rng.standard_normal((STEPS, STEPS)), -1)
@@ -42,12 +43,23 @@ def data():
     return H, y
 
 
+def noise(folder, kind, level):
+    """Of a seed: bound to the readings for one kind, in the order of the draws for the others."""
+    if kind == "real":
+        return Protected()
+    if kind == "ledger":
+        ledger = pv.Ledger(folder / "ledger.db", marks=folder / "marks")
+        ledger.open_account("meter", pv.ledger.Budget(level=3.0))  # 2·(1 + 0.35) once, not twice
+        return ledger.source("meter", pv.ledger.cost_of(level), start=0, level=level.fingerprint)
+    return seeded(7, kind) if kind == "banded" else np.random.default_rng(7)
+
+
 def work(folder, kind, pace):
-    """Take the stream up and go on to its end; the noise comes from a seed."""
+    """Take the stream up and go on to its end."""
     H, y = data()
     mechanism, estimator = pair(kind)
-    # Bound to the readings for one kind, in the order of the draws for the others.
-    rng = seeded(7, kind) if kind == "banded" else np.random.default_rng(7)
+    rng = noise(folder, kind, mechanism.level)
+    released = mechanism.release if kind in ("real", "ledger") else mechanism.simulate
     sent = os.open(folder / "sent.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def send(release, estimate):
@@ -62,7 +74,7 @@ def work(folder, kind, pace):
         while mechanism.steps < STEPS:
             k = mechanism.steps
             stop = min(k + 1 + k % 3, STEPS)
-            release = mechanism.simulate(y[k:stop], rng)
+            release = released(y[k:stop], rng)
             estimator.update(release, H[k:stop])
             estimate = estimator.estimate.tolist() if estimator.identifiable else None
             kept.save(pending=release, notes={"estimate": estimate})

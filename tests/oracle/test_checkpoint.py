@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,24 @@ def test_killed_at_random_moments(tmp_path, kind, kills):
     assert starts[0] == 0
     assert starts[1:] == ends[:-1]
     assert not list(wild.glob("*.new")) or (wild / "stream.ckpt").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+@pytest.mark.parametrize(("kind", "kills"), [("real", 25), ("ledger", 15)])
+def test_real_noise_is_never_drawn_twice(tmp_path, kind, kills):
+    """Nothing can be drawn again, and nothing was: one release a reading, however often sent."""
+    folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        count, sent = killed(Path(name), kind, kills, 5)
+    assert count == kills
+    once = {}
+    for release, estimate in sent:
+        assert (release["simulated"], release["grid"]) == (False, 2**-10)
+        assert once.setdefault(release["start"], (release, estimate)) == (release, estimate)
+    starts = sorted(once)
+    assert [0, *(start + once[start][0]["steps"] for start in starts)] == [*starts, 400]
+    flags = [once[start][0]["missing"] or [False] * once[start][0]["steps"] for start in starts]
+    assert np.flatnonzero(np.concatenate(flags)).tolist() == list(range(0, 400, 29))
 
 
 def pair(level=None, n=2, cov=1.0):
