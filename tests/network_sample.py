@@ -28,8 +28,10 @@ def sensors(count, seed=0, parameters=3):
     return made
 
 
-def releases(made, seed=1, trials=None, theta=THETA):
+def releases(made, seed=1, trials=None, theta=THETA, how="simulate"):
     rng = np.random.default_rng(seed)
+    if how == "release":
+        return [s.release(s.model.simulate(theta, rng, trials)) for s in made]
     return [s.simulate(s.model.simulate(theta, rng, trials), rng) for s in made]
 
 
