@@ -131,6 +131,14 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
     if header.transform != "none":
         how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"
         console.print(shown(f"{header.target} is transformed: {header.transform}{how}."))
+    if found.clipped is not None and header.limits is not None:
+        console.print(
+            shown(
+                f"Range {header.limits.low:.4g} to {header.limits.high:.4g}: "
+                f"{100 * found.clipped:.2g} % of the readings were clipped, by the fit. Maximum "
+                "likelihood has undone the bias, and the errors hold what it costs."
+            )
+        )
     if found.doubt is not None:
         console.print(shown(found.doubt, style="bold"))
     if header.simulated:

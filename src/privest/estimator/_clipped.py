@@ -91,7 +91,7 @@ def estimate_clipped(
 
     rows            one `ClippedRows`, or a function that gives its blocks from the beginning each
                     time it is called: once a step, 6 to 10 times.
-    noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.noise_variance`).
+    noise_variance  of e_k: 1, or 1 + 3g²/4 of a real release (`Release.unit_variance`).
     reference       degrees of freedom of σ², where it is an estimate from public data that all
                     rows share: its error moves θ̂ here, and the covariance counts that to first
                     order. None: σ² is known.

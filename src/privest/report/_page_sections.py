@@ -15,6 +15,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
+from privest.privacy import Range
 from privest.records import quantile
 from privest.report._digits import at_least, at_most, plural, rounded, short, span
 from privest.report._page import Commands, Note, Part, Section, TableBlock
@@ -38,6 +39,7 @@ class Facts:
     doubt           what the estimate says against itself, if anything.
     epsilon, delta, move: together or not at all; of the Gaussian release when one reading moves by
                     at most `move`.
+    limits, clipped the public range of the readings, and the share that it clipped, by the fit.
     pair            the result of two coefficients; with it, curve and trail, the ellipses, the
                     trade-off and the stream are told as well.
     """
@@ -54,6 +56,8 @@ class Facts:
     epsilon: float | None = None
     delta: float | None = None
     move: float | None = None
+    limits: Range | None = None
+    clipped: float | None = None
     curve: Curve | None = None
     pair: Result | None = None
     trail: Trail | None = None
@@ -175,8 +179,18 @@ def _cost(facts: Facts) -> tuple[Part, ...]:
         f"{plural(facts.rows, 'row')} with privacy tell about as much as {many} such rows would "
         "without.",
         "Both kinds of error follow from the features, the noise variance and the privacy level, "
-        "never from the readings, so showing them gives nothing away.",
+        "never from the readings, so showing them gives nothing away."
+        if facts.clipped is None
+        else "Errors follow from public inputs and from the release, never from the readings "
+        "themselves, so showing them gives nothing away.",
     ]
+    if facts.clipped is not None and facts.limits is not None:
+        parts.append(
+            f"Readings below {short(facts.limits.low)} or above {short(facts.limits.high)} were "
+            "released as if they lay at that end of the range, which is public; by the fit that is "
+            f"{short(100 * facts.clipped)} % of them. The estimates allow for it, and their errors "
+            "hold what it costs."
+        )
     if facts.curve is not None:
         curve = facts.curve.through(facts.level, errors_of(facts.result)[0])
         parts.append(tradeoff_picture(curve, facts.level))

@@ -16,29 +16,30 @@ from privest.report._page_sections import Facts, story
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve, tradeoff_figure
 from privest.workflow import Estimate, Plan
+from privest.workflow._modelled import counted_move
 
 
 def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
     """Standard errors over levels, with ε where δ and the move are stated.
 
     With an estimate: for the rows that were released. The plan does not know which readings are
-    missing, so its rows may be more.
+    missing, so its rows may be more. (Not with one that undoes clipping: what that costs at other
+    levels is another curve.)
     """
     levels, errors = plan.curve()
     open_errors = plan.classical_error
-    if estimate is not None:
+    if estimate is not None and estimate.sampling is not None:
         # Sampling stays as it is; what privacy adds goes with 1/s.
-        assert estimate.sampling is not None
         assert estimate.privacy is not None
         assert estimate.classical_error is not None
         own, private = np.diagonal(estimate.sampling), np.diagonal(estimate.privacy)
         errors = np.sqrt(own + np.outer(estimate.release.level / levels, private))
         open_errors = estimate.classical_error
-    stated = plan.spec.privacy
+    stated, move = plan.spec.privacy, plan.move
     epsilons = None
-    if stated.delta is not None and stated.move is not None:
+    if stated.delta is not None and move is not None:
         epsilons = np.array(
-            [PrivacyLevel(s).to_epsilon(delta=stated.delta, move=stated.move) for s in levels]
+            [PrivacyLevel(s).to_epsilon(delta=stated.delta, move=move) for s in levels]
         )
     target = {}
     if stated.standard_error is not None and stated.of is not None:
@@ -67,8 +68,11 @@ def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: P
         commands=commands,
         epsilon=header.epsilon,
         delta=header.delta,
-        move=header.move,
-        curve=curve_of(plan, estimate),
+        move=counted_move(header.move, header.limits) if header.delta is not None else None,
+        limits=header.limits,
+        clipped=estimate.clipped,
+        # What clipping costs at other levels is not known here.
+        curve=None if estimate.clipped is not None else curve_of(plan, estimate),
         pair=_pair(estimate),
         trail=_trail(estimate),
     )
@@ -97,7 +101,9 @@ def _pair(result: Result) -> Result | None:
     )
 
 
-def _trail(estimate: Estimate) -> Trail:
+def _trail(estimate: Estimate) -> Trail | None:
+    if estimate.trail is None:
+        return None
     trail = Trail()
     for count, value, error in zip(*estimate.trail):
         trail.add(int(count) - 1, value, error)

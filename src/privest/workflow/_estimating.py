@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, Index
 from privest.errors import InvalidInput
-from privest.estimator import PrivateRLS, Result
+from privest.estimator import ClippedRows, PrivateRLS, Result, estimate_clipped
 from privest.release import StreamRelease
 from privest.workflow._header import TableRelease, read_release
+from privest.workflow._modelled import Ends, clip_ends
 from privest.workflow._terms import require_shown
 
 TRAIL = 60  # row counts at which the estimate is kept, for the picture
@@ -73,12 +75,18 @@ class Fit(Result):
 class Estimate(Fit):
     """θ̂ from a release file, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹, σ² pooled as said in `Fit`.
 
+    A release with a range is estimated by maximum likelihood, which undoes the bias of clipping
+    (`estimate_clipped`): cov θ̂ is the inverse of its information at θ̂; σ² is that of the header,
+    and the covariance counts what its error does where it is from a reference set.
+
     release  the public facts of the release.
-    trail    (row counts, estimates, standard errors) along the release.
+    trail    (row counts, estimates, standard errors) along the release; None with a range.
+    clipped  the share of the readings that is clipped, by the fit; None without a range.
     """
 
     release: TableRelease
-    trail: tuple[Index, Array, Array] = field(repr=False)
+    trail: tuple[Index, Array, Array] | None = field(repr=False)
+    clipped: float | None = None
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; without the trail."""
@@ -103,26 +111,24 @@ def fit_of(rls: PrivateRLS, names: tuple[str, ...], reference: int | None = None
 def estimate_release(path: str | Path) -> Estimate:
     """Read a release in blocks and estimate, by `PrivateRLS`: the rows are a stream at level s.
 
+    With a range by maximum likelihood, and the table is read some six times.
     Raises InvalidInput where the table is not the one that the header was made for.
     """
     release = read_release(path)
+    ends = clip_ends(release.level, release.limits)
+    if ends is not None:
+        return _estimate_clipped(release, ends)
     # Not compiled: to compile takes longer than to read most tables.
     rls = PrivateRLS(release.level, len(release.names), release.noise_variance, compiled=False)
     marks = _marks(release.rows, rls.parameters)
-    reference = None
-    if release.reference_rows is not None:
-        reference = max(release.reference_rows - rls.parameters, 1)
+    reference = _freedom(release)
     kept = []
     for part, H in _parted(release.stream(), marks):
         rls.update(part, H)
         if rls.identifiable and rls.steps in marks:
             found = rls.result(release.names, reference=reference)
             kept.append((rls.steps, found.estimate, found.standard_error))
-    if rls.steps != release.rows:
-        raise InvalidInput(
-            f"{release.path} has {rls.steps} rows, its header says {release.rows}: the header was "
-            "changed."
-        )
+    _require_rows(release, rls.steps)
     require_shown(rls, release.names, str(release.path))
     counts, estimates, errors = zip(*kept)
     return Estimate(
@@ -133,6 +139,52 @@ def estimate_release(path: str | Path) -> Estimate:
         reference_rows=release.reference_rows,
         release=release,
         trail=(np.array(counts), np.array(estimates), np.array(errors)),
+    )
+
+
+def _freedom(release: TableRelease) -> int | None:
+    """Degrees of freedom of σ², where it is from a reference set."""
+    if release.reference_rows is None:
+        return None
+    return max(release.reference_rows - len(release.names), 1)
+
+
+def _require_rows(release: TableRelease, rows: int) -> None:
+    if rows != release.rows:
+        raise InvalidInput(
+            f"{release.path} has {rows} rows, its header says {release.rows}: the header was "
+            "changed."
+        )
+
+
+def _estimate_clipped(release: TableRelease, ends: Ends) -> Estimate:
+    """By maximum likelihood, from readings that were clipped at these ends."""
+
+    def blocks() -> Iterator[ClippedRows]:
+        for part, H in release.stream():
+            z = part.values / math.sqrt(release.level)
+            yield ClippedRows(H, z, release.noise_variance, release.level, *ends)
+
+    found = estimate_clipped(
+        blocks,
+        noise_variance=release.unit_variance,
+        reference=_freedom(release),
+        names=release.names,
+        simulated=release.simulated,
+    )
+    _require_rows(release, found.readings)
+    known = {field.name: getattr(found, field.name) for field in fields(Result)}
+    return Estimate(
+        **known,
+        level=release.level,
+        noise=release.noise_variance,
+        rows=found.readings,
+        dropped=release.dropped,
+        misfit=found.misfit,
+        reference_rows=release.reference_rows,
+        release=release,
+        trail=None,
+        clipped=found.clipped,
     )
 
 
