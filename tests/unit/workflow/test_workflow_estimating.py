@@ -56,7 +56,7 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
         "degrees_of_freedom", "level", "noise", "rows", "dropped", "misfit", "reference_rows",
-        "release", "trail",
+        "release", "trail", "clipped",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())
