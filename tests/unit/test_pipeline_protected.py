@@ -21,6 +21,7 @@ from privest.pipeline import (
     SmoothedLikelihoodScore,
     optimal_score,
 )
+from privest.pipeline._descent import Roots
 from privest.pipeline._protected import widening
 
 LAPLACE, LOGISTIC, CAUCHY = pv.noise.Laplace(1.0), pv.noise.Logistic(1.0), pv.noise.Cauchy(1.0)
@@ -157,6 +158,29 @@ def test_no_reading_is_refused_whatever_the_law(law, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(release.release(WILD[kind](readings(release))).estimate).all()
+
+
+@pytest.mark.parametrize("value", [np.inf, -1e308, 1e12])
+@pytest.mark.parametrize(
+    ("cls", "law"), [(OptimalScoreRelease, LAPLACE), (FixedStepsRelease, CAUCHY)]
+)
+def test_one_reading_beyond_all_bounds_does_no_harm_to_a_bounded_score(cls, law, value):
+    """It is clipped to where the solver still finds back. Seven standard errors, and θ far from 0;
+    that of one reading in 60 is below one of them."""
+    release, theta = ready(cls, law), np.array([500.0, -800.0])
+    y = release.model.matrix @ theta + readings(release)
+    y[3] = value
+    found = release.release(y)
+    assert (np.abs(found.estimate - theta) < 7 * found.standard_error).all()
+
+
+def test_where_the_solver_ends_is_released(monkeypatch):
+    """Not least squares, and not nothing. Seven deviations of the noise."""
+    release = ready(OptimalScoreRelease)
+    there, deviation = np.array([3.0, -2.0]), np.sqrt(np.diagonal(release.privacy))
+    lost = Roots(np.full((1, 2), np.nan), np.zeros(1, bool), 100, there[None])
+    monkeypatch.setattr(OptimalScoreRelease, "solve", lambda self, y: lost)
+    assert (np.abs(release.release(readings(release)).estimate - there) < 7 * deviation).all()
 
 
 def test_readings_between_two_roots_are_released_by_fixed_steps():

@@ -11,7 +11,8 @@ Nothing depends on a reading but u, not even whether there is a release:
   equation can have several roots (θ̂ jumps there, and a jump shows without bound);
 - missing readings (NaN; which ones is public) are left out with their rows of H: the noise is that
   of the smaller model;
-- readings are clipped to ± 1e100, u to what the grid holds, 2⁴² deviations of the noise;
+- readings are clipped to ± 2⁴⁰ interquartile ranges of the law (in doubles a reading beyond has no
+  digits left for its noise), u to what the grid holds, 2⁴² deviations of the release noise;
 - where the solver does not end at a root, what it has reached is released. That the residuals look
   like the law is not asked. The data holder asks before, `for_data_holder`, and tells nobody.
 The time that a solver takes depends on the readings, within fixed numbers of steps: send a release
@@ -37,7 +38,7 @@ from privest.pipeline._score import bounded_score
 if TYPE_CHECKING:
     from privest.pipeline._release import ScoreRelease
 
-LARGEST = 1e100  # of a reading: its square is a number
+LARGEST = 2.0**40  # of a reading, in interquartile ranges of the law: solvers find the way back
 
 
 def law_of(noise: ScalarLaw) -> Law:
@@ -80,9 +81,10 @@ def noisy(pipeline: ScoreRelease, y: Array, source: Source) -> Array:
     """z = F(u + e) of readings without gaps, (r,) or (trials, r). The noise is drawn first."""
     factor = np.linalg.cholesky(pipeline.information_scale)
     targets = pipeline.shape.targets
+    most = LARGEST * float(np.ptp(pipeline.law.quantile([0.25, 0.75])))
 
     def shown() -> lattice.Exactly:
-        theta = whatever_happens(pipeline, np.atleast_2d(np.clip(y, -LARGEST, LARGEST)))
+        theta = whatever_happens(pipeline, np.atleast_2d(np.clip(y, -most, most)))
         with np.errstate(all="ignore"):
             unit = substitute(factor, (theta @ targets.T).T, lower=True).T
         return lattice.exactly(np.reshape(unit, (*y.shape[:-1], len(targets))))
