@@ -121,7 +121,7 @@ def test_simulated_noise_is_called_what_it_is(given, told):
     assert len(warnings) == 2
     assert all("simulated" in text and "no protection" in text.lower() for text in warnings)
     assert not parts(bare(given, simulated=False), Note)
-    assert "cannot see how the noise was drawn" in words(bare(given, simulated=False))
+    assert "cannot see how it was drawn" in words(bare(given, simulated=False))
 
 
 def test_the_limits_of_the_promise_are_named(told):
