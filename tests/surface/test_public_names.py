@@ -22,9 +22,9 @@ NAMES = {
         "model", "network", "noise", "pipeline", "privacy", "scale", "workflow",
     },
     "workflow": {
-        "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
-        "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "release",
-        "save_spec", "simulate_release", "stated_terms", "trial_source",
+        "Account", "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism",
+        "TableRelease", "Terms", "estimate_release", "load_spec", "make_plan", "read_release",
+        "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",

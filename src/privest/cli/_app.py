@@ -20,12 +20,14 @@ from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
 from privest.cli._filtering import filter_command
 from privest.cli._stream import stream
-from privest.cli._workflow_text import print_estimate, print_plan
+from privest.cli._workflow_text import charged_to, print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
+from privest.ledger import discard
 from privest.paper import _commands as reproduce
 from privest.report import save_report
+from privest.workflow._account import LEDGER
 from privest.workflow._header import header_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
@@ -119,7 +121,8 @@ def demo(
 ) -> None:
     """Plan, release, estimate and report on embedded data: 442 people, their triglycerides.
 
-    The release is real: its noise, and with it the estimates, are others in every run.
+    The release is real, with a ledger: its noise, and so the estimates, are others in every run. A
+    demo that is run again begins with a new ledger, which no private readings should ever do.
     """
     if first:
         reproduce.show_first_example(to_people(), out)
@@ -138,8 +141,10 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
         noise=workflow.Noise(reference=reference.name),
         privacy=workflow.Privacy(level=4.0, delta=1e-6, move=0.5),
     )
-    made = [people, reference, plan_file, release, header_path(release), page]
+    ledger = folder / LEDGER
+    made = [people, reference, plan_file, release, header_path(release), page, ledger]
     _clear(folder, made, plan_file, spec.to_toml())
+    discard(ledger)  # these people are public: every run is their first release
     atomic_write(plan_file, spec.to_toml())
     _split(people, reference)
     console.print(
@@ -155,11 +160,13 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
     _type(console, commands[1])
     if seed is None:
-        header = workflow.release(found, release)
+        with _workflow.Charged().account(found.spec, plan_file) as account:
+            header = workflow.release(found, release, account=account)
+            more = charged_to(header, account)
     else:
         header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
-    done = f"{header.rows:,} rows released at level {header.level:g}. {header.warning or ''}"
-    console.print(shown(done.strip()))
+        more = header.warning or ""
+    console.print(shown(f"{header.rows:,} rows released at level {header.level:g}. {more}"))
     _type(console, commands[2])
     estimated = workflow.estimate_release(release)
     print_estimate(console, estimated, CONFIDENCE)

@@ -13,12 +13,14 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
 from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._workflow_text import left_out, print_estimate, print_plan
+from privest.cli._workflow_text import charged_to, left_out, print_estimate, print_plan
 from privest.data._cells import is_number
+from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
+    Account,
     Noise,
     Plan,
     Privacy,
@@ -33,6 +35,7 @@ from privest.workflow import (
     trial_source,
 )
 from privest.workflow import release as release_table
+from privest.workflow._account import LEDGER
 from privest.workflow._header import header_path
 from privest.workflow._spec import ENDINGS
 
@@ -201,12 +204,53 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
     )
 
 
+@group("Ledger")
+class Charged:
+    """Where a release is charged."""
+
+    ledger: Annotated[
+        Path | None,
+        option(
+            f"The ledger. Left out: {LEDGER} beside the data (made if it is not there).", "FILE"
+        ),
+    ] = None
+    subject: Annotated[
+        str | None,
+        option("Whose readings these are. Left out: the target and the name of the data.", "NAME"),
+    ] = None
+    budget: Annotated[
+        float | None,
+        option(
+            "Of a new account: the most information about one reading, all releases together. "
+            "Left out: what this release costs.",
+            "LEVEL",
+        ),
+    ] = None
+    again: Annotated[
+        bool,
+        option(
+            "Release once more what was released before, with new noise: levels add up.",
+            "",
+            names=("--again",),
+        ),
+    ] = False
+
+    def account(self, spec: Spec, plan_file: Path) -> Account:
+        """The account of the plan's readings."""
+        embedded = spec.data == EMBEDDED
+        beside = plan_file.parent if embedded else Path(spec.data).parent
+        name = f"{spec.target} of {EMBEDDED if embedded else Path(spec.data).name}"
+        place = beside / LEDGER if self.ledger is None else self.ledger
+        return Account(place, self.subject or name, self.budget, again=self.again)
+
+
 @grouped
 def release(
     plan_file: PlanFile,
     output: Annotated[
         Path, option("Table to write, .csv or .parquet.", "FILE", names=("--output", "-o"))
     ],
+    charged: Charged,
     trial: common.Trial,
     limits: Annotated[str | None, common.RANGE] = None,
 ) -> None:
@@ -214,25 +258,31 @@ def release(
 
     The readings themselves are never written. The noise is exact and has no seed: z are whole
     numbers, and z·unit (the header says it) is a reading with its noise. No reading is refused:
-    beyond the range it is clipped. `--simulate` is a trial that gives no protection. An existing
-    file is not written over: a second release of the same readings spends their privacy again.
+    beyond the range it is clipped. What it shows is written to a ledger before the table appears:
+    the same readings are not released again, with new noise, unless their budget allows it and
+    you say so. A run that was killed is finished by the same command. `--simulate` is a trial that
+    spends nothing and gives no protection.
 
     Example:
 
     privest release plan.toml --output release.csv
     """
+    if trial.simulate and charged != Charged():
+        raise InvalidInput("--simulate is a trial, which spends nothing: leave the ledger out.")
     spec = _with_range(load_spec(plan_file), limits)
     terms = stated_terms(spec) or make_plan(spec)  # most are known without reading the data
     if trial.simulate:
         header = simulate_release(terms, output, trial_source(terms, trial.seed))
+        more = header.warning or ""
     else:
-        header = release_table(terms, output)
+        with charged.account(spec, plan_file) as account:
+            header = release_table(terms, output, account=account)
+            more = charged_to(header, account)
     console = to_stderr()
     done = f"{header.rows:,} rows released at level {header.level:g}."
     console.print(shown(f"{done} {left_out(header)}".strip()))
     console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
-    if header.warning is not None:
-        console.print(shown(header.warning, style="bold"))
+    console.print(shown(more, style="bold" if header.simulated else ""), soft_wrap=True)
 
 
 def _with_range(spec: Spec, given: str | None) -> Spec:

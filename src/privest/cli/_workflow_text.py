@@ -10,7 +10,7 @@ from rich.console import Console
 from privest.cli._console import new_table, shown
 from privest.estimator import CostByShare
 from privest.report import BAND, at_least, at_most, plural, rounded
-from privest.workflow import Estimate, Plan, TableRelease
+from privest.workflow import Account, Estimate, Plan, TableRelease
 
 
 def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = None) -> None:
@@ -111,6 +111,17 @@ def left_out(header: TableRelease) -> str:
     if not header.dropped:
         return ""
     return f"{plural(header.dropped, 'row')} with missing values left out."
+
+
+def charged_to(header: TableRelease, account: Account) -> str:
+    """Which entry of which ledger a release is, and what its budget leaves."""
+    assert header.entry is not None
+    left = account.ledger.remaining(account.subject).level
+    rest = "nothing" if not left else f"a level of {float(left):.4g}"
+    return (
+        f"Ledger: {account.path}\nEntry {header.entry.sequence} of it is this release of "
+        f"{account.subject!r}; {rest} of its budget is left. Head: {account.ledger.head}"
+    )
 
 
 def print_estimate(console: Console, found: Estimate, confidence: float) -> None:

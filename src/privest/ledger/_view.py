@@ -20,9 +20,12 @@ from privest.ledger._entries import (
     Entry,
     Head,
     Preview,
+    Written,
     amount_left,
     amount_spent,
     as_entry,
+    body_of,
+    unpacked,
 )
 from privest.ledger._export import as_json, events_of
 from privest.ledger._guard import Guard
@@ -140,6 +143,23 @@ class LedgerView:
                 return [as_entry(row) for row in self._store.rows("ORDER BY seq")]
             clause = "WHERE subject = ? ORDER BY seq"
             return [as_entry(row) for row in self._store.rows(clause, as_subject(subject))]
+
+    def under_key(self, key: str) -> list[Entry]:
+        """The releases of any subject on the line `key`, or on a line `key`.something."""
+        with self._store.reading():
+            clause = "WHERE line = ? OR (line > ? AND line < ?) ORDER BY seq"
+            return [as_entry(row) for row in self._store.rows(clause, key, f"{key}.", f"{key}/")]
+
+    def written(self, entry: Entry) -> Written | None:
+        """The numbers of an entry, as they were written ahead; None where it has none."""
+        with self._store.reading():
+            row = self._store.row(entry.sequence)
+            if row is None or row.hash != entry.hash:
+                raise InvalidInput("this is not an entry of this ledger.")
+            if row.numbers is None:
+                return None
+            numbers = unpacked(self._store.numbers(row), body_of(row)["numbers"])
+            return Written(*numbers, as_entry(row), resent=True)
 
     @property
     def head(self) -> Head:

@@ -1,5 +1,6 @@
 """What a data owner does: plan, release, estimate, report; one plan file for all of it."""
 
+from privest.workflow._account import Account
 from privest.workflow._estimating import Estimate, Fit, estimate_release
 from privest.workflow._header import TableRelease, read_release
 from privest.workflow._planning import Plan, make_plan
@@ -8,7 +9,7 @@ from privest.workflow._spec import Noise, Privacy, Spec, load_spec, save_spec
 from privest.workflow._terms import Terms, stated_terms
 
 __all__ = [
-    "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism", "TableRelease",
-    "Terms", "estimate_release", "load_spec", "make_plan", "read_release", "release", "save_spec",
-    "simulate_release", "stated_terms", "trial_source",
+    "Account", "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism",
+    "TableRelease", "Terms", "estimate_release", "load_spec", "make_plan", "read_release",
+    "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
 ]  # fmt: skip

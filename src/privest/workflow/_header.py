@@ -232,7 +232,7 @@ def read_release(path: str | Path) -> TableRelease:
         raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
     file = header_path(table)
     try:
-        release = TableRelease.from_dict(_parsed(file))
+        release = TableRelease.from_dict(parsed_header(file))
     except PrivestError as error:
         raise InvalidInput(f"{file}: {error}") from None
     if not table.is_file():
@@ -260,7 +260,8 @@ def _require_its_table(release: TableRelease, table: Path) -> None:
         )
 
 
-def _parsed(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
+def parsed_header(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """What a header file holds, as JSON gives it."""
     if not file.exists():
         raise InvalidInput(
             "there is no such header: a release is a table and its header, side by side."

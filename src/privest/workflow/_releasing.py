@@ -7,6 +7,7 @@ ordinary generator, z = y + e/√s in doubles, no protection, and the header say
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -18,11 +19,12 @@ from numpy.typing import NDArray
 from privest.arrays import AnyArray, Array, ArrayLike, as_positive
 from privest.data import open_source, read_rows
 from privest.data._writer import table_writer
-from privest.errors import InvalidInput
-from privest.files import atomic_write, draft, require_writable
+from privest.errors import BudgetExceeded, InvalidInput
+from privest.files import Draft, atomic_write, draft, require_writable
 from privest.mechanism import RunningMechanism, StreamMechanism
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.privacy import EndlessLevel, Range
+from privest.workflow._account import Account
 from privest.workflow._header import TableRelease, digest, header_path
 from privest.workflow._header_fields import READING, unit_of
 from privest.workflow._modelled import clip_ends, clipped
@@ -109,47 +111,97 @@ def simulate_release(
 
 
 def release(
-    plan: Terms, path: str | Path, data: object = None, *, source: Source | None = None
+    plan: Terms,
+    path: str | Path,
+    data: object = None,
+    *,
+    source: Source | None = None,
+    account: Account | None = None,
 ) -> TableRelease:
     """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
 
     The noise is protected (`mechanism.source.Protected`, or `source`) and has no seed. In blocks;
-    nobody but the owner can read the table until it is whole and its header is there. A file that
-    exists is never written over: the same readings released twice, with new noise, show twice as
-    much. What a killed process left unfinished was seen by nobody, and is begun anew.
+    nobody but the owner can read the table until it is whole, paid for (`account`) and its header
+    is there. A file that exists is never written over: the same readings released twice, with new
+    noise, show twice as much. A run that was killed is finished by the same call: the very same
+    table if it was paid for; else nobody saw it, and it is drawn anew.
 
     No reading is refused: beyond the plan's range, or what the grid can hold, it is clipped.
     Refused are a cell that is no number (a malformed file) and, unless the plan drops them, rows
     without a reading: which they are is public.
     `plan` may be bare terms (`stated_terms`): the data are then read once, and features that do
     not determine the coefficients are refused at their end, before the table appears.
+    Without an `account` nothing is counted: that is then yours to do. Raises BudgetExceeded where
+    the budget does not allow it, LedgerError where the ledger cannot be trusted.
     """
-    return _released(plan, Path(path), as_protected(source), data)
+    return _released(plan, Path(path), as_protected(source), data, account)
 
 
-def _released(plan: Terms, table: Path, source: Source, data: object) -> TableRelease:
+def _released(
+    plan: Terms, table: Path, source: Source, data: object, account: Account | None = None
+) -> TableRelease:
     write = table_writer(table)
     require_writable(table)
-    _require_free(table)
     _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
-    rows = _Rows(plan, source, plan.spec.data if data is None else data)
-    columns = [name for name in plan.names if name != "intercept"]
-    header, described = header_path(table), False
-    with draft(table) as part:
-        try:
-            _require_free(table)  # again: now no other process can begin
-            part.empty()
-            count = write(part.file, [*columns, READING], rows.blocks())
-            part.file.seek(0)
-            found = _described(plan, table, count, rows.dropped, source, digest(part.file))
-            described = True
-            _write_header(found, header)
-            part.publish()
-        except BaseException:
-            if described and not table.exists():
-                header.unlink(missing_ok=True)  # a header without its table is no release
-            raise
+    with draft(table) as part:  # now no other process can begin
+        part.kept = part.left  # until it is known whether it was paid for
+        if table.exists() or account is None or not part.left:
+            _require_free(table)
+        elif (found := _paid(plan, table, source, part, account)) is not None:
+            return _shown(found, table, part)
+        _require_free(table)
+        part.kept = False
+        rows = _Rows(plan, source, plan.spec.data if data is None else data)
+        if account is not None:
+            account.open(plan, table.resolve().parent)
+        part.empty()
+        columns = [name for name in plan.names if name != "intercept"]
+        count = write(part.file, [*columns, READING], rows.blocks())
+        part.settle()
+        found = _described(plan, table, source, _digest(part), count, rows.dropped)
+        if account is not None:
+            found = _charged(plan, found, part, account, rows.readings.digest())
+        return _shown(found, table, part)
+
+
+def _paid(
+    plan: Terms, table: Path, source: Source, part: Draft, account: Account
+) -> TableRelease | None:
+    """What a killed run has left in the draft, if it is whole and in the ledger."""
+    part.kept = True  # whatever happens while this is not known
+    found = account.paid(_described(plan, table, source, _digest(part)))
+    part.kept = found is not None
     return found
+
+
+def _charged(
+    plan: Terms, found: TableRelease, part: Draft, account: Account, readings: bytes
+) -> TableRelease:
+    """The release, paid for. From here on its draft stays where it is, whatever happens."""
+    part.kept = True
+    try:
+        return account.charge(plan, found, readings)
+    except (BudgetExceeded, InvalidInput):
+        part.kept = False  # refused, nothing spent
+        raise
+
+
+def _shown(found: TableRelease, table: Path, part: Draft) -> TableRelease:
+    """The header, then the table, to their places."""
+    header = header_path(table)
+    try:
+        _write_header(found, header)
+        part.publish()
+    except BaseException:
+        if not part.kept:
+            header.unlink(missing_ok=True)  # a header without its table is no release
+        raise
+    return found
+
+
+def _digest(part: Draft) -> str:
+    part.file.seek(0)
+    return digest(part.file)
 
 
 def _write_header(found: TableRelease, path: Path) -> None:
@@ -179,7 +231,7 @@ class _Rows:
         self.plan, self.source = plan, source
         self.data = open_source(data)
         require_target(plan.spec, self.data)
-        self.dropped = 0
+        self.dropped, self.readings = 0, hashlib.sha256()
         limits = plan.limits
         ends = None if limits is None else (limits.low, limits.high)
         self.mechanism = TableMechanism(plan.level, range=ends)
@@ -196,6 +248,7 @@ class _Rows:
             rows += len(block.H)
             if sums is not None:
                 add_rows(sums, block.H)
+            self.readings.update(np.add(block.y, 0.0, dtype="<f8").tobytes())  # −0 is 0
             y = clipped(spec.transform, plan.exponent, spec.privacy.range, block.y)
             yield [*block.H.T[int(design.intercept) :], self._noisy(y)]
         if sums is not None:
@@ -208,7 +261,7 @@ class _Rows:
 
 
 def _described(
-    plan: Terms, table: Path, rows: int, dropped: int, source: Source, sha256: str
+    plan: Terms, table: Path, source: Source, sha256: str, rows: int = 1, dropped: int = 0
 ) -> TableRelease:
     """The header of a table."""
     spec = plan.spec

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from privest.cli._workflow import commands_of
+from privest.ledger import discard
 from privest.report import curve_of
 from privest.workflow import estimate_release, load_spec, make_plan
 from workflow_command import runner
@@ -168,6 +169,10 @@ def test_a_second_release_is_refused(privest, plan_file, tmp_path):
     assert "privacy again" in done.err
     assert (tmp_path / "z.csv").read_bytes() == before
     assert privest("release", plan_file, "--output", tmp_path / "people.csv").code == 2
+    done = privest("release", plan_file, "--output", tmp_path / "y.csv")
+    assert done.code == 2
+    assert "'ldl of people.csv' was released on" in " ".join(done.err.split())
+    assert not (tmp_path / "y.csv").exists()
 
 
 def test_a_plan_that_exists_is_kept(privest, data, plan_file):
@@ -266,8 +271,9 @@ def test_names_that_a_shell_would_take_apart(privest, data, tmp_path):
         assert len(shlex.split(line)) == parts
     env = os.environ | {"NO_COLOR": "1"}
     env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
-    for file in (table, folder / "z (1).csv.json", page):
+    for file in (table, folder / "z (1).csv.json", page, tmp_path / "privest-ledger.db"):
         file.unlink()
+    discard(tmp_path / "privest-ledger.db")  # as if it had never been released
     script = "set -e\n" + "\n".join(lines)
     subprocess.run(["bash", "-c", script], check=True, capture_output=True, env=env)
     assert page.read_text(encoding="utf-8").startswith("<!")

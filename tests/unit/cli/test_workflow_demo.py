@@ -1,6 +1,7 @@
 """`privest demo`: what it prints can be typed, and gives the same again."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -91,3 +92,29 @@ def test_it_runs_twice_but_takes_nothing_away_from_others(made, tmp_path, capsys
     done = privest("demo", "--out", tmp_path / "file")
     assert done.code == 2
     assert "--out" in done.err
+
+
+def test_the_real_one(tmp_path, capsys, monkeypatch):
+    """It releases for real, is charged, and runs again; typed again its release is refused."""
+    privest = runner(capsys, monkeypatch)
+    folder, tables = tmp_path / "demo", []
+    for _ in range(2):
+        done = privest("demo", "--out", folder)
+        assert done.code == 0, done.err
+        text = " ".join(done.out.split())
+        assert "nothing of its budget is left" in text
+        assert "SIMULATED" not in text
+        assert "no protection" not in text
+        assert sorted(os.listdir(folder)) == sorted([*FILES, "privest-ledger.db", "report.html"])
+        tables.append((folder / "release.csv").read_bytes())
+    assert tables[0] != tables[1]
+    (folder / "release.csv").unlink()
+    (folder / "release.csv.json").unlink()
+    done = privest("release", folder / "plan.toml", "--output", folder / "release.csv")
+    assert done.code == 2
+    assert "was released on" in done.err
+    shutil.rmtree(folder)  # make clean
+    assert privest("demo", "--out", folder).code == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "from the entropy of the operating system" in " ".join(page.split())
+    assert "no protection" not in page

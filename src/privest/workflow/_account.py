@@ -1,0 +1,219 @@
+"""Where the release of a table is charged: its entry is on disk before the table appears.
+
+The order is: all of the table in a draft that nobody sees, on disk; the entry, with the SHA-256 of
+that table; the header, with the entry; the table to its place. Whoever is killed in between finds
+either a draft that no entry knows (nobody saw it: it is drawn anew) or one that is paid for (it is
+finished, the very same table). A table that is lost after its entry stays spent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
+from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
+from privest.workflow._header import TableRelease, parsed_header
+from privest.workflow._header_fields import LedgerPlace
+from privest.workflow._terms import Terms
+
+LEDGER = "privest-ledger.db"
+# Of a header: what was chosen, not what came of it.
+CHOSEN = (
+    "target", "transform", "exponent", "names", "level", "noise_variance", "reference_rows",
+    "delta", "move", "range", "grid", "unit",
+)  # fmt: skip
+
+
+class Account:
+    """The account of a table's readings in a ledger.
+
+    ledger   a `Ledger`, or the path of one, which is made when something is spent.
+    subject  whose readings they are; never another name for the same ones.
+    budget   of an account that is opened by this release: the most Fisher information about one
+             reading. None: what this release costs, and nothing more.
+    again    True: release once more what was released before, with new noise, if the budget allows
+             it; what was shown adds up.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger | str | os.PathLike[str],
+        subject: str,
+        budget: float | None = None,
+        *,
+        again: bool = False,
+    ) -> None:
+        self._own = not isinstance(ledger, Ledger)
+        self._ledger = ledger if isinstance(ledger, Ledger) else None
+        self.path = ledger.path if isinstance(ledger, Ledger) else Path(ledger).resolve()
+        self.subject, self.budget, self.again = subject, budget, again
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, opened, made if need be."""
+        if self._ledger is None:
+            self._ledger = Ledger(self.path)
+        return self._ledger
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the ledger if it was opened here."""
+        if self._own and self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
+    def open(self, plan: Terms, folder: Path) -> None:
+        """Before anything is drawn: refuse what will not be paid for."""
+        if not self.path.exists():  # nothing was spent yet
+            self._require_within(plan, None)
+            return
+        trouble = self.ledger.trouble
+        if trouble is not None:
+            raise LedgerError(trouble)
+        self._require_newest(folder)
+        before = self._releases()
+        if before and not self.again:
+            last = before[-1]
+            raise BudgetExceeded(
+                f"{self.subject!r} was released on {last.time[:16].replace('T', ' ')} (entry "
+                f"{last.sequence} of {self.path}); {self._left()}. Use that release: the "
+                "same readings again, with new noise, show more of them. If that is meant, raise "
+                "the budget (privest ledger budget) and say --again. If these are other readings, "
+                "name them (--subject)."
+            )
+        known = self.subject in self.ledger.subjects()
+        stated = self.ledger.budget(self.subject) if known else None
+        if stated is not None and self.budget is not None and stated != self._budget(plan):
+            raise InvalidInput(
+                f"{self.subject!r} has an account with the budget {stated.in_words()}: change it "
+                "with privest ledger budget, which is recorded."
+            )
+        self._require_within(plan, stated)
+
+    def _require_within(self, plan: Terms, stated: Budget | None) -> None:
+        """Refuse what is beyond the budget: `stated` of an account, or that of a new one."""
+        if stated is None:
+            fits = self._budget(plan).level >= Fraction(plan.level)
+        else:
+            fits = self.ledger.cost(self.subject, self._cost(plan)).fits
+        if not fits:
+            raise BudgetExceeded(
+                f"{self.subject!r}: a release at level {plan.level:g} is more than the budget "
+                f"allows; {'it is less' if stated is None else self._left()}. Nothing was drawn. "
+                "Release at a lower level, or raise the budget (privest ledger budget), which is "
+                "recorded."
+            )
+
+    def charge(self, plan: Terms, found: TableRelease, readings: bytes) -> TableRelease:
+        """The release with its entry, which is on disk now; `readings`: a digest of the readings.
+
+        The ledger keeps an HMAC of that digest, so that the same readings under another name are
+        noticed, and nobody who has not its key can try out what they may have been.
+        """
+        tag = self.ledger.sign(b"privest readings " + readings)
+        known = self.ledger.under_key(tag)
+        for entry in known:
+            if entry.subject != self.subject:
+                raise InvalidInput(
+                    f"these readings have an account: {entry.subject!r} (entry {entry.sequence} of "
+                    f"{self.path}). Another name does not give them another budget."
+                )
+        key = f"{tag}.{len(known)}" if known and self.again else tag
+        numbers = np.append(
+            np.frombuffer(bytes.fromhex(found.sha256), dtype="<i8"), np.int64(found.dropped)
+        )
+        if self.subject not in self.ledger.subjects():
+            self.ledger.open_account(self.subject, self._budget(plan))
+        written = self.ledger.spend_and_write(
+            self.subject, self._cost(plan), 0, found.rows, _facts(found),
+            lambda: (numbers, None), key=key,
+        )  # fmt: skip
+        if written.resent and not np.array_equal(written.integers, numbers):
+            raise BudgetExceeded(
+                f"{self.subject!r}: another process has released these readings (entry "
+                f"{written.entry.sequence}). Nothing was spent: use that release."
+            )
+        return self._sealed(found, written.entry)
+
+    def paid(self, found: TableRelease) -> TableRelease | None:
+        """The header of a draft that is complete and paid for, by its SHA-256; None: it is not.
+
+        `found` needs neither rows nor dropped: the entry has them.
+        """
+        for entry in reversed(self._releases() if self.path.exists() else []):
+            written = self.ledger.written(entry)
+            if written is None or len(written.integers) != 5:
+                continue
+            *words, dropped = written.integers.tolist()
+            if np.array(words, dtype="<i8").tobytes().hex() != found.sha256:
+                continue
+            whole = replace(found, rows=(entry.stop or 0) - (entry.start or 0), dropped=dropped)
+            self.ledger.spend_and_write(  # refused where the plan is another one now
+                self.subject, entry.cost or Cost(0.0), 0, whole.rows, _facts(whole),
+                lambda: (np.zeros(0, dtype=np.int64), None), key=entry.key or "",
+            )  # fmt: skip
+            return self._sealed(whole, entry)
+        return None
+
+    def _sealed(self, found: TableRelease, entry: Entry) -> TableRelease:
+        place = LedgerPlace(self.ledger.id, self.subject, entry.sequence, entry.hash)
+        charged = replace(found, entry=place)
+        return replace(charged, signature=self.ledger.sign(signed_text(charged)))
+
+    def _budget(self, plan: Terms) -> Budget:
+        """Of an account that is opened now."""
+        return Budget(level=plan.level if self.budget is None else self.budget)
+
+    def _cost(self, plan: Terms) -> Cost:
+        return cost_of(plan.level, move=plan.move)
+
+    def _releases(self) -> list[Entry]:
+        return [one for one in self.ledger.history(self.subject) if one.cost is not None]
+
+    def _left(self) -> str:
+        left = self.ledger.remaining(self.subject).level
+        return "nothing is left" if not left else f"a level of {float(left):g} is left"
+
+    def _require_newest(self, folder: Path) -> None:
+        """Refuse a ledger that does not know a release which is there: it is an old copy."""
+        head = self.ledger.head
+        for name, place in _entries_in(folder):
+            if place.ledger == self.ledger.id and place.sequence > head.sequence:
+                raise LedgerError(
+                    f"{name} is entry {place.sequence} of the ledger {self.path}, which "
+                    f"ends at entry {head.sequence}: it is an old copy, and new noise would be put "
+                    "on readings that were shown already. Put the newest copy back, or state what "
+                    "was released since (privest ledger recover)."
+                )
+
+
+def signed_text(found: TableRelease) -> bytes:
+    """What the signature of a release is of."""
+    return f"{found.KIND} {found.checksum}".encode()
+
+
+def _facts(found: TableRelease) -> dict[str, object]:
+    return {name: getattr(found, name) for name in CHOSEN}
+
+
+def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
+    """The places in ledgers of the releases in a folder; what is no header is passed over."""
+    names = os.listdir(folder) if folder.is_dir() else []
+    for name in sorted(names):
+        if name.endswith((".csv.json", ".parquet.json")):
+            try:
+                found = TableRelease.from_dict(parsed_header(folder / name))
+            except (PrivestError, OSError, json.JSONDecodeError):
+                continue
+            if found.entry is not None:
+                yield name, found.entry

@@ -1,0 +1,126 @@
+"""Releases that are killed, in processes of their own: killed_release.py FOLDER SEED COUNT.
+
+Each trial has a table, a plan and a ledger. A child releases it and is killed without a chance to
+clean up: at one of the named points, or whenever an alarm goes off. Then the files are looked at,
+and the same release is run to its end. Prints how often it was killed where; any broken promise is
+an AssertionError.
+"""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from privest import files, workflow
+from privest.ledger import Ledger
+from privest.workflow import _account, _releasing
+from workflow_tables import people, spec, write
+
+ROWS = 3000
+
+
+def run(folder, until):
+    """Release in a child that dies at `until`: a point by its name, or after so many seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if isinstance(until, str):
+                die_at(until)
+            elif until is not None:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.setitimer(signal.ITIMER_REAL, until)
+            own = workflow.load_spec(folder / "plan.toml")
+            account = workflow.Account(Ledger(folder / "ledger.db", marks=folder / "marks"), "ldl")
+            workflow.release(workflow.stated_terms(own), folder / "z.csv", account=account)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(7)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def die_at(point):
+    kind, name, when = POINTS[point]
+    own = getattr(kind, name)
+
+    def dying(*args, **kwargs):
+        if when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = own(*args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    setattr(kind, name, dying)
+
+
+POINTS = {
+    "drawn": (_releasing, "_described", "before"),
+    "whole": (_account.Account, "charge", "before"),
+    "spent": (Ledger, "spend_and_write", "after"),
+    "paid": (_account.Account, "charge", "after"),
+    "described": (_releasing, "_write_header", "after"),
+    "shown": (files.Draft, "publish", "after"),
+}
+
+
+def entries(folder):
+    """The hashes of the tables that the ledger knows."""
+    if not (folder / "ledger.db").exists():
+        return []
+    with Ledger(folder / "ledger.db", marks=folder / "marks") as ledger:
+        ledger.verify()
+        found = [e for e in ledger.history() if e.cost is not None]
+        words = [ledger.written(e).integers[:4] for e in found]
+    return [w.astype("<i8").tobytes().hex() for w in words]
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+
+
+def trial(folder, until):
+    folder.mkdir()
+    write(people(ROWS, seed=4), folder / "people.csv")
+    (folder / "plan.toml").write_text(spec("people.csv").to_toml())
+    status = run(folder, until)
+    paid, there = entries(folder), digest(folder / "z.csv")
+    assert len(paid) <= 1, "two tables for one subject"
+    if there is not None:
+        assert paid == [there], "a table without its entry"
+        assert json.loads((folder / "z.csv.json").read_text())["sha256"] == there
+    if status == 0:
+        return "not"
+    if there is None:
+        assert run(folder, None) == 0, "the same release does not finish"
+    made = digest(folder / "z.csv")
+    assert entries(folder) == [made], "not the table that is paid for"
+    assert paid in ([], [made]), "another table than the one that was paid for"
+    assert not (folder / ".z.csv.part").exists()
+    if there is not None:
+        return "shown"
+    return "paid" if paid else "drawing"
+
+
+def main():
+    folder, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    os.environ["PRIVEST_STATE_HOME"] = str(folder / "marks")
+    rng, killed = random.Random(seed), Counter()
+    for k, point in enumerate(POINTS):
+        status = trial(folder / f"p{k}", point)
+        expected = {"drawn": "drawing", "whole": "drawing", "shown": "shown"}.get(point, "paid")
+        assert status == expected, (point, status)
+    began = time.monotonic()
+    assert trial(folder / "whole", None) == "not"
+    took = time.monotonic() - began
+    for k in range(count):
+        killed[trial(folder / f"r{k}", rng.uniform(0.001, took))] += 1
+    print(json.dumps(killed))
+
+
+if __name__ == "__main__":
+    main()

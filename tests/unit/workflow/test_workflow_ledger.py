@@ -1,0 +1,239 @@
+"""A release and its ledger: paid for before it appears, never twice, never under another name."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privest.errors import BudgetExceeded, InvalidInput, LedgerError
+from privest.files import part_path
+from privest.ledger import Budget, Ledger
+from privest.mechanism.source import seeded
+from privest.workflow import (
+    Account,
+    Privacy,
+    estimate_release,
+    make_plan,
+    read_release,
+    release,
+    stated_terms,
+)
+from privest.workflow import _releasing as module
+from privest.workflow._account import signed_text
+from workflow_tables import LEVEL, people, spec, write
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people()
+
+
+@pytest.fixture
+def terms():
+    return stated_terms(spec(privacy=Privacy(LEVEL, delta=1e-6, move=1.0)))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "ledger" / "l.db", marks=tmp_path / "marks") as found:
+        yield found
+
+
+def test_the_entry_of_a_release(terms, table, ledger, tmp_path):
+    made = release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl"))
+    entry = ledger.history("ldl")[-1]
+    assert (made.entry.ledger, made.entry.subject) == (ledger.id, "ldl")
+    assert (made.entry.sequence, made.entry.hash) == (entry.sequence, entry.hash)
+    assert (entry.start, entry.stop) == (0, 200)
+    assert float(entry.cost.information) == LEVEL
+    assert ledger.budget("ldl") == Budget(level=LEVEL)
+    assert ledger.remaining("ldl").level == 0
+    assert ledger.check(signed_text(made), made.signature)
+    assert read_release(tmp_path / "z.csv") == made
+    ledger.verify()
+
+
+def test_without_an_account_nothing_is_counted(terms, table, tmp_path):
+    made = release(terms, tmp_path / "z.csv", table)
+    assert (made.entry, made.signature, made.simulated) == (None, None, False)
+
+
+def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path):
+    release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl"))
+    with pytest.raises(BudgetExceeded, match=r"was released on .*nothing is left"):
+        release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl"))
+    with pytest.raises(BudgetExceeded, match="more than the budget"):
+        release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
+    with pytest.raises(InvalidInput, match="these readings have an account: 'ldl'"):
+        release(terms, tmp_path / "y.csv", table, account=Account(ledger, "other"))
+    as_file = write(table, tmp_path / "people.parquet")  # the same readings in another form
+    with pytest.raises(InvalidInput, match="these readings have an account"):
+        release(terms, tmp_path / "y.csv", as_file, account=Account(ledger, "other"))
+    assert sorted(os.listdir(tmp_path)) == [
+        "ledger", "marks", "people.parquet", "z.csv", "z.csv.json",
+    ]  # fmt: skip
+    ledger.raise_budget("ldl", Budget(level=2 * LEVEL))
+    with pytest.raises(BudgetExceeded, match=r"a level of 2 is left.*say --again"):
+        release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl"))
+    twice = release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
+    assert ledger.remaining("ldl").level == 0
+    assert (twice.values != read_release(tmp_path / "z.csv").values).any()
+    ledger.verify()
+
+
+def test_a_budget_that_is_stated(terms, table, ledger, tmp_path):
+    with pytest.raises(BudgetExceeded, match="it is less"):
+        release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl", LEVEL / 2))
+    release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl", 3 * LEVEL))
+    assert float(ledger.remaining("ldl").level) == 2 * LEVEL
+    again = Account(ledger, "ldl", 9 * LEVEL, again=True)
+    with pytest.raises(InvalidInput, match="has an account with the budget level 6"):
+        release(terms, tmp_path / "y.csv", table, account=again)
+
+
+def test_an_old_ledger_under_a_newer_release(terms, table, tmp_path):
+    """Its mark forged too: the release file alone says that entries are not there."""
+    place, marks = tmp_path / "l.db", tmp_path / "marks"
+    with Ledger(place, marks=marks) as ledger:
+        ledger.open_account("ldl", Budget(level=LEVEL))
+    copies = shutil.copytree(marks, tmp_path / "old-marks")
+    old = place.read_bytes()
+    with Ledger(place, marks=marks) as ledger:
+        release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl"))
+    for ending in ("-wal", "-shm"):
+        Path(f"{place}{ending}").unlink(missing_ok=True)
+    with place.open("r+b") as file:  # the same file, as it was
+        file.truncate()
+        file.write(old)
+    for folder, error in ((marks, "old copy"), (copies, r"z\.csv\.json is entry 3 of the ledger")):
+        with Ledger(place, marks=folder) as ledger, pytest.raises(LedgerError, match=error):
+            release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl"))
+        assert not (tmp_path / "y.csv").exists()
+
+
+def test_what_cannot_be_charged(terms, table, ledger, tmp_path):
+    with pytest.raises(InvalidInput, match="simulation"):
+        release(terms, tmp_path / "z.csv", table, source=seeded(1), account=Account(ledger, "ldl"))
+    assert ledger.subjects() == []
+
+
+@pytest.mark.parametrize("step", ["_write_header", "digest"])
+def test_an_error_after_the_entry_keeps_the_table(
+    terms, table, ledger, tmp_path, monkeypatch, step
+):
+    """A full disk: what is paid for waits, and the same call shows it. Before: nothing is left."""
+
+    def fail(*given):
+        raise OSError("disk")
+
+    account = Account(ledger, "ldl")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, fail)
+        with pytest.raises(OSError, match="disk"):
+            release(terms, tmp_path / "z.csv", table, account=account)
+    part = part_path(tmp_path / "z.csv")
+    assert part.exists() == (step == "_write_header")
+    kept = part.read_bytes() if part.exists() else None
+    assert not (tmp_path / "z.csv").exists()
+    made = release(terms, tmp_path / "z.csv", table, account=account)
+    assert kept in (None, (tmp_path / "z.csv").read_bytes())
+    assert (made.rows, made.dropped) == (200, 0)
+    assert read_release(tmp_path / "z.csv") == made
+    assert len([one for one in ledger.history("ldl") if one.cost is not None]) == 1
+
+
+def test_a_draft_is_finished_under_its_own_plan_only(terms, table, ledger, tmp_path, monkeypatch):
+    account = Account(ledger, "ldl")
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_write_header", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            release(terms, tmp_path / "z.csv", table, account=account)
+    other = replace(terms, noise_variance=0.9)
+    with pytest.raises(InvalidInput, match="facts"):
+        release(other, tmp_path / "z.csv", table, account=account)
+    assert part_path(tmp_path / "z.csv").exists()
+    release(terms, tmp_path / "z.csv", table, account=account)
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def test_no_value_is_refused(ledger, tmp_path):
+    """Whatever the readings are: a release of the same form, and nothing said."""
+    wild = people()
+    wild["ldl"][:6] = [np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0]
+    for transform in ("none", "log"):
+        own = spec(transform=transform, privacy=Privacy(LEVEL, range=(0.5, 4.0)))
+        made = release(make_plan(own, wild), tmp_path / f"{transform}.csv", wild)
+        assert made.rows == 200
+        low, high = made.limits.low, made.limits.high
+        inside = made.values[:6] * np.sqrt(LEVEL)
+        assert (
+            np.abs(inside - np.sqrt(LEVEL) * np.array([high, low, high, low, low, low])) < 8
+        ).all()
+    plain = release(make_plan(spec(), wild), tmp_path / "wide.csv", wild)
+    assert np.abs(plain.values[:2]) == pytest.approx(2.0**42 / np.sqrt(LEVEL))
+
+
+def test_nothing_holds_a_reading(tmp_path, caplog):
+    """Release, header, ledger with its log, marks, export, log: neither eight bytes nor digits."""
+    own = people(300)
+    own["ldl"] = 1.0 + np.arange(300) * 0.0123456789012345 + 1e-9
+    plan = make_plan(spec(), own)
+    data = write(own, tmp_path / "people.csv")
+    out = tmp_path / "out"
+    with Ledger(out / "l.db", marks=out / "marks") as ledger, caplog.at_level("DEBUG"):
+        account = Account(ledger, "ldl of people.csv")
+        release(plan, out / "z.csv", data, account=account)
+        ledger.raise_budget(account.subject, Budget(level=2 * LEVEL))
+        again = Account(ledger, account.subject, again=True)
+        release(plan, out / "z.parquet", data, account=again)
+        with pytest.raises(BudgetExceeded) as told:
+            release(plan, out / "y.csv", data, account=account)
+        (out / "export.json").write_text(ledger.export())
+        (out / "estimate.json").write_text(json.dumps(estimate_release(out / "z.csv").to_dict()))
+        files = [one for one in out.rglob("*") if one.is_file()]
+        assert {one.name for one in files} >= {"z.csv", "z.parquet", "l.db", "l.db-wal"}
+        written = b"\n".join(one.read_bytes() for one in files)
+    written += str(told.value).encode() + caplog.text.encode()
+    for y in own["ldl"].tolist():
+        for scaled in (y, y * np.sqrt(LEVEL)):
+            assert struct.pack("<d", scaled) not in written
+            assert repr(scaled).encode()[:12] not in written
+    assert repr(float(own["age"][0])).encode() in written  # the same search finds what is public
+
+
+# --- killed ---------------------------------------------------------------------------------------
+
+
+def killed(folder, seed, count):
+    script = Path(__file__).parents[2] / "killed_release.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder), str(seed), str(count)],
+        capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_killed_at_every_step_and_at_random(tmp_path):
+    """Never a table without its entry, never two tables for one, and the same call finishes it."""
+    assert sum(killed(tmp_path, 1, 4).values()) == 4
+
+
+@pytest.mark.slow
+def test_killed_often(tmp_path):
+    found = killed(tmp_path, 2, 300)
+    assert {"drawing", "paid"} <= set(found)
