@@ -16,6 +16,11 @@ from privest.records import plain
 __all__ = ["Release", "StreamRelease"]
 
 
+def extra_variance(grid: float) -> float:
+    """3g²/4: what discrete noise (g²/2) and rounding (at most g²/4) add to unit noise."""
+    return 0.75 * grid**2
+
+
 class Release:
     """What every release says of itself.
 
@@ -41,7 +46,7 @@ class Release:
 
         Estimators take it in place of 1 (lattice/PROOF.md).
         """
-        return 1.0 + 0.75 * self.grid**2
+        return 1.0 + extra_variance(self.grid)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, numbers exactly; missing ones are None. `from_dict` reads them."""

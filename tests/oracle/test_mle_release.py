@@ -6,7 +6,7 @@ import scipy.stats
 
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import maximum_likelihood, maximum_likelihood_of
-from privest.estimator.likelihood import LaplaceLikelihood, likelihood_of
+from privest.estimator.likelihood import ClippedLikelihood, LaplaceLikelihood, likelihood_of
 from privest.mechanism import (
     CATALOGUE,
     Additive,
@@ -70,14 +70,18 @@ CASES = gaussian_cases()
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("sigma", [0.04, "diagonal", "dense"])
-def test_gaussian_mechanisms_are_generalised_least_squares(case, sigma):
+@pytest.mark.parametrize(
+    ("sigma", "grid"), [(0.04, 0.0), ("diagonal", 0.0), ("dense", 0.0), (0.04, 0.5), ("dense", 0.5)]
+)
+def test_gaussian_mechanisms_are_generalised_least_squares(case, sigma, grid):
+    """`grid`: of a real release, whose noise is 3g²/4 wider (0.5: so that it is seen)."""
     mechanism, A, b, noise = CASES[case]
+    noise = noise * (1 + 0.75 * grid**2)
     cov = {"diagonal": np.linspace(0.1, 2.0, 8), "dense": DENSE}.get(sigma, sigma)
     mean = 0.3 if sigma == 0.04 else SHIFT
     model = LinearModel(H, noise=Gaussian(cov=cov, mean=mean))
     z = mechanism.simulate(model.simulate(THETA, RNG, trials=20), RNG)
-    found = maximum_likelihood_of(model, mechanism, z)
+    found = maximum_likelihood_of(model, mechanism, z, grid=grid)
     full = np.broadcast_to(np.asarray(cov, dtype=float), (8,)) if np.ndim(cov) < 2 else cov
     S = np.diag(full) if np.ndim(full) == 1 else full
     theta, height = normal_fit(A @ H, A @ S @ A.T + noise, z - b - A @ np.broadcast_to(mean, (8,)))
@@ -85,6 +89,42 @@ def test_gaussian_mechanisms_are_generalised_least_squares(case, sigma):
     assert np.abs(found.log_likelihood - height).max() < 1e-9 * (1 + np.abs(height).max())
     assert found.converged.all()
     assert found.iterations.max() <= 2
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_laplace_releases_count_what_the_grid_adds(combined):
+    """As measurement noise of variance 3g²b²/4; at 2⁻¹⁰ a release is used by its grid."""
+    rng, b, grid = np.random.default_rng(0), 0.3, 0.5
+    A = 2 * np.linalg.qr(rng.standard_normal((8, 8)))[0][:6] if combined else None
+    model, unit = LinearModel(H, noise=Gaussian(cov=0.04)), 0.16 if combined else 0.04
+    mechanism = Componentwise(Additive(Laplace(b)), A, readings=8)
+    z = mechanism.release(model.simulate(THETA, rng, trials=30))
+    found = maximum_likelihood_of(model, mechanism, z, grid=grid)
+    rows = H if A is None else A @ H
+    plain = maximum_likelihood(rows, z, LaplaceLikelihood(unit + 0.75 * grid**2 * b**2, scale=b))
+    assert np.abs(found.log_likelihood - plain.log_likelihood).max() < 1e-8
+    assert np.abs(found.estimate - plain.estimate).max() < 1e-6
+    other = maximum_likelihood_of(model, mechanism, z)
+    assert np.abs(found.log_likelihood - other.log_likelihood).max() > 1e-3
+    real = maximum_likelihood_of(model, mechanism, z, grid=2.0**-10)
+    assert np.abs(real.estimate - other.estimate).max() < 1e-4
+
+
+def test_a_grid_is_for_laws_that_are_released():
+    model = LinearModel(H, noise=Gaussian(cov=0.04))
+    with pytest.raises(InvalidInput, match="grid is for real releases"):
+        maximum_likelihood_of(model, Additive(Cauchy(0.3)), np.zeros((1, 8)), grid=2.0**-10)
+
+
+def test_a_clipped_release_counts_it():
+    model = LinearModel(H, noise=Gaussian(cov=0.04))
+    mechanism = GaussianMechanism(4.0, 8, range=(-1.0, 1.0))
+    z = mechanism.release(model.simulate(THETA, RNG, trials=3))
+    found = maximum_likelihood_of(model, mechanism, z, grid=0.5)
+    low, high = mechanism.ends
+    likelihood = ClippedLikelihood(0.16, noise=1.1875, low=low, high=high)
+    plain = maximum_likelihood(2 * H, z, likelihood)
+    assert np.abs(found.log_likelihood - plain.log_likelihood).max() < 1e-8
 
 
 def test_channels_on_combinations_and_an_offset():

@@ -6,6 +6,7 @@ mechanism are brought to that form: y = Hθ + w, w ~ N(ω, Σ), and what the mec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -36,6 +37,7 @@ from privest.mechanism._rotation import GeometricPerturbation, Rotation
 from privest.mechanism._vector import Componentwise
 from privest.model import LinearModel
 from privest.noise import GaussianLaw
+from privest.release import extra_variance
 
 # Correlations of Aw below this count as rounding of A: they change ℓ by no more than that.
 CORRELATION = 1e-10
@@ -59,11 +61,14 @@ def maximum_likelihood_of(
     starts: int | ArrayLike | None = None,
     iterations: int = ITERATIONS,
     backend: Backend = NUMPY,
+    grid: float = 0.0,
 ) -> MLResult:
     """argmax over θ of the density of releases z (trials, q) of y = Hθ + w, w Gaussian.
 
     Takes every mechanism of the catalogue and one `Channel` for all readings. The options are
     those of `maximum_likelihood`; `log_likelihood` is ln p(z; θ̂).
+    grid: of real releases (2⁻¹⁰, `Release.grid`), 0 for simulated ones: what discrete noise and
+    rounding add, 3g²/4 of the squared scale of Gaussian or Laplace noise (g³ aside), is counted.
 
         channels on u = Ay + b     η = AHθ + Aω + b; Aw must have independent entries (AΣAᵀ
                                    diagonal), unless all channels add Gaussian noise
@@ -83,7 +88,7 @@ def maximum_likelihood_of(
     >>> round(float(found.estimate[0, 0]), 6)  # the median, less the offset
     1.0
     """
-    seen = observation(mechanism, model)
+    seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     outputs = getattr(mechanism, "outputs", model.readings)
     if releases.shape[1] != outputs:
@@ -100,8 +105,11 @@ def maximum_likelihood_of(
 
 
 @singledispatch
-def observation(mechanism: object, model: LinearModel) -> Observation:
-    """What a mechanism shows of a model, as independent readings. New ones: `register`."""
+def observation(mechanism: object, model: LinearModel, grid: float = 0.0) -> Observation:
+    """What a mechanism shows of a model, as independent readings. New ones: `register`.
+
+    `grid` is passed on for real releases only.
+    """
     raise InvalidInput(
         f"there is no likelihood for {type(mechanism).__name__}: pass a channel or a mechanism of "
         "privest.mechanism, or register a function with observation.register."
@@ -109,12 +117,13 @@ def observation(mechanism: object, model: LinearModel) -> Observation:
 
 
 @observation.register
-def _channel(channel: Channel, model: LinearModel) -> Observation:
-    return _componentwise(Componentwise(channel, readings=model.readings), model)
+def _channel(channel: Channel, model: LinearModel, grid: float = 0.0) -> Observation:
+    return _componentwise(Componentwise(channel, readings=model.readings), model, grid)
 
 
 @observation.register
-def _componentwise(mechanism: Componentwise, model: LinearModel) -> Observation:
+def _componentwise(mechanism: Componentwise, model: LinearModel, grid: float = 0.0) -> Observation:
+    more = _rounding(mechanism, grid)
     sigma, mean = _gaussian(mechanism.readings, model)
     A = mechanism.matrix
     G, shift = model.matrix, mean
@@ -122,13 +131,24 @@ def _componentwise(mechanism: Componentwise, model: LinearModel) -> Observation:
         G, shift = A @ G, A @ np.broadcast_to(mean, (model.readings,))
     offset = shift + mechanism.offset
     if A is None and sigma.pointwise is not None:
-        return _by_channel(mechanism, G, sigma.diagonal(), offset)
+        return _by_channel(mechanism, G, sigma.diagonal() + more, offset)
     laws = [c.law for c in mechanism.channels if isinstance(c, Additive)]
     added = [(law.variance, law.mean) for law in laws if isinstance(law, GaussianLaw)]
     if len(added) == mechanism.outputs:
         variances, means = np.array(added).T
-        return _whitened(G, _congruence(A, sigma), variances, offset + means)
-    return _by_channel(mechanism, G, _independent(_congruence(A, sigma)), offset)
+        return _whitened(G, _congruence(A, sigma), variances + more, offset + means)
+    return _by_channel(mechanism, G, _independent(_congruence(A, sigma)) + more, offset)
+
+
+def _rounding(mechanism: Componentwise, grid: float) -> Array | float:
+    """What the grid adds to the variance of every output: the rest of z is as without it."""
+    if not grid:
+        return 0.0
+    found = [channel.exact_noise for channel in mechanism.channels]
+    scales = [noise.scale for noise in found if noise is not None]
+    if len(scales) < len(found):
+        raise InvalidInput("grid is for real releases: of additive Laplace or Gaussian noise.")
+    return extra_variance(grid) * np.square(scales)
 
 
 def _by_channel(
@@ -149,8 +169,8 @@ def _by_channel(
 
 
 @observation.register
-def _affine(mechanism: AffineMechanism, model: LinearModel) -> Observation:
-    inner = _componentwise(mechanism.inner, model)
+def _affine(mechanism: AffineMechanism, model: LinearModel, grid: float = 0.0) -> Observation:
+    inner = _componentwise(mechanism.inner, model, grid)
     B = mechanism.spread
 
     def read(z: Array) -> Array:
@@ -161,34 +181,45 @@ def _affine(mechanism: AffineMechanism, model: LinearModel) -> Observation:
 
 
 @observation.register
-def _gaussian_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Observation:
-    """z̃ = Lᵀy + e by the whitening kernel, which keeps the structure of S and Σ."""
+def _gaussian_mechanism(
+    mechanism: GaussianMechanism, model: LinearModel, grid: float = 0.0
+) -> Observation:
+    """z̃ = Lᵀy + e by the whitening kernel, which keeps the structure of S and Σ.
+
+    With noise of variance v: V = LᵀΣL + v I = v (Lᵀ(Σ/v)L + I).
+    """
     if mechanism.ends is not None:
-        return _clipped_mechanism(mechanism, model)
+        return _clipped_mechanism(mechanism, model, grid)
     sigma, mean = _gaussian(mechanism.readings, model)
     level = mechanism.level.for_size(mechanism.readings)
-    kernel = whitening(level, sigma)
+    deviation = math.sqrt(1.0 + extra_variance(grid))
+    kernel = whitening(level, sigma.scaled(1.0 / deviation**2) if grid else sigma)
     shown = level.informative()
     offset = kernel.rows(np.broadcast_to(mean, (model.readings,))[:, None].astype(float))[shown, 0]
 
     def read(z: Array) -> Array:
         full = np.zeros((mechanism.readings, len(z)))
         full[shown] = z.T
-        return np.asarray(kernel.whiten(full)[shown].T - offset)
+        return np.asarray(kernel.whiten(full)[shown].T - offset) / deviation
 
     if isinstance(kernel, BlockWhitening):
         log_det = sum(float(np.log(np.einsum("...ii->...i", C)).sum()) for _, C in kernel.lower)
     else:
         assert isinstance(kernel, PointwiseWhitening)
         log_det = float(np.log(kernel.deviation).sum())
+    log_det += mechanism.outputs * math.log(deviation)
     unit = GaussianLikelihood(1.0, noise=0.0)
-    return Observation(kernel.rows(model.matrix)[shown], unit, read, -log_det)
+    return Observation(kernel.rows(model.matrix)[shown] / deviation, unit, read, -log_det)
 
 
-def _clipped_mechanism(mechanism: GaussianMechanism, model: LinearModel) -> Observation:
+def _clipped_mechanism(
+    mechanism: GaussianMechanism, model: LinearModel, grid: float
+) -> Observation:
     """z̃ = clip(Lᵀy) + e, coordinate by coordinate."""
     G, variance, offset, (low, high) = _clipped_coordinates(mechanism, model)
-    likelihood: Likelihood = ClippedLikelihood(variance, noise=1.0, low=low, high=high)
+    likelihood: Likelihood = ClippedLikelihood(
+        variance, noise=1.0 + extra_variance(grid), low=low, high=high
+    )
     if offset.any():
         likelihood = Shifted(likelihood, offset)
     return Observation(G, likelihood, lambda z: z)
@@ -236,7 +267,9 @@ def _clipped_coordinates(
 
 @observation.register(Rotation)
 @observation.register(GeometricPerturbation)
-def _rotated(mechanism: Rotation | GeometricPerturbation, model: LinearModel) -> Observation:
+def _rotated(
+    mechanism: Rotation | GeometricPerturbation, model: LinearModel, grid: float = 0.0
+) -> Observation:
     raise NotIdentifiable(
         f"θ cannot be estimated from {type(mechanism).__name__}: its rotation is uniform and fresh "
         "for each y, so the law of z depends on y through ‖Ay‖ alone, and one number does not "

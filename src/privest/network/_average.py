@@ -19,7 +19,7 @@ from privest.network._links import AnyLinks, Links, as_links
 from privest.network._spectrum import Method, Spectrum, require_method
 from privest.privacy import PrivacyLevel, as_level
 from privest.reading import read_count, read_text
-from privest.release import Release
+from privest.release import Release, extra_variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class _Run:
         """From x_i,0 (N,) or (trials, N), NaN where an agent has no value."""
         net, way = self.net, self.way
         weight, variance = _of_those_there(first, level)
-        variance *= 1.0 + 0.75 * source.grid**2  # Release.unit_variance
+        variance *= 1.0 + extra_variance(source.grid)
         unit = float(np.sqrt(variance))
         start = np.where(np.isnan(first), 0.0, first * weight).reshape(-1, net.agents).T
         start, net, order = averaging.cache_friendly(np.ascontiguousarray(start), net)
