@@ -104,7 +104,8 @@ class Job:
             known = max(self._sent(notes), -1 if plan.known is None else plan.known)
             self.side.start_from(known, rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
-        self.output.write(notes["lines"])
+        if notes["lines"]:
+            self.output.write(notes["lines"])
         return resumed
 
     def _sent(self, notes: dict[str, Any]) -> int:

@@ -55,7 +55,8 @@ def facts_of(
     `factors`: A_0, A_1, … of z̃_k = Σ_j A_j y_{k−j} + e_k.
     """
     factors = level.blocks(level.reach, level.reach + 1)[:, 0]
-    unit = (grid or 1.0) / float(factors[0, 0, 0]) if level.block == 1 else None
+    own = float(factors[0, 0, 0]) if level.block == 1 else 0.0
+    unit = (grid or 1.0) / own if own else None
     return {
         "format": FORMAT, "version": VERSION, "simulated": simulated, "grid": grid, "unit": unit,
         "fingerprint": level.fingerprint, "factors": factors.tolist(), "readings": list(readings),
