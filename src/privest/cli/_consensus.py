@@ -258,7 +258,12 @@ def _contribution(
     span: tuple[float, float] | None = None,
 ) -> network.Contribution:
     """(x_i, r_i) of the table of this agent; its readings go no further than here."""
-    blocks = list(read_rows(open_source(path), model.design(), model.target, missing=model.missing))
+    blocks = list(
+        read_rows(
+            open_source(path), model.design(), model.target, missing=model.missing,
+            infinite=not noise.simulated,
+        )
+    )  # fmt: skip
     dropped = sum(block.dropped for block in blocks)
     if dropped:
         complain(f"{path}: {dropped} rows with a gap are left out.")

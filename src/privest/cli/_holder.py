@@ -14,8 +14,7 @@ import numpy as np
 import privest as pv
 from privest.arrays import Array
 from privest.cli._options import Account, Trial
-from privest.ledger import cost_of
-from privest.ledger._source import LedgerSource
+from privest.ledger import LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
 
 REMEMBERED = (

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import privest as pv
+from privest import lattice
+from privest.cli._consensus import Model, _contribution
 from privest.data._release_lines import check_lines, linked
 from privest.errors import InvalidInput
+from privest.mechanism.source import Protected
 from workflow_command import runner
 
 GRID = 2.0**-10
@@ -161,6 +164,46 @@ def test_a_range_makes_epsilon_true(privest, lags):
     else:
         found = float(" ".join(done.err.split()).partition("ε = ")[2].partition(" ")[0])
         assert 0.99 < found <= 1.0  # the ends of the range are rounded inwards
+
+
+def silent(monkeypatch, words=0):
+    """The real path with noise 0, rounded down: what it shows of a reading, to one step."""
+    monkeypatch.setattr(lattice, "gaussian_integers", lambda n: np.zeros(n, dtype=np.int64))
+    monkeypatch.setattr(lattice, "os_words", lambda n: np.full(n, words, dtype=np.uint64))
+
+
+def test_without_its_noise_a_release_is_the_reading(privest, monkeypatch):
+    """Of all three commands: the same contract as every door of the library."""
+    silent(monkeypatch)
+    y = np.round(np.sin(np.arange(9.0)), 3)
+    write(list(enumerate(y)))
+    assert privest(*RELEASE, "z.jsonl", "--lags", "0.5", "--block", 4).code == 0
+    z = np.array([step["z"] for step in records("z.jsonl")[1:]])
+    past = np.concatenate([[0.0], y[:-1]])
+    assert np.array_equal(z, np.floor((2 * y + past) * 1024))
+    model = "A = 1.0\nC = 1.0\nQ = 0.1\nR = 0.5\ncov0 = 1.0\n"
+    with open("walk.toml", "w", encoding="utf-8") as file:
+        file.write(model)
+    done = privest("filter", "m.csv", "--model", "walk.toml", "--readings", "y", "--level", 4,
+                   "--emit", "releases")  # fmt: skip
+    z = np.array([json.loads(line)["z"][0] for line in done.out.splitlines()[1:]])
+    assert np.array_equal(z, np.floor(2 * y * 1024))
+    found = _contribution("m.csv", Model("y", 0.25, "x"), 4.0, Protected())
+    H = np.column_stack([np.ones(9), np.arange(9.0)])
+    theta = np.linalg.solve(found.r, found.x)
+    # least squares of readings that are rounded down by less than a step, 1/2048 of their units
+    assert np.abs(theta - np.linalg.lstsq(H, y - 1 / 4096, rcond=None)[0]).max() < 1 / 4096
+    assert found.simulated is False
+
+
+@pytest.mark.parametrize("value", WIDE)
+def test_an_agent_refuses_no_value(privest, value):
+    write([(1, 1.0), (2, value or "nan"), (4, 2.0)])
+    model = Model("y", 0.25, "x", missing="drop")
+    found = _contribution("m.csv", model, 4.0, Protected())
+    assert np.isfinite(found.x).all()
+    clipped = _contribution("m.csv", model, 4.0, Protected(), (0.0, 1.0))
+    assert np.abs(np.linalg.solve(clipped.r, clipped.x)).max() < 30  # (1, 1 or 0, 1) and noise 1/2
 
 
 def test_two_kinds_are_not_mixed(privest):

@@ -1,6 +1,7 @@
 """Streams for real, taken up again: nothing is drawn twice, whatever came from a backup."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -269,6 +270,54 @@ def test_a_budget_ends_a_stream_before_anything_leaves(privest, drawn):
     done = privest("stream", "m.csv", "--level", 0.25, "--emit", "releases", *more)
     assert (done.code, done.out, "anna" in done.err) == (2, "", True)
     assert drawn == dict.fromkeys(range(6), 2)
+
+
+def test_a_disk_that_does_not_take_it_means_nothing_is_sent(privest, monkeypatch):
+    """An fsync that fails: what was not certain is not printed."""
+    command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    write(4)
+    run(privest, *command)
+    before = Path("z.jsonl").read_text()
+    real, calls = os.fsync, []
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 4:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    write(9)
+    monkeypatch.setattr(os, "fsync", full)
+    assert privest("stream", *command).code != 0
+    monkeypatch.setattr(os, "fsync", real)
+    held = steps("z.jsonl")
+    with pv.Checkpoint("c", mechanism=pv.StreamMechanism(pv.EndlessLevel(4.0, [0.5]))) as kept:
+        assert kept.resume()
+        last = kept.pending.start
+    assert last >= held[-1] >= 3
+    run(privest, *command)
+    assert Path("z.jsonl").read_text().startswith(before)
+    assert steps("z.jsonl") == list(range(9))
+
+
+def test_a_filter_with_a_ledger_sends_the_same_again(privest, drawn):
+    Path("walk.toml").write_text("A = 1.0\nC = 1.0\nQ = 0.1\nR = 0.5\ncov0 = 1.0\n")
+    common = ("filter", "m.csv", "--model", "walk.toml", "--readings", "y", "--level", 4)
+    releases = (*common, "--ledger", "l.db", "--emit", "releases")
+    write(6, change={2: ""})
+    first = privest(*releases)
+    assert first.code == 0, first
+    write(9, change={2: "3", 4: "1e300"})
+    second = privest(*releases)
+    assert second.out.startswith(first.out)
+    assert drawn == dict.fromkeys(set(range(9)) - {2}, 1)
+    with pv.Ledger("l.db") as book:
+        found = check_lines(second.out.splitlines(keepends=True), book.check)
+        assert (found.steps, found.missing, found.signed) == (9, 1, 9)
+        assert float(book.spent("y of m.csv").level) <= 4.0
+    done = privest(*common, "--ledger", "l.db")  # estimates of the same releases
+    assert (done.code, max(drawn.values())) == (0, 1)
+    assert "Nothing of this run is remembered" in " ".join(privest(*common).err.split())
 
 
 @pytest.mark.parametrize("kind", ["replay", "continue"])

@@ -117,6 +117,26 @@ def test_started_again_after_a_failure_it_shows_nothing_new(tables):
     assert np.array_equal(np.rint(before * 2**10), before * 2**10)  # whole numbers of the grid
 
 
+def test_a_ledger_keeps_it_too(tables, monkeypatch):
+    """Two runs, one release: every agent's ledger sends what it has."""
+    monkeypatch.setenv("PRIVEST_STATE_HOME", str(tables / "marks"))
+    plain = [option for option in OPTIONS if option not in ("--simulate", "--seed", "5")]
+    run = [2, COMMAND, "meter-{agent}.csv", *plain, "--ledger", "l-{agent}.db"]
+    estimates = []
+    for _ in range(2):
+        done, _ = launched(*run, "--output", "found-{agent}.json", folder=tables)
+        assert done.returncode == 0, done.stderr
+        estimates.append(json.loads((tables / "found-1.json").read_text())["estimate"])
+    assert estimates[0] == estimates[1]
+    assert not list(tables.glob("*.release"))
+    for agent in range(2):
+        with pv.Ledger(tables / f"l-{agent}.db") as book:
+            (subject,) = book.subjects()
+            assert subject == f"load of meter-{agent}.csv"
+            assert [one.kind for one in book.history()].count("spent") == 1
+            assert 3.99 < float(book.spent(subject).level) <= LEVEL
+
+
 def test_one_process():
     with pytest.raises(InvalidInput, match="start it with mpiexec"):
         command.consensus_command(data="m-{agent}.csv", target="y", level=1.0, noise_variance=1.0)
