@@ -112,6 +112,11 @@ def burnt(state: State, budget: Budget, stop: int) -> State:
     return replace(state, floor=max(state.floor, stop), trace=trace)
 
 
+def keeps_move(old: Budget, new: Budget) -> bool:
+    """μ, ρ and ε that were added up for one move mean nothing for another."""
+    return old.move is None or new.move == old.move
+
+
 def broken_limits(
     budget: Budget, state: State, segments: list[Segment]
 ) -> tuple[list[str], Segment | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from privest.arrays import Flags, as_count
 from privest.errors import InvalidInput, LedgerError
-from privest.ledger._account import State
+from privest.ledger._account import State, keeps_move
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import (
     Entry,
@@ -82,7 +82,12 @@ class Ledger(LedgerView):
         """Give a subject another budget, from now on. What was spent stays spent."""
         name, wanted = as_subject(subject), as_budget(budget)
         with self._guard.spending():
-            state, _ = self._book.require_account(name)
+            state, old = self._book.require_account(name)
+            if not keeps_move(old, wanted):
+                raise InvalidInput(
+                    f"the account of {name!r} is about {old.move}: what was spent was counted for "
+                    "it, and is not known for another move. Keep the move, or open another account."
+                )
             state = replace(state, budget=self._store.head[0] + 1)
             body = {"budget": wanted.to_dict(), "state": state.to_list()}
             return as_entry(self._store.append("raised", body, name))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from privest.errors import LedgerError, PrivestError
 from privest.files import OWNER_ONLY, make_folder
+from privest.files import _sync_folder as sync_folder
 from privest.ledger._places import require_local, require_private
 
 APPLICATION, VERSION = 0x70764C67, 1  # "pvLg"
@@ -79,7 +80,7 @@ class Store:
         self._process = os.getpid()
         require_private(path)
         require_local(path)
-        with self.reading():
+        with self._viewing():
             self._require_ours()
             self.read_on()
 
@@ -93,7 +94,13 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view."""
+        """One consistent view of entries whose chain was checked."""
+        with self._viewing() as connection:
+            self.read_on()
+            yield connection
+
+    @contextlib.contextmanager
+    def _viewing(self) -> Iterator[sqlite3.Connection]:
         with self._guard, complaints(self.path):
             connection = self._connected()
             connection.execute("BEGIN")
@@ -313,6 +320,7 @@ def create(
                 connection.close()
             ready(part, row)
             os.link(part, path)  # unlike a rename, never over another
+            sync_folder(path.parent)
         finally:
             for ending in ("", "-wal", "-shm"):
                 Path(f"{part}{ending}").unlink(missing_ok=True)

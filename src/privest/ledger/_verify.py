@@ -7,7 +7,16 @@ import sqlite3
 from dataclasses import dataclass, field, replace
 
 from privest.errors import LedgerError, PrivestError
-from privest.ledger._account import Segment, State, added, after, broken_limits, burnt, merged
+from privest.ledger._account import (
+    Segment,
+    State,
+    added,
+    after,
+    broken_limits,
+    burnt,
+    keeps_move,
+    merged,
+)
 from privest.ledger._book import segments_of
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import body_of, unpacked
@@ -99,6 +108,7 @@ class _Audit:
         if old is None:
             self.accounts[subject] = _Account(state, budget)
         else:
+            _require(keeps_move(old.budget, budget), "it changes the move of an account")
             old.state, old.budget = state, budget
 
     def _spent(self, row: Row) -> None:

@@ -165,7 +165,6 @@ class LedgerView:
     def head(self) -> Head:
         """Number and hash of the last entry; note it elsewhere."""
         with self._store.reading():
-            self._store.read_on()
             return Head(self.id, *self._store.head)
 
     def verify(self, head: Head | None = None) -> Head:
@@ -177,7 +176,6 @@ class LedgerView:
         with self._store.reading() as connection:
             self._store.check_pages()
             verify_rows(self._store, connection)
-            self._store.read_on()
             if hashlib.sha256(self._key()).hexdigest() != self._key_hash:
                 raise damaged(self.path, "its key is not the one it was made with")
             self._guard.require()
@@ -232,7 +230,6 @@ class LedgerView:
         """Why nothing can be spent from this file; None if all is well."""
         try:
             with self._store.reading():
-                self._store.read_on()
                 self._guard.require()
         except LedgerError as error:
             return str(error)

@@ -63,11 +63,10 @@ def test_a_budget_of_differential_privacy(tmp_path, privest):
     # The level of this ε for continuous noise; on the grid the shift is rounded up.
     assert not found["fits"]
     assert 1.0 < found["spent"]["epsilon"] < 1.01
-    again = privest("ledger", "budget", path, "--subject", "meter", "--level", 2)
-    assert again.code == 2
-    assert (
-        privest("ledger", "budget", path, "--subject", "meter", "--level", 2, "--change").code == 0
-    )
+    again = ("ledger", "budget", path, "--subject", "meter", "--level", 2)
+    assert privest(*again).code == 2
+    assert "Keep the move" in privest(*again, "--change").err
+    assert privest(*again, "--move", 0.5, "--change").code == 0
 
 
 def test_export(path, privest, tmp_path):

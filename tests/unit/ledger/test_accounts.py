@@ -231,6 +231,32 @@ def test_accounts(ledger):
             ledger.open_account(bad, Budget(level=1.0))
 
 
+def test_an_account_keeps_its_move(ledger):
+    """μ of a move by 0.5, taken for one of a move by 5, would be ten times too small."""
+    ledger.open_account("a", Budget(mu=1.0, move=0.5))
+    ledger.spend("a", Cost(mu2=1.0, move=0.5))
+    for other in (Budget(mu=2.0, move=5.0), Budget(level=1.0)):
+        with pytest.raises(InvalidInput, match="Keep the move"):
+            ledger.raise_budget("a", other)
+    ledger.raise_budget("a", Budget(mu=2.0, level=1.0, move=0.5))
+    refused(ledger, "a", Cost(0.5, mu2=1.0, move=0.5))  # the level of the first is not known
+    ledger.spend("a", Cost(0.5, mu2=1.0, move=0.5), start=1)
+    ledger.verify()
+
+
+@pytest.mark.parametrize("bad", [True, -1, 2.5, "4", math.nan, np.array([4])])
+def test_indices_are_whole_numbers(ledger, bad):
+    ledger.open_account("a", Budget(level=1.0))
+    for wrong in ({"start": bad}, {"start": 0, "stop": bad}, {"start": 3, "stop": 3}):
+        with pytest.raises(InvalidInput):
+            ledger.spend("a", Cost(1.0), **wrong)
+    with pytest.raises(InvalidInput):
+        ledger.spent("a", bad)
+    with pytest.raises(InvalidInput):
+        ledger.spend("a", Cost(1.0), start=2**62)
+    ledger.spend("a", Cost(0.5), start=np.int64(3), stop=np.uint8(5))
+
+
 def test_one_name_for_all(tmp_path):
     assert pv.Ledger is Ledger
     with pytest.raises(pv.errors.LedgerError, match="no ledger"):
