@@ -89,13 +89,17 @@ def _clipping(found: Plan) -> list[str]:
             f"least {100 * (cost.least_share or 0.0):.2g} %. If all have one mean, variances grow "
             f"with the share clipped at one end: {listed}."
         ]
-    worst = int(np.argmax(cost.least_squares_ratio))
+    worst, stated = int(np.argmax(cost.least_squares_ratio)), found.spec.privacy
+    missed = ""
+    if stated.of is not None:
+        error = float(cost.standard_error[found.index(stated.of)])
+        missed = f" {stated.of!r} then has the standard error {error:.4g}, not the one asked for."
     return [
         f"{range_}about {100 * cost.share:.2g} % of the readings will be clipped, and variances "
         f"are up to {float(cost.variance_ratio.max()):.3g} times those above (maximum likelihood, "
         "which undoes the bias). Least squares on the same release would be off by "
         f"{float(cost.bias[worst]):.2g} in {found.names[worst]!r}, mean squared errors up to "
-        f"{float(cost.least_squares_ratio[worst]):.3g} times."
+        f"{float(cost.least_squares_ratio[worst]):.3g} times.{missed}"
     ]
 
 

@@ -86,6 +86,12 @@ class Plan(Terms):
         return self.bound.standard_error
 
     @property
+    def attained_error(self) -> Array:
+        """Standard errors at the plan's level and with its range, where its cost is known."""
+        cost = self.clipping
+        return cost.standard_error if isinstance(cost, ClippingCost) else self.standard_error
+
+    @property
     def privacy_share(self) -> float:
         """The part of the variance that privacy costs, the same for all coefficients."""
         return 1 / (1 + self.level * self.noise_variance)
@@ -101,14 +107,14 @@ class Plan(Terms):
         return levels, bound_sweep(self.model, levels).standard_error
 
     def rows_for(self, standard_error: float, of: str) -> int:
-        """How many rows like these the coefficient needs for this error at this level.
+        """How many rows like these the coefficient needs for this error at this level and range.
 
         Variances go down as 1/rows; fewer rows than coefficients say nothing. Rounded up, but for
         the rounding of the error itself: to ask for the error that these rows give must return
         their number. Raises InvalidInput beyond 2⁵³ rows, which nobody has.
         """
         wanted = as_positive(standard_error, "standard_error")
-        times = float(self.standard_error[self.index(of)]) / wanted
+        times = float(self.attained_error[self.index(of)]) / wanted
         if times > math.sqrt(MOST_ROWS / self.rows):
             raise InvalidInput(
                 f"no number of rows gives {of!r} the standard error {wanted:g} at this level: more "

@@ -70,6 +70,23 @@ def test_expected_coefficients_give_share_and_cost():
     assert f"up to {found.variance_ratio.max():.3g} times" in said
 
 
+def test_rows_and_errors_that_are_asked_for_count_the_range():
+    """To ask for the error that these rows give returns their number; a level that was to give an
+    error does not, with a range, and that is said.
+    """
+    wanted = Privacy(standard_error=0.01, of="age", range=(0.2, 1.5))
+    expected = dict(zip(("intercept", "age", "bmi", "sex=male"), THETA))
+    plan = make_plan(dataclasses.replace(spec(), privacy=wanted), people(), expected=expected)
+    place = plan.index("age")
+    assert plan.standard_error[place] == pytest.approx(0.01)
+    error = plan.attained_error[place]
+    assert error == plan.clipping.standard_error[place] > 0.0101
+    assert plan.rows_for(error, "age") == plan.rows
+    assert f"'age' then has the standard error {error:.4g}" in _clipping(plan)[0]
+    free = make_plan(spec(), people())
+    assert np.array_equal(free.attained_error, free.standard_error)
+
+
 def test_a_reference_set_tells_the_coefficients(tmp_path):
     """Those of least squares on it; stated ones go before."""
     table, reference = people(200), people(150, seed=5)
