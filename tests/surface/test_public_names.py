@@ -93,8 +93,9 @@ NAMES = {
         "jacobian", "optimal_score",
     },
     "audit": {
-        "Attack", "Certificate", "Errors", "FisherInformation", "adversary", "certify",
-        "fisher_information",
+        "Attack", "Certificate", "Check", "Errors", "FisherInformation", "ReleaseAudit",
+        "adversary", "audit_release", "certify", "fisher_information",
+        "naive_release",
     },
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",

@@ -12,15 +12,18 @@ adversary            attackers and the floors below them
   attackers            on one channel (averaged: their integrals over a prior), on samplers
   vectors              on mechanisms that mix the readings
   floors               what information lets an unbiased attacker do
+release_audit        code that releases for real, as a black box
+  low_digits           the attack on floating-point noise; the grid
 """
 
 from privest.audit._adversary import adversary
 from privest.audit._attack import Attack, Errors
 from privest.audit._certificate import Certificate, certify
 from privest.audit._information import fisher_information
+from privest.audit._release_audit import Check, ReleaseAudit, audit_release, naive_release
 from privest.audit._sampled import FisherInformation
 
 __all__ = [
-    "Attack", "Certificate", "Errors", "FisherInformation", "adversary", "certify",
-    "fisher_information",
+    "Attack", "Certificate", "Check", "Errors", "FisherInformation", "ReleaseAudit", "adversary",
+    "audit_release", "certify", "fisher_information", "naive_release",
 ]  # fmt: skip

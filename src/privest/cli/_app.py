@@ -15,6 +15,7 @@ import privest
 from privest import workflow
 from privest.arrays import CONFIDENCE
 from privest.cli import _ledger, _workflow
+from privest.cli._audit import audit
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
@@ -101,6 +102,7 @@ app.command(name="filter")(filter_command)
 app.command(name="consensus")(consensus_command)
 app.command()(bound)
 app.command()(stream)
+app.command()(audit)
 
 
 @app.command()

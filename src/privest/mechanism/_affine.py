@@ -229,7 +229,7 @@ class RunningMechanism(AffineMechanism):
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
         given = repeated(self._readings(y), trials)
-        return self._all(given, lambda row: self.draw(row, rng))
+        return self._all(given, lambda row: as_array(self.draw(row, rng), "what was released"))
 
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
@@ -237,7 +237,7 @@ class RunningMechanism(AffineMechanism):
         """What leaves by the real path, once a trial."""
         path = self._real_path()
         given = repeated(of_size(real_numbers(y), self.readings), trials)
-        return self._all(given, lambda row: path(row, source))
+        return self._all(given, lambda row: np.asarray(path(row, source), dtype=np.float64))
 
     def statement(self, move: float, *, delta: float = 1e-6) -> GridStatement:
         raise NotReleasable(
@@ -250,12 +250,11 @@ class RunningMechanism(AffineMechanism):
             raise NotReleasable(f"{self.name} was given without a real path: it only simulates.")
         return self.released
 
-    def _all(self, given: Array, once: Callable[[Array], ArrayLike]) -> Array:
+    def _all(self, given: Array, once: Callable[[Array], Array]) -> Array:
         drawn = [self._checked(once(row)) for row in given.reshape(-1, self.readings)]
         return np.reshape(drawn, (*given.shape[:-1], self.outputs))
 
-    def _checked(self, left: ArrayLike) -> Array:
-        released = as_array(left, "what was released")
+    def _checked(self, released: Array) -> Array:
         if released.shape != (self.outputs,):
             raise InvalidInput(
                 f"{self.name} claims {self.outputs} outputs; it released shape {released.shape}."

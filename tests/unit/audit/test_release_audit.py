@@ -1,0 +1,159 @@
+"""Audits of real releases as black boxes: ours pass, and each broken one fails as it should."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privest.audit import audit_release
+from privest.audit._low_digits import common_grid, told_apart
+from privest.cli._audit import audit_of
+from privest.errors import InvalidInput
+from privest.mechanism import GaussianMechanism, StreamMechanism
+from privest.privacy import EndlessLevel
+
+SURE = 1 - 1e-7
+OURS = GaussianMechanism(1.0, 1).release
+
+
+def audited(release, level=1.0, *, many=None, samples=1500, **more):
+    rng = np.random.default_rng(7)
+    return audit_release(
+        release, level, many=many, samples=samples, rng=rng, confidence=SURE, **more
+    )
+
+
+def failed(found):
+    return {check.claim for check in found.failed}
+
+
+@pytest.mark.parametrize(
+    "name", ["gaussian", "laplace", "stream", pytest.param("table", marks=pytest.mark.slow)]
+)
+def test_ours_pass(name):
+    """At a level whose root is no double; the noise is the system's: false alarms below 1e-6."""
+    found = audit_of(name, 0.3, 1, "", 1000, SURE)
+    assert found, str(found)
+    assert found.impossible == 0.0
+    assert len(found.checks) == 6
+
+
+@pytest.mark.slow
+def test_a_stream_with_lags_passes_with_its_claims():
+    """The code is run through `as_mechanism().real()`: its own noise is tested too."""
+    level = EndlessLevel(1.0, lags=[0.5])
+    found = audited(
+        StreamMechanism(level).as_mechanism(3), level.first(3).cumulative(), samples=1000
+    )
+    assert found, str(found)
+    assert {check.claim: check.outcome for check in found.checks}["the level holds"] == "passed"
+
+
+def test_the_naive_release_fails_by_the_attack():
+    """y + numpy's normal, one sampler, scale and seed: above 10 % impossible, and a proof."""
+    rng = np.random.default_rng(20)
+
+    def naive(y):
+        return y + rng.standard_normal(np.shape(y))
+
+    found = audited(naive, many=naive, samples=10_000)
+    assert 0.4 < found.impossible < 0.46  # 43.2 % of 10⁶ draws; 5 errors of 10⁴ draws are 2.5 %
+    assert failed(found) >= {"low digits tell nothing", "one grid for all readings"}
+
+
+def test_on_the_grid_nothing_is_impossible():
+    """The same attack on the same number of releases: exactly none, whatever the draws are."""
+    at_0, at_1 = (GaussianMechanism(1.0, 1).release([y], trials=100_000) for y in (0.0, 1.0))
+    told = told_apart(at_0, at_1, [(0.0, 1.0)], 0.999)
+    assert told.impossible == 0.0
+    assert told.apart < 0.01  # far below (1 − 0)²/4: multiples of powers of two, of z itself
+
+
+def test_a_seed_fails():
+    found = audited(lambda y: y + np.random.default_rng(3).standard_normal(1))
+    assert "noise is fresh" in failed(found)
+
+
+def test_a_seed_at_import_fails(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\nrng = np.random.default_rng(5)\n"
+        "def release(y):\n    return np.round(1024 * (y + rng.standard_normal(1))) / 1024\n"
+    )
+    found = audit_of(f"{file}:release", 1.0, 1, "", 1000)
+    checks = {check.claim: check for check in found.checks}
+    assert checks["noise is fresh"].outcome == "failed"
+    assert "restart" in checks["noise is fresh"].found
+
+
+def test_too_little_noise_fails():
+    """Information 1.69 of the level, on a grid: only the level and the attackers can tell."""
+
+    def quiet(y):
+        return OURS(1.3 * np.asarray(y)) / 1.3
+
+    found = audited(quiet, many=quiet, samples=10_000)
+    assert failed(found) == {"the level holds", "attackers stay above the floor"}
+
+
+@pytest.mark.parametrize(
+    ("guard", "said"),
+    [
+        (lambda y: 1 / 0 if abs(y[0]) > 1e6 else OURS(y), "raises ZeroDivisionError"),
+        (lambda y: OURS(y) if abs(y[0]) < 1e15 else y, "comes out"),
+        (lambda y: OURS(y) if y[0] == y[0] else 1 / 0, "nan raises"),
+        (lambda y: OURS(y)[:0] if y[0] > 1e6 else OURS(y), "how many numbers"),
+        (lambda y: OURS(np.minimum(y, 0.0)) if y[0] < 1e307 else np.ones(1), "without noise"),
+    ],
+)
+def test_values_that_come_out_otherwise_fail(guard, said):
+    found = audited(guard, many=OURS)
+    assert "no value is refused" in failed(found)
+    assert said in found.failed[0].found
+
+
+def test_a_grid_that_moves_with_the_reading_fails():
+    """Exact noise added to the reading itself: its digits stay."""
+    noise = GaussianMechanism(1.0, 1)
+
+    def moved(y):
+        return np.asarray(y) + noise.release(np.zeros(np.shape(y)))
+
+    found = audited(moved, many=moved)
+    assert "one grid for all readings" in failed(found)
+    assert "low digits tell nothing" in failed(found)
+
+
+def test_what_never_works_is_said():
+    found = audited(lambda y: 1 / 0)
+    assert len(found.checks) == 1
+    assert "a reading of 0 raises" in str(found)
+
+
+def test_grids():
+    whole = np.random.default_rng(1).integers(-500, 500, size=(2000, 1))
+    assert common_grid([0.1 * whole, 0.1 * whole + 5.0]) == (pytest.approx(0.1), True)
+    assert not common_grid([0.1 * whole, 0.1 * whole + 0.03])[1]
+    assert common_grid([np.random.default_rng(1).normal(size=(2000, 1))] * 2)[0] == 0.0
+
+
+def test_the_level_allows_what_the_attack_calls_apart():
+    """The level's own allowance: events apart by less are no proof. 1/2 against 0.55."""
+    rng = np.random.default_rng(2)
+    one, other = (np.where(rng.random((40_000, 1)) < p, 1.0, 1 / 3) for p in (0.5, 0.55))
+    told = told_apart(one, other, [(0.0, 0.0)], 0.999)
+    assert 0 < told.apart < 2 - 2 * (math.sqrt(0.5 * 0.55) + math.sqrt(0.5 * 0.45))
+
+
+@pytest.mark.parametrize(
+    ("releaser", "lags", "said"),
+    [
+        ("nothing", "", "no releaser"),
+        ("gaussian", "0.5", "--lags"),
+        ("no_such_module_here:f", "", "no module"),
+        ("math:nothing", "", "no function"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(releaser, lags, said):
+    with pytest.raises(InvalidInput, match=said):
+        audit_of(releaser, 1.0, 1, lags, 1000)
