@@ -57,12 +57,22 @@ def atomic_file(
                 os.fsync(file.fileno())
                 os.chmod(part, permissions & ~_umask())
             if first:
-                os.link(part, target)  # one step, and refused where there is one (NFS too)
+                _link(part, target)
             else:
                 os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)  # after the move there is none
         _sync_folder(target.parent)
+
+
+def _link(part: Path, target: Path) -> None:
+    """Give the file its name, in one step that fails where there is one (on NFS too)."""
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        raise
+    except OSError as error:  # a file system without links
+        raise _refused(target, error) from None
 
 
 def part_path(path: Path) -> Path:

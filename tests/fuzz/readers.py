@@ -28,6 +28,7 @@ from privest.paper._engine import Task, Unit, _Store
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
 from privest.reading import as_text, parse_json
+from privest.scale._keeping import ReleaseFolder
 
 Mutate = Callable[[bytes, random.Random, list[bytes]], bytes]
 GAUSSIAN = pv.noise.Gaussian(cov=0.25)
@@ -152,6 +153,32 @@ def save_kept(path: Path) -> None:
 
 def use_kept(path: Path) -> None:
     assert np.isfinite(_kept(path).add_noise(SHOWN)).all()
+
+
+# --- a folder of releases of partitions ----------------------------------------------------------
+
+FACTS = {"target": "y", "level": 2.0, "partitions": 1}
+
+
+def _partition(folder: Path) -> None:
+    shown, weight, y = np.array([True, False, True]), np.sqrt(2.0), np.array([0.5, np.nan, 2.0])
+    opened = ReleaseFolder.opened(folder, FACTS)
+    found = opened.released(0, shown, np.asarray(weight), y, {"column a": "0" * 64})
+    assert np.array_equal(np.isfinite(found), shown)
+
+
+def use_partition(path: Path) -> None:
+    _partition(path.parent)
+
+
+def _folder() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        _partition(Path(folder))
+        return {one.name: one.read_bytes() for one in Path(folder).iterdir()}
+
+
+FOLDER = _folder()
+PARTITION, LISTED = "partition-0.npz", "release.json"
 
 
 # --- releases -------------------------------------------------------------------------------------
@@ -382,6 +409,10 @@ READERS = [
         for k in range(len(STREAMS))
     ),
     Reader("kept release", packed, use_kept, [made(save_kept)], 500),
+    Reader("list of releases", tree, use_partition, [FOLDER[LISTED]], 200, LISTED,
+           {name: data for name, data in FOLDER.items() if name != LISTED}),
+    Reader("release of a partition", packed, use_partition, [FOLDER[PARTITION]], 200, PARTITION,
+           {name: data for name, data in FOLDER.items() if name != PARTITION}),
     Reader("stream release", tree, use_stream_release, [_of(STREAM)], 900),
     Reader("series release", tree, use_series_release, [_of(SERIES)], 500),
     Reader("sensor release", tree, use_sensor_release,

@@ -102,3 +102,29 @@ def test_what_cannot_be_written_is_known_before(tmp_path):
         for refuse in (require_writable, lambda path: atomic_write(path, "")):
             with pytest.raises(InvalidInput, match=f"{words}|cannot be written"):
                 refuse(path)
+
+
+def test_of_several_writers_the_first_to_end_wins(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    with atomic_file(path, first=True) as slow:
+        slow.write(b"slow")
+        with atomic_file(path, first=True) as quick:
+            quick.write(b"quick")
+        with pytest.raises(FileExistsError), atomic_file(path, first=True) as late:
+            late.write(b"late")
+        path.rename(tmp_path / "y")  # so that the slow one is the first again
+    assert path.read_bytes() == b"slow"
+    assert sorted(os.listdir(tmp_path)) == ["x", "y"]
+    part_path(path).write_bytes(b"left by a killed process")
+    with pytest.raises(FileExistsError), atomic_file(path, first=True):
+        pass
+
+    def no_links(*_):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with (
+        pytest.raises(InvalidInput, match="z cannot be written: Operation not permitted"),
+        atomic_file(tmp_path / "z", first=True),
+    ):
+        pass
