@@ -23,8 +23,9 @@ NAMES = {
     },
     "workflow": {
         "Account", "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism",
-        "TableRelease", "Terms", "estimate_release", "load_spec", "make_plan", "read_release",
-        "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
+        "TableRelease", "Terms", "Verified", "estimate_release", "load_spec", "make_plan",
+        "read_release", "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
+        "verify_release",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",

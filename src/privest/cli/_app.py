@@ -21,6 +21,7 @@ from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
 from privest.cli._filtering import filter_command
 from privest.cli._stream import stream
+from privest.cli._verify import verify
 from privest.cli._workflow_text import charged_to, print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput, PrivestError
@@ -103,6 +104,7 @@ app.command(name="consensus")(consensus_command)
 app.command()(bound)
 app.command()(stream)
 app.command()(audit)
+app.command()(verify)
 
 
 @app.command()

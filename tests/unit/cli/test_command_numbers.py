@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from privest.cli import _app
+from privest.ledger import discard
 from workflow_command import runner
 from workflow_tables import people, write
 
@@ -94,8 +95,8 @@ def lines(name, option, value):
 
 
 def test_every_command_is_tried():
-    assert set(COMMANDS) == {*BASE, "report", "demo"}  # which take no numbers
-    assert numeric("report") == numeric("demo") == []
+    assert set(COMMANDS) == {*BASE, "report", "demo", "verify"}  # which take no numbers
+    assert numeric("report") == numeric("demo") == numeric("verify") == []
 
 
 @pytest.mark.parametrize("name", sorted(BASE))
@@ -109,6 +110,7 @@ def test_numbers_that_nobody_means(folder, capsys, monkeypatch, name):
         for value in VALUES:
             (folder / "z.csv").unlink(missing_ok=True)
             (folder / "z.csv.json").unlink(missing_ok=True)
+            discard(folder / "privest-ledger.db")
             done = privest(*lines(name, option, value))
             where = (name, option, value, done)
             assert done.code in (0, 2), where

@@ -1,0 +1,135 @@
+"""`privest verify`: says what is true, what is not, and what was not looked at."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from privest.errors import InvalidInput, LedgerError
+from privest.ledger import Ledger
+from privest.workflow import Account, release, simulate_release, stated_terms, verify_release
+from privest.workflow import _header as header_module
+from workflow_command import runner
+from workflow_tables import people, spec
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("verify")
+    terms = stated_terms(spec())
+    with Ledger(folder / "l.db", marks=folder / "marks") as ledger:
+        release(terms, folder / "z.csv", people(), account=Account(ledger, "ldl"))
+    with Ledger(folder / "other.db", marks=folder / "marks") as ledger:
+        release(terms, folder / "y.csv", people(), account=Account(ledger, "ldl"))
+    release(terms, folder / "free.csv", people())
+    simulate_release(terms, folder / "trial.csv", np.random.default_rng(1), people())
+    return folder
+
+
+def opened(folder, name="l.db"):
+    return Ledger(folder / name, create=False, marks=folder / "marks")
+
+
+def test_what_is_said(made):
+    alone = verify_release(made / "z.csv")
+    assert alone.signed is None
+    assert any("needs the ledger" in one for one in alone.not_examined)
+    with opened(made) as ledger:
+        found = verify_release(made / "z.csv", ledger)
+    assert found.signed
+    assert len(found.examined) == 5
+    assert found.not_examined == alone.not_examined[1:]  # the noise itself: never
+    json.dumps(found.to_dict())
+
+
+def test_what_is_not_so(made):
+    with opened(made) as ledger, opened(made, "other.db") as other:
+        with pytest.raises(InvalidInput, match="of another ledger"):
+            verify_release(made / "z.csv", other)
+        with pytest.raises(InvalidInput, match="names no entry"):
+            verify_release(made / "free.csv", ledger)
+    with pytest.raises(InvalidInput, match="is a simulation, which protects nothing"):
+        verify_release(made / "trial.csv")
+    assert verify_release(made / "trial.csv", allow_simulated=True).simulated
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        verify_release(made / "z.csv", made / "none.db")
+    with pytest.raises(InvalidInput):
+        verify_release(made / "none.jsonl")
+
+
+def sealed(record):
+    outside = (*header_module.DERIVED, *header_module.OUTSIDE)
+    facts = {name: value for name, value in record.items() if name not in outside}
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return record | {"checksum": header_module.hashlib.sha256(text.encode()).hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"dropped": 1}, InvalidInput, "signature"),
+        ({"signature": "0" * 64}, InvalidInput, "signature"),
+        ({"noise_variance": 0.31}, InvalidInput, "signature"),
+        ({"entry": {"sequence": 9}}, LedgerError, "old copy"),
+        ({"entry": {"sequence": 2}}, LedgerError, "not the one that was noted"),
+        ({"entry": {"hash": "0" * 64}}, LedgerError, "not the one that was noted"),
+        ({"entry": {"subject": "hdl"}}, InvalidInput, "signature"),
+        ({"entry": {"ledger": "0" * 32}}, InvalidInput, "another ledger"),
+    ],
+)
+def test_a_forged_header(made, tmp_path, change, error, words):
+    """Its checksum is right, whoever wrote it: the ledger is not deceived."""
+    shutil.copy(made / "z.csv", tmp_path)
+    record = json.loads((made / "z.csv.json").read_text())
+    change = {k: record[k] | v if k == "entry" else v for k, v in change.items()}
+    (tmp_path / "z.csv.json").write_text(json.dumps(sealed(record | change)))
+    verify_release(tmp_path / "z.csv")  # nothing here contradicts it
+    with opened(made) as ledger, pytest.raises(error, match=words):
+        verify_release(tmp_path / "z.csv", ledger)
+
+
+def test_a_changed_number_of_a_real_table(made, tmp_path):
+    for name in ("z.csv", "z.csv.json"):
+        shutil.copy(made / name, tmp_path)
+    table = tmp_path / "z.csv"
+    record = json.loads((tmp_path / "z.csv.json").read_text())
+    table.write_bytes(table.read_bytes().replace(b"\n", b".5\n", 2).replace(b"z.5", b"z"))
+    with pytest.raises(InvalidInput, match="changed or replaced"):
+        verify_release(table)
+    sha = header_module.hashlib.sha256(table.read_bytes()).hexdigest()
+    (tmp_path / "z.csv.json").write_text(json.dumps(sealed(record | {"sha256": sha})))
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        verify_release(table)
+
+
+def test_the_command(made, capsys, monkeypatch):
+    privest = runner(capsys, monkeypatch)
+    monkeypatch.setenv("PRIVEST_STATE_HOME", str(made / "marks"))
+    done = privest("verify", made / "z.csv", "--ledger", made / "l.db")
+    assert done.code == 0, done.err
+    assert "the one that is in this ledger" in done.out
+    assert "not examined: how the noise was drawn" in done.out
+    assert json.loads(privest("verify", made / "z.csv", "--json").out)["signed"] is None
+    done = privest("verify", made / "y.csv", "--ledger", made / "l.db")
+    assert (done.code, done.out) == (2, "")
+    assert privest("verify", made / "trial.csv").code == 2
+    assert "it is whole" in privest("verify", made / "trial.csv", "--allow-simulated").out
+
+
+def test_a_stream(tmp_path, capsys, monkeypatch):
+    """Its lines, and the signatures of its ledger."""
+    privest = runner(capsys, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.csv").write_text("x,load\n" + "".join(f"{k},{k % 3}.5\n" for k in range(12)))
+    given = ("m.csv", "--target", "load", "--level", 2, "--emit", "releases", "--ledger", "l.db")
+    done = privest("stream", *given, "--output", "z.jsonl")
+    assert done.code == 0, done.err
+    done = privest("verify", "z.jsonl", "--ledger", "l.db")
+    assert done.code == 0, done.err
+    assert "12 steps" in done.out
+    lines = (tmp_path / "z.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "z.jsonl").write_text("".join([*lines[:3], *lines[4:]]))
+    done = privest("verify", "z.jsonl")
+    assert done.code == 2
+    assert "line 4: it, or a line before it, was changed" in " ".join(done.err.split())
