@@ -49,7 +49,9 @@ class Rows:
         finite: bool = True,
     ) -> None:
         self.value, self.others, self.finite = value, tuple(others), finite
-        self._records, names = json_records(lines) if json_lines else csv_records(lines)
+        self._records, names = (
+            json_records(lines, any_number=not finite) if json_lines else csv_records(lines)
+        )
         self.empty = names is None
         self.features = list(features or ())
         if names is None:

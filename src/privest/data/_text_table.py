@@ -115,15 +115,20 @@ def csv_records(lines: Iterable[str], name: str = "the input") -> tuple[Records,
     return records(), names or None
 
 
-def json_records(lines: Iterable[str]) -> tuple[Records, list[str] | None]:
-    """The objects of JSON lines, and the keys of the first one (None: there is none)."""
+def json_records(
+    lines: Iterable[str], *, any_number: bool = False
+) -> tuple[Records, list[str] | None]:
+    """The objects of JSON lines, and the keys of the first one (None: there is none).
+
+    `any_number` as in `parse_json`.
+    """
 
     def records() -> Records:
         for line, text in enumerate(decoded(lines), start=1):
             if not text.strip():
                 continue
             try:
-                record = parse_json(text)
+                record = parse_json(text, any_number=any_number)
             except InvalidInput as error:
                 why = str(error).removeprefix("the input ")
                 raise InvalidInput(f"line {line} is not a JSON object: it {why}") from None

@@ -21,8 +21,11 @@ _PART = r"""(?:[\w-]++|"[^"\n]*"|'[^'\n]*')"""
 DOTTED = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}")
 
 
-def parse_json(text: str, where: str = "the input") -> Any:  # noqa: ANN401 - whatever JSON holds
+def parse_json(text: str, where: str = "the input", *, any_number: bool = False) -> Any:  # noqa: ANN401 - whatever JSON holds
     """JSON as its standard has it: no NaN, no infinity, no name twice, no half letters.
+
+    `any_number`: NaN, Infinity and integers of any length too, for readings, which are not refused
+    because of their value.
 
     >>> parse_json('{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
@@ -31,7 +34,7 @@ def parse_json(text: str, where: str = "the input") -> Any:  # noqa: ANN401 - wh
     privest.errors.InvalidInput: z.json is not JSON: the name 'a' is there twice.
     """
     try:
-        found = _JSON.decode(text)
+        found = (_ANY_NUMBER if any_number else _JSON).decode(text)
     except _Refused as refused:
         raise InvalidInput(f"{where} is not JSON: {refused}.") from None
     except (ValueError, RecursionError):  # ValueError: also a number of more than 4300 digits
@@ -93,6 +96,7 @@ def _no_constant(word: str) -> float:
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
+_ANY_NUMBER = json.JSONDecoder(object_pairs_hook=_once, parse_int=float)
 
 
 def _yaml() -> tuple[Any, Any]:

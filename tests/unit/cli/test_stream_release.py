@@ -81,6 +81,23 @@ def test_no_value_of_a_reading_is_refused(privest, kind, lags):
     assert done.code == 0, done
 
 
+def test_any_number_of_json_is_a_reading(privest):
+    """Also what Python writes beside the standard, and integers that it does not read."""
+    words = ["NaN", "Infinity", "-Infinity", "1" + "0" * 5000, "1e400", "null", "true", "-7"]
+    with open("m.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(f'{{"x": 1, "y": {word}}}\n' for word in words)
+    done = privest("stream", "m.jsonl", "--level", 4, "--emit", "releases")
+    assert done.code == 0, done
+    z = [json.loads(line)["z"] for line in done.out.splitlines()[1:]]
+    assert [k for k, one in enumerate(z) if one is None] == [0, 5]
+    # what the grid holds, 2^52 of it, and noise of 2^10 that stays within 12 deviations
+    assert [round(z[k] / 2**52, 6) for k in (1, 2, 3, 4)] == [1, -1, 1, 1]
+    assert abs(z[6] - 2 * 1024) < 12 * 1024
+    assert abs(z[7] + 14 * 1024) < 12 * 1024
+    done = privest("stream", "m.jsonl", "--level", 4, "--emit", "releases", "--simulate")
+    assert (done.code, "NaN is no number of JSON" in done.err) == (2, True)
+
+
 def test_a_line_that_is_no_number_stops_before_any_noise(privest, monkeypatch):
     write([(0, 1.0), (1, 2.0), (2, "12.75abc"), (3, 1.0)])
     drawn = []
