@@ -23,7 +23,7 @@ from privest.cli._console import (
     tell_simulated,
     to_stderr,
 )
-from privest.cli._holder import REMEMBERED, Holder, holder_of
+from privest.cli._holder import CLIPPED, REMEMBERED, Holder, holder_of
 from privest.cli._options import (
     MODEL,
     OUTPUT,
@@ -146,6 +146,8 @@ def filter_command(
     output.write(_rows(result, names))
     report = to_stderr()
     _summary(report, bound(system, level, release.steps, missing=release.missing), names, smoothed)
+    if ends is not None:
+        report.print(shown(CLIPPED))
     if release.simulated:
         print_spent(report, spent)
         tell_simulated(report)

@@ -22,6 +22,12 @@ REMEMBERED = (
     "of them. --ledger remembers (of a stream also --checkpoint)."
 )
 
+CLIPPED = (
+    "Readings beyond the range were clipped, and this estimate is linear in what was released: it "
+    "is off where many are (docs/ranges.md), and its errors do not say so. For tables `privest "
+    "estimate` undoes that."
+)
+
 
 class Holder:
     """A mechanism with its source of noise, and with a ledger if there is one.

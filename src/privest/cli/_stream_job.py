@@ -19,7 +19,7 @@ from rich.console import Console
 import privest as pv
 from privest.arrays import Array
 from privest.cli._console import print_promise, print_spent, shown, tell_file, tell_simulated
-from privest.cli._holder import REMEMBERED, Holder, holder_of
+from privest.cli._holder import CLIPPED, REMEMBERED, Holder, holder_of
 from privest.cli._receiver import Receiver
 from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import (
@@ -306,6 +306,8 @@ class Job:
             report.print(shown(REMEMBERED))
         if self.estimator is not None:
             print_estimate(report, self.estimator, self.names)
+            if self.plan.span is not None:
+                report.print(shown(CLIPPED))
         if self.plan.output.png is not None and self.trail.points:
             save_convergence(self.trail, self.names, self.plan.output.png)
             tell_file("Picture", self.plan.output.png)

@@ -1,0 +1,63 @@
+"""`--range` from plan to page; and running estimates, which do not undo clipping, say so."""
+
+import json
+
+import numpy as np
+import pytest
+
+from privest.workflow import load_spec
+from workflow_command import runner
+from workflow_tables import THETA, VARIANCE, people, write
+
+PLAN = (
+    "--target", "ldl", "--features", "age,bmi,sex", "--category", "sex=female,male",
+    "--noise-variance", VARIANCE, "--level", 2, "--delta", "1e-6", "--range", "0.2,1.5",
+)  # fmt: skip
+
+
+@pytest.fixture
+def privest(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return runner(capsys, monkeypatch)
+
+
+def told(text):
+    return " ".join(text.split())
+
+
+def test_a_range_from_plan_to_page(privest, tmp_path):
+    data = write(people(5000, seed=1), tmp_path / "people.csv")
+    expected = [f"{name}={b}" for name, b in zip(("intercept", "age", "bmi", "sex=male"), THETA)]
+    given = [part for one in expected for part in ("--expect", one)]
+    done = privest("plan", data, *PLAN, *given, "--save", "plan.toml")
+    assert done.code == 0, done.err
+    said = told(done.out)
+    assert "Range 0.2 to 1.5: about" in said
+    assert "moves by at most 1.3; by the range." in said
+    assert load_spec("plan.toml").privacy.range == (0.2, 1.5)
+    assert "nothing public says where the readings lie" in told(privest("plan", "plan.toml").out)
+    assert privest("release", "plan.toml", "--output", "z.csv").code == 0
+    done = privest("estimate", "z.csv")
+    assert "Maximum likelihood has undone the bias" in told(done.out)
+    found = json.loads(privest("estimate", "z.csv", "--json").out)
+    off = (np.array(found["estimate"]) - THETA) / found["standard_error"]
+    assert np.abs(off).max() < 5.5
+    assert 0.1 < found["clipped"] < 0.5
+    assert privest("report", "plan.toml", "z.csv", "--output", "page.html").code == 0
+
+
+@pytest.mark.parametrize("bad", ["age", "=1", "age=x"])
+def test_expectations_that_are_none(privest, tmp_path, bad):
+    data = write(people(50), tmp_path / "people.csv")
+    done = privest("plan", data, *PLAN, "--expect", bad)
+    assert (done.code, "coefficient" in done.err or "NAME=B" in done.err) == (2, True), done
+    twice = privest("plan", data, *PLAN, "--expect", "age=1", "--expect", "age=2")
+    assert (twice.code, "twice" in twice.err) == (2, True)
+
+
+def test_a_running_estimate_says_that_it_does_not_undo_clipping(privest, tmp_path):
+    rows = "".join(f"{k},{k % 7}\n" for k in range(30))
+    (tmp_path / "m.csv").write_text("x,y\n" + rows, encoding="utf-8")
+    command = ("stream", "m.csv", "--level", 4, "--noise-variance", 1, "--simulate")
+    assert "linear in what was released" not in told(privest(*command).err)
+    assert "linear in what was released" in told(privest(*command, "--range", "0,5").err)
