@@ -13,7 +13,9 @@ import pandas as pd
 
 from benchmarks.timing import compare, report
 from privest.data import write_table
+from privest.ledger import Ledger
 from privest.workflow import (
+    Account,
     Noise,
     Privacy,
     Spec,
@@ -22,6 +24,7 @@ from privest.workflow import (
     simulate_release,
     stated_terms,
 )
+from privest.workflow import release as real_release
 
 ROWS = 1_000_000
 BLOCK = 100_000
@@ -90,6 +93,19 @@ def rows():
             pd.read_csv(data)
             frame.to_csv(folder / "by-hand.csv", index=False)
 
+        def charged():
+            k = next(number)
+            with Ledger(folder / f"ledger{k}.db", marks=folder / "marks") as ledger:
+                real_release(stated(), folder / f"z{k}.csv", account=Account(ledger, "ldl"))
+
+        yield compare(
+            f"workflow: release from the plan file, with a ledger, {ROWS:,} rows",
+            charged,
+            "the simulated one",
+            lambda: release(stated),
+            limit=1.5,
+            repeats=5,
+        )
         for step, work in writes.items():
             yield compare(
                 f"workflow: {step}, {ROWS:,} rows",

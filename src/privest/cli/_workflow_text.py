@@ -56,10 +56,9 @@ def _sentences(found: Plan) -> list[str]:
     ]
     if found.epsilon is not None:
         stated = found.spec.privacy
-        why = "a larger move has a larger ε" if stated.move is not None else "by the range"
         lines.append(
             f"As differential privacy: ε = {at_most(found.epsilon)} at δ = {stated.delta:g}. "
-            f"{_one_reading(found)} moves by at most {found.move:g}; {why}."
+            f"{_one_reading(found)} moves by at most {found.move:g}{_why(found)}."
         )
     lines += _clipping(found)
     curve = [found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0)]
@@ -69,6 +68,15 @@ def _sentences(found: Plan) -> list[str]:
     )
     lines.append(f"Errors at other levels: {listed}.")
     return lines
+
+
+def _why(found: Plan) -> str:
+    """Whether the range makes it true that a reading moves by no more, or it is a condition."""
+    stated, limits = found.spec.privacy.move, found.limits
+    if limits is not None and (stated is None or stated >= limits.width):
+        return ", by the range, whatever it is"
+    allowed = "" if limits is None else f" (it allows {limits.width:.4g})"
+    return f": a condition, which only a range enforces{allowed}; a larger move has a larger ε"
 
 
 def _clipping(found: Plan) -> list[str]:
