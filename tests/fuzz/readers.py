@@ -300,7 +300,10 @@ def _released() -> dict[str, bytes]:
         plan = workflow.make_plan(workflow_tables.spec(), data=PEOPLE)
         path = Path(folder) / "z.csv"
         workflow.simulate_release(plan, path, np.random.default_rng(1), data=PEOPLE)
-        return {one.name: one.read_bytes() for one in Path(folder).iterdir()}
+        real = Path(folder) / "real.csv"
+        with pv.Ledger(Path(folder) / "l.db", marks=Path(folder) / "marks") as ledger:
+            workflow.release(plan, real, PEOPLE, account=workflow.Account(ledger, "ldl"))
+        return {one.name: one.read_bytes() for one in Path(folder).glob("*.csv*")}
 
 
 RELEASED = _released()
@@ -422,7 +425,10 @@ READERS = [
     Reader("checked release of a stream", text, use_checked_lines, [STEPS, REAL_STEPS], 300),
     Reader("header", tree, use_header, [RELEASED["z.csv.json"]], 300, "z.csv.json",
            {"z.csv": RELEASED["z.csv"]}),
-    Reader("header fields", tree, use_header_fields, [RELEASED["z.csv.json"]], 700),
+    Reader("real header", tree, use_header, [RELEASED["real.csv.json"]], 300, "real.csv.json",
+           {"real.csv": RELEASED["real.csv"]}),
+    Reader("header fields", tree, use_header_fields,
+           [RELEASED["z.csv.json"], RELEASED["real.csv.json"]], 700),
     Reader("plan, TOML", text, use_spec, [TOML], 600, "plan.toml"),
     Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
     Reader("model", text, use_model, [MODEL], 500, "model.toml"),
