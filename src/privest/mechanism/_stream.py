@@ -26,7 +26,9 @@ from privest.privacy import (
 from privest.reading import state_array, state_count
 from privest.release import StreamRelease
 
-LARGEST = float(np.finfo(float).max)  # an infinite reading is remembered as this: clipped too
+# A larger reading is remembered as this, which a checkpoint takes: no coordinate that looks back to
+# it is on the grid, and all are clipped.
+LARGEST = 1e149
 
 
 class StreamMechanism:

@@ -378,3 +378,17 @@ def test_an_older_ledger_under_a_newer_output(privest, drawn, kept):
     assert drawn == dict.fromkeys(range(16), 1)
     with pv.Ledger("l.db") as book:
         assert "burnt" in [one.kind for one in book.history("y of m.csv")]
+
+
+@pytest.mark.parametrize("value", ["inf", "-1e999", "1e308"])
+def test_a_stream_goes_on_after_any_reading(privest, drawn, value):
+    """A checkpoint remembers the last readings; which they are must not stop it."""
+    command = ("m.csv", *RELEASES, "--output", "z.jsonl", "--checkpoint", "c")
+    write(4, change={3: value})
+    run(privest, *command)
+    write(8, change={3: value})
+    run(privest, *command)
+    assert drawn == dict.fromkeys(range(8), 1)
+    z = [json.loads(line)["z"] for line in Path("z.jsonl").read_text().splitlines()[1:]]
+    # steps 3 and 4, which looks back, are clipped to what the grid holds; 2^13 is noise
+    assert [abs(abs(one) - 2**52) < 2**14 for one in z] == [k in (3, 4) for k in range(8)]
