@@ -59,13 +59,24 @@ def epsilon_of(level: float, delta: float | None, move: float | None) -> float |
 
 
 def level_for(epsilon: float, delta: float, move: float) -> float:
-    """The level of this ε: that of continuous noise, less what the grid costs (about 1e-7)."""
-    level = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
-    assert level is not None
-    shrink = 1e-9
-    while (epsilon_of(level, delta, move) or 0.0) > epsilon:
-        level, shrink = level * (1 - shrink), 2 * shrink
-    return level
+    """The largest level of at most this ε: that of continuous noise, less what the grid costs.
+
+    To ten digits, and to the safe side. The grid costs at most one step of it in μ.
+    """
+    high = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
+    assert high is not None
+    if (epsilon_of(high, delta, move) or 0.0) <= epsilon:
+        return high
+    low, shrink = high, 1e-9
+    while (epsilon_of(low, delta, move) or 0.0) > epsilon:
+        low, high, shrink = low * (1 - min(shrink, 0.5)), low, 2 * shrink
+    while high - low > 1e-11 * high:
+        middle = (low + high) / 2
+        if (epsilon_of(middle, delta, move) or 0.0) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def clip_ends(level: float, limits: Range | None) -> Ends | None:
