@@ -17,7 +17,7 @@ import pytest
 import privest as pv
 from privest import dynamics, lattice, network
 from privest.errors import InvalidInput
-from privest.mechanism import GaussianMechanism, StreamMechanism
+from privest.mechanism import Additive, Componentwise, GaussianMechanism, StreamMechanism
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
 from privest.pipeline import LeastSquaresRelease
 
@@ -95,6 +95,16 @@ def series(level, m):
     )
 
 
+def additive(law, scale):
+    """z = y + scale·e."""
+    made = Componentwise(Additive(law), readings=12)
+    return Door(
+        made.release, made.release,
+        lambda found: (found - law.mean) / scale, lambda y: y / scale,
+        simulated=None,
+    )  # fmt: skip
+
+
 LEVELS = np.geomspace(0.5, 4.0, 12)
 MASKED = Door(
     network.release_masked,
@@ -151,6 +161,8 @@ REAL = {
     "mechanism, diagonal": mechanism(LEVELS, 12),
     "mechanism, matrix": mechanism(S, 3),
     "mechanism, singular": mechanism([[4.0, 2.0], [2.0, 1.0]], 2),
+    "additive Laplace": additive(pv.noise.Laplace(0.5), 0.5),
+    "additive Gaussian": additive(pv.noise.GaussianLaw(0.25, loc=3.0), 0.5),
     "stream": stream(pv.EndlessLevel(4.0)),
     "stream, lags": stream(pv.EndlessLevel(1.0, [0.5, 0.2])),
     "stream, matrices": stream(pv.EndlessLevel(S)),
