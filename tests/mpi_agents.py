@@ -99,7 +99,7 @@ def own_contribution(folder, scenario, rank):
     sensor = Sensor(H, pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(1.0))
     if scenario.startswith("kept"):
         kept = pv.mechanism.source.Kept(folder / f"{rank}.release")
-        return sensor.contribution(sensor.simulate(y, kept))
+        return sensor.contribution(sensor.release(y, kept))
     return sensor.contribution(SensorRelease(y + e, sensor.level.fingerprint, simulated=True))
 
 
