@@ -19,7 +19,9 @@ class Wide(Source):
     def __init__(self, seed=0):
         self.rng = np.random.default_rng(seed)
 
-    def add_noise(self, shown, *, shape=None, at=0, sizes=None, law="gaussian", clip=None):
+    def add_noise(
+        self, shown, *, shape=None, at=0, sizes=None, law="gaussian", clip=None, fingerprint=None
+    ):
         found = shown() if callable(shown) else shown
         plain = getattr(found, "high", found)
         return plain + np.sqrt(V) * self.rng.standard_normal(np.shape(plain))

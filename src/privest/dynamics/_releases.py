@@ -13,7 +13,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, Index
 from privest.dynamics._observed import Level
 from privest.errors import InvalidInput
-from privest.mechanism._missing import real_numbers, split_missing
+from privest.mechanism._missing import marked, real_numbers, split_missing
 from privest.mechanism._range import as_range
 from privest.mechanism._stream_terms import begun, clip_between, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
@@ -84,8 +84,9 @@ def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Sourc
     source, wanted = as_source(rng), _series_level(level, y)
     raw = _shaped(real_numbers(y), wanted)
     values, missing = _split(raw, finite=True)
-    noisy = source.add_noise(_shown(wanted, values))
-    return _released(noisy, missing, wanted, source)
+    noisy = source.add_noise(_shown(wanted, values), fingerprint=wanted.fingerprint)
+    noisy[missing] = np.nan
+    return _released(noisy, wanted, source)
 
 
 def release_series(
@@ -107,18 +108,20 @@ def release_series(
     clip = clip_between(wanted, as_range(range), past, 0, steps)
 
     def shown() -> lattice.Exactly:
-        flat = _split(raw, finite=False)[0].reshape(series, -1)
+        values, missing = _split(raw, finite=False)
+        flat = values.reshape(series, -1)
         before = np.broadcast_to(past, (series, len(past)))
-        return lattice.sum_of_products(stream_terms(wanted, before, flat, 0, steps)[0])
+        exact = lattice.sum_of_products(stream_terms(wanted, before, flat, 0, steps)[0])
+        return marked(exact, np.repeat(missing, m, axis=1))
 
-    noisy = protected.add_noise(shown, shape=(series, steps * m), clip=clip)
-    return _released(noisy.reshape(raw.shape), _split(raw, finite=False)[1], wanted, protected)
+    noisy = protected.add_noise(
+        shown, shape=(series, steps * m), clip=clip, fingerprint=wanted.fingerprint
+    )
+    return _released(noisy.reshape(raw.shape), wanted, protected)
 
 
-def _released(
-    values: Array, missing: Flags, level: SequentialLevel, source: Source
-) -> SeriesRelease:
-    values[missing] = np.nan
+def _released(values: Array, level: SequentialLevel, source: Source) -> SeriesRelease:
+    missing = np.asarray(np.isnan(values).any(axis=2))
     shared = missing[0] if (missing == missing[0]).all() else missing
     return SeriesRelease(values, shared, level.fingerprint, source.simulated, grid=source.grid)
 

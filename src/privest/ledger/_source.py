@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privest.arrays import Array, Flags, fingerprint_of
+from privest.arrays import Array, Flags
 from privest.errors import InvalidInput
-from privest.lattice import Exactly
 from privest.ledger._budget import Cost
 from privest.ledger._entries import Entry, Integers
 from privest.ledger._shown import Runs
 from privest.mechanism.source import Clip, Law, Shown, Source, as_protected
-from privest.mechanism.source._base import Numbers, numbers, shape_of
+from privest.mechanism.source._base import clip_fact, numbers, shape_of
 
 if TYPE_CHECKING:
     from privest.ledger._ledger import Ledger
@@ -64,6 +63,7 @@ class LedgerSource(Source):
         sizes: Sequence[int] | None = None,
         law: Law = "gaussian",
         clip: Clip | None = None,
+        fingerprint: str | None = None,
     ) -> Array:
         """The release of before, else a new one that is now in the ledger."""
         given = shown if callable(shown) else numbers(shown)
@@ -79,23 +79,16 @@ class LedgerSource(Source):
             cost = cost(first, first + count)
         facts = self.facts | {
             "shape": list(size), "sizes": None if sizes is None else list(sizes), "law": law,
-            "grid": self.grid, "clip": _clip_fact(clip),
+            "grid": self.grid, "clip": clip_fact(clip), "fingerprint": fingerprint,
         }  # fmt: skip
 
-        absent: list[Flags] = []
-
-        def marked() -> Numbers:
-            found = numbers(given)
-            absent.append(np.isnan(found.high if isinstance(found, Exactly) else found))
-            return found
-
         def draw() -> tuple[Integers, Flags | None]:
-            values = self.source.add_noise(marked, shape=size, at=at, sizes=sizes, law=law,
-                                           clip=clip)  # fmt: skip
-            integers = np.rint(values / self.grid).astype(np.int64)
-            if not absent[0].any():
-                return integers, None
-            return np.where(absent[0], 0, integers), absent[0]
+            values = self.source.add_noise(
+                given, shape=size, at=at, sizes=sizes, law=law, clip=clip, fingerprint=fingerprint
+            )
+            absent = np.isnan(values)
+            integers = np.rint(np.where(absent, 0.0, values) / self.grid).astype(np.int64)
+            return integers, absent if absent.any() else None
 
         written = self.ledger.spend_and_write(
             self.subject, cost, first, count, facts, draw, key=self.key, known=self.known
@@ -123,10 +116,3 @@ class LedgerSource(Source):
                 "vector with one index an entry, or a matrix cost for all of it."
             )
         return shape[0]
-
-
-def _clip_fact(clip: Clip | None) -> str | None:
-    """The range of a release, as a text that tells ranges apart."""
-    if clip is None:
-        return None
-    return fingerprint_of("clip", *(np.atleast_1d(np.asarray(side, dtype=float)) for side in clip))

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags
+from privest.arrays import Array, ArrayLike, Flags, fingerprint_of
 from privest.errors import NotReleasable
 from privest.mechanism._channel import Channel
-from privest.mechanism._missing import of_size, real_numbers, repeated, split_missing
+from privest.mechanism._missing import marked, of_size, real_numbers, repeated, split_missing
 from privest.mechanism.source import Law, Source, as_protected
 from privest.privacy import GridStatement, rows_statement
 
@@ -54,28 +54,34 @@ class ExactChannels:
         high, low = lattice.two_product(*np.broadcast_arrays(roots[:, None], self.matrix))
         return [high, low] if low.any() else [high]
 
-    def _shown(self, values: Array) -> lattice.Exactly:
-        """w of readings (..., m); b is public, and added afterwards."""
+    def _shown(self, raw: Array) -> lattice.Exactly:
+        """w of readings (..., m), NaN where missing; b is public, and added afterwards."""
+        values, absent = split_missing(raw, finite=False)
         terms: list[tuple[Array, Array]] = []
         for weights in self._weights:
             if weights.ndim == 1:
                 terms.append((weights, values))
             else:
                 terms += [(weights[:, k], values[..., k : k + 1]) for k in range(self.readings)]
-        return lattice.sum_of_products(terms)
+        if absent is not None and self.matrix is not None:
+            absent = self._reads(absent)
+        return marked(lattice.sum_of_products(terms), absent)
 
     def release(self, y: ArrayLike, source: Source | None, trials: int | None) -> Array:
         raw = repeated(of_size(real_numbers(y), self.readings), trials)
         whole = as_protected(source).add_noise(
-            lambda: self._shown(split_missing(raw, finite=False)[0]),
+            lambda: self._shown(raw),
             shape=(*raw.shape[:-1], self.outputs),
             law=self.law,
+            fingerprint=self._fingerprint,
         )
-        released = whole * self._each("scale") + self._each("shift") + self.offset
-        absent = split_missing(raw, finite=False)[1]
-        if absent is not None:
-            released[absent if self.matrix is None else self._reads(absent)] = np.nan
-        return released
+        return whole * self._each("scale") + self._each("shift") + self.offset
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """Of all that makes z from Ay and the noise."""
+        rest = (self._each("scale"), self._each("shift"), np.asarray(self.offset))
+        return fingerprint_of("exact channels", *self._weights, *rest)
 
     def _reads(self, absent: Flags) -> Flags:
         """Which outputs read a reading that is missing."""

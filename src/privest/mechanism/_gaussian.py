@@ -12,7 +12,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._literal import Terms, literal_terms
-from privest.mechanism._missing import of_size, real_numbers, repeated, split_missing
+from privest.mechanism._missing import marked, of_size, real_numbers, repeated, split_missing
 from privest.mechanism._range import as_range, clip_of
 from privest.mechanism._vector import Information, Mechanism
 from privest.mechanism.source import Source, as_protected, as_source
@@ -65,7 +65,8 @@ class GaussianMechanism(Mechanism):
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
-        return as_source(rng).add_noise(repeated(self._shown(y), trials), clip=self._clip)
+        shown = repeated(self._shown(y), trials)
+        return as_source(rng).add_noise(shown, clip=self._clip, fingerprint=self.level.fingerprint)
 
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
@@ -78,15 +79,12 @@ class GaussianMechanism(Mechanism):
         `trials` releases of the same readings, each with noise of its own, show `trials` times S.
         """
         raw = repeated(of_size(real_numbers(y), self.readings), trials)
-        released = as_protected(source).add_noise(
-            lambda: self._exactly(split_missing(raw, finite=False)[0]),
+        return as_protected(source).add_noise(
+            lambda: self._exactly(raw),
             shape=(*raw.shape[:-1], self.outputs),
             clip=self._clip,
+            fingerprint=self.level.fingerprint,
         )
-        absent = split_missing(raw, finite=False)[1]
-        if absent is not None:
-            released[self._reads(absent)] = np.nan
-        return released
 
     @property
     def ends(self) -> tuple[Array, Array] | None:
@@ -169,11 +167,13 @@ class GaussianMechanism(Mechanism):
         """(Lᵀy)_i = Σ_t c_t[i]·y[k_t[i]], without the zero rows."""
         return self._literal[0]
 
-    def _exactly(self, values: Array) -> lattice.Exactly:
-        """Lᵀy without the zero rows, as exact sums."""
-        return lattice.sum_of_products(
+    def _exactly(self, raw: Array) -> lattice.Exactly:
+        """Lᵀy without the zero rows, as exact sums; NaN where a reading of it is missing."""
+        values, absent = split_missing(raw, finite=False)
+        exact = lattice.sum_of_products(
             [(weights, values[..., place]) for weights, place in self._terms]
         )
+        return marked(exact, None if absent is None else self._reads(absent))
 
     def _reads(self, absent: Flags) -> Flags:
         """Which entries of Lᵀy read a reading that is missing."""

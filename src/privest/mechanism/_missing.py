@@ -8,6 +8,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
 from privest.errors import InvalidInput
+from privest.lattice import Exactly
 
 
 def real_numbers(y: ArrayLike) -> Array:
@@ -40,6 +41,16 @@ def repeated(values: Array, trials: int | None) -> Array:
             f"trials repeat one vector of readings; received readings of shape {values.shape}."
         )
     return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
+
+
+def marked(exact: Exactly, absent: Flags | None) -> Exactly:
+    """What is to be shown, NaN where it would read what is missing: the source returns NaN there.
+
+    A source that sends a release of before returns what was missing then.
+    """
+    if absent is not None:
+        exact.high[absent] = np.nan
+    return exact
 
 
 def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:

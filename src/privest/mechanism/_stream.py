@@ -11,7 +11,7 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
-from privest.mechanism._missing import real_numbers, split_missing
+from privest.mechanism._missing import marked, real_numbers, split_missing
 from privest.mechanism._range import as_range
 from privest.mechanism._stream_terms import begun, clip_between, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
@@ -94,10 +94,8 @@ class StreamMechanism:
             values, missing = self._readings(given, sizes, finite=False)
             terms, past = stream_terms(self.level, self._past, values, start, stop)
             kept.append((missing, np.clip(past, -LARGEST, LARGEST)))
-            exact = lattice.sum_of_products(terms)
-            if missing is not None:  # for a source that writes down what was missing
-                exact.high[np.repeat(missing, sizes)] = np.nan
-            return exact
+            absent = None if missing is None else np.repeat(missing, sizes)
+            return marked(lattice.sum_of_products(terms), absent)
 
         def facts() -> tuple[Flags | None, Array]:
             if not kept:  # a source that sends what it has sent before need not ask
@@ -116,9 +114,12 @@ class StreamMechanism:
         """Noise on what is shown; `facts`: the missing steps, and what to remember."""
         start, count = self.steps, sum(sizes)
         clip = clip_between(self.level, self.range, self._past, start, start + len(sizes))
-        values = source.add_noise(shown, shape=(count,), at=start, sizes=sizes, clip=clip)
+        values = source.add_noise(
+            shown, shape=(count,), at=start, sizes=sizes, clip=clip,
+            fingerprint=self.level.fingerprint,
+        )  # fmt: skip
         missing, past = facts()
-        if source.resent:
+        if not source.simulated:  # what was missing when it was released
             absent = np.logical_or.reduceat(np.isnan(values), np.cumsum([0, *sizes[:-1]]))
             missing = np.asarray(absent) if absent.any() else None
         elif missing is not None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike
+from privest.arrays import Array, ArrayLike, fingerprint_of
 from privest.errors import InvalidInput, NotReleasable, NumericalFailure
 from privest.linalg.batched import substitute
 from privest.mechanism._missing import real_numbers
@@ -87,10 +87,14 @@ def noisy(pipeline: ScoreRelease, y: Array, source: Source) -> Array:
         theta = whatever_happens(pipeline, np.atleast_2d(np.clip(y, -most, most)))
         with np.errstate(all="ignore"):
             unit = substitute(factor, (theta @ targets.T).T, lower=True).T
+        unit = np.where(np.isnan(unit), 0.0, unit)  # none is missing: NaN would be of a value
         return lattice.exactly(np.reshape(unit, (*y.shape[:-1], len(targets))))
 
     released = source.add_noise(
-        shown, shape=(*y.shape[:-1], len(targets)), law=law_of(pipeline.noise)
+        shown,
+        shape=(*y.shape[:-1], len(targets)),
+        law=law_of(pipeline.noise),
+        fingerprint=fingerprint_of("score release", factor, targets),
     )
     return np.asarray(released @ factor.T)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID, Exactly
 
@@ -29,8 +29,7 @@ class Source(ABC):
 
     simulated  True: an ordinary random generator, for experiments; no protection.
     grid       what is released are multiples of it; 0 for a continuous release.
-    resent     whether the last release was one of before, sent again as it was: NaN where nothing
-               was shown then, whatever is missing now.
+    resent     whether the last release was one of before, sent again as it was.
     """
 
     simulated: bool
@@ -47,6 +46,7 @@ class Source(ABC):
         sizes: Sequence[int] | None = None,
         law: Law = "gaussian",
         clip: Clip | None = None,
+        fingerprint: str | None = None,
     ) -> Array:
         """shown + e, e independent of unit information, a new array.
 
@@ -55,6 +55,9 @@ class Source(ABC):
         All of it is one release, or, given `sizes`, as many steps of a stream one after another,
         the first of them step `at`, each a release of its own. `clip`: what is shown stays between
         these multiples of the lattice's grid, 2⁻¹⁰, before the noise is added.
+        NaN in what a real release is to show is missing, and NaN in what is returned. A release of
+        before is returned as it was, NaN where nothing was shown then. `fingerprint`: of the level
+        or the mechanism, public; a source that keeps releases refuses one of another.
         """
 
     @property
@@ -87,6 +90,13 @@ def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
     if clip is None:
         return plain
     return np.clip(plain, np.multiply(clip[0], GRID), np.multiply(clip[1], GRID))
+
+
+def clip_fact(clip: Clip | None) -> str | None:
+    """The range of a release, as a text that tells ranges apart."""
+    if clip is None:
+        return None
+    return fingerprint_of("clip", *(np.atleast_1d(np.asarray(side, dtype=float)) for side in clip))
 
 
 def exact_bytes(shown: Numbers) -> bytes:

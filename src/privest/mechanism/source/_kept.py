@@ -23,6 +23,7 @@ from privest.mechanism.source._base import (
     Numbers,
     Shown,
     Source,
+    clip_fact,
     exact_bytes,
     in_doubles,
     numbers,
@@ -33,7 +34,7 @@ from privest.mechanism.source._protected import Protected
 from privest.reading import read_arrays, read_bytes, state_array, state_flag
 
 KEY_BYTES = 32
-KEPT = "privest kept release 2"
+KEPT = "privest kept release 3"
 SPENT = "To release these too is to show more: choose another file, and count both."
 
 
@@ -47,7 +48,7 @@ class Kept(Source):
 
     The noise of the first run is that of `source` (protected if None). `facts` (texts and numbers,
     such as level=4.0) are public, written down, and compared one by one, so that an error can name
-    them.
+    them; so are the fingerprint of the level, the law and the range that the release was made with.
 
     Two tags go with it, HMAC-SHA256 under a random key of its own, which is in the file `path`.key
     and nowhere else: one of the release, so that a changed file is refused, and one of the numbers
@@ -65,8 +66,19 @@ class Kept(Source):
         self.path = Path(path)
         self.source = Protected() if source is None else source
         self.facts = json.dumps(facts, sort_keys=True)
-        self.reused = False  # whether the last release was one of before
-        self.simulated, self.grid = self.source.simulated, self.source.grid
+
+    @property
+    def simulated(self) -> bool:  # type: ignore[override]  # of the source, whichever it is now
+        return self.source.simulated
+
+    @property
+    def grid(self) -> float:  # type: ignore[override]
+        return self.source.grid
+
+    @property
+    def reused(self) -> bool:
+        """Whether the last release was one of before."""
+        return self.resent
 
     @property
     def key_path(self) -> Path:
@@ -82,25 +94,28 @@ class Kept(Source):
         sizes: Sequence[int] | None = None,
         law: Law = "gaussian",
         clip: Clip | None = None,
+        fingerprint: str | None = None,
     ) -> Array:
         """The release of before, else a new one that is now on disk."""
         if sizes is not None:
             raise InvalidInput("one whole release is kept; a stream is kept by a Checkpoint.")
         if self.simulated:  # a real release refuses no value
             require_room(in_doubles(shown))
-        self.reused = self.path.exists()
-        if not self.reused:
+        how = {"shape": shape, "at": at, "law": law, "clip": clip, "fingerprint": fingerprint}
+        made = json.dumps({"fingerprint": fingerprint, "law": law, "clip": clip_fact(clip)})
+        self.resent = self.path.exists()
+        if not self.resent:
             try:
-                return self._new(shown, {"shape": shape, "at": at, "law": law, "clip": clip})
+                return self._new(shown, how, made)
             except FileExistsError:  # another process was quicker
-                self.reused = True
-        released = self._read(numbers(shown))
+                self.resent = True
+        released = self._read(numbers(shown), made)
         logging.getLogger("privest").warning(
             "privest: the release in %s is used again: nothing new is shown.", self.path
         )
         return released
 
-    def _new(self, shown: Shown, how: dict[str, Any]) -> Array:
+    def _new(self, shown: Shown, how: dict[str, Any], made: str) -> Array:
         """A new release, on disk. Of several processes the first to end has made it.
 
         The others get FileExistsError; what they drew is gone, and nobody has seen it.
@@ -127,21 +142,27 @@ class Kept(Source):
             )
             np.savez(
                 file, allow_pickle=False, format=np.array(KEPT), facts=np.array(self.facts),
+                made=np.array(made),
                 values=released, simulated=np.array(self.simulated),
-                tag=_bytes(self._release_tag(released)), readings=_bytes(tagged[0]),
+                tag=_bytes(self._release_tag(released, made)), readings=_bytes(tagged[0]),
             )  # fmt: skip
         return released
 
-    def _read(self, shown: Numbers) -> Array:
+    def _read(self, shown: Numbers, made: str) -> Array:
         arrays = read_arrays(self.path, "a kept release")
-        if set(arrays) != {"format", "facts", "values", "simulated", "tag", "readings"}:
+        if set(arrays) != {"format", "facts", "made", "values", "simulated", "tag", "readings"}:
             raise InvalidInput(f"{self.path} is not a kept release.")
         if str(arrays["format"]) != KEPT or arrays["values"].dtype != np.float64:
             raise InvalidInput(f"{self.path} is not a kept release.")
         simulated, values = state_flag(arrays, "simulated"), np.asarray(arrays["values"])
         self._require_same(str(arrays["facts"]), values, simulated, shape_of(shown))
+        if str(arrays["made"]) != made:
+            raise InvalidInput(
+                f"the release in {self.path} was made at another level, law or range: "
+                f"{arrays['made']}; now it is {made}. {SPENT}"
+            )
         stated = {name: state_array(arrays, name, (32,), "u") for name in ("tag", "readings")}
-        if not hmac.compare_digest(self._release_tag(values), stated["tag"].tobytes()):
+        if not hmac.compare_digest(self._release_tag(values, made), stated["tag"].tobytes()):
             raise InvalidInput(
                 f"the file {self.path} was changed after the release was made, or its key was."
             )
@@ -170,8 +191,8 @@ class Kept(Source):
                 f"of shape {shape}. {SPENT}"
             )
 
-    def _release_tag(self, released: Array) -> bytes:
-        return self._tag("release", exact_bytes(released))
+    def _release_tag(self, released: Array, made: str) -> bytes:
+        return self._tag("release", made.encode() + exact_bytes(released))
 
     def _tag(self, what: str, content: bytes) -> bytes:
         if not self.key_path.is_file():

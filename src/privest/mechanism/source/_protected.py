@@ -16,15 +16,15 @@ import numpy as np
 from privest import lattice
 from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput, MissingDependency
-from privest.mechanism.source._base import Clip, Law, Numbers, Shown, Source, numbers, shape_of
+from privest.mechanism.source._base import Clip, Law, Shown, Source, numbers, shape_of
 
 
 class Protected(Source):
     """The noise of real releases: tables of `privest.lattice`, inverted with system entropy.
 
     All noise is drawn before what is shown is computed. Nothing is refused because of a value:
-    what the grid cannot hold, ±∞ too, is clipped; NaN is shown as 0 (whoever calls marks it as
-    missing). Nothing is kept: no seed, no state, no noise.
+    what the grid cannot hold, ±∞ too, is clipped; NaN is missing, and stays NaN.
+    Nothing is kept: no seed, no state, no noise.
     """
 
     simulated = False
@@ -39,24 +39,24 @@ class Protected(Source):
         sizes: Sequence[int] | None = None,
         law: Law = "gaussian",
         clip: Clip | None = None,
+        fingerprint: str | None = None,
     ) -> Array:
         if shape is None:
             shape = shape_of(numbers(shown))
         count = int(np.prod(shape, dtype=np.intp))
         words = lattice.os_words(count)
         noise = self._integers(count, law)
-        whole = self._rounded(numbers(shown), words, clip)
-        return np.asarray((whole + noise).reshape(shape) * self.grid)
+        found = numbers(shown)
+        exact = found if isinstance(found, lattice.Exactly) else lattice.exactly(found)
+        whole = lattice.rounded(exact, words, *(() if clip is None else clip)).ravel()
+        released = np.asarray((whole + noise).reshape(shape) * self.grid)
+        released[np.isnan(exact.high).reshape(shape)] = np.nan
+        return released
 
     def _integers(self, count: int, law: Law) -> AnyArray:
         """X, (count,)."""
         draw = lattice.gaussian_integers if law == "gaussian" else lattice.laplace_integers
         return draw(count)
-
-    @staticmethod
-    def _rounded(shown: Numbers, words: AnyArray, clip: Clip | None) -> AnyArray:
-        exact = shown if isinstance(shown, lattice.Exactly) else lattice.exactly(shown)
-        return lattice.rounded(exact, words, *(() if clip is None else clip)).ravel()
 
 
 class OpenDPNoise(Protected):

@@ -44,6 +44,7 @@ class Simulated(Source):
         sizes: Sequence[int] | None = None,
         law: Law = "gaussian",
         clip: Clip | None = None,
+        fingerprint: str | None = None,
     ) -> Array:
         plain = in_doubles(shown, clip)
         require_room(plain)
