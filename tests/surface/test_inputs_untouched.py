@@ -29,6 +29,7 @@ from privest import (
     dynamics,
     estimator,
     lattice,
+    ledger,
     linalg,
     mechanism,
     network,
@@ -174,6 +175,25 @@ def refused(call):
     with pytest.raises(pv.errors.NotReleasable) as told:
         call()
     return str(told.value)
+
+
+def frozen(array):
+    array.setflags(write=False)
+    return array
+
+
+def booked(tmp, call):
+    with pv.Ledger(tmp / "book.db") as book:
+        book.open_account("a", ledger.Budget(level=8.0))
+        return call(book)
+
+
+def charged(g, tmp):
+    """A table that is charged to an account, and found to be paid when it is asked for again."""
+    made, table = plan(g)
+    account = workflow.Account(tmp / "book.db", "people")
+    sent = workflow.release(g.keep(made), tmp / "z.csv", g.keep(table), account=account)
+    return account.paid(g.keep(sent))
 
 
 def model(g, law=GAUSS):
@@ -579,6 +599,48 @@ CASES = {
     "mechanism.GaussianMechanism.paper_release": lambda g: VECTORS[1].paper_release(g([0.1, 0.2])),
     "mechanism.StreamMechanism.__init__": lambda g: pv.StreamMechanism(g(PAIR)),
     "mechanism.StreamMechanism.restore": mechanism_state,
+    "audit.audit_release": lambda g: audit.audit_release(
+        lambda y: y + RNG().normal(size=y.shape), g(PAIR), readings=2, rng=RNG(0), samples=1000),
+    "lattice.finite": lambda g: lattice.finite(g([1.0, np.inf])),
+    "lattice.two_product": lambda g: lattice.two_product(g(Y), g(1.0 / Y)),
+    "ledger.Budget.__init__": lambda g: ledger.Budget(matrix=g(PAIR)),
+    "ledger.Budget.from_dict": lambda g: ledger.Budget.from_dict(
+        g.keep(ledger.Budget(matrix=PAIR).to_dict())),
+    "ledger.Cost.__init__": lambda g: [ledger.Cost(information=g(PAIR)),
+                                       ledger.Cost(information=g(Y), rho=0.5, move=1.0)],
+    "ledger.Cost.from_dict": lambda g: ledger.Cost.from_dict(
+        g.keep(ledger.Cost(information=Y).to_dict())),
+    "ledger.Ledger.complete": lambda g, tmp: booked(tmp, lambda book: book.complete(
+        book.reserve("a", ledger.Cost(information=1.0), 0, 4, g.keep({"level": "x"})),
+        g.keep(frozen(np.arange(4))), g([False, True, False, False]))),
+    "ledger.Ledger.recover": lambda g, tmp: booked(tmp, lambda book: book.recover(
+        g.keep({"a": 7}))),
+    "ledger.Ledger.reserve": lambda g, tmp: booked(tmp, lambda book: book.reserve(
+        "a", ledger.Cost(information=g(Y)), 0, 4, g.keep({"level": "x"}))),
+    "ledger.Ledger.source": lambda g, tmp: booked(tmp, lambda book: pv.StreamMechanism(
+        1.0).release(g(Y), book.source("a", ledger.Cost(information=1.0), start=0))),
+    "ledger.Ledger.spend": lambda g, tmp: booked(tmp, lambda book: book.spend(
+        "a", ledger.Cost(information=1.0), stop=4, facts=g.keep({"level": "x"}))),
+    "ledger.Ledger.spend_and_write": lambda g, tmp: booked(tmp, lambda book: book.spend_and_write(
+        "a", ledger.Cost(information=1.0), 0, 4, g.keep({"level": "x"}),
+        lambda: (frozen(np.arange(4)), None))),
+    "ledger.LedgerSource.__init__": lambda g, tmp: booked(tmp, lambda book: ledger.LedgerSource(
+        book, "a", ledger.Cost(information=1.0), start=0, key="", source=None, known=None,
+        facts=g.keep({"level": "x"}))),
+    "ledger.cost_of": lambda g: ledger.cost_of(g(PAIR), move=1.0, stop=2),
+    "ledger.dp_event": lambda g: ledger.dp_event(g.keep(
+        {"type": "GaussianDpEvent", "noise_multiplier": 2.0})),
+    "mechanism.AffineMechanism.release": lambda g: mechanism.AffineMechanism(
+        noise.Laplace(1.0), g(PAIR), g(PAIR)).release(g([0.1, np.inf])),
+    "mechanism.Componentwise.release": lambda g: mechanism.Componentwise(
+        mechanism.Additive(noise.Laplace(1.0)), g(PAIR)).release(g([0.1, np.nan])),
+    "mechanism.RunningMechanism.release": lambda g: pv.StreamMechanism(1.0).as_mechanism(
+        2).real().release(g([0.1, 0.2])),
+    "mechanism.Source.restore": lambda g: mechanism.source.Protected().restore(g.keep({})),
+    "privacy.grid_statement": lambda g: privacy.grid_statement(g(SPREAD), move=1.0),
+    "privacy.rows_statement": lambda g: privacy.rows_statement(g(PAIR), move=1.0, law="laplace"),
+    "workflow.Account.charge": lambda g, tmp: charged(g, tmp),
+    "workflow.Account.paid": lambda g, tmp: charged(g, tmp),
     "mechanism.GaussianMechanism.release": lambda g: mechanism.GaussianMechanism(
         g(SPREAD), 4, range=(-3, 3)).release(g([1.0, np.nan, 2.0, np.inf])),
     "mechanism.Mechanism.release": lambda g: refused(

@@ -63,7 +63,7 @@ NAMES = {
     },
     "lattice": {
         "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE", "MOST",
-        "exactly", "gaussian_integers", "laplace_integers", "literal_factor",
+        "exactly", "finite", "gaussian_integers", "laplace_integers", "literal_factor",
         "literal_root", "os_words", "rounded", "sum_of_products", "two_product",
     },
     "scale": {"Fit", "cluster_executor", "fit"},

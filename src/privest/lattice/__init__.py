@@ -8,7 +8,7 @@ folder proves every step; it names the functions.
 
 from privest.lattice._entropy import Words as Words
 from privest.lattice._entropy import os_words
-from privest.lattice._exact import Exactly, exactly, sum_of_products, two_product
+from privest.lattice._exact import Exactly, exactly, finite, sum_of_products, two_product
 from privest.lattice._inversion import gaussian_integers, laplace_integers
 from privest.lattice._literal import literal_factor, literal_root
 from privest.lattice._rounding import MOST, rounded
@@ -16,6 +16,6 @@ from privest.lattice._tables import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, D
 
 __all__ = [
     "GAUSSIAN", "GRID", "LAPLACE", "MOST", "DiscreteGaussian", "DiscreteLaplace", "Exactly",
-    "exactly", "gaussian_integers", "laplace_integers", "literal_factor", "literal_root",
+    "exactly", "finite", "gaussian_integers", "laplace_integers", "literal_factor", "literal_root",
     "os_words", "rounded", "sum_of_products", "two_product",
 ]  # fmt: skip

@@ -47,7 +47,7 @@ class Exactly:
 
 def exactly(values: Array) -> Exactly:
     """Doubles that are u themselves. ±∞ is the largest double; NaN stays NaN."""
-    high = _finite(np.asarray(values, dtype=np.float64))
+    high = finite(np.asarray(values, dtype=np.float64))
     flat = high.reshape(-1)
     return Exactly(high, np.zeros_like(high), 0.0, lambda i: _entry(flat, i))
 
@@ -73,7 +73,7 @@ def sum_of_products(terms: Sequence[tuple[Array, Array]]) -> Exactly:
             for t, term in enumerate(flat):
                 for row, numbers in zip(now[:, t], term):
                     row[...] = numbers if numbers.size == 1 else numbers[piece]
-            c, v = _split_safely(_finite(now, now))
+            c, v = _split_safely(finite(now, now))
             _add_up(c, v, high[piece], low[piece], sizes[piece])
 
     def exact(i: int) -> Fraction:
@@ -109,9 +109,25 @@ def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
         lost += errors.sum(axis=0)
         product = np.concatenate([totals, product[2 * half :]]) if len(product) % 2 else totals
     high[...], low[...] = two_sum(product[0], lost)
-    over = ~np.isfinite(low) & ~np.isnan(sizes)
-    if over.any():  # beyond the doubles: nothing is known but the fraction
-        high[over], low[over], sizes[over] = 0.0, 0.0, np.inf
+    over = (~np.isfinite(low) | np.isinf(sizes)) & ~np.isnan(sizes)
+    if over.any():
+        high[over], low[over], sizes[over] = _beyond(c[:, over], v[:, over])
+
+
+def _beyond(c: Array, v: Array) -> tuple[Array, Array, Array]:
+    """high, low and sizes of sums that leave the doubles on their way.
+
+    In units of 2^1000 for v: what is smaller is lost there, less than a step in 2^900 of a sum that
+    overflowed. Where the sum is beyond the grid for sure, that is all there is to know; where it
+    cancels nothing is known but the fraction.
+    """
+    high, low, sizes = np.empty((3, c.shape[1]))
+    _add_up(0.5 * c, v * 2.0**-999, high, low, sizes)
+    sure = np.abs(high) > 2.0 * len(c) ** 2 * 2.0**-52 * sizes
+    nothing = np.zeros_like(high)
+    return (
+        np.where(sure, np.copysign(_LARGEST, high), 0.0), nothing, np.where(sure, 0.0, np.inf),
+    )  # fmt: skip
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -148,8 +164,8 @@ def _split_safely(both: Array) -> tuple[Array, Array]:
     return c, v
 
 
-def _finite(doubles: Array, out: Array | None = None) -> Array:
-    """±∞ as the largest double."""
+def finite(doubles: Array, out: Array | None = None) -> Array:
+    """±∞ as the largest double, which is what it counts as in sums; a new array unless `out`."""
     return np.asarray(np.minimum(np.maximum(doubles, -_LARGEST, out=out), _LARGEST, out=out))
 
 

@@ -26,10 +26,6 @@ from privest.privacy import (
 from privest.reading import state_array, state_count
 from privest.release import StreamRelease
 
-# A larger reading is remembered as this, which a checkpoint takes: no coordinate that looks back to
-# it is on the grid, and all are clipped.
-LARGEST = 1e149
-
 
 class StreamMechanism:
     """The data holder's side of a stream: sees the readings, gives releases.
@@ -61,6 +57,12 @@ class StreamMechanism:
         self.range = as_range(range)
         self.steps = 0
         self._past = begun(self.level)  # the readings that later releases look back to
+        self._require_range()
+
+    def _require_range(self) -> None:
+        """Refuse a range that the grid cannot hold at some step, now and not at that step."""
+        last = self.level.reach + 1 if self.level.steps is None else self.level.steps
+        clip_between(self.level, self.range, self._past, 0, last)
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> StreamRelease:
         """The release of the next reading or readings, with noise of a simulation generator.
@@ -80,9 +82,9 @@ class StreamMechanism:
         """The release of the next reading or readings, with protected noise; it has no seed.
 
         I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a reading, else for S̄_k = AᵀA with the doubles
-        A; values are multiples of 2⁻¹⁰, of variance at most
-        1 + 3·2⁻²². Nothing is refused because of a value: beyond the range (of every coordinate
-        of A_kȲ_k) it is clipped, NaN or masked is missing. y as in `simulate`.
+        A; values are multiples of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². Nothing is
+        refused because of a value: beyond the range (of every coordinate of A_kȲ_k) it is clipped,
+        NaN or masked is missing. y as in `simulate`.
         """
         protected = as_protected(source)
         given = real_numbers(y)
@@ -93,7 +95,7 @@ class StreamMechanism:
         def shown() -> lattice.Exactly:
             values, missing = self._readings(given, sizes, finite=False)
             terms, past = stream_terms(self.level, self._past, values, start, stop)
-            kept.append((missing, np.clip(past, -LARGEST, LARGEST)))
+            kept.append((missing, lattice.finite(past)))
             absent = None if missing is None else np.repeat(missing, sizes)
             return marked(lattice.sum_of_products(terms), absent)
 
@@ -254,7 +256,7 @@ class StreamMechanism:
         steps, level = state_count(state, "steps"), self.level
         before = level.readings_before(steps)
         size = before if level.form == "dense" else len(self._past)
-        past = state_array(state, "past", (size,))
+        past = state_array(state, "past", (size,), squares=False)
         self.steps, self._past = steps, past
 
     def __repr__(self) -> str:

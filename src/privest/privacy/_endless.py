@@ -35,8 +35,10 @@ class EndlessLevel(SequentialLevel):
     """
 
     def __init__(self, S: PrivacyLevel | ArrayLike, lags: Sequence[ArrayLike] = ()) -> None:
-        own = level_of_a_step(S)
-        level = psd(np.atleast_2d(own)[None], "the level S", error=NotAPrivacyLevel)
+        own = np.atleast_2d(level_of_a_step(S))
+        level = psd(own[None], "the level S", error=NotAPrivacyLevel)
+        if not np.count_nonzero(own - np.diag(np.diagonal(own))):
+            level = Diagonal(np.diagonal(own))  # roots that are not above those of S, exactly
         self._constant = lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
 
     @classmethod

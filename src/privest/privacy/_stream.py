@@ -111,6 +111,8 @@ class StreamLevel(SequentialLevel):
         steps = (1,) * len(matrix) if sizes is None else as_sizes(sizes)
         if sum(steps) != len(matrix):
             raise InvalidInput(f"sizes must add up to {len(matrix)}; they add up to {sum(steps)}.")
+        if not np.count_nonzero(matrix - np.diag(np.diagonal(matrix))):  # as it was typed
+            return cls._of(IndependentRows(Diagonal(np.diagonal(matrix).copy())), steps)
         # In units in which every reading has level one, so that no unit decides what is zero.
         unit = np.sqrt(np.diagonal(matrix))
         per = np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0)

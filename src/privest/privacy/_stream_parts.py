@@ -9,6 +9,7 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count, as_counts
 from privest.errors import InvalidInput, NotAPrivacyLevel
+from privest.lattice import literal_root
 from privest.linalg import (
     PSD,
     BandedRows,
@@ -144,13 +145,13 @@ def _is_matrix(part: Any) -> bool:  # noqa: ANN401 - whatever was given
 
 
 def step_lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
-    """ℓ_k (K, m, m) for readings of one size."""
+    """ℓ_k (K, m, m) for readings of one size; roots of numbers are rounded down: ℓ² ≤ s."""
     m, steps = sizes[0], len(sizes)
     if own.pointwise is None:
         assert isinstance(own, Blocks)
         return own.factors[0].lower
     result = np.zeros((steps, m, m))
-    result[:, np.arange(m), np.arange(m)] = np.sqrt(own.diagonal()).reshape(steps, m)
+    result[:, np.arange(m), np.arange(m)] = literal_root(own.diagonal()).reshape(steps, m)
     return result
 
 

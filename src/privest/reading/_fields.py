@@ -163,11 +163,13 @@ def require_parameters(count: int, where: str) -> None:
 
 
 def state_array(
-    state: Mapping[str, AnyArray], name: str, shape: tuple[int | None, ...], kind: str = "f"
-) -> AnyArray:
+    state: Mapping[str, AnyArray], name: str, shape: tuple[int | None, ...], kind: str = "f",
+    *, squares: bool = True,
+) -> AnyArray:  # fmt: skip
     """An array of a saved state, copied: of this shape (None: any size) and kind, and finite.
 
-    `kind`: "f" numbers whose squares are finite too, "b" flags, "i" and "u" whole numbers ≥ 0.
+    `kind`: "f" numbers whose squares are finite too (unless `squares` is False), "b" flags, "i" and
+    "u" whole numbers ≥ 0.
     """
     found = state.get(name)
     if not isinstance(found, np.ndarray | np.generic):
@@ -179,7 +181,8 @@ def state_array(
             f"{found.shape} and {found.dtype.kind!r}."
         )
     # A NaN fails every comparison.
-    if kind != "b" and not (np.abs(found) < LARGEST_STATE).all():
+    largest = LARGEST_STATE if squares else np.inf
+    if kind != "b" and not (np.abs(found) < largest).all():
         raise InvalidInput(f"the state {name!r} must be finite, and its squares too.")
     if kind == "i" and (found < 0).any():
         raise InvalidInput(f"the state {name!r} must be ≥ 0.")

@@ -10,7 +10,9 @@ import scipy
 import privest as pv
 from privest import lattice
 from privest.errors import InvalidInput, NotReleasable
+from privest.lattice import _rounding
 from privest.mechanism import GaussianMechanism, Rotation, StreamMechanism
+from privest.mechanism._stream_terms import begun, stream_terms
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Protected, Seeded, as_protected
 
 S = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 0.5], [1.0, 0.5, 2.0]])
@@ -203,3 +205,50 @@ def test_a_singular_level_says_that_it_is_met_to_rounding():
     assert not GaussianMechanism(np.ones((3, 3)), 3).literal
     blocks = pv.PrivacyLevel(np.diag([2.0, 0.0, 3.0]))
     assert GaussianMechanism(blocks, 3).literal  # a diagonal: zeros are exact
+
+
+MAKE = [
+    pv.EndlessLevel,
+    lambda s: pv.StreamLevel([s, s]),
+    lambda s: pv.StreamLevel.from_cumulative(np.diag([s, s])),
+]
+
+
+@pytest.mark.parametrize("make", MAKE)
+def test_streams_meet_the_level_as_typed(make):
+    """c² ≤ s in fractions, c what multiplies a reading; √s as a double fails for one in five."""
+    levels = [2.0, 3.0, 5.0, 7.0, 10.0, 0.1, *np.random.default_rng(1).uniform(1e-3, 1e3, 200)]
+    for s in levels:
+        level = make(float(s))
+        terms, _ = stream_terms(level, begun(level), np.ones(1), 0, 1)
+        assert Fraction(float(np.ravel(terms[0][0])[0])) ** 2 <= Fraction(float(s))
+
+
+@pytest.mark.parametrize("lags", [[-1.0], [1e-145], [0.5, -2.0]])
+def test_readings_of_any_size_are_remembered_as_they_are(lags, monkeypatch):
+    """Clipped on the way, a later step would show more of one reading than its level."""
+    quiet(monkeypatch)
+    y = np.array([1e200, 1e149, 3e149, -np.inf, 1.7e308, 2.0])
+    whole = StreamMechanism(pv.EndlessLevel(1.0, lags=lags)).release(y).values
+    stream = StreamMechanism(pv.EndlessLevel(1.0, lags=lags))
+    assert np.array_equal(np.concatenate([stream.release(v).values for v in y]), whole)
+    stream.restore(stream.state())  # a checkpoint takes it
+
+
+def test_large_readings_take_no_longer_way(monkeypatch):
+    """Fractions decide where doubles cannot: not because a sum leaves the range of doubles."""
+    asked = []
+    monkeypatch.setattr(_rounding, "by_fractions", lambda *given: asked.append(given) or 0)
+    for value in (1e308, np.inf, -np.inf, 1e200, 1e20):
+        StreamMechanism(pv.EndlessLevel(4.0, lags=[1.0, 0.5])).release(np.full(200, value))
+        GaussianMechanism(S, 3).release([[1.0, value, 2.0]] * 200)
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("level", "span"),
+    [(1.0, (0.0, 1e13)), (1.0, (0.0, 1e-9)), (pv.StreamLevel([1.0, 1.0, 1e30]), (0.0, 5.0))],
+)
+def test_ranges_of_streams_are_checked_when_the_mechanism_is_made(level, span):
+    with pytest.raises(InvalidInput, match="grid"):
+        StreamMechanism(level, range=span)
