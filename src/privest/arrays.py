@@ -132,6 +132,14 @@ def as_counts(
     return tuple(listed.tolist())
 
 
+def as_double(number: Any) -> float:  # noqa: ANN401 - whatever float takes
+    """A number as the nearest double; integers and fractions beyond the doubles are ±∞."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def fingerprint_of(kind: str, *arrays: Array) -> str:
     """Sixteen hex digits of SHA-256 over the exact numbers."""
     digest = hashlib.sha256(kind.encode())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import AnyArray, Flags
+from privest.arrays import AnyArray, Flags, as_double
 
 
 def _any_case(word: str) -> list[str]:
@@ -46,9 +46,7 @@ def number(cell: object) -> float:
     An infinity stays one, for the caller to refuse. Raises ValueError for anything else.
     """
     try:
-        found = float(cell)  # type: ignore[arg-type] # whatever a cell holds: most are numbers
-    except OverflowError:
-        return math.inf
+        found = as_double(cell)  # whatever a cell holds: most are numbers
     except (TypeError, ValueError):
         return _word(cell)
     if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):  # as in `is_number`

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, ArrayLike
+from privest.arrays import AnyArray, Array, ArrayLike, as_double
 from privest.data._cells import Texts, is_missing
 from privest.data._source import Columns, FileSource, Source
 from privest.errors import InvalidInput, MissingDependency
@@ -67,7 +67,8 @@ class PandasSource(_InMemory):
             return object_numbers(part.to_numpy(dtype=object), self._where(name), start)
         if kind.kind not in "biuf":
             raise self._wrong(name, kind)
-        found: Array = part.to_numpy(dtype=np.float64, na_value=np.nan)
+        with np.errstate(all="ignore"):  # as in `object_numbers`
+            found: Array = part.to_numpy(dtype=np.float64, na_value=np.nan)
         return found
 
     def _text(self, name: str, start: int, stop: int) -> Texts:
@@ -186,7 +187,8 @@ class TransportSource(FileSource):
 def object_numbers(column: AnyArray, where: str, before: int) -> Array:
     """An array of any type as float64; objects must be numbers, booleans or missing."""
     if column.dtype.kind in "biuf":
-        return column.astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):  # longer doubles, signalling NaN: no word of a value
+            return column.astype(np.float64, copy=False)
     if column.dtype.kind != "O":
         raise InvalidInput(
             f"{where} has type {column.dtype}, not numbers: convert it, or give it a public list "
@@ -197,7 +199,7 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
         try:
             if isinstance(value, (str, bytes)):
                 raise TypeError
-            found[row] = np.nan if is_missing(value) else float(value)
+            found[row] = np.nan if is_missing(value) else as_double(value)
         except (TypeError, ValueError):
             raise InvalidInput(
                 f"{where}, row {before + row + 1}: not a number but {type(value).__name__}; "

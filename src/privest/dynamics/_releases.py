@@ -81,8 +81,9 @@ def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Sourc
     Each series is a stream of its own at the given level, as with one StreamMechanism each. NaN:
     missing; a reading of which a part is missing counts as missing.
     """
-    source, wanted = as_source(rng), _series_level(level, y)
-    raw = _shaped(real_numbers(y), wanted)
+    source, given = as_source(rng), real_numbers(y)
+    wanted = _series_level(level, given)
+    raw = _shaped(given, wanted)
     values, missing = _split(raw, finite=True)
     noisy = source.add_noise(_shown(wanted, values), fingerprint=wanted.fingerprint)
     noisy[missing] = np.nan
@@ -101,8 +102,9 @@ def release_series(
     I ≤ S̄_k in every series. Nothing is refused because of a value: what lies beyond the public
     `range` (of every coordinate) is clipped, NaN is missing.
     """
-    protected, wanted = as_protected(source), _series_level(level, y)
-    raw = _shaped(real_numbers(y), wanted)
+    protected, given = as_protected(source), real_numbers(y)
+    wanted = _series_level(level, given)
+    raw = _shaped(given, wanted)
     series, steps, m = raw.shape
     past = begun(wanted)
     clip = clip_between(wanted, as_range(range), past, 0, steps)
@@ -126,8 +128,8 @@ def _released(values: Array, level: SequentialLevel, source: Source) -> SeriesRe
     return SeriesRelease(values, shared, level.fingerprint, source.simulated, grid=source.grid)
 
 
-def _series_level(level: Level, y: ArrayLike) -> SequentialLevel:
-    m = np.shape(y)[2] if np.ndim(y) == 3 else 1
+def _series_level(level: Level, y: Array) -> SequentialLevel:
+    m = y.shape[2] if y.ndim == 3 else 1
     wanted = as_stream_level(level, readings=None if isinstance(level, SequentialLevel) else m)
     if wanted.block is None:
         raise InvalidInput("Many series need a level with readings of one size.")

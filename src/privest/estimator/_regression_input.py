@@ -27,15 +27,18 @@ def readings_of(y: object, *, finite: bool) -> Array:
         raise InvalidInput(
             "PrivateLinearRegression requires y to be passed, but the target y is None."
         )
-    if isinstance(y, np.ma.MaskedArray):
-        if finite:
-            raise InvalidInput("y is a masked array: drop the samples without a reading.")
-        y = real_numbers(y)
-    elif not finite and hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas, with its NA
-        with suppress(TypeError, ValueError):
-            y = y.to_numpy(dtype=np.float64, na_value=np.nan)
+    if isinstance(y, np.ma.MaskedArray) and finite:
+        raise InvalidInput("y is a masked array: drop the samples without a reading.")
+    if not finite:
+        if hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas, with its NA
+            with suppress(TypeError, ValueError):
+                kind = getattr(getattr(y, "dtype", None), "kind", "O")
+                wide = np.float64 if kind in "biuf" else object  # objects: integers of any size
+                y = y.to_numpy(dtype=wide, na_value=np.nan)
+        with suppress(InvalidInput):  # what is no array of numbers may still be a vector
+            y = real_numbers(y)  # type: ignore[arg-type]
     readings: Array | None = None
-    with suppress(TypeError, ValueError):  # and no context that quotes them
+    with suppress(TypeError, ValueError, OverflowError):  # and no context that quotes them
         readings = column_or_1d(y, dtype=np.float64, warn=True)
     if readings is None:
         raise InvalidInput("y must be a vector of real numbers, one a sample.")

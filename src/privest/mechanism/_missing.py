@@ -3,24 +3,70 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
+from privest.arrays import AnyArray, Array, ArrayLike, Flags, as_array, as_count, as_double
 from privest.errors import InvalidInput
 from privest.lattice import Exactly
 
 
 def real_numbers(y: ArrayLike) -> Array:
-    """Readings as doubles, NaN where they are masked; no value is looked at."""
+    """Readings as doubles, NaN where they are masked, in rows of a list too, or None.
+
+    No value is looked at: what the doubles cannot hold is infinite, and nothing warns of it.
+    """
     try:
-        raw = y if isinstance(y, np.ndarray) else np.asarray(y)
+        if _masks_inside(y):
+            return np.stack([real_numbers(row) for row in y])  # type: ignore[union-attr]
+        raw = y if isinstance(y, np.ndarray) else _as_given(y)
     except ValueError:
         raise InvalidInput("readings must be numbers in rows of one length.") from None
-    if raw.dtype.kind not in "biuf":
+    absent = np.ma.getmaskarray(raw) if isinstance(raw, np.ma.MaskedArray) else None
+    plain = np.ma.getdata(raw)
+    if plain.dtype.kind == "O":
+        values = _of_objects(plain, absent)
+    elif plain.dtype.kind not in "biuf":
         raise InvalidInput(f"readings must be real numbers; received an array of {raw.dtype}.")
-    values = raw.astype(np.float64, copy=False)
-    return values.filled(np.nan) if isinstance(values, np.ma.MaskedArray) else values
+    else:
+        with np.errstate(all="ignore"):  # longer doubles, signalling NaN
+            values = plain.astype(np.float64, copy=False)
+    return values if absent is None else np.where(absent, np.nan, values)
+
+
+def _masks_inside(y: object) -> bool:
+    """Whether there are masked arrays in a list, which NumPy would take without their masks."""
+    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
+        return False
+    kinds = set(map(type, y))  # of a million numbers one
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        return True
+    return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_masks_inside, y))
+
+
+def _as_given(y: ArrayLike) -> AnyArray:
+    try:
+        return np.asarray(y)
+    except OverflowError:  # an integer beyond the doubles, beside doubles
+        return np.asarray(y, dtype=object)
+
+
+def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
+    """Objects, which must be numbers all, integers of any size, or None, which is missing."""
+    values = np.full(raw.size, np.nan)
+    for i in range(raw.size) if absent is None else np.flatnonzero(~absent):
+        number = raw.flat[i]
+        if number is None:
+            continue
+        if not isinstance(number, Real | np.bool_):
+            raise InvalidInput(
+                "readings must be real numbers; received an array of objects, one of type "
+                f"{type(number).__name__}."
+            )
+        values[i] = as_double(number)
+    return values.reshape(raw.shape)
 
 
 def of_size(values: Array, readings: int) -> Array:

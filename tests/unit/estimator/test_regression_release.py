@@ -146,6 +146,13 @@ def test_no_value_is_refused(value, more):
     assert part.n_samples_seen_ == 5
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), 2**64])
+@pytest.mark.parametrize("kind", [list, lambda y: np.array(y, dtype=object), pd.Series])
+def test_integers_of_any_size_are_readings(value, kind):
+    found = regression(range=(-9.0, 9.0)).fit(X, kind([value, None, *map(float, Y[2:])]))
+    assert found.result_.readings == 39
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -293,3 +300,8 @@ def test_levels_of_every_sample_and_a_range():
 def test_ranges_that_are_refused(more, message):
     with pytest.raises(InvalidInput, match=message):
         regression(**{"range": SPAN} | more).fit(X, Y)
+
+
+def test_a_frame_of_one_column_is_a_vector():
+    with pytest.warns(match="column-vector"):
+        assert regression().fit(X, pd.DataFrame({"y": Y})).n_samples_seen_ == 40
