@@ -4,8 +4,8 @@ fl(y + noise) cannot be every double: for another reading y' some outputs have n
 to them, fl(y' + fl(z − y')) ≠ z. Whoever sees such an output knows that the reading was not y'.
 
 Soundness: I_z(y) ≤ S implies, for every event, a Hellinger distance of its probabilities at y and
-y' of at most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md). Events seen more apart than that, beyond the
-doubt of the draws, prove that the level is exceeded, whatever the release is.
+y' of at most (y − y')ᵀS(y − y')/4 (lattice/PROOF.md §7). Events seen more apart than that, beyond
+the doubt of the draws, prove that the level is exceeded, whatever the release is.
 """
 
 from __future__ import annotations

@@ -25,7 +25,11 @@ from privest.records import Record
 
 Release = Callable[[Array], ArrayLike]
 Outcome = Literal["passed", "failed", "undecided"]
-SPECIAL = (math.inf, -math.inf, math.nan, 1e308, -1e308, 1e20, -1e20, 5e-324, -0.0)
+SPECIAL = {
+    "infinity": math.inf, "-infinity": -math.inf, "NaN": math.nan,
+    **{repr(value): value for value in (1e308, -1e308, 1e20, -1e20, 5e-324, -0.0)},
+}  # fmt: skip
+LEVELS = (1e-20, 1e20)  # of the first reading: squares of what is measured stay doubles
 AGAIN = 8  # calls that must not all be the same
 NEAR = 0.1  # of 1/√S_11: neighbours that the level keeps together
 TRIALS = 2000  # of the attacker
@@ -121,6 +125,11 @@ def audit_release(
     S = as_level(level).dense(box.readings)
     if not S[0, 0] > 0:
         raise InvalidInput("the first reading is at level 0: nothing is released of it to audit.")
+    if not LEVELS[0] <= S[0, 0] <= LEVELS[1]:
+        raise InvalidInput(
+            f"an audit measures levels from {LEVELS[0]:g} to {LEVELS[1]:g}; received {S[0, 0]:g}. "
+            "State the readings, and the level, in other units."
+        )
     checks = [_values(box)]
     impossible = 0.0
     if box.works:
@@ -175,21 +184,21 @@ class _Box:
 
 
 def _values(box: _Box) -> Check:
-    claim, examined = "no value is refused", f"first reading {', '.join(map(repr, SPECIAL))}"
+    claim, examined = "no value is refused", f"first reading {', '.join(SPECIAL)}"
     try:
         usual = box.once(box.at(0.0)).shape
     except Exception as error:
         box.works = False
         return Check(claim, "failed", f"a reading of 0 raises {type(error).__name__}", examined)
-    for value in SPECIAL:
+    for name, value in SPECIAL.items():
         try:
             outputs = [box.once(box.at(value)) for _ in range(AGAIN)]
         except Exception as error:
-            said = f"{value!r} raises {type(error).__name__}: that is an output without noise"
+            said = f"{name} raises {type(error).__name__}: that is an output without noise"
             return Check(claim, "failed", said, examined)
         wrong = _wrong_output(outputs, usual, value)
         if wrong is not None:
-            return Check(claim, "failed", f"{value!r} {wrong}", examined)
+            return Check(claim, "failed", f"{name} {wrong}", examined)
     return Check(claim, "passed", "outputs of the usual shape, with noise", examined)
 
 

@@ -117,12 +117,12 @@ def _add_up(c: Array, v: Array, high: Array, low: Array, sizes: Array) -> None:
 def _beyond(c: Array, v: Array) -> tuple[Array, Array, Array]:
     """high, low and sizes of sums that leave the doubles on their way.
 
-    In units of 2^1000 for v: what is smaller is lost there, less than a step in 2^900 of a sum that
-    overflowed. Where the sum is beyond the grid for sure, that is all there is to know; where it
-    cancels nothing is known but the fraction.
+    In units of 2^520 for c and for v, so that nothing overflows and underflow is below 2^500, where
+    Σ|c v| is above 2^1023 (PROOF.md §8). Where the sum is beyond the grid for sure, that is all
+    there is to know; where it cancels nothing is known but the fraction.
     """
     high, low, sizes = np.empty((3, c.shape[1]))
-    _add_up(0.5 * c, v * 2.0**-999, high, low, sizes)
+    _add_up(c * 2.0**-520, v * 2.0**-520, high, low, sizes)
     sure = np.abs(high) > 2.0 * len(c) ** 2 * 2.0**-52 * sizes
     nothing = np.zeros_like(high)
     return (

@@ -101,7 +101,7 @@ def test_too_little_noise_fails():
     [
         (lambda y: 1 / 0 if abs(y[0]) > 1e6 else OURS(y), "raises ZeroDivisionError"),
         (lambda y: OURS(y) if abs(y[0]) < 1e15 else y, "comes out"),
-        (lambda y: OURS(y) if y[0] == y[0] else 1 / 0, "nan raises"),
+        (lambda y: OURS(y) if y[0] == y[0] else 1 / 0, "NaN raises"),
         (lambda y: OURS(y)[:0] if y[0] > 1e6 else OURS(y), "how many numbers"),
         (lambda y: OURS(np.minimum(y, 0.0)) if y[0] < 1e307 else np.ones(1), "without noise"),
     ],

@@ -86,3 +86,18 @@ def test_large_levels():
     factor, proved = literal_factor(S, np.linalg.cholesky(S))
     assert proved
     assert np.linalg.eigvalsh(S - factor @ factor.T)[0] > 0
+
+
+def test_room_for_rounding_is_left():
+    """s is the double below |ℓ|², ℓ a row: doubles call some of these s − ℓℓᵀ positive."""
+    misled = 0
+    for length in (6, 12) * 300:
+        row = RNG.uniform(-1, 1, (1, length))
+        square = sum(Fraction(x) ** 2 for x in row[0].tolist())
+        s = float(square)
+        s = s if Fraction(s) < square else float(np.nextafter(s, 0.0))
+        factor, proved = literal_factor(np.array([[s]]), row)
+        assert proved
+        assert sum(Fraction(x) ** 2 for x in factor[0].tolist()) <= Fraction(s)
+        misled += s - (row @ row.T)[0, 0] > 0
+    assert misled >= 3

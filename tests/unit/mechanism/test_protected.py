@@ -252,3 +252,42 @@ def test_large_readings_take_no_longer_way(monkeypatch):
 def test_ranges_of_streams_are_checked_when_the_mechanism_is_made(level, span):
     with pytest.raises(InvalidInput, match="grid"):
         StreamMechanism(level, range=span)
+
+
+@pytest.mark.parametrize("level", [1.0, pv.EndlessLevel(1.0, lags=[0.5])])
+def test_the_range_of_a_stream_holds_one_step_at_a_time(level, monkeypatch):
+    quiet(monkeypatch)
+    y = np.array([1e9, -1e9, np.inf, 1.0])
+    whole = StreamMechanism(level, range=(0.0, 2.0)).release(y).values
+    stream = StreamMechanism(level, range=(0.0, 2.0))
+    steps = np.concatenate([stream.release(value).values for value in y])
+    assert np.array_equal(steps, whole)
+    assert -0.01 < steps.min() < steps.max() < 3.01  # (1 + 0.5)·2, and a step of the grid
+
+
+@pytest.mark.parametrize("span", [(1.0, 2.0), (-2.0, -1.0)])
+@pytest.mark.parametrize("lag", [0.5, -0.5])
+def test_the_range_leaves_room_for_earlier_readings_that_are_none(span, lag, monkeypatch):
+    """Before the first step, and where one was missing, 0 is looked back to: nothing is clipped."""
+    quiet(monkeypatch)
+    for value in span:
+        y = [value, np.nan, value, value]
+        free = StreamMechanism(pv.EndlessLevel(1.0, lags=[lag])).release(y)
+        kept = StreamMechanism(pv.EndlessLevel(1.0, lags=[lag]), range=span).release(y)
+        np.testing.assert_array_equal(kept.values, free.values)
+
+
+@pytest.mark.parametrize("span", [None, (-3.0, 3.0)])
+def test_missing_is_marked_with_a_range_and_in_tables(span, monkeypatch):
+    quiet(monkeypatch)
+    table = np.ma.masked_array(Y.reshape(4, 3), mask=np.zeros((4, 3), dtype=bool))
+    table[1, 1] = np.ma.masked
+    each = GaussianMechanism(4.0, 3, range=span).release(table)
+    assert np.array_equal(np.isnan(each), table.mask)
+    tied = GaussianMechanism(S, 3, range=span).release(table)
+    assert np.isnan(tied).tolist() == [[False] * 3, [True, True, False], *[[False] * 3] * 2]
+    rows = StreamMechanism(pv.EndlessLevel(S), range=span).release(table)
+    assert rows.missing.tolist() == [False, True, False, False]
+    assert np.array_equal(np.isnan(rows.values), np.repeat(rows.missing, 3))
+    one = StreamMechanism(1.0, range=span).release(np.ma.masked_array([0.5, 0.7], [False, True]))
+    assert np.isnan(one.values).tolist() == [False, True]
