@@ -73,9 +73,10 @@ class GaussianMechanism(Mechanism):
     ) -> Array:
         """z̃ with protected noise (`mechanism.source.Protected`), multiples of 2⁻¹⁰; no seed.
 
-        I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy within the range; the noise has variance at
-        most 1 + 3·2⁻²²: discrete noise and rounding. Nothing is refused because of a value: beyond
-        the range it is clipped, NaN is missing, and every entry of z̃ that would read it is NaN.
+        I_z(y) ≤ S for every y (`literal`), E z̃ = Lᵀy inside the range (whose ends are multiples of
+        the grid, up to a step further in); the noise has variance at most 1 + 3·2⁻²²: discrete
+        noise and rounding. Nothing is refused because of a value: beyond the range it is clipped,
+        NaN is missing, and every entry of z̃ that would read it is NaN.
         `trials` releases of the same readings, each with noise of its own, show `trials` times S.
         """
         raw = repeated(of_size(real_numbers(y), self.readings), trials)

@@ -37,6 +37,8 @@ class StreamMechanism:
     public.
     Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
     for a dense level. Ends with an error, not a release, when the level has no further step.
+    One of them for one stream, in one thread: a copy that goes on, or a second thread, shows the
+    same readings again with other noise. A ledger (`Ledger.source`) notices; this does not.
     Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
 
     >>> from privest.privacy import EndlessLevel

@@ -43,7 +43,8 @@ class GridStatement(Record):
 
     law             of the noise, "gaussian" or "laplace"
     fisher          the most information about any one reading, max_k S_kk: no unbiased guess of a
-                    reading is better than ± 1/√fisher. For every value of the readings [proved]
+                    reading is better than ± 1/√fisher. For every value of the readings [proved];
+                    for a matrix level to the rounding of its factor (`GaussianMechanism.literal`)
     about           which two data sets the numbers below compare
     conditions      what somebody else must make true for them; nothing if a range does
     squared_steps   Σ n_i², n_i the whole steps of the grid by which coordinate i may shift
