@@ -10,6 +10,7 @@ import numpy as np
 
 from privest.arrays import Array, Flags
 from privest.errors import InvalidInput
+from privest.lattice import GRID
 from privest.reading import read_count, read_flag, read_flags, read_number, read_numbers, read_text
 from privest.records import plain
 
@@ -139,15 +140,18 @@ class StreamRelease(Release):
 
 
 def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
-    """The grid of a release; the values of a protected one are on it."""
+    """The grid of a release that was read: that of protected noise, and its values are on it.
+
+    A record cannot say that other noise was protected; who knows it constructs the release.
+    """
     grid, values = read_number(record["grid"], "grid"), record["values"]
-    good = 0 <= grid <= 1 and not (grid and record["simulated"])
+    good = grid == (0.0 if record["simulated"] else GRID)
     if good and grid and on_grid:
         good = bool(np.all(np.isnan(values) | (np.mod(values, grid) == 0)))
     if not good:
         raise InvalidInput(
-            "the values of a protected release are multiples of its grid, and a simulated one has "
-            "none (0): this is neither, it was changed."
+            f"the values of a protected release are multiples of its grid, {GRID!r}, and a "
+            "simulated one has none (0): this is neither, it was changed."
         )
     return grid
 

@@ -15,7 +15,7 @@ from privest.release import Release, StreamRelease
 LEVEL = pv.EndlessLevel(2.0)
 MISSING = np.array([False, True, False])
 GOOD = StreamRelease(3, 3, np.array([0.1, np.nan, 0.3]), MISSING, LEVEL.fingerprint, True)
-PAIRS = StreamRelease(0, 2, np.arange(4.0), None, "0", False)
+PAIRS = StreamRelease(0, 2, np.arange(4.0), None, "0", False, 2.0**-10)
 
 
 @pytest.mark.parametrize("release", [GOOD, PAIRS])
@@ -70,6 +70,25 @@ def test_there_and_back(release):
 def test_what_was_changed_is_refused(field, value):
     with pytest.raises(InvalidInput):
         StreamRelease.from_dict(GOOD.to_dict() | {field: value})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"simulated": False},
+        {"simulated": False, "grid": 0.1},
+        {"simulated": False, "grid": 2.0**-9},
+        {"simulated": False, "grid": 2.0**-11},
+        {"simulated": False, "grid": 2.0**-52},
+        {"grid": 2.0**-10},
+    ],
+)
+def test_no_record_can_say_that_other_noise_was_protected(change):
+    record = GOOD.to_dict() | {"values": [0.5, None, 1.5]}
+    assert StreamRelease.from_dict(record).simulated
+    with pytest.raises(InvalidInput, match="grid"):
+        StreamRelease.from_dict(record | change)
+    assert not StreamRelease.from_dict(record | {"simulated": False, "grid": 2.0**-10}).simulated
 
 
 def test_values_without_a_step_that_fits():

@@ -25,7 +25,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice import MOST
+from privest.lattice import GRID, MOST
 from privest.privacy import EndlessLevel
 from privest.reading import (
     chosen,
@@ -134,13 +134,18 @@ def _facts(text: str) -> dict[str, Any] | None:
         raise InvalidInput(
             f"these releases have version {checked['version']}; this privest reads {VERSION}."
         )
+    if checked["grid"] != (0.0 if checked["simulated"] else GRID):
+        raise InvalidInput(
+            f"real releases are on the grid {GRID!r}, and simulated ones on none: the first line "
+            "says neither, it was changed."
+        )
     return dict(record) | checked
 
 
 def as_values(z: Array, grid: float) -> Array:
     """z̃ of what stands in the column z; NaN where it is missing."""
-    if not 0.0 <= grid <= 1.0:
-        raise InvalidInput("the grid of a release is a number between 0 and 1.")
+    if grid not in (0.0, GRID):
+        raise InvalidInput(f"the grid of a real release is {GRID!r}, and a simulated one has none.")
     if not grid:
         return z
     with np.errstate(invalid="ignore"):

@@ -231,8 +231,8 @@ def test_two_kinds_are_not_mixed(privest):
     learn = ("--from", "releases", "--level", 4, "--noise-variance", 1)
     for text, message in (
         (mixed, "these are of two streams"),
-        ([line.replace(str(GRID), "2.0") for line in lines("z.csv")], "between 0 and 1"),
-        ([line.replace(str(GRID), "one") for line in lines("z.csv")], "between 0 and 1"),
+        ([line.replace(str(GRID), "2.0") for line in lines("z.csv")], "grid of a real release is"),
+        ([line.replace(str(GRID), "one") for line in lines("z.csv")], "grid of a real release is"),
         ([lines("z.csv")[0], lines("s.csv")[1].replace(",0.0,", f",{GRID},")], "whole numbers"),
     ):
         with open("mixed.csv", "w", encoding="utf-8") as file:
@@ -283,3 +283,12 @@ def test_a_signature_covers_the_lines_up_to_it():
     assert (found.steps, found.signed) == (4, 2)
     with pytest.raises(InvalidInput, match="line 3: its signature"):
         check_lines(text, lambda data, tag: False)
+
+
+@pytest.mark.parametrize(("simulated", "grid"), [(False, 0.0), (True, GRID), (False, 0.5)])
+def test_a_first_line_cannot_say_that_other_noise_was_protected(simulated, grid):
+    facts = {"format": "privest stream release", "version": 1, "simulated": simulated, "grid": grid,
+             "fingerprint": "f"}  # fmt: skip
+    text, _ = linked([facts, {"step": 0, "fingerprint": "f", "grid": grid, "z": 1}], "")
+    with pytest.raises(InvalidInput, match="real releases are on the grid"):
+        check_lines(text.splitlines(keepends=True))

@@ -132,7 +132,11 @@ def test_the_average_of_a_real_release():
     found = network.release_average(Y, LEVELS, network.ring(12), Wide(1))
     assert found.variance == pytest.approx(V * pv.bounds.consensus_bound(LEVELS), rel=1e-12)
     assert found.simulated is False
-    assert network.PrivateAverage.from_dict(found.to_dict()).grid == found.grid == 0.5
+    assert found.grid == 0.5
+    with pytest.raises(InvalidInput, match="grid"):  # no record says that this was protected
+        network.PrivateAverage.from_dict(found.to_dict())
+    real = network.release_average(Y, LEVELS, network.ring(12))
+    assert network.PrivateAverage.from_dict(real.to_dict()).grid == real.grid == 2.0**-10
     first = network.release_masked(Y, LEVELS, Wide(1))
     assert np.allclose(found.values, first.mean(), atol=2e-6 * np.sqrt(found.variance))
 
