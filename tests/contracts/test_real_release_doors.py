@@ -7,16 +7,18 @@ tests/unit/cli/test_stream_release.py, which holds them to the same.
 """
 
 import inspect
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import privest as pv
-from privest import dynamics, lattice, network
+from privest import dynamics, lattice, network, workflow
 from privest.errors import InvalidInput
 from privest.mechanism import Additive, Componentwise, GaussianMechanism, StreamMechanism
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
@@ -157,6 +159,36 @@ def estimated(**options):
     )  # fmt: skip
 
 
+TABLE = Door(
+    workflow.TableMechanism.release,
+    lambda y, source: workflow.TableMechanism(4.0).release(y, source),
+    lambda found: found * G,
+    lambda y: 2.0 * y,
+    keeps=False,
+    simulated=None,
+)
+
+
+def release_file(y, source):
+    """The header of a table of two columns, and its numbers; rows without a reading are dropped."""
+    spec = workflow.Spec(
+        data="table", target="y", features=("x",), missing="drop",
+        noise=workflow.Noise(variance=0.25), privacy=workflow.Privacy(level=4.0),
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "z.csv"
+        header = workflow.release(
+            workflow.stated_terms(spec), path, {"x": H[:, 1], "y": y}, source=source
+        )
+        return header, np.loadtxt(path, delimiter=",", skiprows=1)[:, 1]
+
+
+FILE = Door(
+    workflow.release, release_file,
+    lambda found: found[1] * G, lambda y: 2.0 * y,
+    keeps=False, simulated=lambda found: found[0].simulated,
+)  # fmt: skip
+
 REAL = {
     "mechanism, number": mechanism(4.0, 12),
     "mechanism, diagonal": mechanism(LEVELS, 12),
@@ -173,6 +205,8 @@ REAL = {
     "stream, sizes": stream(pv.StreamLevel([np.eye(2), S, np.eye(3), S, np.eye(1)])),
     "sensor": sensor(4.0),
     "sensor, matrix": sensor(np.eye(12) + 0.2),
+    "table": TABLE,
+    "table, file": FILE,
     "series": series(pv.EndlessLevel(4.0), 1),
     "series, lags": series(pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], [0.5]), 2),
     "series, of a past": series(pv.StreamLevel.from_cumulative(np.eye(6) + 0.2), 1),

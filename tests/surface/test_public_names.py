@@ -116,7 +116,7 @@ NAMES = {
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "gdp", "grid_statement", "load_level", "metric", "rows_statement",
+        "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",

@@ -184,7 +184,7 @@ def _record(path: Path) -> dict[str, Any]:
 
 def _level(privacy: Privacy, readings: int) -> pv.EndlessLevel:
     """The same level at every step."""
-    return pv.EndlessLevel(privacy.read().dense(readings))
+    return pv.EndlessLevel(privacy.read(on_grid=True).dense(readings))
 
 
 def _read_release(lines: Iterable[str]) -> pv.StreamRelease:

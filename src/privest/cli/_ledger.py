@@ -213,7 +213,7 @@ def cost(
 
     Example: privest ledger cost ledger.db --subject people.csv --level 4 --rows 300
     """
-    stated = cost_of(privacy.read(), move=privacy.move)
+    stated = cost_of(privacy.read(on_grid=True), move=privacy.move)
     with _opened(ledger) as opened:
         first = opened.next_index(subject) if start is None else start
         found = opened.cost(subject, stated, start=first, stop=first + rows)

@@ -25,7 +25,7 @@ from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.mechanism.source import Protected, Source, seeded
-from privest.privacy import GridStatement
+from privest.privacy import GridStatement, level_on_grid
 from privest.reading import HELD_WHOLE
 from privest.report import require_files
 
@@ -310,13 +310,15 @@ class Privacy:
             raise InvalidInput("--epsilon with --lags needs --move, also where there is a --range.")
         return replace(self, move=span[1] - span[0])
 
-    def read(self) -> pv.PrivacyLevel:
-        """The level, as it is given or by (ε, δ)."""
+    def read(self, *, on_grid: bool = False) -> pv.PrivacyLevel:
+        """The level, as it is given or by (ε, δ); `on_grid`: of real releases."""
         self._require_stated()
         if self.level is not None:
             with about(f"--level {self.level}"):
                 return pv.PrivacyLevel(read_value(self.level))
         epsilon, delta, move = self._epsilon()
+        if on_grid:
+            return level_on_grid(epsilon, delta=delta, move=move, shape=pv.PrivacyLevel(1.0))
         return pv.PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move)
 
     def number(self) -> float | None:
@@ -333,7 +335,8 @@ class Privacy:
             with about(f"--level {self.level}"):
                 return pv.EndlessLevel(level, lags)
         epsilon, delta, move = self._epsilon()
-        return pv.EndlessLevel.from_epsilon(epsilon, delta=delta, move=move, lags=lags)
+        shape = pv.EndlessLevel(1.0, lags)
+        return level_on_grid(epsilon, delta=delta, move=move, shape=shape)
 
     def spent(self, level: pv.PrivacyLevel | pv.EndlessLevel) -> Spent | None:
         """What the level amounts to, if --delta and --move were given."""

@@ -126,11 +126,15 @@ def local_bound(system: ExtendedStateSpace, level: Level, states: ArrayLike) -> 
 
 @dataclass(frozen=True, eq=False)
 class ExtendedFiltered(Estimated, Record):
-    """What the extended filter gives: estimate (K, n), covariance (K, n, n), to first order."""
+    """What the extended filter gives: estimate (K, n), covariance (K, n, n), to first order.
+
+    simulated: whether the release was a simulation.
+    """
 
     estimate: Array
     covariance: Array
     innovations: Array
+    simulated: bool
 
 
 def filter_extended(
@@ -144,7 +148,7 @@ def filter_extended(
     wanted = level_of(level, frame)
     if wanted.reach:
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
-    values, missing, unit = given_values(release, wanted)
+    values, missing, unit, simulated = given_values(release, wanted)
     K, n, m = release.steps, system.states, system.readings
     shown = unit * wanted.blocks(0, K)[0]
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
@@ -165,4 +169,4 @@ def filter_extended(
             innovations[k] = substitute(done.scale, fresh, lower=True)
             mean = mean + done.gain @ innovations[k]
         means[k], covariances[k] = mean, done.filtered
-    return ExtendedFiltered(means, covariances, innovations)
+    return ExtendedFiltered(means, covariances, innovations, simulated)

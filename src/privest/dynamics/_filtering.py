@@ -33,6 +33,7 @@ class Filtered(Estimated, Record):
                        where nothing was shown.
     log_likelihood     log density of the releases; one number, or one a series.
     system, start      the system that was assumed, and the step of the first entry.
+    simulated          whether the release was a simulation, for experiments.
     """
 
     estimate: Array
@@ -43,20 +44,22 @@ class Filtered(Estimated, Record):
     log_likelihood: Array
     system: StateSpace
     start: int
+    simulated: bool
     _smoothed: Callable[[], Smoothed]
 
     def __repr__(self) -> str:
         *series, steps, n = self.estimate.shape
         which = f"{series[0]} series, " if series else ""
-        return f"Filtered({which}{steps} steps, {n} states)"
+        return f"Filtered({which}{steps} steps, {n} states{', simulated' * self.simulated})"
 
 
 @dataclass(frozen=True, eq=False)
 class _States(Estimated, Record):
-    """Estimates of states with their covariances."""
+    """Estimates of states with their covariances, and whether the release was a simulation."""
 
     estimate: Array
     covariance: Array
+    simulated: bool
 
 
 class Smoothed(_States):
@@ -105,7 +108,8 @@ def filter_releases(
         return Filtered(
             found.filtered, covariances.filtered, found.predicted, covariances.predicted,
             found.innovations, given.log_likelihood(found.log_likelihood), system, 0,
-            partial(Smoothed, found.smoothed, covariances.smoothed),
+            given.simulated,
+            partial(Smoothed, found.smoothed, covariances.smoothed, given.simulated),
         )  # fmt: skip
     return _run(system, wanted, given, inputs)[0]
 
@@ -152,7 +156,7 @@ def _run(
         by_series(means.filtered[:, :n], one), sweep.filtered(n),
         by_series(means.predicted[:, :n], one), sweep.predicted(n),
         by_series(innovations, one), np.asarray(fit[0] if one else fit), system, start,
-        partial(_recursive, sweep, means, n, one),
+        given.simulated, partial(_recursive, sweep, means, n, one, given.simulated),
     )  # fmt: skip
     root = sweep.table.factor[sweep.entry[-1]]
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
@@ -164,8 +168,9 @@ def _run(
     return result, _Now(start + count, mean, root, leaving, gap, unit)
 
 
-def _recursive(sweep: Sweep, means: Means, n: int, one: bool) -> Smoothed:
-    return Smoothed(by_series(smoothed_means(sweep, means)[:, :n], one), backward(sweep, n))
+def _recursive(sweep: Sweep, means: Means, n: int, one: bool, simulated: bool) -> Smoothed:
+    states = by_series(smoothed_means(sweep, means)[:, :n], one)
+    return Smoothed(states, backward(sweep, n), simulated)
 
 
 def smooth(filtered: Filtered) -> Smoothed:
@@ -183,12 +188,13 @@ def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) 
     """
     last = filtered.start + filtered.estimate.shape[-2] - 1
     now, P = filtered.estimate[..., -1, :], filtered.covariance[-1]
-    return _predict(filtered.system, now, P, last, ahead, inputs)
+    return _predict(filtered.system, now, P, last, ahead, inputs, filtered.simulated)
 
 
 def _predict(
-    system: StateSpace, mean: Array, P: Array, last: int, ahead: int, inputs: ArrayLike | None
-) -> Predicted:
+    system: StateSpace, mean: Array, P: Array, last: int, ahead: int,
+    inputs: ArrayLike | None, simulated: bool,
+) -> Predicted:  # fmt: skip
     """The states after step `last`, whose estimate is known."""
     ahead = as_count(ahead, "ahead", least=1)
     if system.steps is not None and last + ahead > system.steps:
@@ -205,7 +211,7 @@ def _predict(
         P = own @ P @ own.T + at(Q, last + h)
         P = (P + P.T) / 2
         means[..., h, :], covariances[h] = mean, P
-    return Predicted(means, covariances)
+    return Predicted(means, covariances, simulated)
 
 
 class PrivateKalman(Estimated):
@@ -237,6 +243,7 @@ class PrivateKalman(Estimated):
             0, one.start, one.root, np.zeros(system.states), *np.zeros((2, len(one.root)))
         )
         self.log_likelihood = 0.0
+        self.simulated = False  # whether some release was
 
     @property
     def steps(self) -> int:
@@ -252,6 +259,7 @@ class PrivateKalman(Estimated):
         self.system.require_steps(self.steps + len(given.values))
         result, self._now = _run(self.system, self.level, given, inputs, self._now)
         self.log_likelihood += float(result.log_likelihood)
+        self.simulated |= result.simulated
         return result
 
     @property
@@ -271,19 +279,22 @@ class PrivateKalman(Estimated):
         if self.steps == 0:
             raise InvalidInput("There is nothing to predict from: update with a release first.")
         last = self.steps - 1
-        return _predict(self.system, self.estimate, self.covariance, last, ahead, inputs)
+        return _predict(
+            self.system, self.estimate, self.covariance, last, ahead, inputs, self.simulated
+        )
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as plain arrays; it holds no reading."""
         now = {name: np.asarray(part) for name, part in self._now._asdict().items()}
-        return now | {"log_likelihood": np.array(self.log_likelihood)}
+        facts = {"log_likelihood": self.log_likelihood, "simulated": self.simulated}
+        return now | {name: np.array(fact) for name, fact in facts.items()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up a state again: all of it, or nothing of one that does not fit.
 
         Raises InvalidInput for what no `state` of a filter of this system and level can be.
         """
-        absent = {*_Now._fields, "log_likelihood"} - set(state)
+        absent = {*_Now._fields, "log_likelihood", "simulated"} - set(state)
         if absent:
             raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
         parts = {}
@@ -300,7 +311,11 @@ class PrivateKalman(Estimated):
         if any(limit is not None and count > limit for limit in limits):
             raise InvalidInput(f"the state is of step {count}; the system or level ends before.")
         fit = as_number(state["log_likelihood"], "log_likelihood of the state")
+        seen = np.asarray(state["simulated"])
+        if seen.shape or seen.dtype != bool:
+            raise InvalidInput("simulated of the state must be True or False.")
         self._now, self.log_likelihood = _Now(count, **parts), fit
+        self.simulated = bool(seen)
 
     def __repr__(self) -> str:
         return f"PrivateKalman({self.system!r}, at step {self.steps})"

@@ -180,6 +180,7 @@ class Given(NamedTuple):
     values: Array
     missing: Flags
     unit: float
+    simulated: bool
 
     def log_likelihood(self, of_units: Array) -> Array:
         """The log density of z̃ from that of z̃/√v."""
@@ -220,7 +221,7 @@ def given_values(
         values, missing = values.reshape(-1, m), _flags(release)
     _require_shown(values, missing, m)
     unit = 1.0 / math.sqrt(release.unit_variance)
-    return Given(values if unit == 1.0 else unit * values, missing, unit)
+    return Given(values if unit == 1.0 else unit * values, missing, unit, release.simulated)
 
 
 def _flags(release: StreamRelease) -> Flags:

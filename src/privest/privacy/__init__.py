@@ -3,6 +3,7 @@
 from privest.privacy import gdp, metric
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
+from privest.privacy._grid_level import level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
@@ -12,5 +13,5 @@ from privest.privacy._stream import StreamLevel
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-    "gdp", "grid_statement", "load_level", "metric", "rows_statement",
+    "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
 ]  # fmt: skip

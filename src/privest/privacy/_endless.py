@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import EPS, AnyArray, Array, ArrayLike, as_array, fingerprint_of
+from privest.arrays import EPS, AnyArray, Array, ArrayLike, as_array, as_number, fingerprint_of
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
 from privest.privacy._adjacency import Along, Move, OneBlock, OneReading, as_move
@@ -49,6 +50,7 @@ class EndlessLevel(SequentialLevel):
 
         ε counts all that is ever shown of a reading: S(1 + Σ W²) is the level of that ε; of several
         readings that move together, S times the largest eigenvalue of all that S = 1 shows of them.
+        Of continuous noise; `level_on_grid` is the level that real releases keep.
 
         >>> level = EndlessLevel.from_epsilon(1.0, delta=1e-6, move=0.5, lags=[0.5])
         >>> round(level.to_epsilon(delta=1e-6, move=0.5), 9)
@@ -62,6 +64,13 @@ class EndlessLevel(SequentialLevel):
         else:
             shown = (unit.to_mu(move=moved) / moved.length) ** 2 * (1.0 + 64.0 * EPS)
         return cls(whole / shown, list(lags))
+
+    def __mul__(self, factor: float) -> EndlessLevel:
+        """The level S·factor with the same lags; factor ≥ 0."""
+        ratio = as_number(factor, "factor")
+        if ratio < 0:
+            raise NotAPrivacyLevel(f"a level times {ratio:g} is no level: the factor must be ≥ 0.")
+        return type(self).from_arrays({"endless": math.sqrt(ratio) * self._constant})
 
     @property
     def steps(self) -> None:

@@ -246,7 +246,10 @@ class PrivacyLevel(Convertible):
     def from_epsilon(
         cls, epsilon: float, *, delta: float, move: float | Move, shape: PrivacyLevel | None = None
     ) -> PrivacyLevel:
-        """The largest multiple of `shape` (or s·I) whose Gaussian release is (ε, δ)-DP."""
+        """The largest multiple of `shape` (or s·I) whose Gaussian release is (ε, δ)-DP.
+
+        Of continuous noise; `privacy.level_on_grid` is the level that real releases keep.
+        """
         return cls.from_mu(gdp.mu_of(epsilon, delta), move=move, shape=shape)
 
     @classmethod

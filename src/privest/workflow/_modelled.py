@@ -9,7 +9,7 @@ from privest.data import BoxCox
 from privest.errors import InvalidInput
 from privest.lattice import GRID, literal_root
 from privest.mechanism._range import clip_of
-from privest.privacy import PrivacyLevel, Range, grid_statement
+from privest.privacy import PrivacyLevel, Range, grid_statement, level_on_grid
 
 Ends = tuple[float, float]
 
@@ -59,24 +59,10 @@ def epsilon_of(level: float, delta: float | None, move: float | None) -> float |
 
 
 def level_for(epsilon: float, delta: float, move: float) -> float:
-    """The largest level of at most this ε: that of continuous noise, less what the grid costs.
-
-    To ten digits, and to the safe side. The grid costs at most one step of it in μ.
-    """
-    high = PrivacyLevel.from_epsilon(epsilon, delta=delta, move=move).number
-    assert high is not None
-    if (epsilon_of(high, delta, move) or 0.0) <= epsilon:
-        return high
-    low, shrink = high, 1e-9
-    while (epsilon_of(low, delta, move) or 0.0) > epsilon:
-        low, high, shrink = low * (1 - min(shrink, 0.5)), low, 2 * shrink
-    while high - low > 1e-11 * high:
-        middle = (low + high) / 2
-        if (epsilon_of(middle, delta, move) or 0.0) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
+    """The largest level whose real release is (ε, δ)-private for the move."""
+    found = level_on_grid(epsilon, delta=delta, move=move, shape=PrivacyLevel(1.0)).number
+    assert found is not None
+    return found
 
 
 def clip_ends(level: float, limits: Range | None) -> Ends | None:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_positive
 from privest.data import open_source, read_rows
@@ -62,16 +61,15 @@ class TableMechanism:
         """z of the next rows, with simulated noise."""
         return self._stream.simulate(y, rng).values / self._root
 
-    def release(self, y: ArrayLike, source: Source | None = None) -> NDArray[np.int64]:
+    def release(self, y: ArrayLike, source: Source | None = None) -> AnyArray:
         """Whole numbers n of the next rows, with protected noise: n·`unit` is y and its noise.
 
         I_z(y) ≤ s literally. No value is refused or slower than another: beyond the range (or what
-        the grid can hold) it is clipped. A missing reading has no row: leave it out.
+        the grid can hold) it is clipped. NaN is missing: NaN comes back, among whole doubles.
         """
         made = self._stream.release(y, source)
-        if made.missing is not None:
-            raise InvalidInput("a table has no place for a missing reading: leave its row out.")
-        return (made.values / made.grid).astype(np.int64)
+        whole = made.values / made.grid
+        return whole.astype(np.int64) if made.missing is None else whole
 
     def as_mechanism(self, readings: int = 1) -> RunningMechanism:
         """A table of so many rows as one mechanism, for an audit, in units of the noise: √s·z.

@@ -157,9 +157,11 @@ def test_epsilon_speaks_of_the_whole_stream(meter, tmp_path):
     out = tmp_path / "z.csv"
     dp = ("--epsilon", "2", "--delta", "1e-6", "--move", "1", "--lags", "0.5,0.3")
     ok(meter, "--target", "load", *dp, "--emit", "releases", "--output", out)
-    s = pv.PrivacyLevel.from_epsilon(2.0, delta=1e-6, move=1.0).number / (1 + 0.25 + 0.09)
-    level = pv.EndlessLevel(s, [0.5, 0.3])
-    assert level.to_epsilon(delta=1e-6, move=1.0) == pytest.approx(2.0, rel=1e-9)
+    shape = pv.EndlessLevel(1.0, [0.5, 0.3])
+    level = pv.privacy.level_on_grid(2.0, delta=1e-6, move=1.0, shape=shape)
+    # three numbers show a reading: at most a step of the grid each
+    assert 2.0 * (1 - 0.02) < level.to_epsilon(delta=1e-6, move=1.0) < 2.0
+    assert pv.privacy.grid_statement(level, move=1.0, delta=1e-6).epsilon <= 2.0
     assert rows(out.read_text())[0]["fingerprint"] == level.fingerprint
 
 

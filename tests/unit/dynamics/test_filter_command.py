@@ -88,7 +88,8 @@ def test_epsilon_is_a_level(folder):
     options = ["--epsilon", "1", "--delta", "1e-6", "--move", "0.5", "--simulate", "--seed", "1"]
     done = run(folder / "y.csv", "--model", folder / "m.toml", "--readings", "a,b", *options)
     assert done.exit_code == 0
-    s = pv.PrivacyLevel.from_epsilon(1.0, delta=1e-6, move=0.5).number
+    one = pv.PrivacyLevel(1.0)
+    s = pv.privacy.level_on_grid(1.0, delta=1e-6, move=0.5, shape=one).number
     missing = np.arange(30) == 5
     limit = dynamics.bound(read_model(folder / "m.toml")[0], s, 30, missing=missing)
     assert table(done.stdout)["place_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)

@@ -22,6 +22,7 @@ from privest.privacy import (
     StreamLevel,
     gdp,
     grid_statement,
+    level_on_grid,
     rows_statement,
 )
 from privest.privacy._grid_law import (
@@ -307,3 +308,40 @@ def test_explained_and_written():
     assert grid_statement(1.0, move=1e300).squared_steps == 2**106  # the grid ends
     with pytest.raises(InvalidInput, match="delta"):
         grid_statement(1.0, move=1.0, delta=0.0)
+
+
+SHAPES = {
+    "number": PrivacyLevel(1.0),
+    "stream": EndlessLevel(1.0),
+    "lags": EndlessLevel(1.0, [0.5, 0.2]),
+    "readings": EndlessLevel(np.eye(3)),
+    "matrix": PrivacyLevel([[2.0, 1.0], [1.0, 2.0]]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.7])
+def test_the_level_of_an_epsilon_keeps_it_on_the_grid(name, epsilon, tmp_path):
+    """No more than asked, no less than one step for each number; its budget takes it once."""
+    shape, delta, move = SHAPES[name], 1e-6, 0.7
+    level = level_on_grid(epsilon, delta=delta, move=move, shape=shape)
+    assert grid_statement(level, move=move, delta=delta).epsilon <= epsilon
+    mu, shown = gdp.mu_of(epsilon, delta), 3 if name == "lags" else 2
+    # n_i < a_i + 1 for each number that shows a reading, so ‖a‖ > μ/g − √(count + 1)
+    assert level.to_mu(move=move) <= mu
+    assert level.to_mu(move=move) > mu - 2 * math.sqrt(shown) * GRID
+    larger = level * (1 + 4 * math.sqrt(shown) * GRID / mu)
+    assert grid_statement(larger, move=move, delta=delta).mu > mu
+    with pv.Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open_account("y", pv.ledger.Budget(epsilon=epsilon, delta=delta, move=move))
+        cost = pv.ledger.cost_of(level, move=move)
+        count = 2 if name == "matrix" else 1
+        assert ledger.cost("y", cost, start=0, stop=count).fits
+        drawn = np.zeros(count, dtype=np.int64)
+        ledger.spend_and_write("y", cost, 0, count, {}, lambda: (drawn, None))
+        assert not ledger.cost("y", cost, start=0, stop=count).fits
+
+
+def test_less_than_a_step_of_the_grid_has_no_level():
+    with pytest.raises(InvalidInput, match="less than one step of the grid"):
+        level_on_grid(1e-3, delta=1e-9, move=1.0, shape=PrivacyLevel(1.0))

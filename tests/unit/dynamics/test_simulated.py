@@ -1,0 +1,46 @@
+"""Every estimate of states says whether the release it comes from was a simulation."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import dynamics
+
+WALK = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
+Y = np.linspace(0.0, 1.0, 5)
+
+
+def released(level, simulated):
+    made = pv.StreamMechanism(level)
+    return made.simulate(Y, np.random.default_rng(1)) if simulated else made.release(Y)
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+@pytest.mark.parametrize(
+    "level", [pv.EndlessLevel(2.0), pv.StreamLevel.from_cumulative(np.eye(5) + 0.2)]
+)
+def test_results_say_it(level, simulated):
+    found = dynamics.filter_releases(WALK, level, released(level, simulated))
+    for result in (found, dynamics.smooth(found), dynamics.predict(found, 2)):
+        assert result.simulated is simulated
+        assert result.to_dict()["simulated"] is simulated
+    assert ("simulated" in repr(found)) == simulated
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_a_filter_remembers_it(simulated):
+    level = pv.EndlessLevel(2.0)
+    kalman, other = dynamics.PrivateKalman(WALK, level), dynamics.PrivateKalman(WALK, level)
+    kalman.update(released(level, simulated))
+    other.restore(kalman.state())
+    assert other.simulated is other.predict(1).simulated is simulated
+    state = kalman.state() | {"simulated": np.array(2)}
+    with pytest.raises(pv.errors.InvalidInput, match="True or False"):
+        other.restore(state)
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_the_extended_filter_says_it(simulated):
+    system = dynamics.ExtendedStateSpace(np.sin, np.tanh, Q=1.0, R=0.5, mean0=[0.0], cov0=1.0)
+    release = released(pv.EndlessLevel(2.0), simulated)
+    assert dynamics.filter_extended(system, 2.0, release).simulated is simulated
