@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import privest as pv
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import maximum_likelihood, maximum_likelihood_of
 from privest.estimator.likelihood import ClippedLikelihood, LaplaceLikelihood, likelihood_of
@@ -207,3 +208,17 @@ def test_refusals():
     hidden = GaussianMechanism.calibrated(np.diag([1.0, 1.0, 0, 0, 0, 0, 0, 0]), 8)
     with pytest.raises(NotIdentifiable):
         maximum_likelihood_of(model, hidden, z[:, :2])
+
+
+def test_a_release_says_its_grid_itself():
+    level, y = pv.EndlessLevel(2.0), np.linspace(0.0, 1.0, 5)
+    made = pv.StreamMechanism(level).release(y)
+    model = LinearModel(np.ones((5, 1)), noise=0.25)
+    mechanism = GaussianMechanism(2.0, 5)
+    said = maximum_likelihood_of(model, mechanism, made)
+    stated = maximum_likelihood_of(model, mechanism, made.values, grid=made.grid)
+    bare = maximum_likelihood_of(model, mechanism, made.values)
+    assert np.array_equal(said.log_likelihood, stated.log_likelihood)
+    assert said.log_likelihood[0] != bare.log_likelihood[0]
+    with pytest.raises(InvalidInput, match="leave it out"):
+        maximum_likelihood_of(model, mechanism, made, grid=0.5)

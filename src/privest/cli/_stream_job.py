@@ -96,10 +96,11 @@ class Job:
         notes: dict[str, Any] = self._notes() if resumed else {"offset": 0, "lines": ""}
         real = isinstance(self.side, Holder) and not self.side.source.simulated
         if not resumed and (plan.known is None or not real):
-            plan.output.require_free(
-                "it may hold releases of these readings. Continue it with its --checkpoint, or "
-                "with --known (what it holds is then not drawn again), or "
-            )
+            again = "Continue it with its --checkpoint, or with --known (what it holds is then not "
+            again += "drawn again), or "
+            if real and plan.account.ledger is not None and plan.replay is not False:
+                again = "The ledger sends what it has of them again, as it was: "
+            plan.output.require_free(f"it may hold releases of these readings. {again}")
         if isinstance(self.side, Holder) and real:
             known = max(self._sent(notes), -1 if plan.known is None else plan.known)
             self.side.start_from(known, rows_again=plan.replay is not False)

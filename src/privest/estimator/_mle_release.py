@@ -37,7 +37,7 @@ from privest.mechanism._rotation import GeometricPerturbation, Rotation
 from privest.mechanism._vector import Componentwise
 from privest.model import LinearModel
 from privest.noise import GaussianLaw
-from privest.release import extra_variance
+from privest.release import Release, extra_variance
 
 # Correlations of Aw below this count as rounding of A: they change ℓ by no more than that.
 CORRELATION = 1e-10
@@ -56,7 +56,7 @@ class Observation:
 def maximum_likelihood_of(
     model: LinearModel,
     mechanism: object,
-    z: ArrayLike,
+    z: ArrayLike | Release,
     *,
     starts: int | ArrayLike | None = None,
     iterations: int = ITERATIONS,
@@ -67,8 +67,9 @@ def maximum_likelihood_of(
 
     Takes every mechanism of the catalogue and one `Channel` for all readings. The options are
     those of `maximum_likelihood`; `log_likelihood` is ln p(z; θ̂).
-    grid: of real releases (2⁻¹⁰, `Release.grid`), 0 for simulated ones: what discrete noise and
-    rounding add, 3g²/4 of the squared scale of Gaussian or Laplace noise (g³ aside), is counted.
+    grid: of real releases (2⁻¹⁰), 0 for simulated ones: what discrete noise and rounding add,
+    3g²/4 of the squared scale of Gaussian or Laplace noise (g³ aside), is counted. A `Release`
+    says it itself; bare numbers, such as `mechanism.release` returns, do not: state it.
 
         channels on u = Ay + b     η = AHθ + Aω + b; Aw must have independent entries (AΣAᵀ
                                    diagonal), unless all channels add Gaussian noise
@@ -88,6 +89,10 @@ def maximum_likelihood_of(
     >>> round(float(found.estimate[0, 0]), 6)  # the median, less the offset
     1.0
     """
+    if isinstance(z, Release):
+        if grid not in (0.0, z.grid):
+            raise InvalidInput(f"grid = {grid:g}, but the release says {z.grid:g}: leave it out.")
+        z, grid = z.values, z.grid
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     outputs = getattr(mechanism, "outputs", model.readings)

@@ -264,7 +264,8 @@ def parsed_header(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
     """What a header file holds, as JSON gives it."""
     if not file.exists():
         raise InvalidInput(
-            "there is no such header: a release is a table and its header, side by side."
+            "there is no such header: a release is a table and its header, side by side. (The "
+            "releases of a stream carry theirs where they are JSON lines, *.jsonl.)"
         )
     return parse_json(read_document(file, "not JSON: it"), "the header")
 

@@ -292,3 +292,20 @@ def test_a_first_line_cannot_say_that_other_noise_was_protected(simulated, grid)
     text, _ = linked([facts, {"step": 0, "fingerprint": "f", "grid": grid, "z": 1}], "")
     with pytest.raises(InvalidInput, match="real releases are on the grid"):
         check_lines(text.splitlines(keepends=True))
+
+
+def test_a_ledger_says_how_a_stopped_stream_goes_on(privest, tmp_path):
+    """Without a checkpoint: what the ledger has is sent again as it was."""
+    data = tmp_path / "y.csv"
+    data.write_text("a,load\n" + "1,0.5\n" * 8)
+    call = ("stream", data, "--target", "load", "--level", "4", "--emit", "releases")
+    call += ("--output", tmp_path / "z.jsonl", "--ledger", tmp_path / "ledger.db")
+    assert privest(*call).code == 0
+    first = (tmp_path / "z.jsonl").read_text()
+    refused = privest(*call)
+    assert refused.code == 2
+    assert "The ledger sends what it has of them again" in refused.err
+    assert privest(*call, "--overwrite").code == 0
+    numbers = [[json.loads(line).get("z") for line in text.splitlines()]
+               for text in (first, (tmp_path / "z.jsonl").read_text())]  # fmt: skip
+    assert numbers[0] == numbers[1]
