@@ -92,7 +92,7 @@ def maximum_likelihood_of(
     if isinstance(z, Release):
         if grid not in (0.0, z.grid):
             raise InvalidInput(f"grid = {grid:g}, but the release says {z.grid:g}: leave it out.")
-        z, grid = z.values, z.grid
+        grid, z = z.grid, z.values
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     outputs = getattr(mechanism, "outputs", model.readings)
