@@ -60,9 +60,9 @@ def test_the_noise_is_white_and_normal(how):
 @pytest.mark.parametrize(
     ("reach", "how", "trials"),
     [
-        (0, "simulate", 4000),
-        (2, "simulate", 4000),
-        (15, "simulate", 4000),
+        (0, "simulate", 2000),
+        (2, "simulate", 2000),
+        (15, "simulate", 2000),
         (2, "release", 1000),
         pytest.param(0, "release", 4000, marks=pytest.mark.slow),
         pytest.param(2, "release", 4000, marks=pytest.mark.slow),
@@ -99,7 +99,7 @@ def test_estimates_are_normal_and_efficient(reach, how, trials):
         assert scipy.stats.kstest((white**2).sum(0), "chi2", args=(2,)).pvalue > FALSE_ALARM[how]
 
 
-@pytest.mark.parametrize(("how", "trials"), [("simulate", 4000), ("release", 1000)])
+@pytest.mark.parametrize(("how", "trials"), [("simulate", 2000), ("release", 1000)])
 def test_vector_readings_with_a_singular_level_are_efficient(how, trials):
     rng = np.random.default_rng(9)
     S, sigma = psd_matrix(rng, 3, 2), psd_matrix(rng, 3)

@@ -35,11 +35,14 @@ class EndlessLevel(SequentialLevel):
     [[1.25, 0.5, 0.0], [0.5, 1.25, 0.5], [0.0, 0.5, 1.0]]
     """
 
+    _typed: list[float] | None = None  # the levels of the readings of a step, as they were given
+
     def __init__(self, S: PrivacyLevel | ArrayLike, lags: Sequence[ArrayLike] = ()) -> None:
         own = np.atleast_2d(level_of_a_step(S))
         level = psd(own[None], "the level S", error=NotAPrivacyLevel)
         if not np.count_nonzero(own - np.diag(np.diagonal(own))):
             level = Diagonal(np.diagonal(own))  # roots that are not above those of S, exactly
+            self._typed = np.diagonal(own).tolist()
         self._constant = lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
 
     @classmethod
@@ -102,7 +105,8 @@ class EndlessLevel(SequentialLevel):
         own = self._constant[0]
         if self.reach or np.count_nonzero(own - np.diag(np.diagonal(own))):
             return None
-        return [float(root) ** 2 for root in np.diagonal(own)]
+        # Of a level from a file the roots are known: their squares are not above what was typed.
+        return self._typed or [float(root) ** 2 for root in np.diagonal(own)]
 
     def blocks(self, start: int, stop: int) -> Array:
         shape = (self.reach + 1, stop - start, self.block, self.block)

