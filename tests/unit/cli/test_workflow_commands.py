@@ -258,6 +258,7 @@ def test_mistakes_have_one_message(privest, data, monkeypatch, tmp_path, argumen
     assert os.listdir(tmp_path) == ["people.csv"]
 
 
+@pytest.mark.slow
 def test_names_that_a_shell_would_take_apart(privest, data, tmp_path):
     """The commands of the page, typed again in a shell, do what they say."""
     folder = tmp_path / 'it\'s a "folder" $HOME; echo'

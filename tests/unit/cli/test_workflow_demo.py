@@ -47,6 +47,7 @@ def test_it_is_quick_and_says_where_the_report_is(made):
         assert len(line) <= 80 or line in typed  # a command is one line, to be copied
 
 
+@pytest.mark.slow
 def test_the_commands_it_prints_do_it_again(made):
     folder, text, _ = made
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
