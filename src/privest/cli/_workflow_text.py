@@ -12,6 +12,8 @@ from privest.estimator import CostByShare
 from privest.report import BAND, at_least, at_most, plural, rounded
 from privest.workflow import Account, Estimate, Plan, TableRelease
 
+NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
+
 
 def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = None) -> None:
     """The plan as a table and sentences; `rows`: how many each wanted NAME=ERROR takes."""
@@ -94,7 +96,7 @@ def _clipping(found: Plan) -> list[str]:
         return [
             f"{range_}nothing public says where the readings lie (a reference set would, or "
             "--expect), and so what share will be clipped is not known. By the noise alone at "
-            f"least {100 * (cost.least_share or 0.0):.2g} %. If all have one mean, variances grow "
+            f"least {_percent(cost.least_share or 0.0)}. If all have one mean, variances grow "
             f"with the share clipped at one end: {listed}."
         ]
     worst, stated = int(np.argmax(cost.least_squares_ratio)), found.spec.privacy
@@ -102,13 +104,21 @@ def _clipping(found: Plan) -> list[str]:
     if stated.of is not None:
         error = float(cost.standard_error[found.index(stated.of)])
         missed = f" {stated.of!r} then has the standard error {error:.4g}, not the one asked for."
+    if cost.share < NEXT_TO_NONE:
+        return [f"{range_}{_percent(cost.share)} of the readings will be clipped: no cost.{missed}"]
     return [
-        f"{range_}about {100 * cost.share:.2g} % of the readings will be clipped, and variances "
+        f"{range_}about {_percent(cost.share)} of the readings will be clipped, and variances "
         f"are up to {float(cost.variance_ratio.max()):.3g} times those above (maximum likelihood, "
         "which undoes the bias). Least squares on the same release would be off by "
         f"{float(cost.bias[worst]):.2g} in {found.names[worst]!r}, mean squared errors up to "
         f"{float(cost.least_squares_ratio[worst]):.3g} times.{missed}"
     ]
+
+
+def _percent(share: float) -> str:
+    """A share of the readings, for people."""
+    small = 0 < share < NEXT_TO_NONE
+    return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
 
 
 def _one_reading(found: Plan) -> str:
@@ -158,7 +168,7 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
         console.print(
             shown(
                 f"Range {header.limits.low:.4g} to {header.limits.high:.4g}: "
-                f"{100 * found.clipped:.2g} % of the readings were clipped, by the fit. Maximum "
+                f"{_percent(found.clipped)} of the readings were clipped, by the fit. Maximum "
                 "likelihood has undone the bias, and the errors hold what it costs."
             )
         )

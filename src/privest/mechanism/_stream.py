@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +39,8 @@ class StreamMechanism:
     public.
     Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
     for a dense level. Ends with an error, not a release, when the level has no further step.
-    One of them for one stream, in one thread: a copy that goes on, or a second thread, shows the
-    same readings again with other noise. A ledger (`Ledger.source`) notices; this does not.
+    Threads take turns. A copy that goes on shows the same readings again with other noise: a
+    ledger (`Ledger.source`) notices, this does not.
     Attained by: equals the paper's z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k through z_k = ℓ_k z̃_k.
 
     >>> from privest.privacy import EndlessLevel
@@ -59,6 +61,7 @@ class StreamMechanism:
         self.range = as_range(range)
         self.steps = 0
         self._past = begun(self.level)  # the readings that later releases look back to
+        self._turn = threading.Lock()
         self._require_range()
 
     def _require_range(self) -> None:
@@ -88,8 +91,11 @@ class StreamMechanism:
         refused because of a value: beyond the range (of every coordinate of A_kȲ_k) it is clipped,
         NaN or masked is missing. y as in `simulate`.
         """
-        protected = as_protected(source)
-        given = real_numbers(y)
+        protected, given = as_protected(source), real_numbers(y)
+        with self._turn:
+            return self._next(given, protected)
+
+    def _next(self, given: Array, protected: Source) -> StreamRelease:
         sizes = self._sizes(given)
         start, stop = self.steps, self.steps + len(sizes)
         kept: list[tuple[Flags | None, Array]] = []
@@ -248,6 +254,13 @@ class StreamMechanism:
         shown = [StreamMechanism(level)._shown(unit, 0, steps)[0] for unit in np.eye(size)]
         name = f"{steps} steps of {self!r}"
         return RunningMechanism(np.stack(shown, axis=1), draw, name, released)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which have a turn of their own."""
+        return {name: value for name, value in vars(self).items() if name != "_turn"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _turn=threading.Lock())
 
     def state(self) -> dict[str, Array]:
         """What the next steps need: sensitive where releases look back."""

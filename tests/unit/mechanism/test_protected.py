@@ -1,6 +1,9 @@
 """Real releases: on the grid, without a seed, within the range, and never refused for a value."""
 
+import copy
 import inspect
+import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -291,3 +294,18 @@ def test_missing_is_marked_with_a_range_and_in_tables(span, monkeypatch):
     assert np.array_equal(np.isnan(rows.values), np.repeat(rows.missing, 3))
     one = StreamMechanism(1.0, range=span).release(np.ma.masked_array([0.5, 0.7], [False, True]))
     assert np.isnan(one.values).tolist() == [False, True]
+
+
+def test_threads_take_turns():
+    """Each step is released once, whoever asks: two noises on one reading would average out."""
+    stream = StreamMechanism(pv.EndlessLevel(1.0, lags=[0.5]))
+
+    class Slow(Protected):
+        def _integers(self, count, law):
+            time.sleep(0.002)
+            return super()._integers(count, law)
+
+    with ThreadPoolExecutor(4) as pool:
+        starts = list(pool.map(lambda y: stream.release(y, Slow()).start, Y))
+    assert sorted(starts) == list(range(12))
+    assert copy.deepcopy(stream).release(1.0).start == 12
