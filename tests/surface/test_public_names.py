@@ -116,7 +116,8 @@ NAMES = {
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
+        "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric",
+        "rows_statement",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",
@@ -138,7 +139,8 @@ MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",
     "estimator.likelihood", "estimator.result", "linalg.batched", "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature", "paper.fig1",
-    "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference", "privacy.gdp", "privacy.metric",
+    "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
+    "privacy.attacker", "privacy.gdp", "privacy.metric",
 }  # fmt: skip
 
 

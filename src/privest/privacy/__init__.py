@@ -1,6 +1,6 @@
 """Privacy levels, and what they mean in the language of differential privacy."""
 
-from privest.privacy import gdp, metric
+from privest.privacy import attacker, gdp, metric
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_on_grid
@@ -13,5 +13,5 @@ from privest.privacy._stream import StreamLevel
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-    "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
+    "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
 ]  # fmt: skip

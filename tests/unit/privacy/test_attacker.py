@@ -1,0 +1,137 @@
+"""What an attacker can do: closed forms against simulated attackers and dense formulas."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from privest.errors import InvalidInput
+from privest.privacy import attacker, gdp
+
+DRAWS = 200_000
+# A share of right guesses, or a mean square relative to its value, is off by more than this once
+# in two million checks: five standard deviations, √(p(1−p)/N) ≤ ½/√N, √(2/N) of a mean square.
+SHARE, SQUARE = 2.5 / math.sqrt(DRAWS), 5 * math.sqrt(2 / DRAWS)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(16)
+
+
+@pytest.mark.parametrize(("s", "tau"), [(4.0, 1.0), (0.3, 0.5), (25.0, 2.0)])
+def test_guesses_of_one_reading(rng, s, tau):
+    """The unbiased guess z, the posterior mean, and the side of the median by the sign of z."""
+    y = rng.normal(0, tau, DRAWS)
+    z = y + rng.normal(0, 1 / math.sqrt(s), DRAWS)
+    told = attacker.reading_error(s) ** 2
+    assert np.mean((z - y) ** 2) == pytest.approx(told, rel=SQUARE)
+    believed = z * s / (s + 1 / tau**2)
+    known = attacker.informed_error(s, tau) ** 2
+    assert np.mean((believed - y) ** 2) == pytest.approx(known, rel=SQUARE)
+    right = np.mean((z > 0) == (y > 0))
+    assert right == pytest.approx(attacker.chance_of_side(s, tau), abs=SHARE)
+    assert attacker.as_if_level(attacker.informed_error(s, tau), tau) == pytest.approx(s, rel=1e-9)
+
+
+@pytest.mark.parametrize(("s", "c"), [(4.0, 0.5), (0.3, 2.0), (25.0, 0.1)])
+def test_two_values_are_told_apart_by_the_nearer_one(rng, s, c):
+    truth = c * rng.integers(0, 2, DRAWS)
+    z = truth + rng.normal(0, 1 / math.sqrt(s), DRAWS)
+    right = np.mean((z > c / 2) == (truth > 0))
+    told = attacker.chance_between(s, c)
+    assert right == pytest.approx(told, abs=SHARE)
+    assert attacker.level_for_tolerance(c, told) == pytest.approx(s, rel=1e-9)
+    # The best attacker is right with ½(1 + total variation): δ(0) of Gaussian privacy.
+    assert told == pytest.approx((1 + gdp.delta_of(c * math.sqrt(s), 0.0)) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.8, 0.95, -0.6])
+@pytest.mark.parametrize("s", [0.1, 1.0, 20.0])
+def test_neighbours_in_time_help_as_a_dense_smoother_says(phi, s):
+    """(Σ⁻¹ + sI)⁻¹ in the middle of 1201 steps; beyond 600 steps φ^600 < 1e-13 is left."""
+    k, gamma = 1201, 1.7
+    covariance = gamma * phi ** np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    middle = np.eye(k)[:, k // 2]
+    # Σ − Σ(Σ + I/s)⁻¹Σ, at the middle: well conditioned.
+    column = covariance @ middle
+    solved = np.linalg.solve(covariance + np.eye(k) / s, column)
+    dense = gamma - column @ solved
+    found = attacker.neighbours_error(s, phi, math.sqrt(gamma)) ** 2
+    assert found == pytest.approx(dense, rel=1e-8)
+    if phi == 0:
+        alone = attacker.informed_error(s, math.sqrt(gamma)) ** 2
+        assert found == pytest.approx(alone, rel=1e-12)
+
+
+def test_the_notes_say_the_same():
+    """`real-tables.md` 6 and 8: as if the level were 2.3, 5.4, 13; 1.2 at sγ₀ = 0.1."""
+    found = [
+        attacker.as_if_level(attacker.neighbours_error(s, phi, 1.0), 1.0)
+        for s, phi in [(1.0, 0.8), (1.0, 0.95), (1.0, 0.99), (0.1, 0.95)]
+    ]
+    assert [float(f"{x:.2g}") for x in found] == [2.3, 5.4, 13.0, 1.2]
+
+
+def test_a_coin_a_bit_and_laplace_noise(rng):
+    epsilon = 1.0
+    q = 1 / (1 + math.exp(epsilon))
+    truth = rng.integers(0, 2, DRAWS)
+    seen = truth ^ (rng.random(DRAWS) < q)
+    assert np.mean(seen == truth) == pytest.approx(attacker.coin_chance(epsilon), abs=SHARE)
+    assert attacker.epsilon_for_chance(attacker.coin_chance(epsilon)) == pytest.approx(epsilon)
+
+    values = 0.4 + 0.2 * truth  # two readings a fifth of the range [0, 1] apart
+    bits = rng.random(DRAWS) < q + (1 - 2 * q) * values
+    right = np.mean(bits == (truth > 0))
+    assert right == pytest.approx(attacker.bit_chance(epsilon, 0.2), abs=SHARE)
+    assert attacker.bit_chance(epsilon) == pytest.approx(attacker.coin_chance(epsilon), rel=1e-12)
+
+    z = truth + rng.laplace(0, 1 / epsilon, DRAWS)
+    right = np.mean((z > 0.5) == (truth > 0))
+    assert right == pytest.approx(attacker.laplace_chance(epsilon), abs=SHARE)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.5, 1e-3), (4.0, 1e-2)])
+def test_what_epsilon_allows_is_never_less_than_what_gaussian_noise_gives(epsilon, delta):
+    mu = gdp.mu_of(epsilon, delta)
+    assert attacker.chance_of_mu(mu) < attacker.allowed_chance(epsilon, delta)
+    assert attacker.allowed_chance(epsilon) == attacker.coin_chance(epsilon)
+
+
+def test_the_odds_change_by_more_than_epsilon_more_often_than_delta(rng):
+    """δ is no probability of large odds; the Bayes factor of N(μ, 1) against N(0, 1) at z."""
+    mu, epsilon = 1.3, 1.0
+    z = rng.normal(mu, 1, DRAWS)
+    odds = scipy.stats.norm.logpdf(z, mu) - scipy.stats.norm.logpdf(z)
+    told = attacker.odds_beyond(mu, epsilon)
+    assert np.mean(odds > epsilon) == pytest.approx(told, abs=SHARE)
+    assert told > gdp.delta_of(mu, epsilon)
+
+
+def test_so_many_rows_tell_as_much():
+    """Variances (σ² + 1/s)/K and σ²/K_eff are the same number."""
+    for s, variance in [(1.0, 1.0), (0.01, 3.0), (50.0, 0.2)]:
+        rows = attacker.effective_rows(400, s, variance)
+        assert variance / rows == pytest.approx((variance + 1 / s) / 400, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: attacker.level_for_tolerance(1.0, 0.5), "0.5, a coin"),
+        (lambda: attacker.level_for_tolerance(0.0, 0.75), "apart must be > 0"),
+        (lambda: attacker.epsilon_for_chance(1.0), "between"),
+        (lambda: attacker.chance_between(1.0, -1.0), ">= 0"),
+        (lambda: attacker.reading_error(0.0), "level"),
+        (lambda: attacker.neighbours_error(1.0, 1.0, 1.0), "between -1 and 1"),
+        (lambda: attacker.as_if_level(2.0, 1.0), "no level"),
+        (lambda: attacker.bit_chance(1.0, 1.5), "at most 1"),
+        (lambda: attacker.allowed_chance(1.0, 2.0), "probability"),
+        (lambda: attacker.effective_rows(0, 1.0, 1.0), "rows"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, words):
+    with pytest.raises(InvalidInput, match=words):
+        call()
