@@ -88,8 +88,8 @@ def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike
 
         q/√((1 + φ² + sq)² − 4φ²) ,
 
-    the mean over frequencies of the posterior density, ∫ (1/f(ω) + s)⁻¹ dω/2π. φ = 0 is `informed_error`.
-    `as_if_level` of it is the level at which the attacker would know as much without neighbours.
+    ∫ (1/f(ω) + s)⁻¹ dω/2π over the spectral density f. φ = 0 is `informed_error`. `as_if_level` of
+    it is the level at which the attacker would know as much without neighbours.
 
     >>> round(neighbours_error(1.0, 0.95, 1.0), 4), round(informed_error(1.0, 1.0), 4)
     (0.3951, 0.7071)
