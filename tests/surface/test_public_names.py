@@ -137,7 +137,8 @@ ROOMS = {
 }  # fmt: skip
 MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",
-    "estimator.likelihood", "estimator.result", "linalg.batched", "linalg.tolerances",
+    "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
+    "linalg.tolerances",
     "mechanism.source", "network.agent", "network.mpi", "noise.quadrature", "paper.fig1",
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric",

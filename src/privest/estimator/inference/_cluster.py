@@ -1,0 +1,204 @@
+"""Standard errors for rows that belong together: the rows of a person, a block of a stream.
+
+Within a group the noise may be correlated in any way; groups are independent. With the rows H_g,
+z_g of group g, θ̂ = A Σ H_gᵀz_g and A = (Σ H_gᵀH_g)⁻¹ (whitened by what is known of the noise):
+
+    CR2 (Bell & McCaffrey 2002)   cov = A Σ s_g s_gᵀ A,  s_g = H_gᵀ(I − H_gAH_gᵀ)^{-½}(z_g − H_gθ̂)
+
+which is unbiased where the noise has unit variance and no correlation, and the degrees of freedom
+of coefficient j that make Student's t fit (Satterthwaite's, in that case):
+
+    df_j = (tr B)²/tr B²,  B_pq = u_pᵀu_q,  u_p = (I − HAHᵀ)_{·p}(I − H_pAH_pᵀ)^{-½}H_pA e_j
+
+Only the sums M_g = H_gᵀH_g (n, n) and g_g = H_gᵀ(z_g − H_gθ̂) (n,) of a group are needed, however
+many rows it has. With A = CCᵀ, N_g = CᵀM_gC (Σ N_g = I), a_g = (I − N_g)^{-½}Cᵀe_j, b_g = N_g a_g:
+
+    s_g = C⁻ᵀ(I − N_g)^{-½}Cᵀg_g,   B_pq = δ_pq a_pᵀN_p a_p − b_pᵀb_q
+
+because (I − QQᵀ)^{-½}Q = Q(I − QᵀQ)^{-½} for Q = H_gC. So tr B² needs Σ b_g b_gᵀ (n, n) and no
+matrix of groups by groups: O(G n³) time, O(n³) memory, groups in any batches.
+
+A direction that one group alone shows (a null eigenvector of I − N_g) has no residual to learn
+from: the other groups say nothing of it. A coefficient that takes part in it gets NaN, and a
+reason; the others are not touched by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
+from privest.errors import InvalidInput, NotIdentifiable
+from privest.linalg.tolerances import TAKES_PART, condition, rank_tolerance, rounding
+from privest.records import Record, standard_errors
+
+BATCH = 4096  # groups at a time
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClusterErrors(Record):
+    """CR2 covariance (…, n, n) of θ̂ with Bell-McCaffrey degrees of freedom (n,).
+
+    groups   how many there were.
+    refused  (n,): the coefficients of which one group alone decides; theirs are NaN.
+    """
+
+    covariance: Array
+    degrees_of_freedom: Array
+    groups: int
+    refused: Flags
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)
+
+    @property
+    def standard_error(self) -> Array:
+        """√diag covariance, (…, n)."""
+        return standard_errors(self.covariance)
+
+    def reason(self, names: Sequence[str], group: str = "group") -> str | None:
+        """Why some coefficients have no interval, in a sentence; None where all have one."""
+        alone = [name for name, refused in zip(names, self.refused, strict=True) if refused]
+        if not alone:
+            return None
+        if self.groups == 1:
+            return f"there is one {group} only: without a second there is nothing to compare with."
+        return (
+            f"a single {group} decides {', '.join(alone)}: no other shows it, and how much it "
+            "would vary from one to the next cannot be seen; it has no interval. Leave it out, or "
+            f"merge it with what more {group}s have."
+        )
+
+
+class ClusterSums:
+    """CR2 errors of groups that come in batches: O(n³) memory.
+
+        sums = ClusterSums(information)          # Σ M_g (n, n), of all groups
+        sums.add(matrices, scores)               # (B, n, n), (…, B, n): as often as you like
+        sums.errors()
+
+    >>> import numpy as np
+    >>> sums = ClusterSums(np.array([[4.0]]))    # a mean of four groups of one row
+    >>> sums.add(np.ones((4, 1, 1)), np.array([[-1.0], [0.0], [0.0], [1.0]]))
+    >>> found = sums.errors()                    # Σ(z − z̄)²/(G(G − 1)) = 2/12, df = G − 1
+    >>> found.covariance.round(12).tolist(), found.degrees_of_freedom.round(12).tolist()
+    ([[0.166666666667]], [3.0])
+    """
+
+    def __init__(self, information: ArrayLike) -> None:
+        total = as_array(information, "the information", ndim=2)
+        n = len(total)
+        if total.shape != (n, n) or not n:
+            raise InvalidInput(f"the information must be square; received {total.shape}.")
+        spread = condition(total)
+        if not spread * rank_tolerance(n) < 1:
+            raise NotIdentifiable(
+                f"the {n} coefficients cannot be told apart from these rows: some feature is "
+                "constant or a combination of others. Leave it out."
+            )
+        scale = np.sqrt(total.diagonal())
+        upper = np.linalg.cholesky(total / scale / scale[:, None]).T
+        # A = CCᵀ, C = D⁻¹R⁻¹ with the information DRᵀRD
+        self.root: Array = scipy.linalg.solve_triangular(upper, np.eye(n)) / scale[:, None]
+        self.groups = 0
+        self._null = max(TAKES_PART, 10 * rounding(n) * spread)
+        self._trace: Array = np.zeros(n)  # tr B, one a coefficient
+        self._squares: Array = np.zeros(n)  # Σ (α_p² − 2α_p|b_p|²)
+        self._outer: Array = np.zeros((n, n, n))  # Σ b_p b_pᵀ
+        self._alone: Array = np.zeros(n)  # largest part that a null direction has in a coefficient
+        self._meat: Array | None = None
+
+    def add(self, matrices: ArrayLike, scores: ArrayLike) -> None:
+        """Add groups: M_g (B, n, n) and H_gᵀ(z_g − H_gθ̂) (B, n), or (trials, B, n)."""
+        n = len(self.root)
+        given = as_array(matrices, "matrices of groups", ndim=3)
+        right = as_array(scores, "scores of groups", ndim=(2, 3))
+        if given.shape[1:] != (n, n) or right.shape[-2:] != given.shape[:2]:
+            raise InvalidInput(
+                f"{n} coefficients need matrices (groups, {n}, {n}) and scores (groups, {n}); "
+                f"received {given.shape} and {right.shape}."
+            )
+        for at in range(0, len(given), BATCH):
+            self._add(given[at : at + BATCH], right[..., at : at + BATCH, :])
+
+    def _add(self, matrices: Array, scores: Array) -> None:
+        shares = self.root.T @ matrices @ self.root  # N_g
+        roots, null = self._inverse_roots(shares)
+        if null is not None:
+            towards = np.abs(null @ self.root.T)  # (…, n): |vᵀCᵀe_j|
+            size = np.sqrt((self.root**2).sum(axis=1))
+            self._alone = np.maximum(self._alone, (towards / size).max(axis=0))
+        turned = np.einsum("gab,...gb->...ga", roots, scores @ self.root)
+        meat = np.einsum("...ga,...gb->...ab", turned, turned)
+        self._meat = meat if self._meat is None else self._meat + meat
+        own = roots @ self.root.T  # a_g, one column a coefficient
+        seen = shares @ own  # b_g
+        alpha = np.einsum("gaj,gaj->gj", own, seen)
+        length = np.einsum("gaj,gaj->gj", seen, seen)
+        self._trace += (alpha - length).sum(axis=0)
+        self._squares += (alpha * (alpha - 2 * length)).sum(axis=0)
+        columns = seen.transpose(2, 1, 0)  # (n, n, B)
+        self._outer += columns @ columns.transpose(0, 2, 1)
+        self.groups += len(matrices)
+
+    def _inverse_roots(self, shares: Array) -> tuple[Array, Array | None]:
+        """(I − N_g)^{-½} (B, n, n), zero along null directions, and these (how many, n)."""
+        left, vectors = np.linalg.eigh(np.eye(shares.shape[-1]) - shares)
+        null = left < self._null
+        powers = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left)))
+        roots = (vectors * powers[:, None, :]) @ vectors.transpose(0, 2, 1)
+        return roots, vectors.transpose(0, 2, 1)[null] if null.any() else None
+
+    def errors(self) -> ClusterErrors:
+        """The errors of all groups so far, which must be all that are in the information."""
+        if self._meat is None:
+            raise InvalidInput("no group was added: errors need the sums of every group.")
+        covariance = self.root @ self._meat @ self.root.T
+        squared = self._squares + np.einsum("jab,jab->j", self._outer, self._outer)
+        refused = self._alone > self._null
+        with np.errstate(divide="ignore", invalid="ignore"):
+            freedom = np.where(refused, np.nan, self._trace**2 / squared)
+        covariance[..., refused, :] = covariance[..., :, refused] = np.nan
+        return ClusterErrors(
+            covariance=covariance, degrees_of_freedom=freedom, groups=self.groups, refused=refused
+        )
+
+
+def cluster_errors(matrices: ArrayLike, scores: ArrayLike) -> ClusterErrors:
+    """CR2 errors of groups held at once: M_g (G, n, n), scores (G, n) or (trials, G, n)."""
+    given = as_array(matrices, "matrices of groups", ndim=3)
+    sums = ClusterSums(given.sum(axis=0))
+    sums.add(given, scores)
+    return sums.errors()
+
+
+def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
+    """Σ x xᵀ over the rows of each group, (groups, m, m), rows in any order.
+
+    rows (K, m), for instance [H, z]; labels (K,) whole numbers from 0 to groups − 1. One pass for
+    each pair of columns: O(K m²).
+
+    >>> group_sums([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]], [0, 1, 0], 2).tolist()
+    [[[2.0, 7.0], [7.0, 29.0]], [[1.0, 3.0], [3.0, 9.0]]]
+    """
+    values = as_array(rows, "rows", ndim=2)
+    count = as_count(groups, "groups", least=1)
+    which = np.asarray(labels)
+    fits = which.dtype.kind in "iu" and which.shape == (len(values),)
+    if not fits or (which.size and not 0 <= which.min() <= which.max() < count):
+        raise InvalidInput(
+            f"labels must be {len(values)} whole numbers from 0 to {count - 1}; received an array "
+            f"of type {which.dtype} and shape {which.shape}."
+        )
+    width = values.shape[1]
+    columns = np.ascontiguousarray(values.T)
+    sums = np.empty((count, width, width))
+    for i in range(width):
+        for j in range(i + 1):
+            sums[:, i, j] = np.bincount(which, columns[i] * columns[j], count)
+            sums[:, j, i] = sums[:, i, j]
+    return sums
