@@ -68,7 +68,7 @@ NAMES = {
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
-        "Block", "BoxCox", "Features", "Source", "Table", "load_diabetes",
+        "Block", "BoxCox", "Features", "Reading", "Source", "Table", "load_diabetes",
         "open_source", "read_rows", "write_table",
     },
     "dynamics": {
