@@ -419,6 +419,10 @@ CASES = {
         for cov in (0.5, Y, SPREAD)],
     "bounds.best_linear_release": lambda g: bounds.best_linear_release(
         pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), 4.0, weight=g(PAIR)),
+    "bounds.split_budget": lambda g: [
+        bounds.split_budget(2.0, g(Y**2 + 1), g(weight)) for weight in (Y**2 + 1, SPREAD)],
+    "bounds.informed_errors": lambda g: [
+        bounds.informed_errors(g(SPREAD), g(level)) for level in (Y**2 + 1, SPREAD)],
     "bounds.trace_budget_bound": lambda g: bounds.trace_budget_bound(model(g), 4.0, g(PAIR)),
     # data
     "data.BoxCox.__call__": lambda g: data.BoxCox(0.5)(g(Y)),
@@ -783,6 +787,10 @@ CASES = {
     "privacy.Along.mu": lambda g: privacy.Along(g(Y)).mu(g.keep(linalg.Diagonal(g(Y)))),
     "privacy.OneBlock.mu": lambda g: privacy.OneBlock(1.0, sizes=(2, 2)).mu(
         g.keep(linalg.Blocks([g(SPREAD)]))),
+    "privacy.OneRecord.mu": lambda g: privacy.OneRecord(g(Y**2 + 1)).mu(
+        g.keep(linalg.Diagonal(g(Y**2 + 1)))),
+    "privacy.OneRecord.levels": lambda g: privacy.OneRecord(g(Y**2 + 1)).levels(
+        g.keep(linalg.Diagonal(g(Y**2 + 1)))),
     "privacy.OneReading.mu": lambda g: privacy.OneReading(1.0).mu(
         g.keep(linalg.Blocks([g(SPREAD)]))),
     "privacy.AdjacentSteps.mu": lambda g: privacy.AdjacentSteps(1.0, 2).mu(

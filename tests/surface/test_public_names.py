@@ -107,7 +107,8 @@ NAMES = {
         "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
     },
     "bounds": {
-        "BayesianBound", "Bound", "BoundSweep", "Identifiability", "LinearRelease", "StreamBound",
+        "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "Identifiability", "LinearRelease",
+        "StreamBound", "informed_errors", "split_budget",
         "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
         "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
         "classical_bound", "consensus_bound", "identifiability", "metric_dp_bound", "stream_bound",
@@ -115,6 +116,7 @@ NAMES = {
     },
     "privacy": {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
+        "OneRecord",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
         "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric",
         "rows_statement",
@@ -178,7 +180,7 @@ STATED = {
     "network": {"DampedNoise", "DecayingNoise"},
     "paper": {"Plan"},
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
-    "privacy": {"AdjacentSteps", "OneBlock", "OneReading"},
+    "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
     "report": {"Line", "Panel", "Track"},
     "workflow": {"Noise", "Privacy"},
 }

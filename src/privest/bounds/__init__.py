@@ -6,6 +6,7 @@ from privest.bounds._bayesian import (
     bayesian_bound_from_information,
 )
 from privest.bounds._classical import Identifiability, classical_bound, identifiability
+from privest.bounds._columns import ColumnSplit, informed_errors, split_budget
 from privest.bounds._consensus import consensus_bound
 from privest.bounds._crlb import Bound, averaged_bound, bound
 from privest.bounds._dp import TraceBound, metric_dp_bound, trace_bound
@@ -19,9 +20,9 @@ from privest.bounds._trace_budget import (
 )
 
 __all__ = [
-    "BayesianBound", "Bound", "BoundSweep", "Identifiability", "LinearRelease", "StreamBound",
-    "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
+    "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "Identifiability", "LinearRelease",
+    "StreamBound", "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
     "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
-    "classical_bound", "consensus_bound", "identifiability", "metric_dp_bound", "stream_bound",
-    "stream_estimates", "trace_bound", "trace_budget_bound",
+    "classical_bound", "consensus_bound", "identifiability", "informed_errors", "metric_dp_bound",
+    "split_budget", "stream_bound", "stream_estimates", "trace_bound", "trace_budget_bound",
 ]  # fmt: skip

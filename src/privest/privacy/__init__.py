@@ -1,7 +1,7 @@
 """Privacy levels, and what they mean in the language of differential privacy."""
 
 from privest.privacy import attacker, gdp, metric
-from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
+from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level
@@ -12,6 +12,7 @@ from privest.privacy._stream import StreamLevel
 
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
+    "OneRecord",
     "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
     "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
 ]  # fmt: skip

@@ -153,11 +153,53 @@ class Along(Move):
         return float(np.linalg.norm(level.factor_rows(self.direction[:, None])))
 
 
+@dataclass(frozen=True)
+class OneRecord(Move):
+    """All readings of one record move at once, reading j by at most by[j]: μ² = Σ_j c_j²S_jj.
+
+    For a level of one record whose readings have noise of their own (a diagonal S): the private
+    columns of one row of a table. Where S mixes readings the worst corner of the box is not known
+    here, and it is refused.
+
+    >>> from privest.privacy import PrivacyLevel
+    >>> round(PrivacyLevel([4.0, 0.25]).to_mu(move=OneRecord((1.0, 6.0))) ** 2, 9)  # 4·1 + 36/4
+    13.0
+    """
+
+    by: Sequence[float]
+
+    def __post_init__(self) -> None:
+        given = as_array(self.by, "moves of a record", ndim=1)
+        if not given.size or not (given > 0).all():
+            raise InvalidInput("moves of a record are numbers > 0, one for each of its readings.")
+        object.__setattr__(self, "by", tuple(given.tolist()))
+
+    @property
+    def length(self) -> float:
+        return float(np.linalg.norm(self.by))
+
+    def mu(self, level: PSD) -> float:
+        return float(np.linalg.norm(np.sqrt(self.levels(level)) * self.by))
+
+    def levels(self, level: PSD) -> Array:
+        """S_jj of a record of this many readings. Raises InvalidInput for any other level."""
+        if level.pointwise is None:
+            raise InvalidInput(
+                "OneRecord is known for a level that is a diagonal, one number for each reading of "
+                "the record: this one mixes readings."
+            )
+        if level.size != len(self.by):
+            raise InvalidInput(
+                f"the record has moves of {len(self.by)} readings; the level is for {level.size}."
+            )
+        return level.diagonal()
+
+
 class Convertible(ABC):
     """A level in the language of differential privacy, for its Gaussian release (docs/theory.md 5).
 
-    `move`: a number c (one reading moves by at most c), `OneBlock(c)`, `AdjacentSteps(c, n)`, or
-    `Along(v)`.
+    `move`: a number c (one reading moves by at most c), `OneBlock(c)`, `AdjacentSteps(c, n)`,
+    `OneRecord(c)`, or `Along(v)`.
     The constraint I_z(y) ≤ S alone implies no differential privacy; these conversions are facts
     about the Gaussian release that attains it.
     """
@@ -191,6 +233,7 @@ def as_move(move: float | Move) -> Move:
     if np.ndim(move):
         raise InvalidInput(
             "move must be a number (one reading moves by at most that), OneBlock(...), "
-            "AdjacentSteps(...), or Along(v) for a move along a vector."
+            "AdjacentSteps(...), OneRecord(c) for all readings of a record, or Along(v) for a move "
+            "along a vector."
         )
     return OneReading(as_positive(move, "move"))

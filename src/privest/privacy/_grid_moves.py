@@ -17,7 +17,7 @@ from privest.arrays import AnyArray, Array, Index
 from privest.errors import InvalidInput
 from privest.lattice import GRID, MOST, literal_root, sum_of_products
 from privest.linalg import PSD, BandedRows, Blocks, IndependentRows
-from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading
+from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
 from privest.privacy._endless import EndlessLevel
 from privest.privacy._level import PrivacyLevel
 from privest.privacy._sequential import SequentialLevel
@@ -48,6 +48,8 @@ def shift_of(level: Level, move: Move, entries: Entries, readings: int | None = 
     """The worst shift over all pairs of a move."""
     if isinstance(move, Along):
         return _along(level, move)
+    if isinstance(move, OneRecord):
+        return _record(level, move)
     if isinstance(move, OneReading) or _one_number(level, move):
         return one_reading(entries, by=move.length)
     # ‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates): a may point anywhere.
@@ -152,6 +154,16 @@ def _along(level: Level, move: Along) -> Shift:
         shown = np.bincount(coordinates, signed)
         wrong = 2.0**-50 * np.bincount(coordinates).max() * np.bincount(coordinates, sizes)
         steps = np.minimum(np.ceil((np.abs(shown) + wrong) / GRID), 2.0 * MOST)
+    only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
+    return Shift(_whole(float((steps * steps).sum())), only)
+
+
+def _record(level: Level, move: OneRecord) -> Shift:
+    """The corner of the box is the worst: every coordinate shows one reading of the record."""
+    if not isinstance(level, PrivacyLevel):
+        raise InvalidInput("OneRecord is a move of one record: state its level, not a stream's.")
+    roots = literal_root(move.levels(level.for_size(len(move.by))))
+    steps = np.minimum(steps_up(roots, np.asarray(move.by)), 2.0 * MOST)
     only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
     return Shift(_whole(float((steps * steps).sum())), only)
 

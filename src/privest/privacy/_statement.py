@@ -17,7 +17,15 @@ from privest.arrays import EPS, AnyArray, Array, ArrayLike, as_array, as_positiv
 from privest.errors import InvalidInput
 from privest.lattice import GAUSSIAN, GRID, MOST
 from privest.privacy import gdp
-from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, as_move
+from privest.privacy._adjacency import (
+    AdjacentSteps,
+    Along,
+    Move,
+    OneBlock,
+    OneReading,
+    OneRecord,
+    as_move,
+)
 from privest.privacy._grid_law import epsilon_of_move, laplace_epsilon, laplace_metric_epsilon
 from privest.privacy._grid_moves import (
     Entries,
@@ -221,6 +229,9 @@ def about_move(move: Move) -> str:
             f"the readings of {move.steps} adjacent steps differ by at most {move.by:g} in "
             "Euclidean norm"
         )
+    if isinstance(move, OneRecord):
+        listed = ", ".join(f"{by:g}" for by in move.by)
+        return f"all readings of one record differ, by at most {listed}"
     if isinstance(move, Along):
         return "the readings differ by the stated direction or a smaller multiple of it"
     return f"the readings differ by a {type(move).__name__}"
