@@ -9,5 +9,28 @@ from privest.estimator.inference._cluster import (
     cluster_errors,
     group_sums,
 )
+from privest.estimator.inference._errors import Errors
+from privest.estimator.inference._levels import LevelFit, fit_levels
+from privest.estimator.inference._misfit import less_noise_p, misfit_p, reference_p, stated_p
+from privest.estimator.inference._sandwich import (
+    SecondPass,
+    WeightedRows,
+    sandwich_errors,
+    second_pass,
+)
+from privest.estimator.inference._unknown import (
+    Scatter,
+    new_reading_error,
+    new_release_error,
+    stated_errors,
+    unknown_errors,
+    without_privacy,
+)
+from privest.estimator.inference._weighted_sums import LevelRows
 
-__all__ = ["ClusterErrors", "ClusterSums", "cluster_errors", "group_sums"]
+__all__ = [
+    "ClusterErrors", "ClusterSums", "Errors", "LevelFit", "LevelRows", "Scatter", "SecondPass",
+    "WeightedRows", "cluster_errors", "fit_levels", "group_sums", "less_noise_p", "misfit_p",
+    "new_reading_error", "new_release_error", "reference_p", "sandwich_errors", "second_pass",
+    "stated_errors", "stated_p", "unknown_errors", "without_privacy",
+]  # fmt: skip

@@ -1,0 +1,122 @@
+"""Errors that hold when rows scatter differently: sandwiches with leverages, from blocks of rows.
+
+    θ̂ = A·HᵀWz ,  A = (HᵀWH)⁻¹ ,  e = z − Hθ̂ ,  l_k = w_k h_kᵀAh_k
+    cov = A·(Σ_k w_k² e_k²/(1 − l_k)^p · h_kh_kᵀ)·A ,   p = 1: HC2,  p = 2: HC3
+
+w = 1 without weights. Survey weights say how many others a row stands for: they are no precisions,
+and only a sandwich gives right errors with them (treated as precisions: .78 to .87 of 95 %). The
+release noise is in z before the weights, so that a large weight shows no more of its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.estimator.inference._errors import Errors
+from privest.records import Record, standard_errors
+
+POWERS = {"HC2": 1.0, "HC3": 2.0}
+ALONE = 1e-8  # a row with 1 − l_k below this determines a coefficient by itself: e_k is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Rows H (r, n), z (r,) and weights w (r,) > 0, or 1."""
+
+    H: Array
+    z: Array
+    weight: Array | float = 1.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SecondPass(Record):
+    """What a second look at the rows gives, once θ̂ and A are known.
+
+    meat      HC2 and HC3, by name: the matrices between the two A; None where a row stands alone.
+    weighted  Σ w_k² h_kh_kᵀ: release noise of variance a a row has the covariance a·A·weighted·A.
+    moments   Σe², Σe⁴ of the residuals.
+    leverage  the largest l_k.
+    rows      K.
+    """
+
+    meat: dict[str, Array]
+    weighted: Array
+    moments: tuple[float, float]
+    leverage: float
+    rows: int
+
+    @property
+    def alone(self) -> bool:
+        """Whether some row determines a coefficient by itself: sandwiches are not defined then."""
+        return self.leverage > 1 - ALONE
+
+
+def second_pass(
+    blocks: Iterable[WeightedRows], estimate: Array, inverse: Array, kinds: Iterable[str] = POWERS
+) -> SecondPass:
+    """Leverages and residuals of every row, in one pass; memory of a block."""
+    n = len(estimate)
+    root = np.linalg.cholesky(inverse)
+    wanted = tuple(kinds)
+    meat: dict[str, Array] = {kind: np.zeros((n, n)) for kind in wanted}
+    weighted, second, fourth, largest, rows = np.zeros((n, n)), 0.0, 0.0, 0.0, 0
+    for part in blocks:
+        if not len(part.z):
+            continue
+        left = part.z - part.H @ estimate
+        turned = part.H @ root
+        leverage = part.weight * np.einsum("ij,ij->i", turned, turned)
+        largest = max(largest, float(leverage.max()))
+        squares = left**2
+        second, fourth = second + float(squares.sum()), fourth + float(squares @ squares)
+        rows += len(left)
+        if np.ndim(part.weight):
+            weighted += part.H.T @ (part.H * np.asarray(part.weight)[:, None] ** 2)
+        for kind in wanted if largest <= 1 - ALONE else ():
+            size = part.weight * left / (1 - leverage) ** (POWERS[kind] / 2)
+            scores = part.H * size[:, None]
+            meat[kind] += scores.T @ scores
+    return SecondPass(
+        meat=meat, weighted=weighted, moments=(second, fourth), leverage=largest, rows=rows
+    )
+
+
+def sandwich_errors(
+    kind: str,
+    inverse: Array,
+    seen: SecondPass,
+    added: float,
+    noise_variance: float | None = None,
+    *,
+    survey: bool = False,
+) -> Errors:
+    """HC2 or HC3 with Student's t of f = K − n, floored at the known release noise.
+
+    inverse         A. `added`: the release noise on a row, of variance a.
+    noise_variance  σ̂², for what there would be without privacy; None: it is not said.
+    survey          the second pass had weights.
+
+    Coverage of 95 % with strongly unequal noise: HC3 .938 to .949 (K = 30, 100); classical t .60 to
+    .93. Below some 25 degrees of freedom t of `_unknown` is better (HC3 on a dummy at K = 8: .91).
+    """
+    if seen.alone:
+        raise InvalidInput(
+            "one row alone determines a coefficient (a category with one row?): what it scatters "
+            f"cannot be seen, and {kind} does not exist. Leave that feature out, join the category "
+            "to another, or ask for other errors."
+        )
+    known = inverse @ seen.weighted @ inverse if survey else inverse
+    own = None if noise_variance is None else noise_variance * known
+    return Errors(
+        covariance=inverse @ seen.meat[kind] @ inverse,
+        degrees_of_freedom=float(seen.rows - len(inverse)),
+        floor=np.sqrt(added) * standard_errors(known),
+        sampling=own,
+        classical=own,
+        method=f"{kind}, survey weights" if survey else kind,
+    )

@@ -1,0 +1,188 @@
+"""Sums over rows with variances v_k = σ²c_k + a_k, for many σ² in one pass.
+
+    W = diag(1/v) ,  D = diag(c) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW
+
+From them come the restricted likelihood of σ² and what the errors of θ̂ need. Rows are scaled to
+orthonormal columns and centred at a first fit before they are summed (P does not see either), so
+that differences of sums keep their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.estimator.inference._unknown import require_freedom
+from privest.linalg._running import RunningLeastSquares, tall_triangle
+from privest.linalg.tolerances import rank_tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class LevelRows:
+    """Rows H (r, n) and z (r,) of a release with variances σ²·shape + added.
+
+    added  > 0: the known variance of the release noise, a number or one a row.
+    shape  > 0: known, 1 or one a row; with precision weights 1/w_k.
+    """
+
+    H: Array
+    z: Array
+    added: Array | float
+    shape: Array | float = 1.0
+
+    def columns(self) -> tuple[Array, Array]:
+        """`added` and `shape`, one a row."""
+        return tuple(np.broadcast_to(np.asarray(x, float), self.z.shape) for x in self.both)  # type: ignore[return-value]
+
+    @property
+    def both(self) -> tuple[Array | float, Array | float]:
+        """`added` and `shape` as they were given."""
+        return self.added, self.shape
+
+
+Blocks = Callable[[], Iterable[LevelRows]]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """What a pass gives for each of m values of σ², θ = θ₀ + R⁻¹δ in scaled coordinates.
+
+    variances  (m,) the values of σ².
+    inverse    (m, n, n): C of the scaled rows.
+    shift      (m, n): δ̂.
+    spread     (m, n, n): C·HᵀWDWH·C.
+    quadratic  (m,) zᵀPz;  `slope` (m,) zᵀPDPz.
+    trace      (m,) tr PD;  `square` (m,) tr PDPD.
+    logarithm  (m,) Σ log v_k + log |HᵀWH|.
+    """
+
+    variances: Array
+    inverse: Array
+    shift: Array
+    spread: Array
+    quadratic: Array
+    slope: Array
+    trace: Array
+    square: Array
+    logarithm: Array
+
+    @property
+    def score(self) -> Array:
+        """Twice the derivative of the restricted log-likelihood: zᵀPDPz − tr PD."""
+        return self.slope - self.trace
+
+    @property
+    def likelihood(self) -> Array:
+        """The restricted log-likelihood, but for a constant."""
+        return -0.5 * (self.logarithm + self.quadratic)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A release of which a first pass is done.
+
+    start, scale  θ₀, and R⁻¹: the rows are summed as H·R⁻¹.
+    rows          K; freedom = K − n.
+    least, most   of a_k/c_k: where σ² begins to matter, and where it is all.
+    ceiling       zᵀP(D)z: the residual sum of squares in units of the shape, for v = c.
+    """
+
+    blocks: Blocks
+    start: Array
+    scale: Array
+    rows: int
+    least: float
+    most: float
+    ceiling: float
+
+    @property
+    def freedom(self) -> int:
+        return self.rows - len(self.start)
+
+    def sums(self, variances: Array) -> WeightedSums:
+        """One pass over the release for these values of σ² ≥ 0."""
+        total = None
+        for part in self.blocks():
+            found = _part_sums(part, self.start, self.scale, variances)
+            total = found if total is None else [a + b for a, b in zip(total, found)]
+        assert total is not None
+        return _concluded(variances, *total)
+
+
+def prepared(blocks: Blocks, parameters: int) -> Prepared:
+    """The first pass: least squares for v = c (as if there were no release noise)."""
+    fit = RunningLeastSquares(parameters, rank_tolerance(parameters))
+    rows, least, most = 0, np.inf, 0.0
+    for part in blocks():
+        if not len(part.z):
+            continue
+        added, shape = part.columns()
+        if not (np.min(added) > 0 and np.min(shape) > 0 and np.isfinite(added + shape).all()):
+            raise InvalidInput("variances of release noise and shapes must be finite and > 0.")
+        weight = 1 / np.sqrt(shape)
+        fit.add(tall_triangle(part.H, part.z, weight, weight, 0.0, compiled=False))
+        rows += len(part.z)
+        ratio = added / shape
+        least, most = min(least, float(ratio.min())), max(most, float(ratio.max()))
+    require_freedom(rows - parameters)
+    if not fit.full:
+        raise InvalidInput("the rows do not tell all coefficients apart: leave a column out.")
+    scale = scipy.linalg.lapack.dtrtri(fit.triangle[:parameters, :parameters])[0]
+    return Prepared(blocks, fit.solution(), scale, rows, least, most, fit.misfit)
+
+
+def _part_sums(part: LevelRows, start: Array, scale: Array, variances: Array) -> list[Array]:
+    """The sums of a block: HᵀWH, HᵀW²DH, HᵀW³D²H, HᵀWr, HᵀW²Dr and the scalar ones."""
+    added, shape = part.columns()
+    rows, left = part.H @ scale, part.z - part.H @ start
+    found = []
+    wide = np.column_stack([rows, left])
+    for variance in variances:
+        size = variance * shape + added
+        weight, ratio = 1 / size, shape / size
+        first = wide.T @ (wide * weight[:, None])
+        second = wide.T @ (wide * (weight * ratio)[:, None])
+        third = rows.T @ (rows * (weight * ratio**2)[:, None])
+        scalar = np.array([np.log(size).sum(), ratio.sum(), ratio @ ratio])
+        found.append((first, second, third, scalar))
+    return [np.array(each) for each in zip(*found)]
+
+
+def _concluded(
+    variances: Array, first: Array, second: Array, third: Array, scalar: Array
+) -> WeightedSums:
+    n = third.shape[-1]
+    inverse = np.linalg.inv(first[:, :n, :n])
+    right, middle = first[:, :n, n], second[:, :n, :n]
+    shift = np.einsum("mij,mj->mi", inverse, right)
+    crossed = np.einsum("mi,mi->m", shift, second[:, :n, n])
+    bent = np.einsum("mi,mij,mj->m", shift, middle, shift)
+    logs, ratios, squares = scalar.T
+    product = inverse @ middle
+    return WeightedSums(
+        variances=variances,
+        inverse=inverse,
+        shift=shift,
+        spread=product @ inverse,
+        quadratic=first[:, n, n] - np.einsum("mi,mi->m", shift, right),
+        slope=second[:, n, n] - 2 * crossed + bent,
+        trace=ratios - np.trace(product, axis1=1, axis2=2),
+        square=squares
+        - 2 * np.einsum("mij,mji->m", inverse, third)
+        + np.einsum("mij,mji->m", product, product),
+        logarithm=logs + np.linalg.slogdet(first[:, :n, :n])[1],
+    )
+
+
+def in_memory(rows: LevelRows) -> Blocks:
+    """One block that is held."""
+
+    def blocks() -> Iterator[LevelRows]:
+        yield rows
+
+    return blocks

@@ -1,0 +1,169 @@
+"""Errors from a release alone, against statsmodels and dense formulas."""
+
+import numpy as np
+import pytest
+import scipy
+import statsmodels.api as sm
+
+from privest.errors import InvalidInput
+from privest.estimator.inference._levels import fit_levels
+from privest.estimator.inference._sandwich import WeightedRows, sandwich_errors, second_pass
+from privest.estimator.inference._unknown import Scatter, stated_errors, unknown_errors
+from privest.estimator.inference._weighted_sums import LevelRows, prepared
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-12}  # well conditioned, n = 3: rounding is far below
+
+
+def table(rows=60, seed=0):
+    rng = np.random.default_rng(seed)
+    H = np.column_stack([np.ones(rows), rng.normal(50, 9, rows), rng.integers(0, 2, rows)])
+    z = H @ [3.0, 0.2, -1.0] + rng.normal(size=rows) * (0.5 + rng.random(rows))
+    return rng, H, z
+
+
+def in_blocks(H, z, weight=None, size=17):
+    for at in range(0, len(z), size):
+        part = slice(at, at + size)
+        yield WeightedRows(H[part], z[part], 1.0 if weight is None else weight[part])
+
+
+def test_errors_from_the_release_are_those_of_ordinary_least_squares():
+    _, H, z = table()
+    known = sm.OLS(z, H).fit()
+    A = np.linalg.inv(H.T @ H)
+    found = unknown_errors(A, Scatter(known.ssr, 57, 0.1))
+    np.testing.assert_allclose(found.covariance, known.cov_params(), **CLOSE)
+    assert found.degrees_of_freedom == known.df_resid
+    np.testing.assert_allclose(found.floor, np.sqrt(0.1 * np.diag(A)), **CLOSE)
+    np.testing.assert_allclose(found.sampling + 0.1 * A, found.covariance, **CLOSE)
+    stated = stated_errors(A, 2.0, 0.1)
+    np.testing.assert_allclose(stated.covariance, 2.1 * A, **CLOSE)
+
+
+@pytest.mark.parametrize("kind", ["HC2", "HC3"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sandwiches_are_those_of_statsmodels(kind, weighted):
+    rng, H, z = table()
+    weight = rng.uniform(0.2, 5.0, len(z)) if weighted else np.ones(len(z))
+    known = sm.WLS(z, H, weights=weight).fit(cov_type=kind)
+    A = np.linalg.inv(H.T @ (H * weight[:, None]))
+    seen = second_pass(in_blocks(H, z, weight if weighted else None), known.params, A)
+    found = sandwich_errors(kind, A, seen, 0.25, survey=weighted)
+    np.testing.assert_allclose(found.covariance, known.cov_params(), **CLOSE)
+    # The floor is the error of release noise alone: a·A HᵀW²H A.
+    noise = 0.25 * A @ (H.T @ (H * weight[:, None] ** 2)) @ A
+    np.testing.assert_allclose(found.floor, np.sqrt(np.diag(noise)), **CLOSE)
+    assert found.degrees_of_freedom == 57
+
+
+def test_a_row_that_stands_alone_has_no_sandwich():
+    H = np.column_stack([np.ones(30), np.arange(30) == 3]).astype(float)
+    z = np.arange(30.0)
+    theta, A = np.linalg.lstsq(H, z)[0], np.linalg.inv(H.T @ H)
+    seen = second_pass(in_blocks(H, z), theta, A)
+    assert seen.alone
+    with pytest.raises(InvalidInput, match="one row alone"):
+        sandwich_errors("HC3", A, seen, 1.0)
+
+
+def dense(H, z, added, shape, variance):
+    """P, C and the restricted log-likelihood by matrices."""
+    W = np.diag(1 / (variance * shape + added))
+    C = np.linalg.inv(H.T @ W @ H)
+    P = W - W @ H @ C @ H.T @ W
+    _, log = np.linalg.slogdet(H.T @ W @ H)
+    return P, C, -0.5 * (np.log(variance * shape + added).sum() + log + z @ P @ z)
+
+
+def levels(rows, spread, seed, variance=1.0):
+    rng = np.random.default_rng(seed)
+    H = np.column_stack([np.ones(rows), rng.normal(50, 9, rows)])
+    added = 10 ** rng.uniform(-spread / 2, spread / 2, rows)
+    shape = rng.uniform(0.5, 2.0, rows)
+    z = H @ [3.0, 0.2] + rng.normal(size=rows) * np.sqrt(variance * shape + added)
+    return H, z, added, shape
+
+
+def test_sums_over_blocks_are_those_of_matrices():
+    H, z, added, shape = levels(40, 3, 1)
+
+    def blocks():
+        for part in (slice(0, 9), slice(9, 9), slice(9, 40)):
+            yield LevelRows(H[part], z[part], added[part], shape[part])
+
+    first = prepared(blocks, 2)
+    variances = np.array([0.0, 0.03, 1.0, 50.0])
+    sums = first.sums(variances)
+    D = np.diag(shape)
+    base = sums.likelihood[0] - dense(H, z, added, shape, 0.0)[2]
+    for k, variance in enumerate(variances):
+        P, C, likelihood = dense(H, z, added, shape, variance)
+        W = np.diag(1 / (variance * shape + added))
+        np.testing.assert_allclose(sums.quadratic[k], z @ P @ z, rtol=1e-9)
+        np.testing.assert_allclose(sums.slope[k], z @ P @ D @ P @ z, rtol=1e-9)
+        np.testing.assert_allclose(sums.trace[k], np.trace(P @ D), rtol=1e-9)
+        np.testing.assert_allclose(sums.square[k], np.trace(P @ D @ P @ D), rtol=1e-9)
+        np.testing.assert_allclose(first.scale @ sums.inverse[k] @ first.scale.T, C, rtol=1e-9)
+        spread = C @ H.T @ W @ D @ W @ H @ C
+        np.testing.assert_allclose(first.scale @ sums.spread[k] @ first.scale.T, spread, rtol=1e-9)
+        theta = first.start + first.scale @ sums.shift[k]
+        np.testing.assert_allclose(theta, C @ H.T @ W @ z, rtol=1e-9)
+        # The log-determinants of scaled rows differ by a constant.
+        np.testing.assert_allclose(sums.likelihood[k] - base, likelihood, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("spread", [1, 4])
+def test_restricted_likelihood_is_maximal_and_its_interval_exact(seed, spread):
+    H, z, added, shape = levels(25, spread, seed, variance=0.3)
+    found = fit_levels(lambda: [LevelRows(H, z, added, shape)], 2)
+    at = found.noise_variance
+    best = dense(H, z, added, shape, at)[2]
+    grid = [0.0, *np.geomspace(1e-5, 1e3, 400)]
+    assert best >= max(dense(H, z, added, shape, x)[2] for x in grid) - 1e-9
+    if at > 0:  # a root of the score, to the digits of the interpolation
+        P, D = dense(H, z, added, shape, at)[0], np.diag(shape)
+        np.testing.assert_allclose(z @ P @ D @ P @ z, np.trace(P @ D), rtol=1e-7)
+    low, high = found.noise_interval
+    quantiles = scipy.stats.chi2.ppf([0.975, 0.025], 23)
+    P, C, _ = dense(H, z, added, shape, high)
+    np.testing.assert_allclose(z @ P @ z, quantiles[1], rtol=1e-7)
+    if low > 0:
+        P, _, _ = dense(H, z, added, shape, low)
+        np.testing.assert_allclose(z @ P @ z, quantiles[0], rtol=1e-7)
+    P, C, _ = dense(H, z, added, shape, at)
+    factor = max(1.0, z @ P @ z / 23)
+    np.testing.assert_allclose(found.errors.covariance, factor * C, rtol=1e-7)
+    W, D = np.diag(1 / (at * shape + added)), np.diag(shape)
+    g = np.diag(C @ H.T @ W @ D @ W @ H @ C)
+    nu = 2 * np.diag(C) ** 2 / (g**2 * 2 / np.trace(P @ D @ P @ D))
+    np.testing.assert_allclose(found.errors.degrees_of_freedom, np.clip(nu, 1, 23), rtol=1e-7)
+
+
+def test_equal_levels_are_students_t_from_the_release():
+    _, H, z = table(30)
+    theta, rss = np.linalg.lstsq(H, z)[:2]
+    scatter = Scatter(float(rss[0]), 27, 0.2)
+    known = unknown_errors(np.linalg.inv(H.T @ H), scatter)
+    found = fit_levels(lambda: [LevelRows(H, z, 0.2)], 3)
+    np.testing.assert_allclose(found.estimate, theta, rtol=1e-9)
+    np.testing.assert_allclose(found.noise_variance, scatter.noise_variance, rtol=1e-8)
+    np.testing.assert_allclose(found.noise_interval, scatter.noise_interval(), rtol=1e-8)
+    np.testing.assert_allclose(found.errors.covariance, known.covariance, rtol=1e-8)
+    np.testing.assert_allclose(found.errors.degrees_of_freedom, 27.0, rtol=1e-8)
+    np.testing.assert_allclose(found.errors.classical, known.classical, rtol=1e-8)
+
+
+def test_too_little_scatter_is_an_empty_interval_and_no_noise():
+    _, H, z = table(30)
+    found = fit_levels(lambda: [LevelRows(H, z, 50.0)], 3)
+    assert found.noise_variance == 0
+    assert found.noise_interval is None
+    assert found.least_noise < scipy.stats.chi2.ppf(0.025, 27)
+
+
+def test_as_many_coefficients_as_rows_are_refused():
+    with pytest.raises(InvalidInput, match="as many coefficients as rows"):
+        fit_levels(lambda: [LevelRows(np.eye(3), np.ones(3), 1.0)], 3)
+    with pytest.raises(InvalidInput, match="as many coefficients as rows"):
+        Scatter(0.0, 0, 1.0)
