@@ -9,3 +9,7 @@ def normal(rng, trials, scale=1.0):
 
 def wrong(rng, trials):
     return np.zeros(trials + 1)
+
+
+def pair(rng, trials):
+    return rng.standard_normal((trials, 1)) * [1.0, 2.0]

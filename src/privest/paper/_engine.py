@@ -58,7 +58,8 @@ class Claim(Record):
 
 @dataclass(frozen=True)
 class Task:
-    """One cell of an experiment: `work(rng, trials, **arguments)` gives one number a trial.
+    """One cell of an experiment: `work(rng, trials, **arguments)` gives one number a trial, or for
+    `trials_of` a row of them.
 
     `work` is a function of a module (it is sent to other processes by name), `key` tells tasks
     apart. The seed and `stream` decide the random numbers; tasks with the same stream draw the
@@ -105,6 +106,22 @@ def monte_carlo(
     `chunk`, the trials of a unit, is part of what decides the random numbers: keep it to repeat a
     run. `running`: see `Running`.
     """
+    found = trials_of(tasks, trials=trials, seed=seed, chunk=chunk, **running)
+    for key, values in found.items():
+        if values.ndim > 1:
+            raise InvalidInput(
+                f"task {key!r} must give one number for each trial; it gave {values.shape[1]}."
+            )
+    return {key: _summary(values) for key, values in found.items()}
+
+
+def trials_of(
+    tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = 2000, **running: Unpack[Running]
+) -> dict[str, Array]:
+    """What every task gave, trial by trial: (trials,), or (trials, m) for rows of m numbers.
+
+    As `monte_carlo`, which sums this up.
+    """
     workers = running.get("workers", 1)
     _require_runnable(tasks, trials, chunk, workers)
     starts = range(0, trials, chunk)
@@ -122,9 +139,7 @@ def monte_carlo(
             found[unit.place] = values
             store.put(unit, values)
             report(len(found), len(units))
-    return {
-        task.key: _summary(np.concatenate([found[task.key, at] for at in starts])) for task in tasks
-    }
+    return {task.key: np.concatenate([found[task.key, at] for at in starts]) for task in tasks}
 
 
 def _require_runnable(tasks: Sequence[Task], trials: int, chunk: int, workers: int) -> None:
@@ -177,7 +192,7 @@ def run_unit(unit: Unit, seed: int) -> Array:
     task, count = unit.task, unit.count
     rng = generator(task.stream or task.key, unit.at, seed)
     values = np.asarray(task.work(rng, count, **task.arguments))
-    if values.shape != (count,):
+    if values.ndim not in (1, 2) or len(values) != count:
         raise InvalidInput(
             f"task {task.key!r} must give one number for each of {count} trials; it gave shape "
             f"{values.shape}."

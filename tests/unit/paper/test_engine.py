@@ -6,7 +6,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from montecarlo_tasks import normal, wrong
+from montecarlo_tasks import normal, pair, wrong
 from privest.errors import InvalidInput
 from privest.paper import _engine as engine
 from privest.paper._engine import Task, monte_carlo
@@ -41,6 +41,20 @@ def test_summaries_are_what_they_say():
     assert found.mean == pytest.approx(values.mean(), rel=1e-12)
     assert found.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(300), rel=1e-12)
     assert found.median == pytest.approx(np.median(values))
+
+
+def test_a_row_of_numbers_a_trial(tmp_path):
+    """Kept and gone on with like single numbers; a summary of one number refuses them."""
+    task = Task("pair", pair)
+    kept = {"resume": tmp_path / "run.sqlite"}
+    whole = engine.trials_of([task], trials=50, seed=1, chunk=20)["pair"]
+    assert whole.shape == (50, 2)
+    assert np.array_equal(whole[:, 1], 2 * whole[:, 0])
+    for _ in range(2):
+        again = engine.trials_of([task], trials=50, seed=1, chunk=20, **kept)["pair"]
+        assert np.array_equal(again, whole)
+    with pytest.raises(InvalidInput, match="it gave 2"):
+        monte_carlo([task], trials=50, seed=1)
 
 
 def test_a_stopped_run_goes_on(tmp_path):
