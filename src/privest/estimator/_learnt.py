@@ -9,9 +9,10 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, fingerprint_of
 from privest.bounds._classical import parameter_list
-from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable
+from privest.errors import CheckpointError, InfiniteInformation, InvalidInput, NotIdentifiable
 from privest.estimator._reference import pooled_variance
 from privest.estimator._step_rows import StepRows, under
+from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
 from privest.estimator.result import Result
 from privest.linalg._running import RunningLeastSquares
 from privest.noise import JointNoise
@@ -34,6 +35,7 @@ class LearntSoFar:
     _fit: RunningLeastSquares
     _open: RunningLeastSquares | None  # H in units of its noise, for Σ_CR
     _rows: StepRows
+    _blocks: BlockSums | None  # the same rows by blocks of time
     _one: tuple[float, float] | None  # one reading a step, U = 0: variance and mean of its noise
     _alike: bool  # whether all readings had one level and one law
     _gaussian: bool
@@ -114,6 +116,16 @@ class LearntSoFar:
             degrees_of_freedom=freedom,
         )
 
+    def block_errors(self) -> SerialErrors:
+        """Errors of the estimate by blocks of time, which hold where readings remember.
+
+        CR2 with Bell-McCaffrey degrees of freedom from 8 to 16 blocks; `covariance` holds where the
+        noise of readings is independent from one to the next, and of the stated variance.
+        """
+        if self._blocks is None:
+            raise InvalidInput("errors by blocks need PrivateRLS(…, blocks=True) from the start.")
+        return serial_errors(self._blocks, self.estimate)
+
     @property
     def _one_level(self) -> float:
         """s, where all readings have one level."""
@@ -184,6 +196,8 @@ class LearntSoFar:
         if self._open is not None:
             result |= {f"open.{name}": array for name, array in self._open.state().items()}
         result |= self._rows.state()
+        if self._blocks is not None:
+            result |= {f"blocks.{name}": array for name, array in self._blocks.state().items()}
         return {name: array.copy() for name, array in result.items()}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
@@ -194,7 +208,7 @@ class LearntSoFar:
         kept = {name: array.copy() for name, array in self.state().items()}
         try:
             self._take(state)
-        except InvalidInput:
+        except (InvalidInput, CheckpointError):
             self._take(kept)
             raise
 
@@ -214,3 +228,12 @@ class LearntSoFar:
             self._open.restore(under(state, "open."))
         self._rows.readings = self.readings
         self._rows.restore(state)
+        if self._blocks is not None:
+            kept = under(state, "blocks.")
+            if not kept:
+                raise CheckpointError(
+                    "this stream was saved without sums by blocks of time, as an older privest "
+                    "did: they cannot be made up. Finish it with the privest that began it, or "
+                    "estimate anew from its releases (--from releases)."
+                )
+            self._blocks.restore(kept, steps)

@@ -15,9 +15,15 @@ from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator._learnt import LearntSoFar
 from privest.estimator._step_rows import StepRows, Steps
+from privest.estimator.inference._serial import BlockSums
 from privest.linalg import _compiled as machine
 from privest.linalg._cumulative import StoredColumns, numpy_kernel
-from privest.linalg._running import RunningLeastSquares, require_squares, tall_triangle
+from privest.linalg._running import (
+    RunningLeastSquares,
+    require_squares,
+    tall_triangle,
+    weighted_rows,
+)
 from privest.linalg._stream_solutions import every_step
 from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
 from privest.noise import Noise, as_joint
@@ -49,8 +55,9 @@ class PrivateRLS(LearntSoFar):
     Symbols: `level` as in the mechanism (a number: of every reading), `parameters` = n, `noise` the
     law of w at one step, or its variance (independent between steps; for noise that changes give
     `noise` to `update`); `classical`: keep Σ_CR too, for `result` (it is free, and always there,
-    where all readings have one level and one law); `compiled`: machine code for long blocks, see
-    `bounds.stream_bound`.
+    where all readings have one level and one law); `blocks`: keep sums by blocks of time too, for
+    `block_errors`, which hold where readings remember; `compiled`: machine code for long blocks,
+    see `bounds.stream_bound`.
     Guarantees: unbiased, and for Gaussian noise efficient: `covariance` is Σ_PPCR,k, the floor for
     every mechanism within the level (`thm:opt`). For other noise it is the covariance with cov w.
     Raises NotIdentifiable, with the hidden directions, until θ is identifiable.
@@ -76,6 +83,7 @@ class PrivateRLS(LearntSoFar):
         noise: Noise,
         *,
         classical: bool = False,
+        blocks: bool = False,
         compiled: bool | None = None,
     ) -> None:
         self.level = as_stream_level(level)
@@ -96,6 +104,9 @@ class PrivateRLS(LearntSoFar):
         # H in units of its noise, for Σ_CR.
         self._open = RunningLeastSquares(self.parameters, tolerance) if classical else None
         self._rows = StepRows(self.level, self.parameters + 1, widest)
+        if blocks and block is None:
+            raise InvalidInput("errors by blocks are for streams whose steps have one size.")
+        self._blocks = BlockSums(self.parameters, widest) if blocks else None
         # One reading a step, U = 0: a row of numbers, without the machinery.
         self._one: tuple[float, float] | None = None
         if self.level.form == "independent" and block == 1:
@@ -151,6 +162,7 @@ class PrivateRLS(LearntSoFar):
         facts = {name: getattr(self, name) for name in FACTS}
         fit, rows = self._fit.mark(), self._rows.mark()
         opened = None if self._open is None else self._open.mark()
+        blocks = None if self._blocks is None else self._blocks.mark()
         try:
             yield
         except BaseException:
@@ -160,23 +172,26 @@ class PrivateRLS(LearntSoFar):
             self._rows.readings = self.readings
             if self._open is not None and opened is not None:
                 self._open.rollback(opened)
+            if self._blocks is not None and blocks is not None:
+                self._blocks.rollback(blocks)
             raise
 
     def _update_one(self, release: StreamRelease, rows: ArrayLike) -> None:
         """One scalar reading, U = 0: x = h √s/√(1 + sσ²)."""
         assert self._one is not None
-        n, k = self.parameters, self.steps
+        n, k, work = self.parameters, self.steps, self._work
         h = rows if type(rows) is np.ndarray and rows.shape == (n,) else self._matrix(rows, 1)[0]
         last = self.level.steps
         if len(release.values) != 1 or (last is not None and k >= last):
             self._require_whole(release)
-        if release.missing is None or not release.missing[0]:
+        shown = release.missing is None or not release.missing[0]
+        if shown:
             variance, mean = self._one
             s = self.level.pointwise(k, k + 1)
             root = math.sqrt(s)  # type: ignore[arg-type] # one number
             deviation = math.sqrt(release.unit_variance + s * variance)  # type: ignore[operator]
             _require_finite(deviation)
-            work, z = self._work, release.values[0]
+            z = release.values[0]
             np.multiply(h, root / deviation, out=work[0, :n])
             work[0, n] = (z - root * mean) / deviation
             if not scipy.linalg.blas.dnrm2(work[0]) < LARGEST_ROOT:
@@ -187,6 +202,8 @@ class PrivateRLS(LearntSoFar):
                 floor = self.noise.inverse_information(1).diagonal()[0]
                 self._open.add(np.append(h, 0.0)[None] / math.sqrt(floor))
             self._fit.add_row(work)
+        if self._blocks is not None:
+            self._blocks.add(work if shown else np.zeros_like(work))
         self.steps = k + 1
         self.readings += 1
         self._see(release.simulated, release.unit_variance)
@@ -216,6 +233,8 @@ class PrivateRLS(LearntSoFar):
             seen = ~steps.absent
             weight, unit, shift = weight * seen, unit * seen, shift * seen
         triangle = tall_triangle(H, steps.values, weight, unit, shift, compiled=self.compiled)
+        if self._blocks is not None:
+            self._blocks.add(weighted_rows(H, steps.values, weight, unit, shift))
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             as_array(H, "the rows of H")
             as_array(steps.values, "the release")
@@ -229,6 +248,8 @@ class PrivateRLS(LearntSoFar):
         self._require_finite(steps, H)
         white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
         self._fit.add(white, None if natural is None else natural[:, :-1])
+        if self._blocks is not None:
+            self._blocks.add(white)
 
     def _open_triangle(self, steps: Steps, H: Array) -> Array | None:
         """The triangle of H in units of its noise, where Σ_CR is wanted."""
@@ -308,6 +329,11 @@ class PrivateRLS(LearntSoFar):
         """
         if not (self.level.form == "independent" and self.level.steps is None):
             raise InvalidInput("only estimators of an endless level without lags can be joined.")
+        if self._blocks is not None or other._blocks is not None:
+            raise InvalidInput(
+                "estimators with blocks cannot be joined: blocks of time need all readings "
+                "in order."
+            )
         if other.fingerprint != self.fingerprint or (self._open is None) != (other._open is None):
             raise InvalidInput("estimators are joined that have the same level, length and noise.")
         with self.whole_or_nothing():
@@ -371,6 +397,8 @@ class PrivateRLS(LearntSoFar):
         covariances, estimates = every_step(columns, ends, n, n if scalar else 1, kernel)
         assert estimates is not None
         self._fit.add(white, None)
+        if self._blocks is not None:
+            self._blocks.add(white)
         if self._open is not None and floor is not None:
             self._open.add(floor)
         self._advance(steps.release)

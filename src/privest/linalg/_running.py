@@ -201,6 +201,18 @@ def tall_triangle(
     return triangle
 
 
+def weighted_rows(
+    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
+) -> Array:
+    """The rows [g∘H, u∘z − v] (m, n + 1) of `tall_triangle` themselves."""
+    whole = slice(None)
+    rows = np.empty((len(matrix), matrix.shape[1] + 1))
+    np.multiply(matrix, _column(weight, whole), out=rows[:, :-1])
+    np.multiply(right[:, None], _column(unit, whole), out=rows[:, -1:])
+    rows[:, -1:] -= _column(shift, whole)
+    return rows
+
+
 def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: float) -> Array:
     """The Gram matrix where the weights are numbers: nothing is copied."""
     n = matrix.shape[1]

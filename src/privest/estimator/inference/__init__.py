@@ -18,6 +18,7 @@ from privest.estimator.inference._sandwich import (
     sandwich_errors,
     second_pass,
 )
+from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
 from privest.estimator.inference._unknown import (
     Scatter,
     new_reading_error,
@@ -29,8 +30,8 @@ from privest.estimator.inference._unknown import (
 from privest.estimator.inference._weighted_sums import LevelRows
 
 __all__ = [
-    "ClusterErrors", "ClusterSums", "Errors", "LevelFit", "LevelRows", "Scatter", "SecondPass",
-    "WeightedRows", "cluster_errors", "fit_levels", "group_sums", "less_noise_p", "misfit_p",
+    "BlockSums", "ClusterErrors", "ClusterSums", "Errors", "LevelFit", "LevelRows", "Scatter",
+    "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "fit_levels", "group_sums", "less_noise_p", "misfit_p",
     "new_reading_error", "new_release_error", "reference_p", "sandwich_errors", "second_pass",
-    "stated_errors", "stated_p", "unknown_errors", "without_privacy",
+    "serial_errors", "stated_errors", "stated_p", "unknown_errors", "without_privacy",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ How long the noise remembers shows in the residuals. Release noise is in lag 0 o
 c_l = Σ_k r_kr_{k+l} the ratio of later lags needs neither s nor σ² (ĉ₁/ĉ₀ would: it is .37 for
 φ = .8 where half of the variance is release noise):
 
-    φ̂ = (c_2 + … + c_8)/(c_1 + … + c_7) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 .
+    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 .
 
 c_l comes from C_l = Σ x_kx_{k+l}ᵀ at the θ̂ of now: c_l = aᵀC_la, a = (−θ̂, 1).
 """
@@ -35,7 +35,7 @@ from privest.reading import state_array, state_count
 from privest.records import Record, standard_errors
 
 MOST = 16  # blocks
-LAGS = 8  # of the residuals, to see how long they remember
+LAGS, FIRST = 16, 8  # of the residuals, to see how long they remember, and whether they do
 SEEN = 3.0  # standard deviations beyond which a correlation is no chance
 SHORT = 50  # steps a stream needs for each step that its noise remembers
 FEW = 3.0  # degrees of freedom below which Student's t does not fit (covers .93 to .97 from there)
@@ -43,7 +43,7 @@ WARNED = 1.5  # times the stated error: by chance in .027, .010, .004 with 8, 12
 
 
 class BlockSums:
-    """Triangles of [g, ζ] of 8 to 16 blocks of time, and their products with the next 8 rows.
+    """Triangles of [g, ζ] of 8 to 16 blocks of time, and their products with the next 16 rows.
 
     parameters  n; width: rows of a step (blocks end with a step).
 
@@ -117,7 +117,7 @@ class BlockSums:
         weights = np.append(-estimate, 1.0)
         lags = np.einsum("i,lij,j->l", weights, self._crossed, weights)
         own = sum(float(np.square(triangle @ weights).sum()) for triangle in self.triangles)
-        if not lags.sum() > SEEN * math.sqrt(LAGS / max(self.steps, 1)) * own:
+        if not lags[:FIRST].sum() > SEEN * math.sqrt(FIRST / max(self.steps, 1)) * own:
             return 0.0
         before = float(lags[:-1].sum())
         return float(lags[1:].sum()) / before if before > 0 else 1.0
@@ -200,7 +200,7 @@ class SerialErrors(Record):
 
     @property
     def memory(self) -> float | None:
-        """1/(1 − φ̂): over how many steps the residuals remember; infinite: more than can be seen."""
+        """1/(1 − φ̂): over how many steps the residuals remember; ∞: more than can be seen."""
         if self.correlation is None:
             return None
         return 1.0 / (1.0 - self.correlation) if self.correlation < 1 else math.inf
@@ -239,13 +239,11 @@ class SerialErrors(Record):
         alone = [name for name, flag in zip(names, self.alone) if flag]
         if alone:
             found.append(
-                f"No interval for {', '.join(alone)}: it changes within one block of time only, and "
-                "how much it would vary from one to the next cannot be seen. A longer stream is "
-                "needed, or leave it out."
+                f"No interval for {', '.join(alone)}: it changes within one block of time only, "
+                "and how much it would vary from one to the next cannot be seen. A longer "
+                "stream is needed, or leave it out."
             )
-        few = [
-            name for name, flag, one in zip(names, self.refused, self.alone) if flag and not one
-        ]
+        few = [name for name, flag, one in zip(names, self.refused, self.alone) if flag and not one]
         if few:
             found.append(
                 f"No interval for {', '.join(few)}: too few blocks of time show it (less than "
