@@ -31,7 +31,8 @@ from privest.estimator.inference._weighted_sums import LevelRows
 
 __all__ = [
     "BlockSums", "ClusterErrors", "ClusterSums", "Errors", "LevelFit", "LevelRows", "Scatter",
-    "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "fit_levels", "group_sums", "less_noise_p", "misfit_p",
-    "new_reading_error", "new_release_error", "reference_p", "sandwich_errors", "second_pass",
-    "serial_errors", "stated_errors", "stated_p", "unknown_errors", "without_privacy",
+    "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "fit_levels", "group_sums",
+    "less_noise_p", "misfit_p", "new_reading_error", "new_release_error", "reference_p",
+    "sandwich_errors", "second_pass", "serial_errors", "stated_errors", "stated_p",
+    "unknown_errors", "without_privacy",
 ]  # fmt: skip
