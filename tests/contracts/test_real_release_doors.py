@@ -20,7 +20,13 @@ import pytest
 import privest as pv
 from privest import dynamics, lattice, network, workflow
 from privest.errors import InvalidInput
-from privest.mechanism import Additive, Componentwise, GaussianMechanism, StreamMechanism
+from privest.mechanism import (
+    Additive,
+    Componentwise,
+    GaussianMechanism,
+    PeopleMechanism,
+    StreamMechanism,
+)
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
 from privest.pipeline import LeastSquaresRelease
 
@@ -106,6 +112,31 @@ def additive(law, scale):
         lambda found: (found - law.mean) / scale, lambda y: y / scale,
         simulated=None,
     )  # fmt: skip
+
+
+SIZES = (1, 3, 2, 1, 5)  # rows of five persons
+
+
+def people(design, **options):
+    """Every number that is shown is Lᵀy of a person."""
+
+    def expected(y):
+        parts = np.split(y, np.cumsum(SIZES)[:-1])
+        if design == "A":
+            over = [options.get("most", len(part)) for part in parts]
+            return np.concatenate([part * np.sqrt(4.0 / r) for part, r in zip(parts, over)])
+        return np.concatenate(
+            [2.0 * (part - (1 - len(part) ** -0.5) * part.mean()) for part in parts]
+        )
+
+    return Door(
+        PeopleMechanism.release,
+        lambda y, source: PeopleMechanism(4.0, design, **options).release(y, SIZES, source),
+        lambda found: found * G,
+        expected,
+        keeps=False,
+        simulated=None,
+    )
 
 
 LEVELS = np.geomspace(0.5, 4.0, 12)
@@ -210,6 +241,9 @@ REAL = {
     "series": series(pv.EndlessLevel(4.0), 1),
     "series, lags": series(pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], [0.5]), 2),
     "series, of a past": series(pv.StreamLevel.from_cumulative(np.eye(6) + 0.2), 1),
+    "people, A": people("A"),
+    "people, A, at most six": people("A", most=6),
+    "people, B": people("B"),
     "masked": MASKED,
     "average": AVERAGE,
     "regression": regression(lambda found, y, source: found.fit(H[:, 1:], y, source)),

@@ -14,7 +14,13 @@ import privest as pv
 from privest import dynamics, network, workflow
 from privest.cli._consensus import Model, _contribution
 from privest.errors import InvalidInput
-from privest.mechanism import CATALOGUE, AffineMechanism, GaussianMechanism, StreamMechanism
+from privest.mechanism import (
+    CATALOGUE,
+    AffineMechanism,
+    GaussianMechanism,
+    PeopleMechanism,
+    StreamMechanism,
+)
 from privest.mechanism.source import Kept, seeded
 from privest.pipeline import LeastSquaresRelease
 from workflow_command import runner
@@ -40,6 +46,15 @@ def stream(level_of):
         shown = StreamMechanism(stated).simulate(y, seeded(seed)).values
         finite = stated.first(len(y) // stated.block) if stated.steps is None else stated
         return np.linalg.solve(finite.rows.dense(), shown)
+
+    return door
+
+
+def people(design):
+    def door(level, y, seed, _):
+        made = PeopleMechanism(level, design)
+        shown = made.simulate(y, [1, 3, 2, 1, 5], seeded(seed)) / level**0.5
+        return made.readings(shown, [1, 3, 2, 1, 5])
 
     return door
 
@@ -151,6 +166,8 @@ ROWS = {
     ),
     "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
     "masked": lambda s, y, seed, _: network.masked(y, s, seeded(seed)),
+    "people, A": people("A"),
+    "people, B": people("B"),
     "table": lambda s, y, seed, _: workflow.TableMechanism(s).simulate(y, seeded(seed)),
     "release": release,
 }

@@ -101,8 +101,9 @@ NAMES = {
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
         "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation",
-        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights",
-        "ProbabilisticQuantiser", "Rotation", "Runnable", "RunningMechanism", "StreamMechanism",
+        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism",
+        "PrivacyWeights", "ProbabilisticQuantiser", "Rotation", "Runnable", "RunningMechanism",
+        "StreamMechanism",
         "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
         "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
     },
@@ -119,7 +120,7 @@ NAMES = {
         "OneRecord",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
         "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric",
-        "rows_statement",
+        "person_level", "person_statement", "rows_statement",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",

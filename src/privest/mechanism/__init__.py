@@ -8,6 +8,7 @@ from privest.mechanism._channel import Channel, Worst
 from privest.mechanism._gain import Gain, TruncatedGain
 from privest.mechanism._gaussian import GaussianMechanism
 from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
+from privest.mechanism._people import PeopleMechanism
 from privest.mechanism._quantiser import (
     LaplaceQuantiser,
     ProbabilisticQuantiser,
@@ -28,8 +29,8 @@ from privest.mechanism._vector import (
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",
     "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation", "Information",
-    "Inverse", "LaplaceQuantiser", "Mechanism", "PrivacyWeights", "ProbabilisticQuantiser",
-    "Rotation", "Runnable", "RunningMechanism", "StreamMechanism", "TriangularQuantiser",
-    "TruncatedGain", "TruncatedInverse", "TwinUniform", "UserChannel", "VectorEntry", "Worst",
-    "data_perturbation", "output_perturbation", "source",
+    "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism", "PrivacyWeights",
+    "ProbabilisticQuantiser", "Rotation", "Runnable", "RunningMechanism", "StreamMechanism",
+    "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform", "UserChannel",
+    "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, One
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level
+from privest.privacy._people import person_level, person_statement
 from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, rows_statement
@@ -12,7 +13,7 @@ from privest.privacy._stream import StreamLevel
 
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
-    "OneRecord",
-    "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-    "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric", "rows_statement",
+    "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level",
+    "as_stream_level", "attacker", "gdp", "grid_statement", "level_on_grid", "load_level",
+    "metric", "person_level", "person_statement", "rows_statement",
 ]  # fmt: skip

@@ -74,7 +74,7 @@ def one_reading(entries: Entries, *, by: float | None, widths: AnyArray | None =
     steps = most if by is None else np.minimum(most, steps_up(weights, by))
     squares = np.bincount(readings, steps * steps)
     if np.bincount(readings).max() > 1:
-        return Shift(_whole(float(squares.max())))
+        return Shift(whole_sum(float(squares.max())))
     n = int(steps.max())
     if by is None:
         return Shift(n * n, Fraction(n))
@@ -155,7 +155,7 @@ def _along(level: Level, move: Along) -> Shift:
         wrong = 2.0**-50 * np.bincount(coordinates).max() * np.bincount(coordinates, sizes)
         steps = np.minimum(np.ceil((np.abs(shown) + wrong) / GRID), 2.0 * MOST)
     only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
-    return Shift(_whole(float((steps * steps).sum())), only)
+    return Shift(whole_sum(float((steps * steps).sum())), only)
 
 
 def _record(level: Level, move: OneRecord) -> Shift:
@@ -165,7 +165,7 @@ def _record(level: Level, move: OneRecord) -> Shift:
     roots = literal_root(move.levels(level.for_size(len(move.by))))
     steps = np.minimum(steps_up(roots, np.asarray(move.by)), 2.0 * MOST)
     only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
-    return Shift(_whole(float((steps * steps).sum())), only)
+    return Shift(whole_sum(float((steps * steps).sum())), only)
 
 
 def _one_number(level: Level, move: Move) -> bool:
@@ -221,6 +221,6 @@ def _known(readings: int | None) -> int:
     return readings
 
 
-def _whole(total: float) -> int:
+def whole_sum(total: float) -> int:
     """A sum of squares of whole numbers: exact below 2⁵³, else rounded up."""
     return int(total) if total < 2.0**53 else math.ceil(total * (1 + SLACK))

@@ -160,12 +160,13 @@ def _gaussian(
         fisher = float(level.final_blocks().diagonal().max())
     else:
         fisher = float(level.for_size(level.size or 1).diagonal().max())
-    return _of_shift(fisher, shift, delta, about, conditions)
+    return statement_of_shift(fisher, shift, delta, about, conditions)
 
 
-def _of_shift(
+def statement_of_shift(
     fisher: float, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
 ) -> GridStatement:
+    """The statements of a Gaussian release that shifts by so many steps of the grid."""
     squared = shift.squared
     return GridStatement(
         law="gaussian", fisher=fisher, about=about, conditions=conditions,
@@ -200,7 +201,7 @@ def rows_statement(
     fisher = float((columns * columns).sum(axis=0).max())
     about, conditions = about_move(moved), (promise(moved),)
     if law == "gaussian":
-        return _of_shift(fisher, shift, delta, about, conditions)
+        return statement_of_shift(fisher, shift, delta, about, conditions)
     epsilon = _pure_epsilon(columns, moved.by)
     return GridStatement(
         law="laplace", fisher=fisher, about=about, conditions=conditions,
