@@ -8,11 +8,13 @@ import io
 import json
 import random
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 
 import privest as pv
 import workflow_tables
@@ -21,7 +23,7 @@ from privest import dynamics, network, workflow
 from privest.cli._filtering import _read_release, read_model
 from privest.cli._options import read_table
 from privest.cli._rows import Rows, read_readings
-from privest.data import Features, open_source, read_rows
+from privest.data import Features, Reading, open_source, read_rows
 from privest.data._release_lines import check_lines, facts_of, linked, step_records
 from privest.data._text_table import decoded, open_lines
 from privest.paper._engine import Task, Unit, _Store
@@ -257,6 +259,35 @@ def use_table(path: Path) -> None:
         assert np.isfinite(block.H).all()
 
 
+def use_table_as_stated(path: Path) -> None:
+    reading = Reading(decimal=",", missing_codes=("77777", "bmi=99,5"))
+    for block in read_rows(open_source(path, reading), DESIGN, "ldl", missing="drop"):
+        assert np.isfinite(block.H).all()
+
+
+def _workbook(path: Path) -> None:
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("people")
+    sheet.append(list(PEOPLE))
+    for row in list(zip(*(column.tolist() for column in PEOPLE.values())))[:8]:
+        sheet.append(row)
+    book.save(path)
+
+
+def of_parts(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """One part of a zip archive is mutated as text, most often that of the cells."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheets = [name for name in parts if "worksheets/" in name]
+    name = rng.choice(sheets if rng.random() < 0.7 else list(parts))
+    parts[name] = mutations.of_text(parts[name], rng, [parts[rng.choice(list(parts))]])
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for one, content in parts.items():
+            archive.writestr(one, content)
+    return out.getvalue()
+
+
 def use_numbers(path: Path) -> None:
     open_source(path).read(["age", "ldl"])
 
@@ -275,6 +306,7 @@ def _packed(mutate: Mutate) -> Mutate:
 
 
 CSV, TOML = _table(PEOPLE, ".csv"), workflow_tables.spec().to_toml().encode()
+EUROPEAN = CSV.replace(b",", b";").replace(b".", b",").decode().encode("utf-16")
 YAML = b"""data: people.csv
 target: ldl
 features: [age, bmi, sex]
@@ -435,6 +467,11 @@ READERS = [
     Reader("table, CSV", text, use_table, [CSV], 700, "people.csv"),
     Reader("table, packed CSV", _packed(text), use_table, [gzip.compress(CSV, mtime=0)], 300,
            "people.csv.gz"),
+    Reader("table, semicolons and UTF-16", text, use_table_as_stated, [EUROPEAN], 150,
+           "people.txt"),
+    Reader("table, XLSX", of_parts, use_table, [made(_workbook)], 60, "people.xlsx"),
+    Reader("table, damaged XLSX", mutations.of_bytes, use_table, [made(_workbook)], 100,
+           "people.xlsx"),
     Reader("table, Parquet", mutations.of_bytes, use_numbers, [_table(NUMBERS, ".parquet")], 500,
            "people.parquet"),
     Reader("table, XPT", mutations.of_bytes, use_numbers, [_table(NUMBERS, ".xpt")], 300,

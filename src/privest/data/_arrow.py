@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 from privest.arrays import Array
 from privest.data._cells import MISSING, NUMBER, TRUTHS, Texts
+from privest.data._dates import DATE, DAYS, dates_held
+from privest.data._reading_options import Reading
+from privest.data._recoding import STATE_ENCODING
 from privest.data._source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
 
@@ -23,6 +26,8 @@ Result = TypeVar("Result")
 
 THREADS = min(4, os.cpu_count() or 1)
 WITH_COMMAS = r"^[+-]?[\d.]+(,[\d.]+)+$"
+WITH_POINTS = r"^[+-]?[\d,]+([.][\d,]+)+$"
+DECIMAL_COMMA = NUMBER.replace(r"\.", ",")  # the same pattern, where numbers have one
 
 
 def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -54,6 +59,8 @@ def numbers(column: Any, name: str) -> Array:  # noqa: ANN401
         or pa.types.is_decimal(kind)
         or pa.types.is_null(kind)
     ):
+        if pa.types.is_temporal(kind):
+            raise InvalidInput(dates_held(name))
         raise InvalidInput(
             f"{name} holds {kind}, not numbers: convert it first, or give it a public list of "
             "categories."
@@ -91,30 +98,49 @@ class AtRow(Exception):
         return InvalidInput(f"{self.where}, row {before + self.row}{self.what}")
 
 
-def parse(column: Any, name: str) -> Array:  # noqa: ANN401
+def parse(column: Any, name: str, decimal: str = ".", gaps: Collection[str] = ()) -> Array:  # noqa: ANN401
     """Numbers out of texts: spaces around, the words true and false (any case), gaps.
 
-    The first cell that is none of these raises AtRow.
+    `decimal`: the mark in the numbers; `gaps`: what else stands for a missing value. The first cell
+    that is none of these raises AtRow.
     """
     pa = arrow()
     pc = pa.compute
     require_utf8(column, name)
     column = pc.utf8_trim_whitespace(column)
-    column = pc.if_else(pc.is_in(column, pa.array(MISSING)), None, column)
+    column = pc.if_else(pc.is_in(column, pa.array([*MISSING, *gaps])), None, column)
     lower = pc.utf8_lower(column)
     for word, value in TRUTHS.items():
-        column = pc.if_else(pc.equal(lower, word), str(value), column)
-    bad = pc.invert(pc.match_substring_regex(column, NUMBER)).fill_null(False)
+        column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
+    pattern = DECIMAL_COMMA if decimal == "," else NUMBER
+    bad = pc.invert(pc.match_substring_regex(column, pattern)).fill_null(False)
     row = pc.index(bad, True).as_py()
     if row >= 0:
-        comma = pc.match_substring_regex(column[row : row + 1], WITH_COMMAS)[0].as_py()
-        hint = (
-            "it has a comma: write numbers with a decimal point and nothing between thousands"
-            if comma
-            else "correct it, or give the column a public list of categories"
-        )
-        raise AtRow(name, row + 1, f": not a number; {hint}.")
+        raise AtRow(name, row + 1, f": {_hint(column[row : row + 1], decimal)}.")
+    if decimal == ",":
+        column = pc.replace_substring(column, ",", ".")
     return numbers(column.cast(pa.float64()), name)
+
+
+def _hint(cell: Any, decimal: str) -> str:  # noqa: ANN401
+    """What to do about a cell that is not a number, by what it is like; never its text."""
+    match = arrow().compute.match_substring_regex
+    if match(cell, DATE)[0].as_py():
+        return f"a date or a time, not a number; {DAYS}"
+    if decimal == "." and match(cell, WITH_COMMAS)[0].as_py():
+        return (
+            "not a number; it has a comma: where that is the decimal comma say so (decimal = "
+            '",", --decimal ,), and write nothing between thousands'
+        )
+    if decimal == "," and match(cell, WITH_POINTS)[0].as_py():
+        return (
+            "not a number; it has a point, and the decimal mark is said to be a comma: correct "
+            "what is said, and write nothing between thousands"
+        )
+    return (
+        "not a number; correct it, say that it stands for a missing value (missing_codes, "
+        "--missing-code), or give the column a public list of categories"
+    )
 
 
 def require_utf8(column: Any, name: str) -> None:  # noqa: ANN401
@@ -127,7 +153,7 @@ def require_utf8(column: Any, name: str) -> None:  # noqa: ANN401
             try:
                 (cell or b"").decode()
             except UnicodeDecodeError:
-                what = ": not UTF-8 text; save the file as UTF-8."
+                what = f": not UTF-8 text; {STATE_ENCODING}."
                 raise AtRow(name, row + 1, what) from None
         raise
 
@@ -153,8 +179,8 @@ def in_threads(
 class ParquetSource(FileSource):
     """A Parquet file. Memory of a pass: a block, and one page a column of the columns read."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(path, reading)
         with self._opened() as file:
             schema = file.schema_arrow
         self.columns = tuple(schema.names)

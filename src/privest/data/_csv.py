@@ -1,7 +1,8 @@
-"""CSV files read in blocks: cut into pieces of whole rows, which Arrow parses at the same time.
+"""Text tables read in blocks: cut into pieces of whole rows, which Arrow parses at the same time.
 
-The dialect is that of `_text_table`. Blank lines do not count as rows; with one column they are
-missing values, as nothing else tells them from one.
+The dialect is that of `_text_table`, and others, stated or found: commas, semicolons, tabs or bars
+between columns, a decimal comma, other alphabets than UTF-8. Blank lines do not count as rows; with
+one column they are missing values, as nothing else tells them from one.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
+from privest.arrays import Array
 from privest.data._arrow import AtRow, arrow, in_threads, numbers, parse, require_utf8, texts
 from privest.data._cells import MISSING
+from privest.data._reading_options import SEPARATORS, Reading
+from privest.data._recoding import STATE_ENCODING, Recoded, encoding_of
 from privest.data._source import Columns, FileSource
-from privest.data._text_table import MARK, column_names, opened
+from privest.data._text_table import MARK, opened
 from privest.errors import InvalidInput
 from privest.reading import MOST_COLUMNS
 
@@ -30,7 +34,7 @@ MARK_BYTES = MARK.encode()
 
 
 class CsvSource(FileSource):
-    """A CSV file with a header. Cost of a pass: about that of pandas.read_csv.
+    """A text table with a header. Cost of a pass: about that of pandas.read_csv.
 
     A piece is parsed to doubles in one go. If that fails, it is parsed again as text, which either
     knows what to do (true and false, spaces around a missing value) or knows column and row.
@@ -38,12 +42,18 @@ class CsvSource(FileSource):
 
     certain = False
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(path, reading)
         arrow()  # rather now than at the first block
+        self._encoding = reading.encoding or self._marked()
         with self._opened() as file:
-            self._header = read_header(file, self.name)
+            self._header = read_header(file, self.name, self._stated())
         self.columns = self._header.names
+
+    def _stated(self) -> str | None:
+        """The separator, where it is stated, or the name of the file tells it."""
+        tabs = self.path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".tsv")
+        return self.reading.separator or ("\t" if tabs else None)
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -79,8 +89,14 @@ class CsvSource(FileSource):
                 require_utf8(column, self._where(name))
                 found[name] = texts(column, self._where(name))
             else:
-                found[name] = (numbers if plain else parse)(column, self._where(name))
+                found[name] = self._numbers(column, name, plain)
         return found
+
+    def _numbers(self, column: Any, name: str, plain: bool) -> Array:  # noqa: ANN401
+        where, reading = self._where(name), self.reading
+        if plain:
+            return numbers(column, where)
+        return parse(column, where, reading.decimal or ".", reading.codes(name))
 
     def _read(self, piece: memoryview, types: dict[str, Any], strict: bool = False) -> Any:  # noqa: ANN401
         """Arrow's table. With `strict` a failure is told in our words: its own may show a cell."""
@@ -94,6 +110,7 @@ class CsvSource(FileSource):
                     column_names=self.columns,
                 ),
                 parse_options=pa.csv.ParseOptions(
+                    delimiter=self._header.separator,
                     newlines_in_values=True,
                     ignore_empty_lines=len(self.columns) > 1,
                 ),
@@ -103,6 +120,7 @@ class CsvSource(FileSource):
                     null_values=MISSING,
                     strings_can_be_null=True,
                     check_utf8=False,
+                    decimal_point=self.reading.decimal or ".",
                 ),
             )
         except pa.ArrowException:
@@ -116,7 +134,8 @@ class CsvSource(FileSource):
         """
         wide = len(self.columns)
         text = io.StringIO(bytes(piece).decode("utf-8", errors="surrogateescape"), newline="")
-        rows = (cells for cells in csv.reader(text) if cells or wide == 1)
+        between = self._header.separator
+        rows = (cells for cells in csv.reader(text, delimiter=between) if cells or wide == 1)
         try:
             for row, cells in enumerate(rows, start=1):
                 if len(cells or [""]) != wide:
@@ -124,55 +143,91 @@ class CsvSource(FileSource):
                         self.name,
                         row,
                         f" (counted from 1 after the header, without blank lines): {len(cells)} "
-                        f"fields where the header has {wide}. A comma in a field needs quotes, a "
-                        "number a decimal point; or a quote is not closed.",
+                        f"fields where the header has {wide}. The columns are taken to have "
+                        f"{SEPARATORS[between]} between them (separator, --separator): one in a "
+                        "field needs quotes; or a quote is not closed.",
                     )
         except csv.Error:  # a field of more than 128 KiB
             pass
         return InvalidInput(f"{self.name} is not a well-formed CSV file.")
 
-    def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return opened(self.path, self.name)
+    def _marked(self) -> str:
+        with opened(self.path, self.name) as file:
+            return encoding_of(file.read(4))
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        with opened(self.path, self.name) as file:
+            utf8 = self._encoding == "utf-8"
+            yield file if utf8 else cast(BinaryIO, Recoded(file, self._encoding, self.name))
 
 
 @dataclass(frozen=True)
 class Header:
-    """Column names; where the first row starts (bytes); what ends a line; how much to parse."""
+    """Column names and what is between them; where the first row starts (bytes); what ends a line;
+    how much to parse.
+    """
 
     names: tuple[str, ...]
+    separator: str
     start: int
     line_end: bytes
     piece: int
 
 
-def read_header(file: BinaryIO, name: str) -> Header:
-    """From the start of a file; `name` is for messages."""
+def read_header(file: BinaryIO, name: str, separator: str | None = None) -> Header:
+    """From the start of a file; `name` is for messages. A separator that is not given is found."""
     raw = _beyond_the_first_line(file, name)
     mark = len(MARK_BYTES) if raw.startswith(MARK_BYTES) else 0
-    if len(raw) > MOST_COLUMNS and raw.count(b",", 0, _line_end(raw)) >= MOST_COLUMNS:
-        raise InvalidInput(f"{name} has more than {MOST_COLUMNS} columns.")
+    if len(raw) > MOST_COLUMNS:
+        end = _line_end(raw)
+        if any(raw.count(one.encode(), 0, end) >= MOST_COLUMNS for one in SEPARATORS):
+            raise InvalidInput(f"{name} has more than {MOST_COLUMNS} columns.")
     # Only the header must be right here; a cell that is not UTF-8 is found with its row later.
-    stream = io.StringIO(raw[mark:].decode("utf-8", errors="surrogateescape"), newline="")
-    rows = (row for row in csv.reader(stream) if row)
+    text = raw[mark:].decode("utf-8", errors="surrogateescape")
     try:
-        names = next(rows)
-        start = stream.tell()
-        first = next(rows, [])
+        between = separator or _separator(text)
+        names, start, first = _first_rows(text, between)
     except csv.Error:  # a NUL, a field of more than 128 KiB
         raise InvalidInput(
             f"{name}: its first lines are not those of a CSV file (binary data, or a quote that is "
             "not closed)."
         ) from None
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
-        raise InvalidInput(f"{name}: the header is not UTF-8 text; save the file as UTF-8.")
-    before = stream.getvalue()[:start].encode("utf-8", errors="surrogateescape")
+        raise InvalidInput(f"{name}: the header is not UTF-8 text; {STATE_ENCODING}.")
+    before = text[:start].encode("utf-8", errors="surrogateescape")
     longest = max(len(before), sum(len(cell) + 3 for cell in first))
     return Header(
-        names=tuple(column_names(names, name)),
+        names=tuple(cell.strip() for cell in names),
+        separator=between,
         start=mark + len(before),
         line_end=b"\n" if b"\n" in raw else b"\r",
         piece=max(PIECE, ROWS_IN_PIECE * longest),
     )
+
+
+def _first_rows(text: str, separator: str) -> tuple[list[str], int, list[str]]:
+    """The header, where the next row starts, and that row; blank lines are passed over."""
+    stream = io.StringIO(text, newline="")
+    rows = (row for row in csv.reader(stream, delimiter=separator) if row)
+    names = next(rows)
+    start = stream.tell()
+    return names, start, next(rows, [])
+
+
+def _separator(text: str) -> str:
+    """What is between the columns: what gives header and first row as many fields, two or more; of
+    several of these, and where there is none, what gives most; a comma before the others.
+    """
+
+    def fields(one: str) -> tuple[bool, int]:
+        try:
+            names, _, first = _first_rows(text, one)
+        except csv.Error:  # one long field
+            return False, 0
+        return len(names) == len(first) > 1, len(names)
+
+    return max(SEPARATORS, key=fields)  # the first of them, if several are alike
 
 
 def _line_end(raw: bytes) -> int:
@@ -190,8 +245,6 @@ def _beyond_the_first_line(file: BinaryIO, name: str) -> bytes:
         if len(start) >= LONGEST_ROW:
             raise InvalidInput(f"{name} has no line end in its first {LONGEST_ROW >> 20} MiB.")
         wanted = len(start)
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InvalidInput(f"{name} is UTF-16 text: save it as UTF-8.")
     if not start.removeprefix(MARK_BYTES).strip():
         raise InvalidInput(f"{name} is empty: a table has a line of column names, then its rows.")
     return start

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privest.arrays import AnyArray, Array, as_array, as_number
 from privest.data._cells import MISSING, TRUTHS, Texts, is_number
+from privest.data._names import composed, meant
 from privest.errors import InvalidInput
 
 INTERCEPT = "intercept"
@@ -30,7 +31,8 @@ class Features:
 
     A cell belongs to a category if their texts are equal after trimming; failing that, if both
     are numbers and equal as numbers ("1", 1, 1.0 and "01"), or both the words true or false in any
-    case. A list with two names for one number ("1", "01") is matched by text only there.
+    case. A list with two names for one number ("1", "01") is matched by text only there. The two
+    ways in which Unicode writes an accented letter are one.
 
     >>> features = Features(("age", "sex"), {"sex": ("female", "male")})
     >>> features.names
@@ -58,7 +60,10 @@ class Features:
             )
         stray = [name for name in lists if name not in columns]
         if stray:
-            raise InvalidInput(f"a list of categories was given for {stray}, not a feature.")
+            raise InvalidInput(
+                f"a list of categories was given for {stray}, not a feature."
+                f"{meant(stray[0], columns)}"
+            )
         _require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
         _require_different("the parameters", self.names)
 
@@ -109,9 +114,8 @@ class Features:
             codes = _codes(column, self.categories[name])
             if (codes < 0).any():
                 raise InvalidInput(
-                    f"column {name!r}, row {line[np.argmax(codes < 0)]}: missing, or not in the "
-                    f"public list of {len(self.categories[name])} categories. Correct the cell or "
-                    "the list; never make the list from private data."
+                    f"column {name!r}, row {line[np.argmax(codes < 0)]}: "
+                    f"{_not_listed(column, codes, self.categories[name])}"
                 )
             first = len(self.categories[name]) - len(kept)
             H[:, at : at + len(kept)] = codes[:, None] == np.arange(first, first + len(kept))
@@ -141,10 +145,11 @@ def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:
 
 def _category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
     found = tuple(one.strip() for one in _name_list(f"the categories of {name!r}", given))
-    if len(found) < 2 or len(set(found)) < len(found):
+    different = len({composed(one) for one in found})
+    if len(found) < 2 or different < len(found):
         raise InvalidInput(
             f"the categories of {name!r} must be two or more and different; received {len(found)}, "
-            f"{len(set(found))} different."
+            f"{different} different."
         )
     missing = [one for one in found if one in MISSING]
     if missing:
@@ -158,7 +163,7 @@ def _category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
 def _codes(cells: AnyArray | Texts, categories: tuple[str, ...]) -> NDArray[np.intp]:
     """The place of each cell in the list; −1 where it has none."""
     texts = cells if isinstance(cells, Texts) else Texts.encode(cells.tolist())
-    exact = {one: place for place, one in enumerate(categories)}
+    exact = {composed(one): place for place, one in enumerate(categories)}
     keys = [_key(one) for one in categories]
     count = Counter(keys)
     alike = {key: place for place, key in enumerate(keys) if key is not None and count[key] == 1}
@@ -167,9 +172,29 @@ def _codes(cells: AnyArray | Texts, categories: tuple[str, ...]) -> NDArray[np.i
         if text is None:
             return -1
         key = _key(text)
-        return exact.get(text, -1 if key is None else alike.get(key, -1))
+        return exact.get(composed(text), -1 if key is None else alike.get(key, -1))
 
     return texts.look_up([place(text) for text in texts.distinct])
+
+
+def _not_listed(cells: AnyArray | Texts, codes: NDArray[np.intp], given: tuple[str, ...]) -> str:
+    """What to say of the first cell that has no place in the list: never what it holds.
+
+    One of the list (which is public) is named where the cell is the same but for its capitals.
+    """
+    row = int(np.argmax(codes < 0))
+    text = cells.distinct[cells.codes[row]] if isinstance(cells, Texts) else cells[row]
+    seen = "" if text is None else composed(str(text)).casefold()
+    same = [one for one in given if composed(one).casefold() == seen]
+    if same:
+        return (
+            f"its capital letters are not those of {same[0]!r} in the public list. Write it the "
+            "same way in both."
+        )
+    return (
+        f"missing, or not in the public list of {len(given)} categories. Correct the cell or the "
+        "list; never make the list from private data."
+    )
 
 
 def _key(text: str) -> tuple[str, float] | None:

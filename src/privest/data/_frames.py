@@ -13,6 +13,8 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_double
 from privest.data._cells import Texts, is_missing
+from privest.data._dates import DAYS, dates_held, is_date
+from privest.data._reading_options import Reading
 from privest.data._source import Columns, FileSource, Source
 from privest.errors import InvalidInput, MissingDependency
 
@@ -34,7 +36,9 @@ class _InMemory(Source):
                 for name in columns
             }
 
-    def _wrong(self, name: str, kind: object) -> InvalidInput:
+    def _wrong(self, name: str, kind: object, *, dates: bool = False) -> InvalidInput:
+        if dates:
+            return InvalidInput(dates_held(self._where(name)))
         return InvalidInput(
             f"{self._where(name)} has type {kind}, not numbers: convert it, or give it a public "
             "list of categories."
@@ -66,7 +70,7 @@ class PandasSource(_InMemory):
         if kind.kind == "O" or part.dtype == object:
             return object_numbers(part.to_numpy(dtype=object), self._where(name), start)
         if kind.kind not in "biuf":
-            raise self._wrong(name, kind)
+            raise self._wrong(name, kind, dates=kind.kind in "mM")
         with np.errstate(all="ignore"):  # as in `object_numbers`
             found: Array = part.to_numpy(dtype=np.float64, na_value=np.nan)
         return found
@@ -95,7 +99,7 @@ class PolarsSource(_InMemory):
 
         part = self._part(name, start, stop)
         if not (part.dtype.is_numeric() or part.dtype in (polars.Boolean, polars.Null)):
-            raise self._wrong(name, part.dtype)
+            raise self._wrong(name, part.dtype, dates=part.dtype.is_temporal())
         found: Array = part.cast(polars.Float64).to_numpy()
         return found
 
@@ -143,8 +147,8 @@ class TransportSource(FileSource):
     better converted to Parquet once.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(path, reading)
         self.columns = tuple(self._read(metadataonly=True)[1].column_names)
         if not all(isinstance(name, str) for name in self.columns):  # None: of a damaged file
             raise self._damaged()
@@ -189,6 +193,8 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
     if column.dtype.kind in "biuf":
         with np.errstate(all="ignore"):  # longer doubles, signalling NaN: no word of a value
             return column.astype(np.float64, copy=False)
+    if column.dtype.kind in "mM":
+        raise InvalidInput(dates_held(where))
     if column.dtype.kind != "O":
         raise InvalidInput(
             f"{where} has type {column.dtype}, not numbers: convert it, or give it a public list "
@@ -201,9 +207,10 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
                 raise TypeError
             found[row] = np.nan if is_missing(value) else as_double(value)
         except (TypeError, ValueError):
+            todo = "convert the column, or give it a public list of categories"
             raise InvalidInput(
                 f"{where}, row {before + row + 1}: not a number but {type(value).__name__}; "
-                "convert the column, or give it a public list of categories."
+                f"{DAYS if is_date(value) else todo}."
             ) from None
     return found
 

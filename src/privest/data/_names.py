@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -10,15 +11,31 @@ from privest.data._cells import is_number
 MOST = 20  # names that are listed
 
 
+def composed(name: str) -> str:
+    """A text as people see it: é is one letter, not e and an accent (Unicode's NFC).
+
+    >>> composed("cafe\u0301") == "caf\u00e9"
+    True
+    """
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def meant(name: str, known: Sequence[str]) -> str:
     """` Did you mean …?`, where one of the names is like this one; else nothing.
 
     >>> meant("Agee", ["sex", "age"]), meant("height", ["sex", "age"])
     (" Did you mean 'age'?", '')
     """
-    alike = {one.strip().casefold(): one for one in reversed(known)}
-    found = get_close_matches(name.strip().casefold(), list(alike), n=1)
+    alike = {_likeness(one): one for one in reversed(known)}
+    found = get_close_matches(_likeness(name), list(alike), n=1)
     return f" Did you mean {alike[found[0]]!r}?" if found else ""
+
+
+def _likeness(name: str) -> str:
+    """What two spellings of a name share: no capitals, accents, underscores, rows of spaces."""
+    letters = unicodedata.normalize("NFKD", name).casefold()
+    bare = "".join(one for one in letters if not unicodedata.combining(one))
+    return " ".join(bare.replace("_", " ").replace("-", " ").replace(".", " ").split())
 
 
 def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool) -> str:

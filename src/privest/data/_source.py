@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from privest.arrays import AnyArray, Array
 from privest.data._cells import Texts
-from privest.data._names import absent_columns
+from privest.data._missing_codes import without_codes
+from privest.data._names import absent_columns, composed
+from privest.data._reading_options import Reading, as_reading
 from privest.data._table import FEATURES, RESPONSE, Table, load_diabetes
 from privest.errors import InvalidInput
 
@@ -26,8 +27,10 @@ Columns: TypeAlias = dict[str, AnyArray | Texts]
 
 SIZE = 65_536
 EMBEDDED = "diabetes"
-CSV = (".csv", ".csv.gz", ".csv.xz")
-ENDINGS = (*CSV, ".parquet", ".xpt")
+TEXT, PACKED = (".csv", ".tsv", ".txt"), (".gz", ".xz")
+OLDER = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+OTHERS = (".parquet", ".xlsx", ".xpt")
+ENDINGS = (*TEXT, *(f"{kind}{packed}" for kind in TEXT for packed in PACKED), *OTHERS)
 
 
 class Source(ABC):
@@ -35,12 +38,16 @@ class Source(ABC):
 
     `name` is for messages: the file, "pandas frame", "diabetes". `columns` are in their order and
     may repeat a name; a repeated name cannot be read. `certain`: that they are names; a CSV file
-    without a header has a person's data there.
+    without a header has a person's data there. `reading`: which codes stand for missing values.
+
+    Names are compared as people see them: the two ways in which Unicode writes an accented letter
+    are one (NFC).
     """
 
     name: str
     columns: tuple[str, ...]
     certain: ClassVar[bool] = True
+    reading: Reading = Reading()
 
     def blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
@@ -80,7 +87,15 @@ class Source(ABC):
         if size < 1:
             raise InvalidInput(f"size must be 1 or more rows a block; received {size}.")
         self.require(wanted)
-        return self._blocks(wanted, frozenset(text), int(size))
+        held = {name: self._held(name)[0] for name in wanted}
+        inside = frozenset(held[name] for name in text)
+        blocks = self._blocks(tuple(dict.fromkeys(held.values())), inside, int(size))
+        if not self.reading.missing_codes and all(name == own for name, own in held.items()):
+            return blocks
+        return (
+            {name: without_codes(block[own], self.reading, own) for name, own in held.items()}
+            for block in blocks
+        )
 
     @abstractmethod
     def _blocks(
@@ -92,8 +107,8 @@ class Source(ABC):
 
     def require(self, wanted: Sequence[str]) -> None:
         """Refuse columns that are not there, or there twice."""
-        count = Counter(self.columns)
-        absent = [name for name in wanted if name not in count]
+        count = {name: len(self._held(name)) for name in wanted}
+        absent = [name for name in wanted if not count[name]]
         if absent:
             said = absent_columns(absent, self.columns, certain=self.certain)
             raise InvalidInput(f"{self.name} has {said}")
@@ -103,12 +118,17 @@ class Source(ABC):
                 f"{self.name} has more than one column called {_quoted(repeated)}: rename them."
             )
 
+    def _held(self, name: str) -> list[str]:
+        """The columns of this name: as it is written, failing that as it is seen."""
+        exact = [own for own in self.columns if own == name]
+        return exact or [own for own in self.columns if composed(own) == composed(name)]
+
 
 class FileSource(Source):
     """A file, and the promise that every pass reads the same one."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = path, path.name
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.path, self.name, self.reading = path, path.name, reading
         self._stamp = self._stat()
 
     def _stat(self) -> tuple[int, int]:
@@ -139,13 +159,14 @@ class FileSource(Source):
             raise InvalidInput(f"{self.name} was changed while it was in use: start again.")
 
 
-def open_source(data: object) -> Source:
+def open_source(data: object, reading: Reading | Mapping[str, Any] | None = None) -> Source:
     """The source of a file, a frame, arrays or the embedded table.
 
-    A path: *.csv, *.csv.gz, *.csv.xz, *.parquet, *.xpt, in any case; the word "diabetes" is the
-    embedded table (age, sex, bmi, bp, s5). Or a pandas or polars frame, a mapping of names to
-    vectors, a `Table`. Files need the extra 'data'. "-" is refused: a plan reads its data more than
-    once, a pipe can be read only once.
+    A path: *.csv, *.tsv, *.txt, each also packed (.gz, .xz), *.xlsx, *.parquet, *.xpt, in any case;
+    the word "diabetes" is the embedded table (age, sex, bmi, bp, s5). Or a pandas or polars frame,
+    a mapping of names to vectors, a `Table`. Files need the extra 'data'. "-" is refused: a plan
+    reads its data more than once, a pipe can be read only once.
+    `reading`: what a file does not say of itself; what does not concern its kind is passed over.
 
     >>> source = open_source({"age": [50, 61], "sex": ["male", None]})
     >>> source.columns
@@ -153,12 +174,25 @@ def open_source(data: object) -> Source:
     >>> next(source.blocks(["age", "sex"], text=["sex"]))
     {'age': array([50., 61.]), 'sex': array(['male', None], dtype=object)}
     """
+    stated = as_reading(reading)
+    if isinstance(data, Source):
+        if stated not in (Reading(), data.reading):
+            raise InvalidInput(
+                f"{data.name} is open already: say how to read it where it is opened, "
+                "open_source(data, reading)."
+            )
+        return data
+    found = _opened(data, stated)
+    found.reading = stated
+    found.require(stated.coded_columns)
+    return found
+
+
+def _opened(data: object, reading: Reading) -> Source:
     from privest.data._frames import ArraySource, PandasSource, PolarsSource
 
-    if isinstance(data, Source):
-        return data
     if isinstance(data, (str, os.PathLike)):
-        return _open_file(os.fspath(data))
+        return _open_file(os.fspath(data), reading)
     if isinstance(data, Table):
         return ArraySource(
             dict(zip(data.feature_names, data.features.T)) | {data.response_name: data.response},
@@ -178,10 +212,11 @@ def open_source(data: object) -> Source:
     )
 
 
-def _open_file(given: str | bytes) -> Source:
+def _open_file(given: str | bytes, reading: Reading) -> Source:
     from privest.data._arrow import ParquetSource
     from privest.data._csv import CsvSource
     from privest.data._frames import ArraySource, TransportSource
+    from privest.data._xlsx import WorkbookSource
 
     if given == EMBEDDED:
         table = load_diabetes()
@@ -196,14 +231,17 @@ def _open_file(given: str | bytes) -> Source:
     ending = next((one for one in ENDINGS if path.name.lower().endswith(one)), None)
     if ending is None:
         raise InvalidInput(
-            f"{path.name}: a table can be {', '.join(ENDINGS)}, or the word {EMBEDDED}."
+            f"{path.name}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
+            f"{', '.join(OTHERS)}, or the word {EMBEDDED}."
+            f"{' Save it as .xlsx or .csv.' if path.suffix.lower() in OLDER else ''}"
         )
     if not path.is_file():
         kind = "is not a file" if path.exists() else "does not exist"
         raise InvalidInput(f"{path} {kind}: name a {ending} file.")
-    if ending in CSV:
-        return CsvSource(path)
-    return ParquetSource(path) if ending == ".parquet" else TransportSource(path)
+    others: dict[str, type[FileSource]] = {
+        ".parquet": ParquetSource, ".xlsx": WorkbookSource, ".xpt": TransportSource,
+    }  # fmt: skip
+    return others.get(ending, CsvSource)(path, reading)
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -205,7 +205,10 @@ def test_the_embedded_table_and_tables():
     ("data", "message"),
     [
         ("-", "standard input can be read only once, and a plan reads its data more often"),
-        ("t.json", r"t.json: a table can be .csv, .csv.gz, .csv.xz, .parquet, .xpt, or the word"),
+        (
+            "t.json",
+            r"a table can be .csv, .tsv, .txt \(these also .gz or .xz\), .parquet, .xlsx",
+        ),
         ("nowhere/t.csv", r"nowhere/t.csv does not exist: name a .csv file"),
         ([1, 2], "received list"),
         (pl.LazyFrame({"a": [1]}), r"received LazyFrame. Call collect\(\) first"),

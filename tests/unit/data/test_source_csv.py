@@ -4,6 +4,7 @@ import csv
 import gzip
 import lzma
 import os
+import re
 import traceback
 
 import numpy as np
@@ -138,24 +139,24 @@ def test_rows_in_messages_are_counted_over_the_pieces(tmp_path, monkeypatch):
         ("", "is empty: a table has"),
         ("\n \n", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
-        ("a;b\n1,5;2\n", "has semicolons between its columns: save it with commas"),
-        ("a\tb\n1\t2\n", "has tabs between"),
+        ("a;b\n1,5;2\n", "column 'a', row 1: not a number; it has a comma: where that"),
+        ("a;b\n2024-03-01;2\n", "column 'a', row 1: a date or a time, not a number; give the year"),
         ("b,c\n1,2\n", "has no column 'a'; it has 2 columns, named in its first line.$"),
         (" A,c\n1,2\n", "has no column 'a'. Did you mean 'A'. There are 'A', 'c'.$"),
         ("A,52\n1,2\n", "has no column 'a'; it has 2 columns, named in its first line.$"),
         ("52,1.7\n53,1.8\n", "no column 'a': its first line holds numbers, add one"),
         ("a,b,a\n1,2,3\n", "more than one column called 'a'"),
-        ('a,b\n"1,5",2\n', "column 'a', row 1: not a number; it has a comma: write"),
-        ("a,b\n1,5,2\n", "3 fields where the header has 2.*decimal point"),
+        ('a,b\n"1,5",2\n', "column 'a', row 1: not a number; it has a comma: where"),
+        ("a,b\n1,5,2\n", "3 fields where the header has 2.*have commas between them"),
         ('a,b\n"1,234,567.5",2\n', "row 1: not a number; it has a comma"),
         ("a,b\n1 000,2\n", "row 1: not a number"),
         ("a,b\n1_000,2\n", "row 1: not a number"),
         ("a,b\n0x10,2\n", "row 1: not a number"),
-        ("a,b\n1,2\nyes,2\n", "row 2: not a number; correct it, or give the column a public list"),
+        ("a,b\n1,2\nyes,2\n", "row 2: not a number; correct it, say .* a public list"),
         (b"a,b\n1\x00,2\n", "not a number|not those of a CSV file"),
         (b"a\xe9,b\n1,2\n", "the header is not UTF-8 text; save the file as UTF-8"),
         (b"a,b\n\xe9,2\n", "column 'a', row 1: not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "is not utf-16 text: state the encoding"),
         ('a,b\n1,2\n"3,4\n5,6\n', "a quote is not closed"),
     ],
 )  # fmt: skip
@@ -164,7 +165,8 @@ def test_bad_files_have_one_message(tmp_path, content, message):
         read(write(tmp_path, content), ["a"])
     shown = str(refused.value)
     assert shown.startswith(("people.csv", str(tmp_path)))
-    assert not any(cell in shown for cell in ("yes", "52", "53", "1,5", "000", "0x10", "\\xe9"))
+    cells = ("yes", r"\b52", "53", "1,5", "000", "0x10", r"\\xe9", "03-01")
+    assert not any(re.search(cell, shown) for cell in cells)
 
 
 def test_a_header_alone_has_no_blocks(tmp_path):

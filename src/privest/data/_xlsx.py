@@ -1,0 +1,215 @@
+"""Sheets of a workbook (.xlsx), in chunks of rows: what is shown in the cells, not the formulas."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.data._cells import Texts, number
+from privest.data._dates import DAYS, is_date
+from privest.data._names import composed, meant
+from privest.data._reading_options import Reading
+from privest.data._source import Columns, FileSource
+from privest.errors import InvalidInput, MissingDependency
+from privest.reading import HELD_WHOLE, MOST_COLUMNS
+
+ROWS = 8192  # in a chunk; each cell is a Python object on its way
+MOST_ROWS = 1 << 20  # of a sheet, by the format; a damaged file may claim others
+LONGEST_ROW = 1 << 26  # bytes
+STREAMED = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
+
+Row = tuple[Any, ...]
+
+
+class WorkbookSource(FileSource):
+    """A sheet of a workbook, its first row with a value the header; blank rows do not count.
+
+    Formulas have the value that was stored with them. Numbers stored as texts are numbers. Memory:
+    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place.
+    Time: some microseconds a cell; a large table is better saved as .csv or .parquet.
+    """
+
+    certain = False
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(path, reading)
+        self._since = 0  # bytes read of the sheet since the last row
+        self._require_size()
+        with self._rows() as rows:
+            header = next(rows, None)
+        if header is None:
+            raise InvalidInput(
+                f"{self.name} is empty: a table has a row of column names, then its rows."
+            )
+        if len(header) > MOST_COLUMNS:
+            raise InvalidInput(f"{self.name} has more than {MOST_COLUMNS} columns.")
+        names = ["" if cell is None else str(cell).strip() for cell in header]
+        self.columns = tuple(names[: max(k for k, cell in enumerate(names, 1) if cell)])
+
+    def _chunks(
+        self, columns: tuple[str, ...], text: frozenset[str], size: int
+    ) -> Iterator[Columns]:
+        before = 0
+        places = [self.columns.index(name) for name in columns]
+        with self._rows() as rows:
+            next(rows)
+            while chunk := list(islice(rows, ROWS)):
+                cells = [[row[k] if k < len(row) else None for row in chunk] for k in places]
+                yield {
+                    name: Texts.encode([_as_text(cell) for cell in held])
+                    if name in text
+                    else self._numbers(held, name, before)
+                    for name, held in zip(columns, cells)
+                }
+                before += len(chunk)
+
+    def _numbers(self, cells: Sequence[Any], name: str, before: int) -> Array:
+        found = np.empty(len(cells))
+        for row, cell in enumerate(cells):
+            try:
+                found[row] = self._number(cell, name)
+            except (TypeError, ValueError):
+                what = (
+                    f"a date or a time, not a number; {DAYS}"
+                    if is_date(cell)
+                    else "not a number; correct it, say that it stands for a missing value "
+                    "(missing_codes, --missing-code), or give the column a public list of "
+                    "categories"
+                )
+                raise InvalidInput(
+                    f"{self._where(name)}, row {before + row + 1}: {what}."
+                ) from None
+        return found
+
+    def _number(self, cell: object, name: str) -> float:
+        if not isinstance(cell, str):
+            if is_date(cell):
+                raise ValueError
+            return number(cell)
+        text = cell.strip()
+        if text in self.reading.codes(name):
+            return math.nan
+        if self.reading.decimal == ",":
+            if "." in text and text != ".":  # alone it is a gap
+                raise ValueError
+            text = text.replace(",", ".")
+        return number(text)
+
+    @contextmanager
+    def _rows(self) -> Iterator[Iterator[Row]]:
+        """The rows of the sheet that hold something, with the workbook open."""
+        try:
+            import openpyxl
+        except ImportError as missing:
+            raise MissingDependency(
+                ".xlsx files need openpyxl: install the extra 'data', for example with "
+                'pip install ".[data]" in the source folder; or save the table as .csv.'
+            ) from missing
+        options = {"read_only": True, "data_only": True, "keep_links": False}
+        with self.path.open("rb") as file:  # by name, it would be left open where it is damaged
+            book = self._asked(lambda: openpyxl.load_workbook(file, **options))
+            try:
+                sheet = self._asked(lambda: self._sheet(book))
+                rows = self._asked(lambda: sheet.iter_rows(1, min_col=1, values_only=True))
+                yield self._filled(rows)
+            finally:
+                book.close()
+
+    def _sheet(self, book: Any) -> Any:  # noqa: ANN401
+        """The one that is asked for, by its name as people see it; or the first."""
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
+        if not sheets:
+            raise InvalidInput(f"{self.name} has no sheet of cells.")
+        wanted = self.reading.sheet
+        if wanted is None:
+            found = next(iter(sheets.values()))
+        else:
+            found = next((s for t, s in sheets.items() if composed(t) == composed(wanted)), None)
+        if found is None:
+            listed = ", ".join(repr(title) for title in sheets)
+            raise InvalidInput(
+                f"{self.name} has no sheet {wanted!r}.{meant(wanted or '', list(sheets))} There "
+                f"are {listed}."
+            )
+        found.reset_dimensions()  # what the file claims of its size may be wrong
+        source = found._get_source
+        found._get_source = lambda: self._counted(source())
+        return found
+
+    def _counted(self, file: Any) -> Any:  # noqa: ANN401
+        """A part of the workbook of which no more than LONGEST_ROW is read between two rows."""
+        read = file.read
+
+        def limited(size: int = -1) -> bytes:
+            part: bytes = read(size)
+            self._since += len(part)
+            if self._since > LONGEST_ROW:
+                raise InvalidInput(f"{self.name} has a row of more than {LONGEST_ROW >> 20} MiB.")
+            return part
+
+        file.read = limited
+        return file
+
+    def _filled(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for _ in range(MOST_ROWS):
+            row = self._asked(lambda: next(rows, None))
+            self._since = 0
+            if row is None:
+                return
+            if any(cell is not None and cell != "" for cell in row):
+                yield row
+        if self._asked(lambda: next(rows, None)) is not None:
+            raise self._damaged()
+
+    def _asked(self, ask: Any) -> Any:  # noqa: ANN401
+        """What openpyxl answers, without its warnings (of styles); any error is a damaged file."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return ask()
+            except InvalidInput:
+                raise
+            except Exception:  # it raises what it meets: of XML, of zip, KeyError, TypeError ...
+                raise self._damaged() from None
+
+    def _require_size(self) -> None:
+        """Refuse parts that would be held whole and are too large for it; what follows trusts it.
+
+        A zip archive gives no more of a part than it says here.
+        """
+        try:
+            with ZipFile(self.path) as parts:
+                held = sum(
+                    part.file_size
+                    for part in parts.infolist()
+                    if not part.filename.startswith(STREAMED)
+                )
+        except (BadZipFile, OSError, ValueError, NotImplementedError):
+            raise self._damaged() from None
+        if held > HELD_WHOLE:
+            raise InvalidInput(
+                f"{self.name}: its texts and styles are {held >> 20} MiB, more than "
+                f"{HELD_WHOLE >> 20}: save the table as .csv or .parquet."
+            )
+
+    def _damaged(self) -> InvalidInput:
+        return InvalidInput(f"{self.name} is damaged, or not an .xlsx workbook.")
+
+
+def _as_text(cell: object) -> object:
+    """A cell as it is seen: whole numbers without a point, days without a time of 0:00."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int(cell)
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        return cell.date()
+    return cell
