@@ -72,6 +72,7 @@ NAMES = {
         "open_source", "read_rows", "write_table",
     },
     "dynamics": {
+        "AutoregressiveFit", "fit_autoregressive",
         "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered",
         "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease", "Smoothed",
         "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound",

@@ -1,5 +1,6 @@
 """Dynamic models: bounds on the states, and private Kalman filtering that attains them."""
 
+from privest.dynamics._autoregressive import AutoregressiveFit, fit_autoregressive
 from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_state
 from privest.dynamics._directions import BestDirections, best_directions
 from privest.dynamics._extended import (
@@ -30,10 +31,10 @@ from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound
 
 __all__ = [
-    "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered",
-    "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease", "Smoothed",
-    "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound", "filter_extended",
-    "filter_releases", "information_blocks", "joined", "local_bound", "memoryless_level",
-    "predict", "reading_information", "release_series", "simulate_series", "smooth",
-    "steady_state", "total_level", "trajectory_bound",
+    "AutoregressiveFit", "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace",
+    "Filtered", "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease",
+    "Smoothed", "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound",
+    "filter_extended", "filter_releases", "fit_autoregressive", "information_blocks", "joined",
+    "local_bound", "memoryless_level", "predict", "reading_information", "release_series",
+    "simulate_series", "smooth", "steady_state", "total_level", "trajectory_bound",
 ]  # fmt: skip

@@ -85,7 +85,7 @@ def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Sourc
     wanted = _series_level(level, given)
     raw = _shaped(given, wanted)
     values, missing = _split(raw, finite=True)
-    noisy = source.add_noise(_shown(wanted, values), fingerprint=wanted.fingerprint)
+    noisy = source.add_noise(shown_series(wanted, values), fingerprint=wanted.fingerprint)
     noisy[missing] = np.nan
     return _released(noisy, wanted, source)
 
@@ -159,7 +159,7 @@ def _split(raw: Array, *, finite: bool) -> tuple[Array, Flags]:
     return np.where(missing[:, :, None], 0.0, values), missing
 
 
-def _shown(level: SequentialLevel, values: Array) -> Array:
+def shown_series(level: SequentialLevel, values: Array) -> Array:
     """A_kȲ_k of every series, (series, K, m)."""
     count, steps, _ = values.shape
     if level.form == "dense":
