@@ -164,12 +164,11 @@ def _refined(
     cost: Callable[[float, float], float], start: tuple[float, float]
 ) -> tuple[float, float]:
     """The peak near a place, in (artanh φ, log γ₀): no bounds to run into."""
-    first = np.array([math.atanh(start[0]), math.log(start[1])])
-    size = first + np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 0.5]])
-    options: Any = {"initial_simplex": size, "xatol": 1e-4, "fatol": 1e-6, "maxfev": 200}
-    found = scipy.optimize.minimize(
-        lambda at: cost(*_there(at)), first, method="Nelder-Mead", options=options
-    )
+    first = [math.atanh(start[0]), math.log(start[1])]
+    size = np.array(first) + np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 0.5]])
+    options = {"initial_simplex": size, "xatol": 1e-4, "fatol": 1e-6, "maxfev": 200}
+    searched: Any = scipy.optimize.minimize  # its stubs do not know a lambda from a gradient
+    found = searched(lambda at: cost(*_there(at)), first, method="Nelder-Mead", options=options)
     return _there(found.x)
 
 
