@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privest.arrays import Array, Flags
+from privest.arrays import AnyArray, Array, Flags
 from privest.data._cells import Texts
 from privest.data._features import Features
 from privest.data._source import SIZE, Columns, Source
@@ -21,6 +21,8 @@ from privest.errors import InvalidInput
 class Block:
     """Rows H (rows, n), y (rows,) where a target was named; one row or more.
 
+    `several` (rows, q): in place of y, where several targets were; `beside`: the other columns asked for.
+
     `line`: their numbers in the table, counted from 1 after the header, blank lines of a CSV file
     not counted. `dropped`: rows left out, for missing values, since the block before; those after
     the last block are counted in it.
@@ -30,21 +32,36 @@ class Block:
     y: Array | None = field(repr=False)
     line: NDArray[np.intp] = field(repr=False)
     dropped: int = 0
+    several: Array | None = field(default=None, repr=False)
+    beside: dict[str, AnyArray | Texts] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.line)
+
+    @property
+    def targets(self) -> Array:
+        """The readings of one target or several, (rows, q)."""
+        if self.several is not None:
+            return self.several
+        assert self.y is not None
+        return self.y[:, None]
 
 
 def read_rows(
     source: Source,
     features: Features,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     *,
+    beside: Sequence[str] = (),
+    text: Sequence[str] = (),
     missing: Literal["refuse", "drop"] = "refuse",
     infinite: bool = False,
     size: int = SIZE,
 ) -> Iterator[Block]:
     """The rows of H, and y, from the start of the source, at most `size` rows a block.
+
+    `target`: one column, or several. `beside`: columns that are handed on as they are (persons,
+    weights), those in `text` as texts.
 
     `missing`: "refuse" stops at the first missing value; "drop" leaves out every row that misses
     a feature or the target, and counts them. Which rows miss y is itself a fact about people: with
@@ -64,16 +81,18 @@ def read_rows(
     """
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")
-    if target is not None and target in features.columns:
+    targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
+    both = [name for name in targets if name in features.columns]
+    if both:
         raise InvalidInput(
-            f"the target {target!r} is among the features: features are public, it is not."
+            f"the target {both[0]!r} is among the features: features are public, it is not."
         )
-    wanted = (*features.columns, *(() if target is None else (target,)))
+    wanted = tuple(dict.fromkeys((*features.columns, *targets, *beside)))
     if not wanted:
         raise InvalidInput("name a feature or a target: there is no column to count rows by.")
-    blocks = source.coded_blocks(wanted, text=features.text, size=size)
-    kept = frozenset({target} if infinite else ())
-    found = _rows(blocks, source, features, target, wanted, missing == "drop", kept)
+    blocks = source.coded_blocks(wanted, text=features.text | frozenset(text), size=size)
+    kept = frozenset(targets if infinite else ())
+    found = _rows(blocks, source, features, targets, wanted, missing == "drop", kept, beside)
     return _with_last_dropped(found)
 
 
@@ -81,10 +100,11 @@ def _rows(
     blocks: Iterator[Columns],
     source: Source,
     features: Features,
-    target: str | None,
+    targets: tuple[str, ...],
     wanted: Sequence[str],
     drop: bool,
-    infinite: frozenset[str | None],
+    infinite: frozenset[str],
+    beside: Sequence[str],
 ) -> Iterator[Block]:
     """As `read_rows`; blocks whose rows were all dropped are there, without rows."""
     before = kept = 0
@@ -100,7 +120,12 @@ def _rows(
             whole = ~np.logical_or.reduce(list(gaps.values()))
             columns = {name: column[whole] for name, column in columns.items()}
             line = line[whole]
-        yield _block(columns, line, source, features, target, rows - len(line))
+        H = _matrix(columns, line, source, features)
+        y = [np.asarray(columns[name]) for name in targets]
+        yield Block(
+            H, y[0] if len(y) == 1 else None, line, rows - len(line),
+            np.column_stack(y) if len(y) > 1 else None, {name: columns[name] for name in beside},
+        )  # fmt: skip
         before, kept = before + rows, kept + len(line)
     _require_values(source, [name for name in wanted if name not in valued], before, kept)
 
@@ -115,20 +140,14 @@ def _require_values(source: Source, empty: Sequence[str], rows: int, kept: int) 
         raise InvalidInput(f"{source.name}: each of its {rows} rows has a missing value.")
 
 
-def _block(
-    columns: Columns,
-    line: NDArray[np.intp],
-    source: Source,
-    features: Features,
-    target: str | None,
-    dropped: int,
-) -> Block:
-    """Whole rows as H and y."""
+def _matrix(
+    columns: Columns, line: NDArray[np.intp], source: Source, features: Features
+) -> Array:
+    """The rows of H of whole rows."""
     try:
-        H = features.matrix(columns, line)
+        return features.matrix(columns, line)
     except InvalidInput as error:
         raise InvalidInput(f"{source.name}, {error}") from None
-    return Block(H, None if target is None else np.asarray(columns[target]), line, dropped)
 
 
 def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -147,7 +166,7 @@ def _with_last_dropped(blocks: Iterator[Block]) -> Iterator[Block]:
 
 
 def gaps_of(
-    columns: Columns, name: str, before: int, infinite: frozenset[str | None] = frozenset()
+    columns: Columns, name: str, before: int, infinite: frozenset[str] = frozenset()
 ) -> dict[str, Flags]:
     """Where values are missing, for the columns in which some are.
 

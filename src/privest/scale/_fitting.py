@@ -17,7 +17,7 @@ from privest.privacy import PrivacyLevel
 from privest.scale._keeping import ReleaseFolder
 from privest.scale._pieces import Job, Piece, judge, merge, reduce_partition
 from privest.workflow import Fit
-from privest.workflow._estimating import fit_of
+from privest.workflow._estimate import fit_of
 from privest.workflow._terms import require_shown
 
 FAN = 16  # pieces merged by one task

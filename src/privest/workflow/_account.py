@@ -20,16 +20,14 @@ import numpy as np
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
+from privest.records import plain
 from privest.workflow._header import TableRelease, parsed_header
 from privest.workflow._header_fields import LedgerPlace
 from privest.workflow._terms import Terms
 
 LEDGER = "privest-ledger.db"
 # Of a header: what was chosen, not what came of it.
-CHOSEN = (
-    "target", "transform", "exponent", "names", "level", "noise_variance", "reference_rows",
-    "delta", "move", "range", "grid", "unit",
-)  # fmt: skip
+CHOSEN = ("columns", "names", "family", "people", "weights", "grid")
 
 
 class Account:
@@ -203,7 +201,7 @@ def signed_text(found: TableRelease) -> bytes:
 
 
 def _facts(found: TableRelease) -> dict[str, object]:
-    return {name: getattr(found, name) for name in CHOSEN}
+    return {name: plain(getattr(found, name)) for name in CHOSEN}
 
 
 def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:

@@ -1,115 +1,18 @@
-"""The estimate: from a release and its header alone."""
+"""The estimate: from a release and its header alone. Which way depends on what the header says."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
 
-import numpy as np
-
-from privest.arrays import CONFIDENCE, Array, Index
-from privest.errors import InvalidInput
-from privest.estimator import ClippedRows, PrivateRLS, Result, estimate_clipped
-from privest.release import StreamRelease
-from privest.workflow._header import TableRelease, read_release
-from privest.workflow._modelled import Ends, clip_ends
-from privest.workflow._terms import require_shown
-
-TRAIL = 60  # row counts at which the estimate is kept, for the picture
-DOUBT = 5.0  # standard deviations of the misfit beyond which it is no chance
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Fit(Result):
-    """θ̂ from a table, with cov θ̂ = (Σ_k h_kh_kᵀ/(σ_k² + 1/s_k))⁻¹, the bound of `thm:crbound`.
-
-    level, noise    s and σ²: numbers, or names of public columns with one a row.
-    rows, dropped   used, and left out for gaps.
-    misfit          Σ_k (z_k − h_kᵀθ̂)²/(σ_k² + 1/s_k)/(K − n): about 1 if noise and model are right.
-    reference_rows  rows of the public reference that σ² is from; None where it was given. The
-                    covariance then has σ² from reference and release together, and intervals are
-                    those of Student's t (`PrivateRLS.result`).
-    """
-
-    level: float | str
-    noise: float | str
-    rows: int
-    dropped: int
-    misfit: float
-    reference_rows: int | None = None
-
-    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt")
-
-    @property
-    def doubt(self) -> str | None:
-        """A sentence where the misfit is not what it should be (five standard deviations).
-
-        For Gaussian noise the misfit has variance 2/(K − n). A variance from m reference rows is
-        itself uncertain, by 2σ⁴/(m − n): that moves the misfit by the share of σ² in σ² + 1/s.
-        """
-        freedom = self.rows - len(self.estimate)
-        if freedom < 1:
-            return None
-        chance = 2 / freedom
-        if self.reference_rows is not None:
-            share = float(self.noise) / (float(self.noise) + 1 / float(self.level))
-            chance += 2 * share**2 / max(self.reference_rows - len(self.estimate), 1)
-        if abs(self.misfit - 1) <= DOUBT * np.sqrt(chance):
-            return None
-        word = "larger" if self.misfit > 1 else "smaller"
-        return (
-            f"The release scatters {self.misfit:.3g} times as much as the noise variance "
-            f"{_stated(self.noise)} and the level {_stated(self.level)} say ({word} than chance "
-            "allows): the standard errors are not to be trusted. The noise variance is wrong, or "
-            "the model is."
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.names)} coefficients from {self.rows} rows)"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Estimate(Fit):
-    """θ̂ from a release file, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹, σ² pooled as said in `Fit`.
-
-    A release with a range is estimated by maximum likelihood, which undoes the bias of clipping
-    (`estimate_clipped`): cov θ̂ is the inverse of its information at θ̂; σ² is that of the header,
-    and the covariance counts what its error does where it is from a reference set.
-
-    release  the public facts of the release.
-    trail    (row counts, estimates, standard errors) along the release; None with a range.
-    clipped  the share of the readings that is clipped, by the fit; None without a range.
-    """
-
-    release: TableRelease
-    trail: tuple[Index, Array, Array] | None = field(repr=False)
-    clipped: float | None = None
-
-    def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON; without the trail."""
-        record = super().to_dict(confidence)
-        del record["trail"]
-        return record
-
-
-def _stated(given: float | str) -> str:
-    return f"of column {given!r}" if isinstance(given, str) else f"{given:g}"
-
-
-def fit_of(rls: PrivateRLS, names: tuple[str, ...], reference: int | None = None) -> dict[str, Any]:
-    """The fields of a `Fit` that an estimator knows; `reference`: degrees of freedom of σ²."""
-    found, freedom = rls.result(names, reference=reference), rls.readings - rls.parameters
-    return {field.name: getattr(found, field.name) for field in fields(found)} | {
-        "rows": rls.readings,
-        "misfit": rls.misfit / freedom if freedom > 0 else 1.0,
-    }
+from privest.workflow._estimate import Estimate
+from privest.workflow._header import read_release
+from privest.workflow._modelled import clip_ends
+from privest.workflow._route_clipped import estimate_clipped_rows
+from privest.workflow._route_rows import estimate_rows
 
 
 def estimate_release(path: str | Path) -> Estimate:
-    """Read a release in blocks and estimate, by `PrivateRLS`: the rows are a stream at level s.
+    """Read a release in blocks and estimate, by the way that its header asks for.
 
     With a range by maximum likelihood, and the table is read some six times.
     Raises InvalidInput where the table is not the one that the header was made for.
@@ -117,93 +20,5 @@ def estimate_release(path: str | Path) -> Estimate:
     release = read_release(path)
     ends = clip_ends(release.level, release.limits)
     if ends is not None:
-        return _estimate_clipped(release, ends)
-    # Not compiled: to compile takes longer than to read most tables.
-    rls = PrivateRLS(release.level, len(release.names), release.noise_variance, compiled=False)
-    marks = _marks(release.rows, rls.parameters)
-    reference = _freedom(release)
-    kept = []
-    for part, H in _parted(release.stream(), marks):
-        rls.update(part, H)
-        if rls.identifiable and rls.steps in marks:
-            found = rls.result(release.names, reference=reference)
-            kept.append((rls.steps, found.estimate, found.standard_error))
-    _require_rows(release, rls.steps)
-    require_shown(rls, release.names, str(release.path))
-    counts, estimates, errors = zip(*kept)
-    return Estimate(
-        **fit_of(rls, release.names, reference),
-        level=release.level,
-        noise=release.noise_variance,
-        dropped=release.dropped,
-        reference_rows=release.reference_rows,
-        release=release,
-        trail=(np.array(counts), np.array(estimates), np.array(errors)),
-    )
-
-
-def _freedom(release: TableRelease) -> int | None:
-    """Degrees of freedom of σ², where it is from a reference set."""
-    if release.reference_rows is None:
-        return None
-    return max(release.reference_rows - len(release.names), 1)
-
-
-def _require_rows(release: TableRelease, rows: int) -> None:
-    if rows != release.rows:
-        raise InvalidInput(
-            f"{release.path} has {rows} rows, its header says {release.rows}: the header was "
-            "changed."
-        )
-
-
-def _estimate_clipped(release: TableRelease, ends: Ends) -> Estimate:
-    """By maximum likelihood, from readings that were clipped at these ends."""
-
-    def blocks() -> Iterator[ClippedRows]:
-        for part, H in release.stream():
-            z = part.values / math.sqrt(release.level)
-            yield ClippedRows(H, z, release.noise_variance, release.level, *ends)
-
-    found = estimate_clipped(
-        blocks,
-        noise_variance=release.unit_variance,
-        reference=_freedom(release),
-        names=release.names,
-        simulated=release.simulated,
-    )
-    _require_rows(release, found.readings)
-    known = {field.name: getattr(found, field.name) for field in fields(Result)}
-    return Estimate(
-        **known,
-        level=release.level,
-        noise=release.noise_variance,
-        rows=found.readings,
-        dropped=release.dropped,
-        misfit=found.misfit,
-        reference_rows=release.reference_rows,
-        release=release,
-        trail=None,
-        clipped=found.clipped,
-    )
-
-
-def _parted(
-    blocks: Iterator[tuple[StreamRelease, Array]], marks: Index
-) -> Iterator[tuple[StreamRelease, Array]]:
-    """The same rows in blocks that end at the marks."""
-    for block, H in blocks:
-        ends = [*(marks[(marks > block.start) & (marks < block.start + block.steps)] - block.start)]
-        for first, last in zip([0, *ends], [*ends, block.steps]):
-            values = block.values[first:last]
-            start, steps = block.start + int(first), int(last - first)
-            part = StreamRelease(
-                start, steps, values, None, block.fingerprint, block.simulated, block.grid
-            )
-            yield part, H[first:last]
-
-
-def _marks(rows: int, parameters: int) -> Index:
-    """Row counts, evenly on a log scale, the last one included."""
-    first = min(parameters + 1, rows)
-    return np.unique(np.geomspace(first, rows, TRAIL).round().astype(np.intp))
+        return estimate_clipped_rows(release, ends)
+    return estimate_rows(release)

@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
@@ -21,93 +20,93 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data import Features, open_source, read_rows
+from privest.data._rows import Block
 from privest.errors import InvalidInput, PrivestError
-from privest.privacy import Range
+from privest.lattice import GRID
 from privest.reading import (
     parse_json,
     read_count,
     read_document,
     read_flag,
     read_number,
-    read_positive,
     read_text,
+    require_parameters,
 )
 from privest.records import plain
 from privest.release import Release, StreamRelease
-from privest.workflow._header_fields import (
-    READING,
-    LedgerPlace,
-    read_ends,
-    read_hash,
-    read_names,
-    require_sense,
-    require_whole,
-)
-from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
+from privest.workflow._column import Column, OneColumn
+from privest.workflow._header_fields import LedgerPlace, read_hash, read_names, require_whole
+from privest.workflow._sections import People, Weights
+from privest.workflow._spec import FAMILIES
 
 WARNING = (
     "SIMULATED noise: made with an ordinary random generator, for trying things out. It gives no "
     "protection; do not publish it as a private release."
 )
-DERIVED = ("epsilon", "warning", "checksum")  # written for readers; computed again on reading
+DERIVED = ("warning", "checksum")  # written for readers; computed again on reading
 OUTSIDE = ("path", "signature")  # not under the checksum: the signature is of it
-# ε is the root of an equation, found to about 1e-12: a stored one may come from another machine.
-SAME_EPSILON = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """Rows of a release: H (rows, n), z (rows, columns) in units of the modelled targets."""
+
+    H: Array = field(repr=False)
+    z: Array = field(repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    people: Array | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.H)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableRelease(Release):
+class TableRelease(Release, OneColumn):
     """A release that is a table of rows (features, z), and the public facts that make z usable.
 
-    table           its name; `path` is where it was found. `values` and `stream` read it.
-    grid            of protected noise, 2⁻¹⁰: the column z holds whole numbers; 0 where simulated.
-    unit            z·unit is a reading with its noise, in the units of the modelled target: g/√s;
-                    1 where simulated.
-    level           s: a reading has noise of variance 1/s; `fingerprint`: of that level.
-    noise_variance  σ² of y given the features.
+    table           its name; `path` is where it was found. `blocks`, `stream`, `values` read it.
+    columns         of private readings: how each of them left, its level among that. z·unit is a
+                    reading with its noise, in the units of the modelled target.
     names           of the coefficients, `intercept` among them where there is one.
-    delta, move     where they are stated the level has an `epsilon`; a range limits the move.
-    range           (low, high) of the readings before the transform: beyond it they were clipped.
+    family          of the readings given the features.
+    people          whose rows they are, where a person has several, and `persons`, how many.
+    weights         of the rows: a public column.
+    grid            of protected noise, 2⁻¹⁰: z are whole numbers; 0 where simulated.
     entry           where the release is in the ledger of the data holder; `signature`: of the
                     checksum, with the key of that ledger. None where there is no ledger.
-    reference_rows  rows of the public reference that σ² is from; None where σ² was given.
     sha256          of the table; `checksum` is of all these facts, this one among them, so that
                     header and table can neither be mixed up nor be edited.
+
+    With one private column its facts are also those of the release: `target`, `level`, `range`, ...
     """
 
-    KIND: ClassVar[str] = "privest release 2"
+    KIND: ClassVar[str] = "privest release 3"
 
     table: str
     rows: int
     dropped: int
-    target: str
-    transform: str
-    exponent: float | None
+    columns: tuple[Column, ...]
     names: tuple[str, ...]
-    level: float
-    fingerprint: str
-    noise_variance: float
-    reference_rows: int | None
-    delta: float | None
-    move: float | None
     simulated: bool
     sha256: str
+    family: str = "gaussian"
+    people: People | None = None
+    persons: int | None = None
+    weights: Weights | None = None
     grid: float = 0.0
-    unit: float = 1.0
-    range: Ends | None = None
     entry: LedgerPlace | None = None
     signature: str | None = None
     path: Path | None = field(default=None, compare=False, repr=False)
 
-    @cached_property
-    def epsilon(self) -> float | None:
-        """What the level means as differential privacy, where δ and the move are stated."""
-        return epsilon_of(self.level, self.delta, counted_move(self.move, self.limits))
+    @property
+    def fingerprint(self) -> str:  # type: ignore[override] # of the level of its column
+        """Of the level."""
+        return self.column.fingerprint
 
     @property
-    def limits(self) -> Range | None:
-        """The range of the readings, in the units of the modelled target."""
-        return modelled_range(self.transform, self.exponent, self.range)
+    def unit(self) -> float:
+        """z·unit is a reading with its noise: of one private column."""
+        return self.column.unit(simulated=self.simulated)
 
     @property
     def warning(self) -> str | None:
@@ -122,37 +121,72 @@ class TableRelease(Release):
 
     @property
     def values(self) -> Array:  # type: ignore[override] # read when asked for, not kept
-        """The noisy reading of every row, (rows,), in the units of the modelled target."""
-        return np.concatenate([part.values for part, _ in self.stream()]) / math.sqrt(self.level)
+        """The noisy readings of every row, in the units of the modelled target.
+
+        (rows,), or (rows, columns) where several columns are private.
+        """
+        z = np.concatenate([block.z for block in self.blocks()])
+        return z[:, 0] if len(self.columns) == 1 else z
+
+    def blocks(self) -> Iterator[ReleasedRows]:
+        """The table in blocks: H, the noisy readings, and the columns of persons and weights.
+
+        Raises InvalidInput where a real release holds anything but whole numbers.
+        """
+        units = np.array([column.unit(simulated=self.simulated) for column in self.columns])
+        for block in self._read():
+            yield ReleasedRows(
+                block.H, block.targets * units, self._found(self.weights, block),
+                self._found(self.people, block),
+            )  # fmt: skip
 
     def stream(self) -> Iterator[tuple[StreamRelease, Array]]:
         """The table in blocks, as releases z̃ = √s·(y + noise) of a stream at level s, each with H.
 
-        Raises InvalidInput where a real release holds anything but whole numbers.
+        Of one private column, one reading a person.
         """
-        if self.path is None:
-            raise InvalidInput(f"where is the table {self.table}? read_release finds it.")
-        design = Features(self._columns, {}, "intercept" in self.names)
-        start, factor = 0, math.sqrt(self.level) if self.simulated else self.grid
-        for block in read_rows(open_source(self.path), design, READING):
+        start, level, mark = 0, self.level, self.fingerprint
+        factor = math.sqrt(level) if self.simulated else self.grid
+        for block in self._read():
             assert block.y is not None
-            if not self.simulated:
-                require_whole(block.y, self.path)
             z = factor * block.y
-            made = StreamRelease(
-                start, len(z), z, None, self.fingerprint, self.simulated, self.grid
-            )
-            yield made, block.H
+            yield StreamRelease(start, len(z), z, None, mark, self.simulated, self.grid), block.H
             start += len(z)
 
+    def _read(self) -> Iterator[Block]:
+        """The table as it is written."""
+        if self.path is None:
+            raise InvalidInput(f"where is the table {self.table}? read_release finds it.")
+        design = Features(self._features, {}, "intercept" in self.names)
+        private = tuple(column.name for column in self.columns)
+        for block in read_rows(open_source(self.path), design, private, beside=self._beside):
+            if not self.simulated:
+                require_whole(block.targets, self.path)
+            yield block
+
     @property
-    def _columns(self) -> tuple[str, ...]:
+    def _beside(self) -> tuple[str, ...]:
+        """Columns that are neither features nor readings."""
+        return tuple(part.column for part in (self.weights, self.people) if part is not None)
+
+    def _found(self, part: Weights | People | None, block: Block) -> Array | None:
+        return None if part is None else np.asarray(block.beside[part.column])
+
+    @property
+    def _features(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if name != "intercept")
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """Of the table: features, weights, persons, readings."""
+        return (*self._features, *self._beside, *(column.name for column in self.columns))
 
     def _facts(self) -> dict[str, Any]:
         own = [one.name for one in fields(self) if one.name not in OUTSIDE]
         facts = {"kind": self.KIND} | {name: plain(getattr(self, name)) for name in own}
-        return facts | {"entry": None if self.entry is None else self.entry.to_dict()}
+        return facts | {
+            "columns": [column.header(simulated=self.simulated) for column in self.columns],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The header: plain values, for JSON."""
@@ -178,15 +212,6 @@ class TableRelease(Release):
 
     def _require_derived(self, record: Mapping[str, Any]) -> None:
         """What the header says of itself must be what its facts say."""
-        stated, epsilon = record["epsilon"], self.epsilon
-        if stated is not None:
-            stated = read_number(stated, "epsilon")
-        if (stated is None) != (epsilon is None) or not math.isclose(
-            stated or 0.0, epsilon or 0.0, rel_tol=SAME_EPSILON
-        ):
-            raise InvalidInput(
-                "epsilon is not that of level, delta, move and range: it was changed."
-            )
         if record["warning"] != self.warning:
             raise InvalidInput("warning is not that of this kind of noise: it was changed.")
         if record["checksum"] != self.checksum:
@@ -197,24 +222,61 @@ class TableRelease(Release):
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
-        for name in ("table", "target", "transform", "fingerprint", "sha256"):
+        for name in ("table", "sha256", "family"):
             record[name] = read_text(record[name], name)
-        for name in ("level", "noise_variance", "unit"):
-            record[name] = read_positive(record[name], name)
         for name in ("rows", "dropped"):
             record[name] = read_count(record[name], name)
         for name, read in (
-            ("exponent", read_number), ("delta", read_positive), ("move", read_positive),
-            ("reference_rows", read_count), ("range", read_ends), ("signature", read_hash),
-            ("entry", LedgerPlace.read),
+            ("signature", read_hash), ("entry", LedgerPlace.read), ("persons", read_count),
+            ("people", People.read), ("weights", Weights.read),
         ):  # fmt: skip
             if record[name] is not None:
                 record[name] = read(record[name], name)
         record["simulated"] = read_flag(record["simulated"], "simulated")
         record["grid"] = read_number(record["grid"], "grid")
         record["names"] = read_names(record["names"])
-        require_sense(record)
+        record["columns"] = _read_columns(record["columns"], simulated=record["simulated"])
+        _require_sense(record)
         return record
+
+
+def _read_columns(given: object, *, simulated: bool) -> tuple[Column, ...]:
+    parts = given if isinstance(given, list | tuple) else ()
+    require_parameters(len(parts), "columns")
+    return tuple(Column.read(part, simulated=simulated) for part in parts)
+
+
+def _require_sense(record: Mapping[str, Any]) -> None:
+    """What the fields must be to each other."""
+    columns: tuple[Column, ...] = record["columns"]
+    targets = {column.target for column in columns}
+    beside = {part.column for part in (record["people"], record["weights"]) if part is not None}
+    rows = [column.reference_rows for column in columns if column.reference_rows is not None]
+    wrong = {
+        "the table must have a name": not record["table"],
+        "rows must be 1 or more": record["rows"] < 1,
+        "columns must be one or more, each with its own target": not columns
+        or len(targets) < len(columns),
+        "alone is said of the only column": any(c.alone != (len(columns) == 1) for c in columns),
+        "names must not hold the target: it is private": bool(targets & set(record["names"])),
+        "the columns of persons and weights must be others": bool(
+            beside & (targets | set(record["names"]) | {c.name for c in columns})
+        ),
+        "reference_rows must be more than the coefficients": any(
+            known <= len(record["names"]) for known in rows
+        ),
+        f"family must be one of {', '.join(FAMILIES)}": record["family"] not in FAMILIES,
+        "persons goes with people": (record["people"] is None) != (record["persons"] is None),
+        "grid must be that of its noise, 0 where it is simulated": record["grid"]
+        != (0.0 if record["simulated"] else GRID),
+        "a simulated release must have no entry": record["simulated"]
+        and record["entry"] is not None,
+        "entry and signature go together": (record["entry"] is None)
+        != (record["signature"] is None),
+    }
+    for what, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidInput(f"{what}.")
 
 
 def header_path(table: Path) -> Path:
@@ -254,7 +316,7 @@ def _require_its_table(release: TableRelease, table: Path) -> None:
                 f"{table} is not the table that its header was made for: it was changed or "
                 "replaced."
             )
-    if open_source(table).columns != (*release._columns, READING):
+    if open_source(table).columns != release.table_columns:
         raise InvalidInput(
             f"{table} does not have the columns that its header names: the header was changed."
         )

@@ -35,8 +35,8 @@ from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
     add_rows,
+    columns_of,
     index_of,
-    level_of,
     new_sums,
     noise_of,
     require_full,
@@ -52,7 +52,7 @@ class Plan(Terms):
     """What is known before a release: its terms, and what the features add.
 
     rows, dropped   rows of H used, and left out because something was missing in the features.
-    model           the linear model, with R in place of H.
+    triangle        R with RᵀR = HᵀH, which takes the place of H.
     clipping        what the range costs: with coefficients to expect, of the reference set or as
                     stated, a `ClippingCost`; where nothing public tells them what it costs by the
                     share that is clipped, a `CostByShare`; None without a range.
@@ -60,15 +60,29 @@ class Plan(Terms):
 
     rows: int
     dropped: int
-    model: LinearModel
+    triangle: Array
     clipping: ClippingCost | CostByShare | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
-        *Terms.DERIVED, "standard_error", "classical_error", "privacy_share", "reading_error",
+        "epsilon", "standard_error", "classical_error", "privacy_share", "reading_error",
         "informed_error",
     )  # fmt: skip
 
     # --- accuracy ---------------------------------------------------------------------------------
+
+    @cached_property
+    def model(self) -> LinearModel:
+        """The linear model of the readings, with R in place of H; it needs their noise variance."""
+        return LinearModel(self.triangle, self._known_noise, names=self.names)
+
+    @property
+    def _known_noise(self) -> float:
+        if self.noise_variance is None:
+            raise InvalidInput(
+                "the noise variance of the readings is not stated: what they would show without "
+                "privacy is not known before the release. State a guess, or a reference set."
+            )
+        return self.noise_variance
 
     @cached_property
     def bound(self) -> Bound:
@@ -94,7 +108,7 @@ class Plan(Terms):
     @property
     def privacy_share(self) -> float:
         """The part of the variance that privacy costs, the same for all coefficients."""
-        return 1 / (1 + self.level * self.noise_variance)
+        return 1 / (1 + self.level * self._known_noise)
 
     def errors_at(self, level: float) -> Array:
         """Standard errors at another level."""
@@ -136,13 +150,13 @@ class Plan(Terms):
     @property
     def informed_error(self) -> float:
         """1/√(s + 1/σ²): of one who knows θ and the features, and so each reading to ±σ."""
-        return 1 / math.sqrt(self.level + 1 / self.noise_variance)
+        return 1 / math.sqrt(self.level + 1 / self._known_noise)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         levels, errors = self.curve()
         record = super().to_dict()
-        del record["model"]
+        del record["triangle"]
         curve = {"level": levels.tolist(), "standard_error": errors.tolist()}
         return record | {"curve": curve}
 
@@ -163,22 +177,20 @@ def make_plan(
     require_target(spec, source)
     sums = new_sums(design)
     rows = dropped = 0
-    counted_by = None if design.columns else spec.target
+    counted_by = None if design.columns else spec.targets
     for block in read_rows(source, design, counted_by, missing=spec.missing):
         add_rows(sums, block.H)
         rows, dropped = rows + len(block.H), dropped + block.dropped
     require_full(sums, design.names, source.name, rows)
-    noise = noise_of(spec, design)
-    variance = noise["noise_variance"]
-    model = LinearModel(np.triu(sums.triangle[:-1, :-1]), variance, names=design.names)
+    triangle = np.triu(sums.triangle[:-1, :-1])
+    shape = classical_bound(LinearModel(triangle, 1.0, names=design.names))
     found = Plan(
         spec=spec,
         names=design.names,
         rows=rows,
         dropped=dropped,
-        model=model,
-        level=level_of(spec, design.names, classical_bound(model), noise),
-        **noise,
+        triangle=triangle,
+        **columns_of(spec, design.names, noise_of(spec, design), shape),
     )
     _require_finite(found)
     if found.limits is None:
@@ -199,15 +211,15 @@ def _clipping(
     features: Callable[[], Iterable[Array]],
 ) -> ClippingCost | CostByShare:
     """What the range costs, with another look at the features where coefficients are expected."""
-    theta = plan.expected
+    theta = plan.expected[0] if plan.expected else None
     if expected is not None:
         stated = np.zeros(len(plan.names))
         for name, value in expected.items():
             stated[plan.index(name)] = as_number(value, f"the expected coefficient of {name!r}")
         theta = tuple(stated.tolist())
     if theta is None:
-        return clipping_cost_by_share(plan.noise_variance, plan.level, limits)
-    return clipping_cost(features, theta, plan.noise_variance, plan.level, limits)
+        return clipping_cost_by_share(plan._known_noise, plan.level, limits)
+    return clipping_cost(features, theta, plan._known_noise, plan.level, limits)
 
 
 def _require_finite(plan: Plan) -> None:

@@ -7,84 +7,20 @@ ordinary generator, z = y + e/√s in doubles, no protection, and the header say
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
-from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, ArrayLike, as_positive
-from privest.data import open_source, read_rows
 from privest.data._writer import table_writer
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.files import Draft, atomic_write, draft, require_writable
-from privest.mechanism import RunningMechanism, StreamMechanism
 from privest.mechanism.source import Source, as_protected, as_source, seeded
-from privest.privacy import EndlessLevel, Range
 from privest.workflow._account import Account
 from privest.workflow._header import TableRelease, digest, header_path
-from privest.workflow._header_fields import READING, unit_of
-from privest.workflow._modelled import clip_ends, clipped
-from privest.workflow._planning import Plan
-from privest.workflow._terms import (
-    Terms,
-    add_rows,
-    new_sums,
-    require_full,
-    require_target,
-)
-
-
-class TableMechanism:
-    """What puts noise on the rows of a table: z_k = y_k + e_k/√s, e_k of unit variance, I_z ≤ s·I.
-
-    A stream at level s, z = z̃/√s: rows may come in blocks of any size. `range`: of the readings;
-    beyond it they are clipped, at the last multiples of the grid within it (`ends`).
-
-    >>> mechanism = TableMechanism(4.0)
-    >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1)).round(3).tolist()
-    [0.473, 0.511]
-    >>> mechanism.unit, mechanism.release([0.3, 0.1]).dtype.name
-    (0.00048828125, 'int64')
-    """
-
-    def __init__(self, level: float, *, range: tuple[float, float] | None = None) -> None:
-        self.level = as_positive(level, "level")
-        self._stream, self._root = StreamMechanism(self.level, range=range), math.sqrt(self.level)
-        # Refuses here, and never later, a range that the grid cannot hold.
-        self.ends = clip_ends(self.level, None if range is None else Range(*range))
-        self.unit = unit_of(self.level, simulated=False)
-
-    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Array:
-        """z of the next rows, with simulated noise."""
-        return self._stream.simulate(y, rng).values / self._root
-
-    def release(self, y: ArrayLike, source: Source | None = None) -> AnyArray:
-        """Whole numbers n of the next rows, with protected noise: n·`unit` is y and its noise.
-
-        I_z(y) ≤ s literally. No value is refused or slower than another: beyond the range (or what
-        the grid can hold) it is clipped. NaN is missing: NaN comes back, among whole doubles.
-        """
-        made = self._stream.release(y, source)
-        whole = made.values / made.grid
-        return whole.astype(np.int64) if made.missing is None else whole
-
-    def as_mechanism(self, readings: int = 1) -> RunningMechanism:
-        """A table of so many rows as one mechanism, for an audit, in units of the noise: √s·z.
-
-        Every draw is a table of its own, in one block.
-        """
-        fresh = type(self)
-
-        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
-            return self._root * fresh(self.level).simulate(y, rng)
-
-        return RunningMechanism.at_level(self.level, readings, draw, repr(self))
-
-    def __repr__(self) -> str:
-        return f"TableMechanism({self.level:g})"
+from privest.workflow._leaving import LeavingRows
+from privest.workflow._terms import Terms
 
 
 def trial_source(terms: Terms, seed: int | None) -> Source:
@@ -95,7 +31,8 @@ def trial_source(terms: Terms, seed: int | None) -> Source:
     are the same in two tables have the same noise in both.
     """
     spec, names = terms.spec, list(terms.names)
-    return seeded(seed, "table", spec.target, spec.transform, names, terms.level)
+    levels = [column.level for column in terms.columns]
+    return seeded(seed, "table", list(spec.targets), spec.transform, names, levels)
 
 
 def simulate_release(
@@ -140,7 +77,7 @@ def _released(
 ) -> TableRelease:
     write = table_writer(table)
     require_writable(table)
-    _ = plan.epsilon  # now: what can fail must not fail after the noise is drawn
+    _ = [column.epsilon for column in plan.columns]  # now: what can fail must not fail after the noise is drawn
     with draft(table) as part:  # now no other process can begin
         part.kept = part.left  # until it is known whether it was paid for
         if table.exists() or account is None or not part.left:
@@ -149,14 +86,14 @@ def _released(
             return _shown(found, table, part)
         _require_free(table)
         part.kept = False
-        rows = _Rows(plan, source, plan.spec.data if data is None else data)
+        rows = LeavingRows(plan, source, plan.spec.data if data is None else data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
-        columns = [name for name in plan.names if name != "intercept"]
-        count = write(part.file, [*columns, READING], rows.blocks())
+        form = _described(plan, table, source, "")
+        count = write(part.file, form.table_columns, rows.blocks())
         part.settle()
-        found = _described(plan, table, source, _digest(part), count, rows.dropped)
+        found = replace(form, sha256=_digest(part), rows=count, dropped=rows.dropped)
         if account is not None:
             found = _charged(plan, found, part, account, rows.readings.digest())
         return _shown(found, table, part)
@@ -222,62 +159,20 @@ def _require_free(table: Path) -> None:
         )
 
 
-class _Rows:
-    """The rows of a table as they leave: public features and z, block by block."""
-
-    def __init__(self, plan: Terms, source: Source, data: object) -> None:
-        self.plan, self.source = plan, source
-        self.data = open_source(data)
-        require_target(plan.spec, self.data)
-        self.dropped, self.readings = 0, hashlib.sha256()
-        limits = plan.limits
-        ends = None if limits is None else (limits.low, limits.high)
-        self.mechanism = TableMechanism(plan.level, range=ends)
-
-    def blocks(self) -> Iterator[Sequence[AnyArray]]:
-        plan, spec, design = self.plan, self.plan.spec, self.plan.spec.design
-        sums, rows = None if isinstance(plan, Plan) else new_sums(design), 0
-        for block in read_rows(
-            self.data, design, spec.target, missing=spec.missing,
-            infinite=not self.source.simulated,
-        ):  # fmt: skip
-            assert block.y is not None
-            self.dropped += block.dropped
-            rows += len(block.H)
-            if sums is not None:
-                add_rows(sums, block.H)
-            self.readings.update(np.add(block.y, 0.0, dtype="<f8").tobytes())  # −0 is 0
-            y = clipped(spec.transform, plan.exponent, spec.privacy.range, block.y)
-            yield [*block.H.T[int(design.intercept) :], self._noisy(y)]
-        if sums is not None:
-            require_full(sums, design.names, self.data.name, rows)
-
-    def _noisy(self, y: Array) -> AnyArray:
-        if self.source.simulated:
-            return self.mechanism.simulate(y, self.source)
-        return self.mechanism.release(y, self.source)
-
-
-def _described(
-    plan: Terms, table: Path, source: Source, sha256: str, rows: int = 1, dropped: int = 0
-) -> TableRelease:
-    """The header of a table."""
+def _described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRelease:
+    """The header of a table, but for what is known when it is written."""
     spec = plan.spec
-    stated = ("exponent", "names", "level", "noise_variance", "reference_rows")
     return TableRelease(
-        **{name: getattr(plan, name) for name in stated},
         table=table.name,
-        rows=rows,
-        dropped=dropped,
-        target=spec.target,
-        transform=spec.transform,
-        fingerprint=EndlessLevel(plan.level).fingerprint,
-        delta=spec.privacy.delta,
-        move=spec.privacy.move,
-        range=spec.privacy.range,
+        rows=1,
+        dropped=0,
+        columns=plan.columns,
+        names=plan.names,
+        family=spec.family,
+        people=spec.person,
+        weights=spec.weights,
         simulated=source.simulated,
         grid=source.grid,
-        unit=unit_of(plan.level, simulated=source.simulated),
         sha256=sha256,
         path=table,
     )

@@ -1,23 +1,40 @@
 """A plan as stated: data, target, features, noise and privacy, once. As a TOML file:
 
 data = "people.csv"              # CSV, Parquet, XPT; or "diabetes", which needs no file
-target = "triglycerides"         # the private readings y
-features = ["age", "bmi", "sex"] # public
+target = "triglycerides"         # the private readings y; or a list of several columns
+features = ["age", "bmi", "sex"] # public; or formula = "triglycerides ~ age + C(sex)"
+family = "gaussian"              # numbers; or "binomial" (yes/no), "poisson" (counts)
 missing = "drop"                 # or "refuse" (the default): never silent
 transform = "none"               # of the target: "none", "log", "box-cox"
 
 [categories]
 sex = ["female", "male"]         # public list; the first is the baseline
 
-[noise]
+[noise]                          # may be left out: the release itself shows it
 variance = 0.25                  # of y given the features; or a public reference set:
 # reference = "reference.csv"
+
+[person]                         # whose rows they are, where a person has several
+column = "id"
+design = "A"                     # or "B": see docs/people.md
+most = 20                        # public: further rows of a person are left out
+
+[weights]
+column = "w"
+kind = "survey"                  # or "precision"
 
 [privacy]
 level = 1.0                      # Fisher information about one reading; or
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading moves by at most this; or
-# standard_error = 0.1; of = "bmi"            the level that gives this accuracy
+# standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
+# tolerance = 2.0; attacker = 0.75            who guesses between two values so far apart is right so often
+# law = "gaussian"                 # of the noise
 # range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
+# range = { ldl = [1, 9], hdl = [0.3, 4] }     of several targets; or units = { ldl = 1.0, hdl = 0.5 }
+
+[reading]                        # how the files are written, where they do not say it themselves
+separator = ";"
+decimal = ","
 """
 
 from __future__ import annotations
@@ -29,105 +46,34 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from privest.arrays import as_number, as_positive
 from privest.data import Features
+from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.privacy import Range
 from privest.reading import parse_toml, parse_yaml, read_document, require_parameters
 from privest.records import plain
+from privest.workflow._sections import (
+    Noise,
+    People,
+    Privacy,
+    Weights,
+    as_list,
+    require_choice,
+    require_text,
+)
 
 Missing = Literal["refuse", "drop"]
 Transform = Literal["none", "log", "box-cox"]
+Family = Literal["gaussian"]
 TRANSFORMS: tuple[str, ...] = get_args(Transform)
+FAMILIES: tuple[str, ...] = get_args(Family)
+CHOICES = {"missing": get_args(Missing), "transform": TRANSFORMS, "family": FAMILIES}
+SECTIONS: dict[str, type[Any]] = {
+    "noise": Noise, "person": People, "weights": Weights, "reading": Reading, "privacy": Privacy
+}  # fmt: skip
 T = TypeVar("T")
 ENDINGS = (".toml", ".yaml", ".yml")
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The variance of y given the features: a number, or from a public reference set.
-
-    `exponent`: of the Box-Cox transform, where it is known and not fitted on the reference.
-    """
-
-    variance: float | None = None
-    reference: str | None = None
-    exponent: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.variance is None) == (self.reference is None):
-            raise InvalidInput(
-                "noise: give the variance of the readings, or a reference set to take it from "
-                "(public data of the same kind), and not both. It is never taken from the data "
-                "that are to be protected."
-            )
-        if self.variance is not None:
-            object.__setattr__(self, "variance", as_positive(self.variance, "noise variance"))
-        if self.exponent is not None:
-            object.__setattr__(self, "exponent", as_number(self.exponent, "noise exponent"))
-        if self.reference is not None:
-            _require_text(self.reference, "noise reference")
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """The privacy wanted, in one of three ways; `delta` and `move` also explain a level as ε.
-
-    level                  s: at most this Fisher information about each reading.
-    epsilon, delta, move   (ε, δ)-differential privacy when one reading moves by at most `move`.
-    standard_error, of     the level at which the coefficient `of` has this standard error.
-    range                  (low, high), public, in the units of the file, before any transform:
-                           readings beyond it are clipped, so that none moves by more than its
-                           width, and `move` need not be stated. Both: the smaller counts.
-    """
-
-    level: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    move: float | None = None
-    standard_error: float | None = None
-    of: str | None = None
-    range: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        self._require_one_way()
-        if self.range is not None:
-            object.__setattr__(self, "range", _range(self.range))
-        for name in ("level", "epsilon", "delta", "move", "standard_error"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, as_positive(value, f"privacy {name}"))
-        if self.delta is not None and self.delta >= 1:
-            raise InvalidInput(f"privacy delta is a probability, below 1; received {self.delta:g}.")
-        if self.of is not None:
-            _require_text(self.of, "privacy of")
-
-    def _require_one_way(self) -> None:
-        """One of the three, and what belongs to it."""
-        ways = ("level", "epsilon", "standard_error")
-        stated = [name for name in ways if getattr(self, name) is not None]
-        if len(stated) != 1:
-            raise InvalidInput(
-                "privacy: give exactly one of level, epsilon (with delta and move) or "
-                "standard_error (with of); on the command line --level, --epsilon, "
-                f"--standard-error. Received {', '.join(stated) or 'none of them'}."
-            )
-        if self.delta is None and self.move is not None:
-            raise InvalidInput("privacy: delta and move go together; delta is not given.")
-        if self.delta is not None and self.move is None and self.range is None:
-            raise InvalidInput(
-                "privacy: delta and move go together; move is not given, nor a range of the "
-                "readings, which limits it."
-            )
-        if self.epsilon is not None and self.delta is None:
-            raise InvalidInput(
-                "privacy: ε needs delta and move, the distance by which one reading moves (or a "
-                "range, which limits it): an ε without them says nothing."
-            )
-        if (self.standard_error is None) != (self.of is None):
-            raise InvalidInput("privacy: standard_error needs `of`, the coefficient it is for.")
 
 
 @dataclass(frozen=True)
@@ -135,7 +81,7 @@ class Spec:
     """A plan as stated: everything in it is public."""
 
     data: str
-    target: str
+    target: str | tuple[str, ...]
     features: tuple[str, ...]
     noise: Noise
     privacy: Privacy
@@ -143,49 +89,84 @@ class Spec:
     intercept: bool = True
     missing: Missing = "refuse"
     transform: Transform = "none"
+    family: Family = "gaussian"
+    formula: str | None = None
+    person: People | None = None
+    weights: Weights | None = None
+    reading: Reading = Reading()
 
     def __post_init__(self) -> None:
-        _require_text(self.data, "data")
-        _require_text(self.target, "target")
+        require_text(self.data, "data")
+        self._require_targets()
         if not isinstance(self.intercept, bool):
             raise InvalidInput("intercept is true or false.")
-        if self.missing not in ("refuse", "drop"):
-            raise InvalidInput(f'missing is "refuse" or "drop"; received {self.missing!r}.')
-        if self.transform not in TRANSFORMS:
-            raise InvalidInput(
-                f'transform is "none", "log" or "box-cox"; received {self.transform!r}.'
-            )
-        known = self.noise.exponent is not None
-        if known and self.transform != "box-cox":
-            raise InvalidInput(
-                f"an exponent goes with transform box-cox; the transform is {self.transform}."
-            )
-        if self.transform == "box-cox" and self.noise.reference is None and not known:
-            raise InvalidInput(
-                "transform box-cox takes its exponent from a reference set, or from noise.exponent "
-                "where it is known: fitted on the private readings it would leak."
-            )
-        if self.transform != "none" and self.privacy.range is None:
-            raise InvalidInput(
-                f"transform {self.transform} needs the public range of the readings: range = "
-                "[low, high] under [privacy], or --range low,high. Readings of 0 or below have no "
-                "logarithm; they are clipped to the range, because to refuse them would tell."
-            )
-        if self.transform != "none" and self.privacy.range and not self.privacy.range[0] > 0:
-            raise InvalidInput(f"transform {self.transform} needs a range above 0.")
+        for name, known in CHOICES.items():
+            require_choice(getattr(self, name), known, name)
+        self._require_transform()
+        self._require_columns()
         if self.noise.reference is not None and _same_file(self.noise.reference, self.data):
             raise InvalidInput(
                 f"{self.data} is both the data and the reference: a noise variance taken from the "
                 "private readings would leak. The reference must be other, public data."
             )
-        if self.target in self.features:
-            raise InvalidInput(
-                f"{self.target!r} is the target, which is private: it cannot be a feature."
-            )
-        unused = sorted(set(self.categories) - set(self.features))
-        if unused:
-            raise InvalidInput(f"categories are given for {unused[0]!r}, which is no feature.")
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
+
+    def _require_targets(self) -> None:
+        if isinstance(self.target, list | tuple):
+            given = as_list(self.target, "target")
+            object.__setattr__(self, "target", given[0] if len(given) == 1 else given)
+        for name in self.targets:
+            require_text(name, "target")
+        if not self.targets or len(set(self.targets)) < len(self.targets):
+            raise InvalidInput("target names one private column, or several different ones.")
+
+    def _require_transform(self) -> None:
+        """A transform, its exponent and its range go together."""
+        kind, known = self.transform, self.noise.exponent is not None
+        if known and kind != "box-cox":
+            raise InvalidInput(f"an exponent goes with transform box-cox; the transform is {kind}.")
+        if kind == "none":
+            return
+        if kind == "box-cox" and self.noise.reference is None and not known:
+            raise InvalidInput(
+                "transform box-cox takes its exponent from a reference set, or from noise.exponent "
+                "where it is known: fitted on the private readings it would leak."
+            )
+        ranges = [self.privacy.range_of(target) for target in self.targets]
+        if None in ranges:
+            raise InvalidInput(
+                f"transform {kind} needs the public range of the readings: range = [low, high] "
+                "under [privacy], or --range low,high. Readings of 0 or below have no logarithm; "
+                "they are clipped to the range, because to refuse them would tell."
+            )
+        if not all(ends[0] > 0 for ends in ranges if ends is not None):
+            raise InvalidInput(f"transform {kind} needs a range above 0.")
+
+    def _require_columns(self) -> None:
+        """Which columns may be what: the private ones are nothing else."""
+        private = set(self.targets)
+        for name in self.features:
+            if name in private:
+                raise InvalidInput(
+                    f"{name!r} is the target, which is private: it cannot be a feature."
+                )
+        for what, part in (("person", self.person), ("weights", self.weights)):
+            if part is not None and part.column in private:
+                raise InvalidInput(
+                    f"{part.column!r} is the target, which is private: it cannot be the column "
+                    f"of {what}."
+                )
+        unused = sorted(set(self.categories) - set(self.features))
+        if unused and self.formula is None:
+            raise InvalidInput(f"categories are given for {unused[0]!r}, which is no feature.")
+        stray = sorted(self.privacy.columns - private)
+        if stray:
+            raise InvalidInput(f"privacy: {stray[0]!r} is no target.")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The private columns, one or several."""
+        return (self.target,) if isinstance(self.target, str) else self.target
 
     @property
     def design(self) -> Features:
@@ -200,18 +181,19 @@ class Spec:
         if not isinstance(record, Mapping):
             raise InvalidInput(f"{where} must be names with values.")
         given = dict(record)
-        for name, kind in (("noise", Noise), ("privacy", Privacy)):
-            if name not in given:
-                raise InvalidInput(f"{where}: there is no section [{name}].")
-            given[name] = _section(kind, given[name], f"{where}: [{name}]")
-        given["features"] = _list(given.get("features", ()), f"{where}: features")
+        if "privacy" not in given:
+            raise InvalidInput(f"{where}: there is no section [privacy].")
+        for name, kind in SECTIONS.items():
+            if name in given or name == "noise":
+                given[name] = _section(kind, given.get(name, {}), f"{where}: [{name}]")
+        given["features"] = as_list(given.get("features", ()), f"{where}: features")
         for name in given["features"]:
-            _require_text(name, f"{where}: each of the features")
+            require_text(name, f"{where}: each of the features")
         lists = given.get("categories", {})
         if not isinstance(lists, Mapping):
             raise InvalidInput(f"{where}: [categories] has a list for each column.")
         given["categories"] = {
-            name: tuple(str(one) for one in _list(values, f"{where}: the categories of {name!r}"))
+            name: tuple(str(one) for one in as_list(values, f"{where}: the categories of {name!r}"))
             for name, values in lists.items()
         }
         return _section(cls, given, where)
@@ -219,14 +201,17 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without what was not given."""
         record: dict[str, Any] = plain(asdict(self))
-        for name in ("noise", "privacy"):
-            record[name] = {k: v for k, v in record[name].items() if v is not None}
-        return {name: value for name, value in record.items() if value != {}}
+        for name in SECTIONS:
+            if record[name] is not None:
+                record[name] = {k: v for k, v in record[name].items() if v not in (None, [], {})}
+        if record["family"] == "gaussian":
+            del record["family"]
+        return {name: value for name, value in record.items() if value not in (None, {})}
 
     def to_toml(self) -> str:
         """The plan as TOML, with the sections last."""
         record = self.to_dict()
-        sections = {n: record.pop(n) for n in ("categories", "noise", "privacy") if n in record}
+        sections = {n: record.pop(n) for n in ("categories", *SECTIONS) if n in record}
         lines = [f"{name} = {_toml(value)}" for name, value in record.items()]
         for name, section in sections.items():
             lines += ["", f"[{name}]", *(f"{_key(k)} = {_toml(v)}" for k, v in section.items())]
@@ -238,29 +223,6 @@ def _same_file(one: str, other: str) -> bool:
     return one == other or (
         EMBEDDED not in (one, other) and Path(one).resolve() == Path(other).resolve()
     )
-
-
-def _range(value: object) -> tuple[float, float]:
-    ends = _list(value, "privacy range")
-    if len(ends) != 2:
-        raise InvalidInput(f"privacy range is [low, high]; received {len(ends)} numbers.")
-    try:
-        found = Range(*ends)
-    except InvalidInput as error:
-        raise InvalidInput(f"privacy range: {error}") from None
-    return found.low, found.high
-
-
-def _require_text(value: object, what: str) -> None:
-    if not isinstance(value, str) or not value:
-        received = "an empty one" if value == "" else type(value).__name__
-        raise InvalidInput(f"{what} must be a text; received {received}.")
-
-
-def _list(value: object, what: str) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise InvalidInput(f"{what} must be a list; received {type(value).__name__}.")
-    return tuple(value)
 
 
 def _section(kind: type[T], record: object, where: str) -> T:
@@ -290,6 +252,8 @@ def _toml(value: object) -> str:
         return repr(value)
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -3,77 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Never
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 from privest.data import BoxCox, Features, Source, open_source, read_rows
 from privest.data._cells import Texts, is_number
 from privest.data._names import meant
-from privest.errors import InvalidInput, NotIdentifiable, PrivestError
+from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg import least_squares
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
-from privest.privacy import Range
 from privest.records import Record
-from privest.workflow._modelled import (
-    as_modelled,
-    counted_move,
-    epsilon_of,
-    level_for,
-    modelled_range,
-)
+from privest.workflow._column import Column, OneColumn
+from privest.workflow._modelled import as_modelled, counted_move, level_for, modelled_range
+from privest.workflow._sections import Privacy
 from privest.workflow._spec import Spec
 
 LOOKED_AT = 1000  # rows of the target
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Terms(Record):
+class Terms(Record, OneColumn):
     """The terms of a release: all public, none from the data that are to be protected.
 
-    names           of the coefficients.
-    noise_variance  σ², given or from the reference set; `reference_rows` says from how many.
-    level           s, as stated or as it follows from (ε, δ) or from the accuracy wanted.
-    exponent        of the Box-Cox transform; None without one.
-    expected        the coefficients that the reference set shows; None without one.
+    names     of the coefficients.
+    columns   the private columns: level, noise variance, transform, ... of each.
+    expected  for each column the coefficients that the reference set shows; () without one.
+
+    With one private column its facts are also those of the terms: `level`, `noise_variance`, ...
     """
 
     spec: Spec
     names: tuple[str, ...]
-    noise_variance: float
-    level: float
-    exponent: float | None = None
-    reference_rows: int | None = None
-    expected: tuple[float, ...] | None = None
+    columns: tuple[Column, ...]
+    expected: tuple[tuple[float, ...], ...] = ()
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
-
-    @property
-    def limits(self) -> Range | None:
-        """The range of the readings, in the units of the modelled target."""
-        return modelled_range(self.spec.transform, self.exponent, self.spec.privacy.range)
-
-    @property
-    def move(self) -> float | None:
-        """By how much one reading moves at most: as stated, and no more than its range allows."""
-        return counted_move(self.spec.privacy.move, self.limits)
-
-    @property
-    def epsilon(self) -> float | None:
-        """ε of this level at the stated δ and move; None where they are not stated."""
-        delta, move = self.spec.privacy.delta, self.move
-        try:
-            return epsilon_of(self.level, delta, move)
-        except PrivestError as error:
-            raise InvalidInput(
-                f"privacy: the level {self.level:g} has no ε for the move {move:g} at δ = "
-                f"{delta:g}: {error}"
-            ) from None
+    DERIVED: ClassVar[tuple[str, ...]] = ()
 
 
 def stated_terms(spec: Spec) -> Terms | None:
@@ -85,9 +56,33 @@ def stated_terms(spec: Spec) -> Terms | None:
     if spec.privacy.standard_error is not None:
         return None
     design = spec.design
-    noise = noise_of(spec, design)
-    level = level_of(spec, design.names, None, noise)
-    return Terms(spec=spec, names=design.names, level=level, **noise)
+    known = noise_of(spec, design)
+    return Terms(spec=spec, names=design.names, **columns_of(spec, design.names, known, None))
+
+
+def columns_of(
+    spec: Spec, names: tuple[str, ...], known: Sequence[KnownNoise], classical: Array | None
+) -> dict[str, Any]:
+    """`columns` and `expected` of terms; `classical`: (HᵀH)⁻¹, where an accuracy is wanted."""
+    privacy = spec.privacy
+    columns = tuple(
+        Column(
+            target=target,
+            level=level_of(spec, names, classical, one, target),
+            transform=spec.transform,
+            exponent=one.exponent,
+            range=privacy.range_of(target),
+            law=privacy.law,
+            noise_variance=one.variance,
+            reference_rows=one.rows,
+            delta=privacy.delta,
+            move=privacy.move,
+            alone=len(spec.targets) == 1,
+        )
+        for target, one in zip(spec.targets, known)
+    )
+    expected = tuple(one.expected for one in known if one.expected is not None)
+    return {"columns": columns, "expected": expected}
 
 
 def require_target(spec: Spec, source: Source) -> None:
@@ -95,18 +90,19 @@ def require_target(spec: Spec, source: Source) -> None:
 
     For that its first rows are looked at; a single bad cell is found by the release.
     """
-    source.require([spec.target])
-    try:
-        next(source.coded_blocks([spec.target], size=LOOKED_AT), None)
-    except InvalidInput:
-        first = next(source.coded_blocks([spec.target], text=[spec.target], size=LOOKED_AT))
-        cells = first[spec.target]
-        assert isinstance(cells, Texts)
-        if not any(text is not None and is_number(text) for text in cells.distinct):
-            raise InvalidInput(
-                f"{source.name}, column {spec.target!r}: the target must be a column of numbers; "
-                "this one holds texts. Name another target, or write it as numbers."
-            ) from None
+    source.require(spec.targets)
+    for target in spec.targets:
+        try:
+            next(source.coded_blocks([target], size=LOOKED_AT), None)
+        except InvalidInput:
+            first = next(source.coded_blocks([target], text=[target], size=LOOKED_AT))
+            cells = first[target]
+            assert isinstance(cells, Texts)
+            if not any(text is not None and is_number(text) for text in cells.distinct):
+                raise InvalidInput(
+                    f"{source.name}, column {target!r}: the target must be a column of numbers; "
+                    "this one holds texts. Name another target, or write it as numbers."
+                ) from None
 
 
 def new_sums(design: Features) -> RunningLeastSquares:
@@ -171,28 +167,44 @@ def _reason(zero: list[str], tied: list[str]) -> str:
     return f"{listed} are tied: a combination of them is zero in every row"
 
 
-def noise_of(spec: Spec, design: Features) -> dict[str, Any]:
-    """The `noise_variance`, `exponent`, `reference_rows` and `expected` of the terms."""
+@dataclass(frozen=True)
+class KnownNoise:
+    """What is known of the noise of a target before any release; all None: nothing.
+
+    variance  σ², as stated or from `rows` rows of a reference set; `expected`: its coefficients.
+    """
+
+    variance: float | None = None
+    exponent: float | None = None
+    rows: int | None = None
+    expected: tuple[float, ...] | None = None
+
+
+def noise_of(spec: Spec, design: Features) -> list[KnownNoise]:
+    """What the plan, or its reference set, says of the noise of each target."""
     noise = spec.noise
     if noise.reference is None:
-        assert noise.variance is not None
-        return {"noise_variance": noise.variance, "exponent": noise.exponent}
+        return [KnownNoise(noise.variance, noise.exponent)] * len(spec.targets)
     source = open_source(noise.reference)
-    blocks = list(read_rows(source, design, spec.target, missing=spec.missing))
+    blocks = list(read_rows(source, design, spec.targets, missing=spec.missing))
     H = np.concatenate([block.H for block in blocks])
-    y = np.concatenate([block.y for block in blocks if block.y is not None])
+    readings = np.concatenate([block.targets for block in blocks])
     sums = new_sums(design)
     add_rows(sums, H)
     require_full(sums, design.names, source.name, len(H))
-    exponent = noise.exponent
+    return [_reference(spec, H, y, target, source.name) for target, y in zip(spec.targets, readings.T)]
+
+
+def _reference(spec: Spec, H: Array, y: Array, target: str, where: str) -> KnownNoise:
+    """What a reference set says of one target."""
+    exponent = spec.noise.exponent
     if spec.transform != "none":
-        require_positive(y, source.name, spec.target)
+        require_positive(y, where, target)
     if spec.transform == "box-cox" and exponent is None:
         exponent = BoxCox.fit(y).exponent
     y = as_modelled(spec.transform, exponent, y)
-    variance = reference_variance(H, y, source.name)
-    found = {"noise_variance": variance, "exponent": exponent, "reference_rows": len(H)}
-    return found | {"expected": tuple(least_squares(H, y)[0].tolist())}
+    theta = tuple(least_squares(H, y)[0].tolist())
+    return KnownNoise(reference_variance(H, y, where), exponent, len(H), theta)
 
 
 def require_positive(y: Array, where: str, target: str) -> None:
@@ -205,24 +217,38 @@ def require_positive(y: Array, where: str, target: str) -> None:
 
 
 def level_of(
-    spec: Spec, names: tuple[str, ...], classical: Array | None, noise: Mapping[str, Any]
+    spec: Spec, names: tuple[str, ...], shape: Array | None, noise: KnownNoise, target: str
 ) -> float:
-    """s; for a wanted accuracy it needs `classical`, Σ_CR = σ²(HᵀH)⁻¹. `noise`: of `noise_of`."""
-    privacy, variance = spec.privacy, noise["noise_variance"]
+    """s of a target; for a wanted accuracy it needs `shape`, (HᵀH)⁻¹."""
+    privacy = spec.privacy
     if privacy.level is not None:
         return privacy.level
+    if privacy.tolerance is not None:
+        assert privacy.attacker is not None
+        return (2 * float(scipy.special.ndtri(privacy.attacker)) / privacy.tolerance) ** 2
     if privacy.epsilon is not None:
-        limits = modelled_range(spec.transform, noise.get("exponent"), privacy.range)
+        limits = modelled_range(spec.transform, noise.exponent, privacy.range_of(target))
         move = counted_move(privacy.move, limits)
         assert privacy.delta is not None
         assert move is not None
         return level_for(privacy.epsilon, privacy.delta, move)
+    assert shape is not None
+    return _level_for_accuracy(spec.privacy, names, shape, noise.variance)
+
+
+def _level_for_accuracy(
+    privacy: Privacy, names: tuple[str, ...], shape: Array, variance: float | None
+) -> float:
+    """s at which (σ² + 1/s)·A_jj is the square of the standard error that is wanted."""
     assert privacy.standard_error is not None
     assert privacy.of is not None
-    assert classical is not None
+    if variance is None:
+        raise InvalidInput(
+            "privacy: the level for a wanted standard error needs the noise variance of the "
+            "readings: state a guess from public knowledge (--noise-variance), or a reference set."
+        )
     place = index_of(names, privacy.of)
-    least = float(classical[place, place])
-    # Variances are Σ_CR times (σ² + 1/s)/σ², whatever the coefficient.
+    least = variance * float(shape[place, place])
     with np.errstate(over="ignore"):
         times = np.float64(privacy.standard_error) / math.sqrt(least)
     if times <= 1:

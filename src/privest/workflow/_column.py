@@ -1,0 +1,230 @@
+"""One private column: the public facts of how its readings leave, in a plan and in a header."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from privest.errors import InvalidInput, PrivestError
+from privest.lattice import GRID
+from privest.privacy import EndlessLevel, Range
+from privest.reading import (
+    read_count,
+    read_fields,
+    read_flag,
+    read_number,
+    read_positive,
+    read_text,
+)
+from privest.reading._fields import Field, optional
+from privest.records import Record
+from privest.release import extra_variance
+from privest.workflow._header_fields import read_ends, unit_of
+from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
+from privest.workflow._sections import LAWS, Law
+from privest.workflow._spec import TRANSFORMS
+
+READING = "z"
+# ε is the root of an equation, found to about 1e-12: a stored one may come from another machine.
+SAME_EPSILON = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(Record):
+    """How the readings of one private column leave: z = y + noise, y after its transform.
+
+    target          the column; `name`: of its column in the table of a release.
+    law, level      of the noise; s, which for Gaussian noise is 1/variance of it.
+    transform, exponent, range
+                    of the readings: beyond the range they are clipped, then transformed.
+    noise_variance  σ² of y given the features, as stated or from a public reference set of
+                    `reference_rows` rows; None: nobody said, the release shows it.
+    delta, move     where they are stated the level has an `epsilon`; a range limits the move.
+    alone           whether it is the only private column of its table.
+    """
+
+    target: str
+    level: float
+    transform: str = "none"
+    exponent: float | None = None
+    range: Ends | None = None
+    law: Law = "gaussian"
+    noise_variance: float | None = None
+    reference_rows: int | None = None
+    delta: float | None = None
+    move: float | None = None
+    alone: bool = True
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+    @property
+    def name(self) -> str:
+        """Of the column of the release: z, or z:TARGET where there are several."""
+        return READING if self.alone else f"{READING}:{self.target}"
+
+    @property
+    def limits(self) -> Range | None:
+        """The range of the readings, in the units of the modelled target."""
+        return modelled_range(self.transform, self.exponent, self.range)
+
+    @property
+    def counted_move(self) -> float | None:
+        """By how much one reading moves at most: as stated, and no more than its range allows."""
+        return counted_move(self.move, self.limits)
+
+    @cached_property
+    def epsilon(self) -> float | None:
+        """ε of this level at the stated δ and move; None where they are not stated."""
+        try:
+            return epsilon_of(self.level, self.delta, self.counted_move)
+        except PrivestError as error:
+            raise InvalidInput(
+                f"privacy: the level {self.level:g} has no ε for the move {self.counted_move:g} at "
+                f"δ = {self.delta:g}: {error}"
+            ) from None
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the level, as of a stream of readings."""
+        return EndlessLevel(self.level).fingerprint
+
+    def unit(self, *, simulated: bool) -> float:
+        """What one step of z is, in the units of the modelled target."""
+        return unit_of(self.level, simulated=simulated)
+
+    def added(self, *, simulated: bool) -> float:
+        """The variance of the noise on a reading: 1/s, and what the grid adds to a real release."""
+        return (1.0 + extra_variance(0.0 if simulated else GRID)) / self.level
+
+    def header(self, *, simulated: bool) -> dict[str, Any]:
+        """The facts for a header, with those that follow from them for whoever reads it."""
+        return self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
+
+    @classmethod
+    def read(cls, given: object, *, simulated: bool) -> Self:
+        """The inverse of `header`: every field checked, what follows from others computed again."""
+        record = read_fields(given, KINDS | FOLLOWS, "each of the columns")
+        found = cls(**{name: record[name] for name in KINDS})
+        found._require_sense()
+        stated, epsilon = record["epsilon"], found.epsilon
+        if (stated is None) != (epsilon is None) or not math.isclose(
+            stated or 0.0, epsilon or 0.0, rel_tol=SAME_EPSILON
+        ):
+            raise InvalidInput(
+                "epsilon is not that of level, delta, move and range: it was changed."
+            )
+        if record["name"] != found.name:
+            raise InvalidInput("name is not that of its target: it was changed.")
+        if record["unit"] != found.unit(simulated=simulated):
+            raise InvalidInput("unit must be grid/√level, 1 where it is simulated.")
+        return found
+
+    def _require_sense(self) -> None:
+        delta, move, ends = self.delta, self.move, self.range
+        wrong = {
+            "target must not be empty": not self.target,
+            f"transform must be one of {', '.join(TRANSFORMS)}": self.transform not in TRANSFORMS,
+            f"law must be one of {', '.join(LAWS)}": self.law not in LAWS,
+            "exponent goes with transform box-cox, and only with it": (
+                (self.exponent is None) == (self.transform == "box-cox")
+            ),
+            "reference_rows goes with a noise_variance": (
+                self.reference_rows is not None and self.noise_variance is None
+            ),
+            "delta and move go together, or delta and a range": (
+                (move is not None and delta is None)
+                or (delta is not None and move is None and ends is None)
+            ),
+            "delta must be a probability, below 1": (delta or 0.0) >= 1,
+            "a transform must have a range above 0": (
+                self.transform != "none" and not (ends and ends[0] > 0)
+            ),
+        }
+        for what, is_wrong in wrong.items():
+            if is_wrong:
+                raise InvalidInput(f"{what}.")
+
+
+class OneColumn:
+    """What has `columns`, and with one of them only also that one's facts."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def columns(self) -> tuple[Column, ...]: ...
+
+    @property
+    def column(self) -> Column:
+        """The only private column."""
+        if len(self.columns) != 1:
+            listed = ", ".join(repr(one.target) for one in self.columns)
+            raise InvalidInput(f"there are several private columns, {listed}: take one of them.")
+        return self.columns[0]
+
+    @property
+    def target(self) -> str:
+        """The private column."""
+        return self.column.target
+
+    @property
+    def level(self) -> float:
+        """s, of the only private column."""
+        return self.column.level
+
+    @property
+    def noise_variance(self) -> float | None:
+        """σ² of y given the features; None: nobody said."""
+        return self.column.noise_variance
+
+    @property
+    def reference_rows(self) -> int | None:
+        """Of the public reference that σ² is from; None where there is none."""
+        return self.column.reference_rows
+
+    @property
+    def transform(self) -> str:
+        """Of the readings."""
+        return self.column.transform
+
+    @property
+    def exponent(self) -> float | None:
+        """Of the Box-Cox transform; None without one."""
+        return self.column.exponent
+
+    @property
+    def range(self) -> Ends | None:
+        """Of the readings, in the units of the file."""
+        return self.column.range
+
+    @property
+    def limits(self) -> Range | None:
+        """The range of the readings, in the units of the modelled target."""
+        return self.column.limits
+
+    @property
+    def delta(self) -> float | None:
+        """δ, where it is stated."""
+        return self.column.delta
+
+    @property
+    def move(self) -> float | None:
+        """By how much one reading moves at most: as stated, and no more than its range allows."""
+        return self.column.counted_move
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε of the level at the stated δ and move; None where they are not stated."""
+        return self.column.epsilon
+
+
+KINDS: dict[str, Field] = {
+    "target": read_text, "level": read_positive, "transform": read_text,
+    "exponent": optional(read_number), "range": optional(read_ends), "law": read_text,
+    "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
+    "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
+}  # fmt: skip
+FOLLOWS: dict[str, Field] = {
+    "epsilon": optional(read_positive), "name": read_text, "unit": read_positive
+}  # fmt: skip

@@ -1,0 +1,118 @@
+"""How rows leave: the mechanism of each private column, and the rows of the table that is written."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array, ArrayLike, as_positive
+from privest.data import open_source, read_rows
+from privest.mechanism import RunningMechanism, StreamMechanism
+from privest.mechanism.source import Source
+from privest.privacy import Range
+from privest.workflow._column import Column
+from privest.workflow._header_fields import unit_of
+from privest.workflow._modelled import clip_ends, clipped
+from privest.workflow._planning import Plan
+from privest.workflow._terms import Terms, add_rows, new_sums, require_full, require_target
+
+
+class TableMechanism:
+    """What puts noise on the rows of a table: z_k = y_k + e_k/√s, e_k of unit variance, I_z ≤ s·I.
+
+    A stream at level s, z = z̃/√s: rows may come in blocks of any size. `range`: of the readings;
+    beyond it they are clipped, at the last multiples of the grid within it (`ends`).
+
+    >>> mechanism = TableMechanism(4.0)
+    >>> mechanism.simulate([0.3, 0.1], np.random.default_rng(1)).round(3).tolist()
+    [0.473, 0.511]
+    >>> mechanism.unit, mechanism.release([0.3, 0.1]).dtype.name
+    (0.00048828125, 'int64')
+    """
+
+    def __init__(self, level: float, *, range: tuple[float, float] | None = None) -> None:
+        self.level = as_positive(level, "level")
+        self._stream, self._root = StreamMechanism(self.level, range=range), math.sqrt(self.level)
+        # Refuses here, and never later, a range that the grid cannot hold.
+        self.ends = clip_ends(self.level, None if range is None else Range(*range))
+        self.unit = unit_of(self.level, simulated=False)
+
+    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Array:
+        """z of the next rows, with simulated noise."""
+        return self._stream.simulate(y, rng).values / self._root
+
+    def release(self, y: ArrayLike, source: Source | None = None) -> AnyArray:
+        """Whole numbers n of the next rows, with protected noise: n·`unit` is y and its noise.
+
+        I_z(y) ≤ s literally. No value is refused or slower than another: beyond the range (or what
+        the grid can hold) it is clipped. NaN is missing: NaN comes back, among whole doubles.
+        """
+        made = self._stream.release(y, source)
+        whole = made.values / made.grid
+        return whole.astype(np.int64) if made.missing is None else whole
+
+    def as_mechanism(self, readings: int = 1) -> RunningMechanism:
+        """A table of so many rows as one mechanism, for an audit, in units of the noise: √s·z.
+
+        Every draw is a table of its own, in one block.
+        """
+        fresh = type(self)
+
+        def draw(y: Array, rng: np.random.Generator | Source) -> Array:
+            return self._root * fresh(self.level).simulate(y, rng)
+
+        return RunningMechanism.at_level(self.level, readings, draw, repr(self))
+
+    def __repr__(self) -> str:
+        return f"TableMechanism({self.level:g})"
+
+
+def mechanism_of(column: Column) -> TableMechanism:
+    """What puts noise on the readings of a column, after their transform."""
+    limits = column.limits
+    ends = None if limits is None else (limits.low, limits.high)
+    return TableMechanism(column.level, range=ends)
+
+
+class LeavingRows:
+    """The rows of a table as they leave, block by block: public columns, and z for each target.
+
+    `dropped`: rows left out so far, for gaps. `readings`: a digest of the private ones.
+    """
+
+    def __init__(self, plan: Terms, source: Source, data: object) -> None:
+        self.plan, self.source = plan, source
+        self.data = open_source(data)
+        require_target(plan.spec, self.data)
+        self.dropped, self.readings = 0, hashlib.sha256()
+        self.mechanisms = [mechanism_of(column) for column in plan.columns]
+
+    def blocks(self) -> Iterator[Sequence[AnyArray]]:
+        """The columns of each block, in the order of the header's `table_columns`."""
+        plan, spec, design = self.plan, self.plan.spec, self.plan.spec.design
+        sums, rows = None if isinstance(plan, Plan) else new_sums(design), 0
+        for block in read_rows(
+            self.data, design, spec.targets, missing=spec.missing,
+            infinite=not self.source.simulated,
+        ):  # fmt: skip
+            self.dropped += block.dropped
+            rows += len(block.H)
+            if sums is not None:
+                add_rows(sums, block.H)
+            self.readings.update(np.add(block.targets, 0.0, dtype="<f8").tobytes())  # −0 is 0
+            noisy = [
+                self._noisy(mechanism, column, y)
+                for mechanism, column, y in zip(self.mechanisms, plan.columns, block.targets.T)
+            ]
+            yield [*block.H.T[int(design.intercept) :], *noisy]
+        if sums is not None:
+            require_full(sums, design.names, self.data.name, rows)
+
+    def _noisy(self, mechanism: TableMechanism, column: Column, readings: Array) -> AnyArray:
+        y = clipped(column.transform, column.exponent, column.range, readings)
+        if self.source.simulated:
+            return mechanism.simulate(y, self.source)
+        return mechanism.release(y, self.source)

@@ -1,0 +1,238 @@
+"""The sections of a plan: noise, privacy, persons, weights. Each is public and checked on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from privest.arrays import as_number, as_positive
+from privest.errors import InvalidInput
+from privest.privacy import Range
+from privest.reading import read_count, read_fields, read_text
+from privest.reading._fields import optional
+
+Ends = tuple[float, float]
+Law = Literal["gaussian"]
+LAWS: tuple[str, ...] = get_args(Law)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The variance of y given the features: a number, or from a public reference set, or unknown.
+
+    Unknown is the default: whoever reads the release sees its scatter, and that is enough for
+    errors (`estimator.inference`). It is stated to plan ahead.
+    `exponent`: of the Box-Cox transform, where it is known and not fitted on the reference.
+    """
+
+    variance: float | None = None
+    reference: str | None = None
+    exponent: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.variance is not None and self.reference is not None:
+            raise InvalidInput(
+                "noise: give the variance of the readings, or a reference set to take it from "
+                "(public data of the same kind), and not both; or neither."
+            )
+        if self.variance is not None:
+            object.__setattr__(self, "variance", as_positive(self.variance, "noise variance"))
+        if self.exponent is not None:
+            object.__setattr__(self, "exponent", as_number(self.exponent, "noise exponent"))
+        if self.reference is not None:
+            require_text(self.reference, "noise reference")
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose rows they are, where a person has several.
+
+    column  with one name or number a person; in a release they are numbered 1, 2, ...
+    design  "A": the level is that of all rows of a person together, a promise for the whole person;
+            "B": it is that of each reading, and of the mean of a person's readings.
+    most    public: further rows of a person are left out; None: every row, and how many a person
+            has is public.
+    """
+
+    column: str
+    design: Literal["A", "B"] = "A"
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        require_text(self.column, "person column")
+        require_choice(self.design, ("A", "B"), "person design")
+        if self.most is None:
+            return
+        if not isinstance(self.most, int) or isinstance(self.most, bool) or self.most < 1:
+            raise InvalidInput("person most is a whole number of rows, 1 or more.")
+
+    @classmethod
+    def read(cls, given: object, name: str) -> Self:
+        """From a header, every field checked."""
+        kinds = {"column": read_text, "design": read_text, "most": optional(read_count)}
+        return cls(**read_fields(given, kinds, name))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A public column of weights, one a row.
+
+    kind  "survey": how many people a row stands for; "precision": the variance of a reading is
+          σ² divided by its weight.
+    """
+
+    column: str
+    kind: Literal["survey", "precision"] = "survey"
+
+    def __post_init__(self) -> None:
+        require_text(self.column, "weights column")
+        require_choice(self.kind, ("survey", "precision"), "weights kind")
+
+    @classmethod
+    def read(cls, given: object, name: str) -> Self:
+        """From a header, every field checked."""
+        return cls(**read_fields(given, {"column": read_text, "kind": read_text}, name))
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The privacy wanted, in one of four ways; `delta` and `move` also explain a level as ε.
+
+    level                  s: at most this Fisher information about each reading.
+    epsilon, delta, move   (ε, δ)-differential privacy when one reading moves by at most `move`.
+    standard_error, of     the level at which the coefficient `of` has this standard error.
+    tolerance, attacker    the level at which one who guesses which of two values, `tolerance`
+                           apart, a reading has is right with the probability `attacker`.
+    range                  (low, high), public, in the units of the file, before any transform:
+                           readings beyond it are clipped, so that none moves by more than its
+                           width, and `move` need not be stated. Both: the smaller counts. Of
+                           several targets: a mapping with one each.
+    units                  of several targets: what counts as one unit in each, for their shares of
+                           one budget; the widths of their ranges, where left out.
+    law                    of the noise.
+    """
+
+    level: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    move: float | None = None
+    standard_error: float | None = None
+    of: str | None = None
+    range: Ends | Mapping[str, Ends] | None = None
+    tolerance: float | None = None
+    attacker: float | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
+    law: Law = "gaussian"
+
+    def __post_init__(self) -> None:
+        self._require_one_way()
+        if self.range is not None:
+            object.__setattr__(self, "range", _ranges(self.range))
+        for name in ("level", "epsilon", "delta", "move", "standard_error", "tolerance"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, as_positive(value, f"privacy {name}"))
+        if not isinstance(self.units, Mapping):
+            raise InvalidInput("privacy units has a number for each target.")
+        units = {k: as_positive(v, f"privacy units of {k!r}") for k, v in self.units.items()}
+        object.__setattr__(self, "units", units)
+        self._require_sense()
+
+    def _require_sense(self) -> None:
+        if self.delta is not None and self.delta >= 1:
+            raise InvalidInput(f"privacy delta is a probability, below 1; received {self.delta:g}.")
+        if self.attacker is not None:
+            chance = as_number(self.attacker, "privacy attacker")
+            if not 0.5 < chance < 1:
+                raise InvalidInput(
+                    "privacy attacker is how often a guess between two values is right, above 0.5 "
+                    f"(a coin) and below 1; received {chance:g}."
+                )
+            object.__setattr__(self, "attacker", chance)
+        if self.of is not None:
+            require_text(self.of, "privacy of")
+        require_choice(self.law, LAWS, "privacy law")
+
+    def _require_one_way(self) -> None:
+        """One of the four, and what belongs to it."""
+        ways = ("level", "epsilon", "standard_error", "tolerance")
+        stated = [name for name in ways if getattr(self, name) is not None]
+        if len(stated) != 1:
+            raise InvalidInput(
+                "privacy: give exactly one of level, epsilon (with delta and move), "
+                "standard_error (with of) or tolerance (with attacker); on the command line "
+                "--level, --epsilon, --standard-error, --tolerance. "
+                f"Received {', '.join(stated) or 'none of them'}."
+            )
+        if (self.standard_error is None) != (self.of is None):
+            raise InvalidInput("privacy: standard_error needs `of`, the coefficient it is for.")
+        if (self.tolerance is None) != (self.attacker is None):
+            raise InvalidInput(
+                "privacy: tolerance needs attacker, how often a guess between two values so far "
+                "apart may be right (0.75, say), and attacker needs tolerance."
+            )
+        self._require_epsilon()
+
+    def _require_epsilon(self) -> None:
+        if self.delta is None and self.move is not None:
+            raise InvalidInput("privacy: delta and move go together; delta is not given.")
+        if self.delta is not None and self.move is None and self.range is None:
+            raise InvalidInput(
+                "privacy: delta and move go together; move is not given, nor a range of the "
+                "readings, which limits it."
+            )
+        if self.epsilon is not None and self.delta is None:
+            raise InvalidInput(
+                "privacy: ε needs delta and move, the distance by which one reading moves (or a "
+                "range, which limits it): an ε without them says nothing."
+            )
+
+    def range_of(self, target: str) -> Ends | None:
+        """The range of the readings of a target."""
+        return self.range.get(target) if isinstance(self.range, Mapping) else self.range
+
+    @property
+    def columns(self) -> set[str]:
+        """The targets that are named here."""
+        ranges = set(self.range) if isinstance(self.range, Mapping) else set()
+        return ranges | set(self.units)
+
+
+def _ranges(value: object) -> Ends | dict[str, Ends]:
+    if isinstance(value, Mapping):
+        return {str(name): _range(ends) for name, ends in value.items()}
+    return _range(value)
+
+
+def _range(value: object) -> Ends:
+    ends = as_list(value, "privacy range")
+    if len(ends) != 2:
+        raise InvalidInput(f"privacy range is [low, high]; received {len(ends)} numbers.")
+    try:
+        found = Range(*ends)
+    except InvalidInput as error:
+        raise InvalidInput(f"privacy range: {error}") from None
+    return found.low, found.high
+
+
+def require_text(value: object, what: str) -> None:
+    """Refuse what is no text, or an empty one."""
+    if not isinstance(value, str) or not value:
+        received = "an empty one" if value == "" else type(value).__name__
+        raise InvalidInput(f"{what} must be a text; received {received}.")
+
+
+def require_choice(value: object, known: Sequence[str], what: str) -> None:
+    """Refuse what is none of the known words."""
+    if value not in known:
+        *first, last = (f'"{one}"' for one in known)
+        listed = f"{', '.join(first)} or {last}" if first else last
+        raise InvalidInput(f"{what} is {listed}; received {value!r}.")
+
+
+def as_list(value: object, what: str) -> tuple[Any, ...]:
+    """The entries of a list."""
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(f"{what} must be a list; received {type(value).__name__}.")
+    return tuple(value)
