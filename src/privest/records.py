@@ -64,11 +64,14 @@ class Record:
 class Estimated:
     """What has an `estimate` (…, n) and its `covariance` (…, n, n), with normal errors.
 
-    `degrees_of_freedom`: of the covariance, where its scale is itself an estimate.
+    `degrees_of_freedom`: of the covariance, where its scale is itself an estimate; a number, or one
+    for each entry. `floor`: (n,), standard errors by the known noise alone, of which intervals are
+    never narrower.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)  # of a Record
-    degrees_of_freedom: float | None = None
+    degrees_of_freedom: float | Array | None = None
+    floor: Array | None = None
 
     if TYPE_CHECKING:
 
@@ -85,9 +88,12 @@ class Estimated:
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """(…, n, 2): the interval of each entry, estimate ± q·standard_error.
 
-        q is the quantile of the normal law, or of Student's t where degrees of freedom are known.
+        q is the quantile of the normal law, or of Student's t where degrees of freedom are known;
+        with a `floor` never less than its normal quantile.
         """
         half = quantile(confidence, self.degrees_of_freedom) * self.standard_error
+        if self.floor is not None:
+            half = np.maximum(half, quantile(confidence) * self.floor)
         return np.stack([self.estimate - half, self.estimate + half], axis=-1)
 
 
@@ -96,9 +102,13 @@ def standard_errors(covariance: Array) -> Array:
     return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
 
-def quantile(confidence: float, freedom: float | None = None) -> float:
-    """q with P(|X| ≤ q) = confidence, X normal, or Student's t with so many degrees of freedom."""
+def quantile(confidence: float, freedom: float | Array | None = None) -> Any:  # noqa: ANN401 - a float or an array
+    """q with P(|X| ≤ q) = confidence, X normal, or Student's t with so many degrees of freedom.
+
+    A float; for an array of degrees of freedom one each.
+    """
     upper = (1 + as_confidence(confidence)) / 2
     if freedom is None:
         return float(scipy.special.ndtri(upper))
-    return float(scipy.special.stdtrit(freedom, upper))
+    found = scipy.special.stdtrit(freedom, upper)
+    return float(found) if np.ndim(found) == 0 else found

@@ -68,6 +68,13 @@ Seed = Annotated[
         min=0,
     ),
 ]
+RANGES = option(
+    "Public range of a reading, never taken from the readings: what is beyond it is clipped, and ε "
+    "holds whatever the readings are. Of several targets: NAME=LOW,HIGH, repeated.",
+    "LOW,HIGH",
+    panel=PRIVACY,
+    names=("--range",),
+)
 RANGE = option(
     "Public range of a reading, never taken from the readings: what is beyond it is clipped, and ε "
     "holds whatever the readings are.",
@@ -237,6 +244,24 @@ def as_span(text: str | None) -> tuple[float, float] | None:
             raise InvalidInput("two numbers are needed, LOW,HIGH.")
         found = pv.privacy.Range(float(ends[0]), float(ends[1]))
     return found.low, found.high
+
+
+def as_spans(
+    texts: list[str] | None,
+) -> tuple[float, float] | dict[str, tuple[float, float]] | None:
+    """--range LOW,HIGH of one target, or NAME=LOW,HIGH for each of several."""
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return as_span(texts[0])
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, ends = text.rpartition("=")
+        span = as_span(ends)
+        if not equals or span is None or name in found:
+            raise InvalidInput(f"--range {text}: of several targets NAME=LOW,HIGH, each once.")
+        found[name] = span
+    return found
 
 
 def read_table(source: str) -> tuple[Array, list[str] | None]:

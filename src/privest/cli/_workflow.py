@@ -15,6 +15,7 @@ from privest.cli._console import print_json, shown, tell_file, to_people, to_std
 from privest.cli._options import group, grouped, option
 from privest.cli._workflow_text import charged_to, left_out, print_estimate, print_plan
 from privest.data._cells import is_number
+from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
@@ -22,10 +23,12 @@ from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
     Account,
     Noise,
+    People,
     Plan,
     Privacy,
     Spec,
     TableRelease,
+    Weights,
     estimate_release,
     load_spec,
     make_plan,
@@ -51,8 +54,47 @@ Release = Annotated[
 class Model:
     """The regression that a plan is about."""
 
-    target: Annotated[str | None, common.TARGET] = None
+    target: Annotated[
+        str | None, option("Column of the private readings, or several: a,b,c.", "NAME,…")
+    ] = None
     features: Annotated[str | None, common.FEATURES] = None
+    formula: Annotated[
+        str | None,
+        option('Instead of target and features: "ldl ~ age + C(sex) + bmi".', "FORMULA"),
+    ] = None
+    mean: Annotated[
+        bool, option("Instead of features: the mean of the target.", "", names=("--mean",))
+    ] = False
+    by: Annotated[
+        str | None,
+        option("The means of groups, by these columns; each needs a --category.", "NAME,…"),
+    ] = None
+    family: Annotated[
+        str | None, option("What the readings are: gaussian (numbers, the default).", "KIND")
+    ] = None
+    person: Annotated[
+        str | None, option("Column that says whose row it is, where a person has several.", "NAME")
+    ] = None
+    person_design: Annotated[
+        str | None,
+        option(
+            "A: the level is of the whole person (the default). B: of each reading, and of a "
+            "person's mean.",
+            "A|B",
+        ),
+    ] = None
+    most_rows: Annotated[
+        int | None, option("Of a person, public: further rows are left out.", "ROWS")
+    ] = None
+    weights: Annotated[str | None, option("Public column of weights, one a row.", "NAME")] = None
+    weight_kind: Annotated[
+        str | None,
+        option(
+            "survey: how many people a row stands for (the default). precision: variances are "
+            "σ²/weight.",
+            "KIND",
+        ),
+    ] = None
     category: Annotated[
         list[str] | None,
         option(
@@ -74,6 +116,34 @@ class Model:
     ] = None
 
 
+@group("Files")
+class FileOptions:
+    """How the file is written, where it does not say that itself."""
+
+    separator: Annotated[
+        str | None, option("Of columns: , ; | or tab. Left out: found in the first lines.", "SIGN")
+    ] = None
+    decimal: Annotated[str | None, option("Decimal sign: . (the default) or ,", "SIGN")] = None
+    encoding: Annotated[
+        str | None, option("Of a text file: utf-8 (the default), utf-16, cp1252, …", "NAME")
+    ] = None
+    missing_code: Annotated[
+        list[str] | None,
+        option(
+            "What stands for a missing value: 77777, or NAME=999 in one column. Repeat.", "CODE"
+        ),
+    ] = None
+    sheet: Annotated[str | None, option("Of a workbook (.xlsx). Left out: the first.", "NAME")] = (
+        None
+    )
+
+    def reading(self) -> Reading:
+        """The same as one record."""
+        return Reading(
+            self.separator, self.decimal, self.encoding, tuple(self.missing_code or ()), self.sheet
+        )
+
+
 @group(common.NOISE)
 class NoiseOptions:
     """How large the noise is: stated, or from a public reference set."""
@@ -92,7 +162,35 @@ class WantedPrivacy(common.PrivacyOfReading):
         float | None, option("Instead: the level that gives this standard error, with --of.", "E")
     ] = None
     of: Annotated[str | None, option("... of this coefficient.", "NAME")] = None
-    limits: Annotated[str | None, common.RANGE] = None
+    tolerance: Annotated[
+        float | None,
+        option("Instead: the level at which a guess between two values so far apart ...", "C"),
+    ] = None
+    attacker: Annotated[
+        float | None, option("... is right with this probability: 0.5 is a coin.", "P")
+    ] = None
+    limits: Annotated[list[str] | None, common.RANGES] = None
+    unit: Annotated[
+        list[str] | None,
+        option("Of several targets: what counts as one unit in each. Repeat.", "NAME=U"),
+    ] = None
+    law: Annotated[str | None, option("Of the noise: gaussian (the default).", "LAW")] = None
+
+    def stated(self) -> Privacy:
+        """The same as a section of a plan."""
+        return Privacy(
+            self.number(),
+            self.epsilon,
+            self.delta,
+            self.move,
+            self.standard_error,
+            self.of,
+            common.as_spans(self.limits),
+            self.tolerance,
+            self.attacker,
+            _numbers(self.unit, "--unit"),
+            self.law or "gaussian",  # type: ignore[arg-type] # checked by Privacy
+        )
 
 
 @group(common.OUTPUT)
@@ -143,6 +241,7 @@ def plan(
     model: Model,
     privacy: WantedPrivacy,
     noise: NoiseOptions,
+    files: FileOptions,
     output: PlanOutput,
 ) -> None:
     """What would a private regression cost? Nothing is spent: nothing depends on the readings.
@@ -158,7 +257,7 @@ def plan(
     --reference reference.csv --epsilon 1 --delta 1e-6 --move 0.5 --save plan.toml
     """
     output.require_possible()
-    spec = _spec(source, model, privacy, noise)
+    spec = _spec(source, model, privacy, noise, files)
     output.require_free()
     found = make_plan(spec, expected=_expected(output.expect))
     rows = _rows_wanted(found, output.want or [])
@@ -174,10 +273,13 @@ def plan(
         tell_file("Figure", output.png)
 
 
-def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions) -> Spec:
+def _spec(
+    source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions, files: FileOptions
+) -> Spec:
     """What is planned: of a plan file, which says it all, or of the options."""
     if Path(source).suffix.lower() in ENDINGS:
-        if (model, privacy, noise) != (Model(), WantedPrivacy(), NoiseOptions()):
+        given = (model, privacy, noise, files)
+        if given != (Model(), WantedPrivacy(), NoiseOptions(), FileOptions()):
             raise InvalidInput(
                 f"{source} is a plan and says all that: change it there, or give the data and the "
                 "options."
@@ -185,23 +287,37 @@ def _spec(source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions
         return load_spec(source)
     return Spec(
         data=source,
-        target=_needed(model.target, "--target"),
+        target=tuple(common.listed(_needed(model.target, "--target"))),
         features=tuple(common.listed(_needed(model.features, "--features"))),
         categories=_categories(model.category or []),
         noise=Noise(noise.noise_variance, noise.reference, model.exponent),
-        privacy=Privacy(
-            privacy.number(),
-            privacy.epsilon,
-            privacy.delta,
-            privacy.move,
-            privacy.standard_error,
-            privacy.of,
-            common.as_span(privacy.limits),
-        ),
+        privacy=privacy.stated(),
         intercept=model.intercept is not False,
         missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
         transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec
+        family=model.family or "gaussian",  # type: ignore[arg-type] # checked by Spec
+        formula=model.formula,
+        person=_people(model),
+        weights=_weights(model),
+        reading=files.reading(),
     )
+
+
+def _people(model: Model) -> People | None:
+    if model.person is None:
+        if model.person_design is not None or model.most_rows is not None:
+            raise InvalidInput("--person-design and --most-rows go with --person COLUMN.")
+        return None
+    design = model.person_design or "A"
+    return People(model.person, design, model.most_rows)  # type: ignore[arg-type] # checked there
+
+
+def _weights(model: Model) -> Weights | None:
+    if model.weights is None:
+        if model.weight_kind is not None:
+            raise InvalidInput("--weight-kind goes with --weights COLUMN.")
+        return None
+    return Weights(model.weights, model.weight_kind or "survey")  # type: ignore[arg-type]
 
 
 @group("Ledger")
@@ -239,7 +355,7 @@ class Charged:
         """The account of the plan's readings."""
         embedded = spec.data == EMBEDDED
         beside = plan_file.parent if embedded else Path(spec.data).parent
-        name = f"{spec.target} of {EMBEDDED if embedded else Path(spec.data).name}"
+        name = f"{', '.join(spec.targets)} of {EMBEDDED if embedded else Path(spec.data).name}"
         place = beside / LEDGER if self.ledger is None else self.ledger
         return Account(place, self.subject or name, self.budget, again=self.again)
 
@@ -345,21 +461,28 @@ def report(
     tell_file("Report", output)
 
 
+COMPARED = {
+    "target": "target", "transform": "transform", "Box-Cox exponent": "exponent",
+    "level": "level", "law of the noise": "law", "δ": "delta", "move": "move", "range": "range",
+    "noise variance": "noise_variance", "number of reference rows": "reference_rows",
+}  # fmt: skip
+
+
 def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
     """Refuse a release that was made under another plan, naming what differs."""
     pairs = {
-        "target": (found.spec.target, header.target),
-        "transform": (found.spec.transform, header.transform),
-        "Box-Cox exponent": (found.exponent, header.exponent),
         "coefficients": (found.names, header.names),
-        "level": (found.level, header.level),
-        "δ or the move": (
-            (found.spec.privacy.delta, found.spec.privacy.move),
-            (header.delta, header.move),
-        ),
-        "range": (found.spec.privacy.range, header.range),
-        "noise variance": (found.noise_variance, header.noise_variance),
-        "number of reference rows": (found.reference_rows, header.reference_rows),
+        "family": (found.spec.family, header.family),
+        "column of persons, or their design": (found.spec.person, header.people),
+        "column of weights": (found.spec.weights, header.weights),
+        "number of private columns": (len(found.columns), len(header.columns)),
+        **{
+            what: (
+                [getattr(column, name) for column in found.columns],
+                [getattr(column, name) for column in header.columns],
+            )
+            for what, name in COMPARED.items()
+        },
         "rule for missing values": (found.spec.missing == "refuse" and header.dropped > 0, False),
     }
     for what, (planned, released) in pairs.items():
@@ -401,15 +524,18 @@ def _categories(given: list[str]) -> dict[str, tuple[str, ...]]:
 
 def _expected(given: list[str] | None) -> dict[str, float] | None:
     """--expect NAME=B, as numbers by name."""
-    if given is None:
-        return None
+    return None if given is None else _numbers(given, "--expect")
+
+
+def _numbers(given: list[str] | None, option: str) -> dict[str, float]:
+    """NAME=NUMBER, each name once."""
     found: dict[str, float] = {}
-    for one in given:
+    for one in given or []:
         name, equals, value = one.rpartition("=")
         if not equals or not is_number(value):
-            raise InvalidInput(f"--expect {one}: write NAME=B, for example age=0.1.")
+            raise InvalidInput(f"{option} {one}: write NAME=NUMBER, for example age=0.1.")
         if name in found:
-            raise InvalidInput(f"--expect {one}: {name!r} is expected twice.")
+            raise InvalidInput(f"{option} {one}: {name!r} is there twice.")
         found[name] = float(value)
     return found
 

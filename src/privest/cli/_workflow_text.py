@@ -46,6 +46,7 @@ def _sentences(found: Plan) -> list[str]:
         if found.reference_rows is None
         else f"from {found.reference_rows:,} reference rows"
     )
+    assert found.noise_variance is not None
     times = float(found.standard_error[0] / found.classical_error[0])
     lines = [
         f"Noise variance {found.noise_variance:.4g}, {noise}. Level s = {found.level:.4g}: errors "

@@ -21,7 +21,7 @@ from privest.errors import InvalidInput
 class Block:
     """Rows H (rows, n), y (rows,) where a target was named; one row or more.
 
-    `several` (rows, q): in place of y, where several targets were; `beside`: the other columns asked for.
+    `several` (rows, q): in place of y, of several targets; `beside`: the other columns asked for.
 
     `line`: their numbers in the table, counted from 1 after the header, blank lines of a CSV file
     not counted. `dropped`: rows left out, for missing values, since the block before; those after
@@ -140,9 +140,7 @@ def _require_values(source: Source, empty: Sequence[str], rows: int, kept: int) 
         raise InvalidInput(f"{source.name}: each of its {rows} rows has a missing value.")
 
 
-def _matrix(
-    columns: Columns, line: NDArray[np.intp], source: Source, features: Features
-) -> Array:
+def _matrix(columns: Columns, line: NDArray[np.intp], source: Source, features: Features) -> Array:
     """The rows of H of whole rows."""
     try:
         return features.matrix(columns, line)

@@ -30,7 +30,9 @@ class Result(Estimated, Record):
     simulated   whether the release was a simulation, for experiments; None where nobody said.
     degrees_of_freedom
                 of Student's t in intervals and tests, where the noise variance is itself an
-                estimate; None: it is known, and they are normal.
+                estimate, a number or one a parameter; None: it is known, and they are normal.
+    floor       (n,): standard errors by the known noise alone; no interval is narrower than theirs.
+    method      how the errors were made, in a few words for people; None: as the class says.
     """
 
     estimate: Array
@@ -40,7 +42,9 @@ class Result(Estimated, Record):
     bound: Array | None = None
     names: tuple[str, ...] = ()
     simulated: bool | None = None
-    degrees_of_freedom: float | None = None
+    degrees_of_freedom: float | Array | None = None
+    floor: Array | None = None
+    method: str | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "privacy", "standard_error", "classical_error", "efficiency",
@@ -86,10 +90,7 @@ class Result(Estimated, Record):
         errors, (low, high) = self.standard_error, self.interval(confidence).T
         with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0: z is infinite
             z = self.estimate / errors
-        freedom, letter = self.degrees_of_freedom, "z"
-        chance = 2 * scipy.special.ndtr(-np.abs(z))
-        if freedom is not None:
-            letter, chance = "t", 2 * scipy.special.stdtr(freedom, -np.abs(z))
+        letter, chance = "z" if self.degrees_of_freedom is None else "t", self.p_values()
         columns = {
             "coef": _decimals(self.estimate),
             "std err": _decimals(errors),
@@ -102,11 +103,25 @@ class Result(Estimated, Record):
             columns["without privacy"] = _decimals(self.classical_error)
         return "\n".join([*self._heading(), *_table(self.names, columns)])
 
+    def p_values(self) -> Array:
+        """Of θ_j = 0, two-sided, (…, n): the law of `interval`, its floor too."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0
+            away = -np.abs(self.estimate / self.standard_error)
+            if self.degrees_of_freedom is None:
+                chance = 2 * scipy.special.ndtr(away)
+            else:
+                chance = 2 * scipy.special.stdtr(self.degrees_of_freedom, away)
+            if self.floor is not None:
+                known = 2 * scipy.special.ndtr(-np.abs(self.estimate / self.floor))
+                chance = np.maximum(chance, known)
+        return np.asarray(chance)
+
     def _heading(self) -> list[str]:
         """Lines above the table of `summary`."""
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
         count = f"{len(self.names)} parameter{'' if len(self.names) == 1 else 's'}"
-        return [f"{type(self).__name__}: {count}{noise}"]
+        errors = "" if self.method is None else f"; errors: {self.method}"
+        return [f"{type(self).__name__}: {count}{errors}{noise}"]
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

@@ -55,6 +55,7 @@ def save_plan_figure(plan: Plan, path: Path) -> None:
 def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: Path) -> None:
     """One self-contained page: what was found, what privacy cost, what is promised."""
     header = estimate.release
+    assert header.noise_variance is not None
     transform = "" if header.transform == "none" else f" ({header.transform})"
     facts = Facts(
         response=header.target + transform,

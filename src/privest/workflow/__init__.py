@@ -4,8 +4,8 @@ from privest.workflow._account import Account
 from privest.workflow._estimate import Estimate, Fit
 from privest.workflow._estimating import estimate_release
 from privest.workflow._header import TableRelease, read_release
-from privest.workflow._planning import Plan, make_plan
 from privest.workflow._leaving import TableMechanism
+from privest.workflow._planning import Plan, make_plan
 from privest.workflow._releasing import release, simulate_release, trial_source
 from privest.workflow._sections import Noise, People, Privacy, Weights
 from privest.workflow._spec import Spec, load_spec, save_spec
@@ -13,8 +13,27 @@ from privest.workflow._terms import Terms, stated_terms
 from privest.workflow._verifying import Verified, verify_release
 
 __all__ = [
-    "Account", "Estimate", "Fit", "Noise", "People", "Plan", "Privacy", "Spec", "TableMechanism",
-    "TableRelease", "Terms", "Verified", "estimate_release", "load_spec", "make_plan",
-    "read_release", "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
-    "verify_release", "Weights",
+    "Account",
+    "Estimate",
+    "Fit",
+    "Noise",
+    "People",
+    "Plan",
+    "Privacy",
+    "Spec",
+    "TableMechanism",
+    "TableRelease",
+    "Terms",
+    "Verified",
+    "Weights",
+    "estimate_release",
+    "load_spec",
+    "make_plan",
+    "read_release",
+    "release",
+    "save_spec",
+    "simulate_release",
+    "stated_terms",
+    "trial_source",
+    "verify_release",
 ]  # fmt: skip

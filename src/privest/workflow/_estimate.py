@@ -46,7 +46,7 @@ class Fit(Result):
         if freedom < 1:
             return None
         chance = 2 / freedom
-        if self.reference_rows is not None:
+        if self.reference_rows is not None and self.noise is not None:
             share = float(self.noise) / (float(self.noise) + 1 / float(self.level))
             chance += 2 * share**2 / max(self.reference_rows - len(self.estimate), 1)
         if abs(self.misfit - 1) <= DOUBT * np.sqrt(chance):
@@ -87,7 +87,7 @@ class Estimate(Fit):
         return record
 
 
-def _stated(given: float | str) -> str:
+def _stated(given: float | str | None) -> str:
     return f"of column {given!r}" if isinstance(given, str) else f"{given:g}"
 
 
@@ -98,5 +98,3 @@ def fit_of(rls: PrivateRLS, names: tuple[str, ...], reference: int | None = None
         "rows": rls.readings,
         "misfit": rls.misfit / freedom if freedom > 0 else 1.0,
     }
-
-

@@ -1,4 +1,4 @@
-"""How rows leave: the mechanism of each private column, and the rows of the table that is written."""
+"""How rows leave: the mechanism of each private column, and the table that is written."""
 
 from __future__ import annotations
 

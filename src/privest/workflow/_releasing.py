@@ -77,7 +77,9 @@ def _released(
 ) -> TableRelease:
     write = table_writer(table)
     require_writable(table)
-    _ = [column.epsilon for column in plan.columns]  # now: what can fail must not fail after the noise is drawn
+    _ = [
+        column.epsilon for column in plan.columns
+    ]  # now: what can fail must not fail after the noise is drawn
     with draft(table) as part:  # now no other process can begin
         part.kept = part.left  # until it is known whether it was paid for
         if table.exists() or account is None or not part.left:

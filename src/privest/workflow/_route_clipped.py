@@ -15,7 +15,6 @@ from privest.workflow._route_rows import freedom_of, require_rows
 
 def estimate_clipped_rows(release: TableRelease, ends: Ends) -> Estimate:
     """By maximum likelihood, from readings that were clipped at these ends."""
-
     assert release.noise_variance is not None
     variance = release.noise_variance
 
@@ -45,5 +44,3 @@ def estimate_clipped_rows(release: TableRelease, ends: Ends) -> Estimate:
         trail=None,
         clipped=found.clipped,
     )
-
-

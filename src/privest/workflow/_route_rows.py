@@ -19,7 +19,8 @@ TRAIL = 60  # row counts at which the estimate is kept, for the picture
 
 def estimate_rows(release: TableRelease) -> Estimate:
     """By `PrivateRLS`: the rows are a stream at level s."""
-    assert release.noise_variance is not None
+    if release.noise_variance is None:
+        raise InvalidInput("the header states no noise variance.")
     # Not compiled: to compile takes longer than to read most tables.
     rls = PrivateRLS(release.level, len(release.names), release.noise_variance, compiled=False)
     marks = _marks(release.rows, rls.parameters)

@@ -1,4 +1,4 @@
-"""The sections of a plan: noise, privacy, persons, weights. Each is public and checked on its own."""
+"""The sections of a plan: noise, privacy, persons, weights; each is public and checked alone."""
 
 from __future__ import annotations
 

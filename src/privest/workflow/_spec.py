@@ -27,10 +27,11 @@ kind = "survey"                  # or "precision"
 level = 1.0                      # Fisher information about one reading; or
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading moves by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
-# tolerance = 2.0; attacker = 0.75            who guesses between two values so far apart is right so often
+# tolerance = 2.0; attacker = 0.75            a guess between values 2 apart is right so often
 # law = "gaussian"                 # of the noise
 # range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
-# range = { ldl = [1, 9], hdl = [0.3, 4] }     of several targets; or units = { ldl = 1.0, hdl = 0.5 }
+# range = { ldl = [1, 9], hdl = [0.3, 4] }    of several targets; or
+# units = { ldl = 1.0, hdl = 0.5 }
 
 [reading]                        # how the files are written, where they do not say it themselves
 separator = ";"
@@ -93,7 +94,7 @@ class Spec:
     formula: str | None = None
     person: People | None = None
     weights: Weights | None = None
-    reading: Reading = Reading()
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         require_text(self.data, "data")

@@ -192,7 +192,9 @@ def noise_of(spec: Spec, design: Features) -> list[KnownNoise]:
     sums = new_sums(design)
     add_rows(sums, H)
     require_full(sums, design.names, source.name, len(H))
-    return [_reference(spec, H, y, target, source.name) for target, y in zip(spec.targets, readings.T)]
+    return [
+        _reference(spec, H, y, target, source.name) for target, y in zip(spec.targets, readings.T)
+    ]
 
 
 def _reference(spec: Spec, H: Array, y: Array, target: str, where: str) -> KnownNoise:
