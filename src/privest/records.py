@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 import scipy
@@ -102,7 +102,11 @@ def standard_errors(covariance: Array) -> Array:
     return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
 
-def quantile(confidence: float, freedom: float | Array | None = None) -> Any:  # noqa: ANN401 - a float or an array
+@overload
+def quantile(confidence: float, freedom: float | None = None) -> float: ...
+@overload
+def quantile(confidence: float, freedom: float | Array | None) -> float | Array: ...
+def quantile(confidence: float, freedom: float | Array | None = None) -> float | Array:
     """q with P(|X| ≤ q) = confidence, X normal, or Student's t with so many degrees of freedom.
 
     A float; for an array of degrees of freedom one each.
