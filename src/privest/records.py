@@ -114,5 +114,5 @@ def quantile(confidence: float, freedom: float | Array | None = None) -> float |
     upper = (1 + as_confidence(confidence)) / 2
     if freedom is None:
         return float(scipy.special.ndtri(upper))
-    found = scipy.special.stdtrit(freedom, upper)
-    return float(found) if np.ndim(found) == 0 else found
+    found = np.asarray(scipy.special.stdtrit(freedom, upper), dtype=np.float64)
+    return float(found) if found.ndim == 0 else found
