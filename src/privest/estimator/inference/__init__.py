@@ -12,6 +12,13 @@ from privest.estimator.inference._cluster import (
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._levels import LevelFit, fit_levels
 from privest.estimator.inference._misfit import less_noise_p, misfit_p, reference_p, stated_p
+from privest.estimator.inference._people import (
+    PeopleEstimate,
+    PeopleNoise,
+    PeopleSums,
+    people_errors,
+)
+from privest.estimator.inference._random_effects import EffectSums, RandomEffects
 from privest.estimator.inference._sandwich import (
     SecondPass,
     WeightedRows,
@@ -30,9 +37,10 @@ from privest.estimator.inference._unknown import (
 from privest.estimator.inference._weighted_sums import LevelRows
 
 __all__ = [
-    "BlockSums", "ClusterErrors", "ClusterSums", "Errors", "LevelFit", "LevelRows", "Scatter",
-    "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "fit_levels", "group_sums",
-    "less_noise_p", "misfit_p", "new_reading_error", "new_release_error", "reference_p",
+    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "LevelFit", "LevelRows",
+    "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects", "Scatter", "SecondPass",
+    "SerialErrors", "WeightedRows", "cluster_errors", "fit_levels", "group_sums", "less_noise_p",
+    "misfit_p", "new_reading_error", "new_release_error", "people_errors", "reference_p",
     "sandwich_errors", "second_pass", "serial_errors", "stated_errors", "stated_p",
     "unknown_errors", "without_privacy",
 ]  # fmt: skip
