@@ -15,14 +15,15 @@ identity: J is then between 0 and I.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import CONFIDENCE, Array, as_confidence, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._clipped_rows import ClippedRows, chunks
+from privest.estimator._clipped_unknown import JointClimb, variance_interval
 from privest.estimator.likelihood._clipped import clipped_terms
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
 from privest.estimator.result import Result
@@ -39,23 +40,6 @@ RISE = 0.1  # part of the rise promised by the slope that a step must bring
 ROUNDING = 1e-13  # of Σℓ, relative: near the maximum its rise drowns in it
 SHORTEST, LONGEST = 0.1, 0.5  # a step that fails is shortened by a factor between these
 HIDDEN = 1e-10  # information that is left of what is there without clipping; below it: none
-CHUNK = 8192  # rows at a time: they stay in cache
-
-
-class ClippedRows(NamedTuple):
-    """Some rows of a release of clipped readings: h_k (rows, n) and z_k in the readings' units.
-
-    `variance` σ², `level` s and the ends of the range are numbers or one a row. Where S is
-    correlated, rows are the coordinates of u = Lᵀy (`clipped_rows`): h_k those of LᵀH, s = 1, σ²
-    those of LᵀΣL. NaN in z: a reading that is missing, the row is left out.
-    """
-
-    H: ArrayLike
-    z: ArrayLike
-    variance: ArrayLike
-    level: ArrayLike
-    low: ArrayLike
-    high: ArrayLike
 
 
 Source = ClippedRows | Callable[[], Iterable[ClippedRows]]
@@ -70,6 +54,12 @@ class ClippedResult(Result):
     clipped         the share of them that the model at θ̂ says is clipped.
     log_likelihood  Σℓ at θ̂; `steps` that it took.
     misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n): about 1 if noise, range and model are right.
+
+    Where σ² was not known:
+    noise_variance  σ̂², 0 where it came out at the end of its range; `noise_error` its standard
+                    error; `noise_interval` an interval.
+    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂² together.
+    added           the mean variance of the release noise on a reading.
     """
 
     readings: int
@@ -77,6 +67,17 @@ class ClippedResult(Result):
     log_likelihood: float
     steps: int
     misfit: float
+    noise_variance: float | None = None
+    noise_error: float | None = None
+    joint: Array | None = None
+    added: float | None = None
+
+    def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+        """The interval of σ², cut at 0, where it was estimated (`variance_interval`)."""
+        if self.noise_variance is None or self.noise_error is None or self.added is None:
+            return None
+        chance = as_confidence(confidence)
+        return variance_interval(self.noise_variance, self.noise_error, self.added, chance)
 
 
 def estimate_clipped(
@@ -86,6 +87,7 @@ def estimate_clipped(
     reference: int | None = None,
     names: tuple[str, ...] = (),
     simulated: bool | None = None,
+    variance_known: bool = True,
 ) -> ClippedResult:
     """θ̂ by maximum likelihood from a release of clipped readings.
 
@@ -95,6 +97,10 @@ def estimate_clipped(
     reference       degrees of freedom of σ², where it is an estimate from public data that all
                     rows share: its error moves θ̂ here, and the covariance counts that to first
                     order. None: σ² is known.
+    variance_known  False: σ² is a parameter too, estimated with θ, and the `variance` of the rows
+                    is that of each in units of it (1 for all). The covariance then counts what
+                    the error of σ̂² does to θ̂, and intervals are those of Student's t with K − n
+                    degrees of freedom (`_clipped_unknown.py`).
 
     Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
     the release was made with. Raises NotIdentifiable where the rows, or what clipping left of them,
@@ -110,6 +116,8 @@ def estimate_clipped(
     source: Callable[[], Iterable[ClippedRows]] = (
         (lambda: [given]) if isinstance(given, ClippedRows) else given
     )
+    if not variance_known:
+        return _with_variance(JointClimb(source, noise), names, simulated)
     start = _LeastSquares(source)
     climb = _Climb(source, start.inverse_root(), noise)
     theta, back = start.solution(), climb.back
@@ -146,12 +154,63 @@ def estimate_clipped(
     )
 
 
+def _with_variance(
+    climb: JointClimb, names: tuple[str, ...], simulated: bool | None
+) -> ClippedResult:
+    """θ̂ and σ̂² together, by the joint information at the maximum.
+
+    That of σ² is taken (K − n)/K times, as its estimate has K − n degrees of freedom.
+    """
+    at, point, steps = climb.climb()
+    found = climb.expected(at)
+    n, freedom = len(at) - 1, climb.readings - len(at) + 1
+    root = np.linalg.inv(np.linalg.cholesky(found.plain))
+    left = float(np.linalg.eigvalsh(root @ found.information[:n, :n] @ root.T)[0])
+    share = found.clipped / climb.readings
+    _require_left(left, share)
+    found.information[n, n] *= freedom / climb.readings
+    units = np.eye(n + 1)
+    units[:n, :n] = climb.back
+    half = units @ np.linalg.inv(np.linalg.cholesky(found.information)).T
+    joint = half @ half.T
+    ended = at[-1] <= climb.least
+    variance = 0.0 if ended else climb.variance(float(at[-1]))
+    return ClippedResult(
+        estimate=climb.back @ at[:n],
+        covariance=joint[:n, :n],
+        classical=variance * (climb.back @ np.linalg.inv(found.shape) @ climb.back.T),
+        bound=climb.back @ np.linalg.inv(found.plain) @ climb.back.T,
+        names=names,
+        simulated=simulated,
+        degrees_of_freedom=float(freedom),
+        readings=climb.readings,
+        clipped=share,
+        log_likelihood=point.log_likelihood,
+        steps=steps,
+        misfit=found.scatter / freedom,
+        noise_variance=variance,
+        noise_error=float(np.sqrt(joint[n, n])),
+        joint=joint,
+        added=climb.added,
+    )
+
+
+def _require_left(least: float, share: float) -> None:
+    """NotIdentifiable where clipping leaves nothing of a combination of the coefficients."""
+    if not least > HIDDEN:
+        raise NotIdentifiable(
+            f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of the "
+            f"coefficients ({100 * share:.3g} % of the readings are clipped): it cannot be "
+            "estimated from this release. A wider range is needed."
+        )
+
+
 class _LeastSquares:
     """The start, and the units: weighted least squares as if nothing had been clipped."""
 
     def __init__(self, source: Callable[[], Iterable[ClippedRows]]) -> None:
         private: RunningLeastSquares | None = None
-        for H, z, variance, level, _, _ in _chunks(source()):
+        for H, z, variance, level, _, _ in chunks(source()):
             if private is None:
                 n = H.shape[1]
                 private, self.open = (RunningLeastSquares(n, rounding(n)) for _ in range(2))
@@ -207,7 +266,7 @@ class _Climb:
         """One pass. J comes along where it is cheap, one table for all rows, or `expected`."""
         n = len(theta)
         sums = _Sums(0.0, np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(n))
-        for H, z, variance, level, low, high in _chunks(self.source()):
+        for H, z, variance, level, low, high in chunks(self.source()):
             if H.shape[1] != n:
                 raise InvalidInput(f"a block has {H.shape[1]} coefficients; the first had {n}.")
             eta, sigma, added = H @ theta, np.sqrt(variance), self.noise / level
@@ -221,7 +280,7 @@ class _Climb:
             sums.scatter += float(((z - eta - shift) ** 2 / (scatter + added)).sum())
             sums.readings += len(z)
             if expected or not (variance.ndim or level.ndim or low.ndim or high.ndim):
-                square, mixed = clipped_information(eta, sigma, np.sqrt(added), low, high)
+                square, mixed, _ = clipped_information(eta, sigma, np.sqrt(added), low, high)
                 sums.information += unit.T @ (square[:, None] * unit)
                 sums.mixed += (variance * mixed) @ unit
             else:
@@ -234,12 +293,7 @@ class _Climb:
             again = self.look(theta, expected=True)
             now.information, now.mixed, now.whole = again.information, again.mixed, True
         least = float(np.linalg.eigvalsh(now.information)[0])
-        if not least > HIDDEN:
-            raise NotIdentifiable(
-                f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of "
-                f"the coefficients ({100 * now.clipped / now.readings:.3g} % of the readings are "
-                "clipped): it cannot be estimated from this release. A wider range is needed."
-            )
+        _require_left(least, now.clipped / now.readings)
         return now.information
 
     def step(self, theta: Array, now: _Sums) -> tuple[Array, float]:
@@ -270,40 +324,3 @@ class _Climb:
 def _solved(values: Array, vectors: Array, gradient: Array) -> tuple[Array, float]:
     along = vectors.T @ gradient
     return vectors @ (along / values), float((along**2 / values).sum())
-
-
-Chunk = tuple[Array, Array, Array, Array, Array, Array]
-
-
-def _chunks(blocks: Iterable[ClippedRows]) -> Iterator[Chunk]:
-    """The rows that are not missing, a few thousand at a time, checked."""
-    for block in blocks:
-        yield from _parted(*_checked(block))
-
-
-def _checked(block: ClippedRows) -> Chunk:
-    H = as_array(block.H, "H", ndim=2)
-    z = np.asarray(block.z, dtype=np.float64)
-    shown = ~np.isnan(z)
-    if z.shape != (len(H),):
-        raise InvalidInput(f"z has shape {z.shape}; H has {len(H)} rows.")
-    facts = []
-    for name in ("variance", "level", "low", "high"):
-        fact = as_array(getattr(block, name), name, ndim=(0, 1))
-        if fact.ndim and len(fact) != len(H):
-            raise InvalidInput(f"{name} is a number or one a row: {len(H)}, not {len(fact)}.")
-        alike = fact.ndim and len(fact) and (fact == fact[0]).all()
-        facts.append(fact[0] if alike else fact[shown] if fact.ndim else fact)
-    variance, level, low, high = facts
-    if not ((variance > 0).all() and (level > 0).all() and (low < high).all()):
-        raise InvalidInput("variance and level must be > 0 and low < high in every row.")
-    return H[shown], as_array(z[shown], "z"), variance, level, low, high
-
-
-def _parted(
-    H: Array, z: Array, variance: Array, level: Array, low: Array, high: Array
-) -> Iterator[Chunk]:
-    for at in range(0, len(H), CHUNK):
-        part = slice(at, at + CHUNK)
-        a, b, c, d = (f[part] if f.ndim else f for f in (variance, level, low, high))
-        yield H[part], z[part], a, b, c, d

@@ -76,7 +76,7 @@ def clipping_cost(
     bias, share, count = np.zeros(n), 0.0, 0
     for rows in _rows(H, n):
         mean, unit = rows @ expected, rows @ back
-        square, _ = clipped_information(mean, sd, np.sqrt(added), ends.low, ends.high)
+        square, _, _ = clipped_information(mean, sd, np.sqrt(added), ends.low, ends.high)
         outside, shift, spread = clipped_moments(mean, sd, ends.low, ends.high)
         information += unit.T @ (square[:, None] * unit)
         scatter += unit.T @ (((spread + added) / total**2)[:, None] * unit)

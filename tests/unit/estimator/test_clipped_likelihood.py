@@ -110,6 +110,8 @@ def test_it_integrates_to_one_and_the_score_to_zero(eta, tau):
     by_variance = 0.5 * (-(1 - clipped_terms(z, eta, 1.3, tau, -1.0, 1.5)[2]) / 1.69 + slope**2)
     assert abs((mass * slope**2).sum() / exact[0][0] - 1) < 1e-8
     assert abs((mass * slope * by_variance).sum() - exact[1][0]) < 1e-8
+    assert abs((mass * by_variance**2).sum() / exact[2][0] - 1) < 1e-7
+    assert abs((mass * by_variance).sum()) < 1e-12
 
 
 def test_the_slope_in_the_variance_is_half_the_second_derivative_in_the_mean():
@@ -132,12 +134,13 @@ def test_the_table_of_the_information(width, tau):
     table = InformationTable(width, tau)
     assert table.error < 1e-8
     x = np.linspace(-4.0, min(width / 2, 6.0), 23)
-    square, mixed = table(x)
-    exact, exact_mixed = direct_information(x, width, tau)
+    square, mixed, own = table(x)
+    exact, exact_mixed, exact_own = direct_information(x, width, tau)
     assert np.abs(square / exact - 1).max() < 1e-8
+    assert np.abs(own - exact_own).max() < 1e-7 * exact_own.max()  # it bends more
     scale = 1 / (1 + tau**2)
     assert np.abs(mixed - exact_mixed).max() < 1e-8 * scale
-    again, other = table(width - x)
+    again, other, _ = table(width - x)
     # width − x has lost the digits of x beyond those of the width.
     assert np.abs(again - square).max() <= 1e-9 * scale
     assert np.abs(other + mixed).max() <= 1e-9 * scale
@@ -156,6 +159,7 @@ def test_each_reading_may_have_its_own_numbers():
         alone = clipped_information(eta[k : k + 1], 1.3, float(tau[k]), -1.0, 1.5)
         assert abs(found[0][k] - alone[0][0]) < 1e-8
         assert abs(found[1][k] - alone[1][0]) < 1e-8
+        assert abs(found[2][k] - alone[2][0]) < 1e-8
 
 
 def test_a_wide_range_is_no_range():
@@ -165,9 +169,10 @@ def test_a_wide_range_is_no_range():
     plain = GaussianLikelihood(0.5, noise=1.5)(z, eta)
     for a, b in zip(clipped, plain[:3]):
         assert np.abs(a - b).max() < 1e-13
-    assert (
-        np.abs(clipped_information(eta[0], 0.5**0.5, 1.5**0.5, -80.0, 90.0)[0] - 0.5).max() < 1e-9
-    )
+    square, mixed, own = clipped_information(eta[0], 0.5**0.5, 1.5**0.5, -80.0, 90.0)
+    assert np.abs(square - 0.5).max() < 1e-9
+    assert np.abs(mixed).max() < 1e-9
+    assert np.abs(own - 1 / 8).max() < 1e-9  # 1/2v²
     outside, shift, spread = clipped_moments(eta[0], 0.5**0.5, -80.0, 90.0)
     assert (outside == 0).all()
     assert np.abs(shift).max() < 1e-14

@@ -4,8 +4,9 @@ In units of σ it is a function of x = (η − low)/σ with two numbers, the wid
 
     I(η) σ² = i(x; width, τ) ,     i(width − x) = i(x) ,     i → σ²/(σ² + τ²) far inside .
 
-Beside it E[ℓ' ∂ℓ/∂σ²] σ³, odd about the middle: how an error of σ² moves the estimate. Since φ_σ
-solves the heat equation, ∂ℓ/∂σ² = ½ ∂²p/∂η² / p = ½(ℓ'' + ℓ'²).
+Beside it E[ℓ' ∂ℓ/∂σ²] σ³, odd about the middle: how an error of σ² moves the estimate, and
+E[(∂ℓ/∂σ²)²] σ⁴, even: what the reading says about σ². Since φ_σ solves the heat equation,
+∂ℓ/∂σ² = ½ ∂²p/∂η² / p = ½(ℓ'' + ℓ'²).
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ FEW = 8  # groups of readings that have a table however small they are: it is ke
 AT_ONCE = 2**17  # values of the integrand held at a time
 
 
-def direct_information(x: Array, width: Numbers, tau: Numbers) -> tuple[Array, Array]:
-    """(E ℓ'², E ℓ' ∂ℓ/∂σ²) for y ~ N(x, 1) clipped to [0, width]: a quadrature for every entry.
+Three = tuple[Array, Array, Array]
 
-    Cost: 510 evaluations of ℓ an entry, about half a millisecond.
+
+def direct_information(x: Array, width: Numbers, tau: Numbers) -> Three:
+    """(E ℓ'², E ℓ' ∂ℓ/∂σ², E (∂ℓ/∂σ²)²) for y ~ N(x, 1) clipped to [0, width].
+
+    A quadrature for every entry: 510 evaluations of ℓ, about half a millisecond.
     """
     points = np.broadcast_arrays(*(np.atleast_1d(a) for a in (x, width, tau)))
     step = max(1, AT_ONCE // (3 * EDGES.size * POINTS))
@@ -43,11 +47,11 @@ def direct_information(x: Array, width: Numbers, tau: Numbers) -> tuple[Array, A
         _integrals(*(a[at : at + step, None] for a in points))
         for at in range(0, len(points[0]), step)
     ]
-    first, second = (np.concatenate([part[k] for part in parts]) for k in range(2))
-    return first, second
+    first, second, third = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return first, second, third
 
 
-def _integrals(x: Array, width: Array, tau: Array) -> tuple[Array, Array]:
+def _integrals(x: Array, width: Array, tau: Array) -> Three:
     about = np.clip(x + np.hypot(1.0, tau) * EDGES, 0.0, width)
     edges = np.sort(np.concatenate([tau * EDGES, width + tau * EDGES, about], axis=1), axis=1)
     nodes, weights = gauss(POINTS)
@@ -59,14 +63,17 @@ def _integrals(x: Array, width: Array, tau: Array) -> tuple[Array, Array]:
         mass = np.exp(value) * half * weights
         square = slope * slope
         by_variance = 0.5 * (spread - 1 + square)
-        return (mass * square).sum(axis=(1, 2)), (mass * slope * by_variance).sum(axis=(1, 2))
+        pairs = (square, slope * by_variance, by_variance * by_variance)
+        first, second, third = ((mass * pair).sum(axis=(1, 2)) for pair in pairs)
+        return first, second, third
 
 
 class InformationTable:
-    """i(x) and the mixed term for one width and one τ (in σ): polynomials on panels.
+    """i(x), the mixed term and that of σ² for one width and one τ (in σ): polynomials on panels.
 
-    ln i is kept: its relative error stays small where i does. Cost: 0.1 s to make, then 15
-    products an entry. `error`: the largest relative error of i found at points that were not used.
+    ln i is kept: its relative error stays small where i does. (The last nearly vanishes within a
+    narrow range, where its logarithm is no polynomial.) Cost: 0.1 s to make, then 22 products an
+    entry. `error`: the largest relative error of i found at points that were not used.
     """
 
     def __init__(self, width: float, tau: float) -> None:
@@ -75,25 +82,27 @@ class InformationTable:
         self.panels = math.ceil(self.last - self.first)
         self.step = (self.last - self.first) / self.panels
         cosines = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-        squares, mixed = direct_information(self._points(cosines).ravel(), width, tau)
+        squares, mixed, own = direct_information(self._points(cosines).ravel(), width, tau)
         fit = np.linalg.inv(np.polynomial.chebyshev.chebvander(cosines, DEGREE)).T
         shape = self.panels, DEGREE + 1
-        self.coefficients = [np.reshape(f, shape) @ fit for f in (np.log(squares), mixed)]
+        self.coefficients = [np.reshape(f, shape) @ fit for f in (np.log(squares), mixed, own)]
 
     def _points(self, t: Array) -> Array:
         """The points t of [−1, 1] in every panel, (panels, points)."""
         return self.first + self.step * (np.arange(self.panels)[:, None] + (t + 1) / 2)
 
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """(i, mixed) at x."""
+    def __call__(self, x: Array) -> Three:
+        """(i, mixed, that of σ²) at x."""
         folded = np.minimum(x, self.width - x)
         place = (np.minimum(folded, self.last) - self.first) / self.step
         panel = np.clip(place.astype(np.intp), 0, self.panels - 1)
         t = np.clip(2 * (place - panel) - 1, -1.0, 1.0)
-        log_square, mixed = (_clenshaw(c, panel, t) for c in self.coefficients)
+        log_square, mixed, own = (_clenshaw(c, panel, t) for c in self.coefficients)
         seen = folded >= self.first
         side = np.where(x > folded, -1.0, 1.0)
-        return np.where(seen, np.exp(log_square), 0.0), np.where(seen, side * mixed, 0.0)
+        found = np.exp(log_square), side * mixed, own
+        square, mixed, own = (np.where(seen, part, 0.0) for part in found)
+        return square, mixed, own
 
     @cached_property
     def error(self) -> float:
@@ -117,11 +126,12 @@ information_table = lru_cache(maxsize=64)(InformationTable)
 
 def clipped_information(
     eta: Array, sigma: Numbers, tau: Numbers, low: Numbers, high: Numbers
-) -> tuple[Array, Array]:
-    """I(η) and E[ℓ' ∂ℓ/∂σ²] of every reading; σ, τ and the ends are numbers or one a reading.
+) -> Three:
+    """I(η), E[ℓ' ∂ℓ/∂σ²] and E[(∂ℓ/∂σ²)²] of every reading.
 
-    Readings of one width/σ and one τ/σ share a table; where there are many groups, smaller than
-    what it takes to make one, each reading has its own quadrature.
+    σ, τ and the ends are numbers or one a reading. Readings of one width/σ and one τ/σ share a
+    table; where there are many groups, smaller than what it takes to make one, each reading has
+    its own quadrature.
     """
     sd = np.asarray(sigma, dtype=np.float64)
     width, noise = np.asarray((high - low) / sd), np.asarray(tau / sd)
@@ -130,26 +140,26 @@ def clipped_information(
         found = information_table(float(width.flat[0]), float(noise.flat[0]))(x)
     else:
         found = _by_groups(x, np.broadcast_to(width, x.shape), np.broadcast_to(noise, x.shape))
-    return found[0] / sd**2, found[1] / sd**3
+    return found[0] / sd**2, found[1] / sd**3, found[2] / sd**4
 
 
-def _by_groups(x: Array, width: Array, tau: Array) -> tuple[Array, Array]:
+def _by_groups(x: Array, width: Array, tau: Array) -> Three:
     pairs = np.stack([width, tau])
     # What differs by rounding only is one group: far below the error of a table.
     _, where, group, counts = np.unique(
         np.round(np.log(pairs), 11), axis=1, return_index=True, return_inverse=True,
         return_counts=True,
     )  # fmt: skip
-    first, second = np.zeros_like(x), np.zeros_like(x)
+    found = np.zeros((3, *x.shape))
     dear = (OUTSIDE + INSIDE) * (DEGREE + 1)  # quadratures in a table
     tabled = (counts >= dear) | (len(counts) <= FEW)
     alone = ~tabled[group] & (np.minimum(x, width - x) >= -OUTSIDE)
     if alone.any():
-        first[alone], second[alone] = direct_information(x[alone], width[alone], tau[alone])
+        found[:, alone] = direct_information(x[alone], width[alone], tau[alone])
     for number in np.flatnonzero(tabled):
         rows, (one, other) = group == number, pairs[:, where[number]].tolist()
-        first[rows], second[rows] = information_table(one, other)(x[rows])
-    return first, second
+        found[:, rows] = information_table(one, other)(x[rows])
+    return found[0], found[1], found[2]
 
 
 def clipped_moments(
