@@ -123,7 +123,7 @@ def test_intervals_cover_where_the_noise_variance_is_not_known(share, rows, tria
     for z in clipped_releases(H, limits, trials, 5):
         found = estimate_clipped(ClippedRows(H, z, 1.0, LEVEL, *limits), variance_known=False)
         low, high = found.interval().T
-        covered += (low < THETA) & (THETA < high)
+        covered += (low < THETA) & (high > THETA)
         least, most = found.noise_interval()
         of_variance += least < 1 < most
     allowed = 4 * np.sqrt(0.95 * 0.05 / trials)
