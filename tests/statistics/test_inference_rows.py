@@ -1,0 +1,211 @@
+"""Intervals and p-values from releases alone cover, and alarm, as often as they say.
+
+Limits: a share p over T independent trials has the deviation √(p(1 − p)/T); five of them are
+allowed where p is exact, and a named band around it where a formula is approximate.
+"""
+
+import numpy as np
+import pytest
+import scipy
+
+from privest.estimator.inference import (
+    LevelRows,
+    Scatter,
+    WeightedRows,
+    fit_levels,
+    less_noise_p,
+    misfit_p,
+    new_reading_error,
+    new_release_error,
+    reference_p,
+    sandwich_errors,
+    second_pass,
+    stated_p,
+    unknown_errors,
+)
+
+
+def deviations(share, trials, many=5):
+    return many * np.sqrt(share * (1 - share) / trials)
+
+
+def half_widths(errors, confidence=0.95):
+    """max(t·error, normal·floor), as a Result makes them."""
+    upper = (1 + confidence) / 2
+    size = np.sqrt(np.diagonal(errors.covariance, axis1=-2, axis2=-1))
+    half = scipy.special.stdtrit(errors.degrees_of_freedom, upper) * size
+    if errors.floor is None:
+        return half
+    return np.maximum(half, scipy.special.ndtri(upper) * errors.floor)
+
+
+@pytest.mark.parametrize(
+    ("rows", "level", "trials"),
+    [
+        (8, 1.0, 1000),
+        *(
+            pytest.param(rows, level, 20_000, marks=pytest.mark.slow)
+            for rows in (8, 12, 30, 200)
+            for level in (10.0, 1.0, 0.1)
+        ),
+    ],
+)
+def test_students_t_from_the_release_covers(rows, level, trials):
+    """σ² = 1, K = 8 to 30: exact without the floor, and at most .99 with it."""
+    rng = np.random.default_rng(rows)
+    H = np.column_stack([np.ones(rows), rng.normal(size=rows)])
+    A, added = np.linalg.inv(H.T @ H), 1 / level
+    y = rng.normal(size=(trials, rows))
+    z = y + np.sqrt(added) * rng.normal(size=y.shape)
+    theta = z @ H @ A
+    squares = ((z - theta @ H.T) ** 2).sum(axis=1)
+    covered = plain = noise = new_z = new_y = 0.0
+    h = np.array([1.0, 0.5])
+    leverage = np.array(h @ A @ h)
+    reading = rng.normal(size=trials)
+    shown = reading + np.sqrt(added) * rng.normal(size=trials)
+    for k in range(trials):
+        scatter = Scatter(squares[k], rows - 2, added)
+        errors = unknown_errors(A, scatter)
+        covered += (np.abs(theta[k]) <= half_widths(errors)).mean()
+        own = scipy.special.stdtrit(rows - 2, 0.975) * np.sqrt(np.diag(errors.covariance))
+        plain += (np.abs(theta[k]) <= own).mean()
+        interval = scatter.noise_interval()
+        noise += interval is not None and interval[0] <= 1 <= interval[1]
+        new_z += abs(shown[k] - theta[k] @ h) <= new_release_error(leverage, scatter)
+        new_y += abs(reading[k] - theta[k] @ h) <= new_reading_error(leverage, scatter)
+    limit = deviations(0.95, trials)
+    assert abs(plain / trials - 0.95) < limit
+    assert 0.95 - limit < covered / trials < 0.99
+    assert abs(noise / trials - 0.95) < limit
+    assert abs(new_z / trials - 0.95) < limit
+    assert 0.95 < new_y / trials < 0.995  # by an upper limit of σ²: it is on the safe side
+
+
+def test_p_values_of_a_known_variance_are_exact():
+    trials, rng = 4000, np.random.default_rng(1)
+    for freedom in (3, 100):
+        drawn = 1.5 * rng.chisquare(freedom, trials)
+        alarms = np.mean([stated_p(x, freedom, 1.5) < 0.01 for x in drawn])
+        assert abs(alarms - 0.01) < deviations(0.01, trials)
+
+
+@pytest.mark.parametrize("trials", [300, pytest.param(8000, marks=pytest.mark.slow)])
+def test_p_values_with_a_small_reference_are_calibrated(trials):
+    """.004 to .011 at .01, where the rule of five deviations alarmed in 10 %."""
+    rng = np.random.default_rng(1)
+    for own, freedom, added in ((3, 96, 0.1), (10, 30, 1.0)):
+        reference = rng.chisquare(own, trials) / own
+        drawn = rng.chisquare(freedom, trials) * (1 + added)
+        p = np.array([reference_p(x, freedom, r, own, added) for x, r in zip(drawn, reference)])
+        assert (p < 0.01).mean() < 0.011 + deviations(0.01, trials)
+        # And it is no p-value that is always large: half of them are below a half, roughly.
+        assert abs((p < 0.5).mean() - 0.5) < 0.1 + deviations(0.5, trials)
+        wrong = np.mean(
+            [reference_p(25 * x, freedom, r, own, added) < 0.01 for x, r in zip(drawn, reference)]
+        )
+        assert wrong > (0.9 if own == 10 else 0.05)  # with 3 degrees of freedom nothing has power
+
+
+def test_heavy_tails_alarm_less_with_the_robust_p():
+    trials, rows, rng = 2000, 400, np.random.default_rng(2)
+    left = rng.laplace(scale=np.sqrt(0.5), size=(trials, rows))
+    left -= left.mean(axis=1, keepdims=True)
+    second, fourth = (left**2).sum(axis=1), (left**4).sum(axis=1)
+    both = [misfit_p(a, rows - 1, 1.0, (a, b), rows) < 0.001 for a, b in zip(second, fourth)]
+    alone = [stated_p(a, rows - 1, 1.0) < 0.001 for a in second]
+    assert np.mean(both) < 0.007 + deviations(0.007, trials)
+    assert np.mean(alone) > 0.02  # what the exact one would say of Laplace noise
+    seen = [misfit_p(2 * a, rows - 1, 1.0, (a, b), rows) < 1e-3 for a, b in zip(second, fourth)]
+    assert np.mean(seen) > 0.9  # and a variance wrong by half is seen
+
+
+def test_less_noise_than_stated_is_found_and_never_invented():
+    trials, rng = 20000, np.random.default_rng(3)
+    honest = rng.chisquare(50, trials)  # σ² = 0: the least favourable readings
+    alarms = np.mean([less_noise_p(x, 50, 1.0) < 1e-3 for x in honest])
+    assert alarms < 1e-3 + deviations(1e-3, trials)
+    assert np.mean([less_noise_p(0.3 * x, 50, 1.0) < 1e-3 for x in honest]) > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [10, 30, 100])
+@pytest.mark.parametrize("spread", [2.0, 4.0])
+def test_reml_over_levels_covers(rows, spread):
+    trials, rng = 1500, np.random.default_rng([rows, int(spread)])
+    H = np.column_stack([np.ones(rows), rng.normal(size=rows)])
+    added = 10 ** rng.uniform(-spread / 2, spread / 2, rows)
+    covered, noise = np.zeros(2), 0.0
+    for _ in range(trials):
+        z = rng.normal(size=rows) * np.sqrt(1 + added)
+        found = fit_levels(lambda z=z: [LevelRows(H, z, added)], 2)
+        covered += np.abs(found.estimate) <= half_widths(found.errors)
+        interval = found.noise_interval
+        noise += interval is not None and interval[0] <= 1 <= interval[1]
+    limit = deviations(0.95, trials)
+    assert (covered / trials > 0.93 - limit).all()
+    assert abs(noise / trials - 0.95) < limit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.2, 2.0, 20.0])
+def test_precision_weights_cover(level):
+    """var w_k = 1/weight_k, fitted with known shape."""
+    trials, rows, rng = 1500, 60, np.random.default_rng(int(10 * level))
+    H = np.column_stack([np.ones(rows), rng.normal(size=rows)])
+    shape = 1 / rng.uniform(0.1, 5.0, rows)
+    covered = np.zeros(2)
+    for _ in range(trials):
+        z = rng.normal(size=rows) * np.sqrt(shape + 1 / level)
+        found = fit_levels(lambda z=z: [LevelRows(H, z, 1 / level, shape)], 2)
+        covered += np.abs(found.estimate) <= half_widths(found.errors)
+    assert (np.abs(covered / trials - 0.95) < 0.01 + deviations(0.95, trials)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [np.inf, 1.0, 0.1])
+def test_hc3_covers_where_rows_scatter_differently(level):
+    """K = 30 and 100, var w = a strong function of x: HC3 .93 to .96, classical t down to .6."""
+    trials, rng = 4000, np.random.default_rng(5)
+    for rows in (30, 100):
+        x = rng.normal(size=rows)
+        H = np.column_stack([np.ones(rows), x])
+        A, size = np.linalg.inv(H.T @ H), np.exp(0.8 * np.abs(x))
+        size /= np.sqrt((size**2).mean())
+        covered, classical = np.zeros(2), np.zeros(2)
+        for _ in range(trials):
+            z = size * rng.normal(size=rows) + rng.normal(size=rows) / np.sqrt(level)
+            theta = A @ H.T @ z
+            seen = second_pass([WeightedRows(H, z)], theta, A)
+            covered += np.abs(theta) <= half_widths(sandwich_errors("HC3", A, seen, 1 / level))
+            scatter = Scatter(seen.moments[0], rows - 2, 1 / level)
+            classical += np.abs(theta) <= half_widths(unknown_errors(A, scatter))
+        limit = deviations(0.95, trials)
+        assert (covered / trials > 0.925 - limit).all()
+        assert (covered / trials < 0.97 + limit).all()
+        if level == np.inf:
+            assert classical[1] / trials < 0.85
+
+
+@pytest.mark.slow
+def test_survey_weights_cover_by_a_sandwich_only():
+    """K = 400: HC2 .93 to .95, HC3 a little more; weights taken for precisions .78 to .87."""
+    trials, rows, rng = 3000, 400, np.random.default_rng(6)
+    x, weight = rng.normal(size=rows), np.exp(rng.normal(size=rows))
+    H = np.column_stack([np.ones(rows), x])
+    A = np.linalg.inv(H.T @ (H * weight[:, None]))
+    covered = {"HC2": np.zeros(2), "HC3": np.zeros(2)}
+    wrong = np.zeros(2)
+    for _ in range(trials):
+        z = rng.normal(size=rows) + rng.normal(size=rows)
+        theta = A @ (H.T @ (weight * z))
+        seen = second_pass([WeightedRows(H, z, weight)], theta, A)
+        for kind, count in covered.items():
+            count += np.abs(theta) <= half_widths(sandwich_errors(kind, A, seen, 1.0, survey=True))
+        left = z - H @ theta
+        scale = np.sqrt((weight * left**2).sum() / (rows - 2) * np.diag(A))
+        wrong += np.abs(theta) <= scipy.special.stdtrit(rows - 2, 0.975) * scale
+    limit = deviations(0.95, trials)
+    for count in covered.values():
+        assert (np.abs(count / trials - 0.945) < 0.012 + limit).all()
+    assert (wrong / trials < 0.9).all()
