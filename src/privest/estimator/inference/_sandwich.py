@@ -17,6 +17,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.estimator.inference._cluster import ClusterErrors, ClusterSums
 from privest.estimator.inference._errors import Errors
 from privest.records import Record, standard_errors
 
@@ -120,3 +121,18 @@ def sandwich_errors(
         classical=own,
         method=f"{kind}, survey weights" if survey else kind,
     )
+
+
+def row_clusters(
+    blocks: Iterable[WeightedRows], estimate: Array, inverse: Array
+) -> ClusterErrors:
+    """HC2 with the degrees of freedom of Bell and McCaffrey: CR2 with every row a group of its own.
+
+    For few rows, and where a row stands alone: then its coefficients are refused, and only they.
+    """
+    sums = ClusterSums(np.linalg.inv(inverse))
+    for part in blocks:
+        weight = np.broadcast_to(np.asarray(part.weight, float), part.z.shape)
+        scores = part.H * (weight * (part.z - part.H @ estimate))[:, None]
+        sums.add(np.einsum("k,ki,kj->kij", weight, part.H, part.H), scores)
+    return sums.errors()
