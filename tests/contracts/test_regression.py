@@ -49,18 +49,36 @@ def design(X):
 STRICT = 1e-3  # noise of standard deviation 32 on a y that check_regressors_train scales to 1
 
 
+REPEATED = (
+    "a sample that is repeated is released again, with new noise; without noise weights are "
+    "repetitions: test_weights_are_repetitions"
+)
+
+
 def impossible(estimator):
     """Checks that no private estimator can pass at this level, each with its reason."""
+    weights = {
+        f"check_sample_weight_equivalence_on_{kind}_data": REPEATED for kind in ("dense", "sparse")
+    }
+    if isinstance(estimator.level, pv.EndlessLevel):  # it looks back
+        weights |= dict.fromkeys(WEIGHTED, "weights are for levels that do not look back")
     if estimator.level != STRICT:
-        return {}
-    return {
+        return weights
+    return weights | {
         "check_regressors_train": "asks for R² > 0.5 on 200 samples with 10 features; at this "
         "level the best unbiased estimate of the 11 coefficients has 11·(σ² + 1000)/200 ≫ 1"
     }
 
 
+WEIGHTED = [
+    f"check_sample_weights_{kind}"
+    for kind in ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")
+]
+
+
 @parametrize_with_checks(
     [
+        pv.PrivateLinearRegression(level=1e6, simulate=True),  # the noise is not known
         pv.PrivateLinearRegression(level=1e6, noise=1.0, simulate=True),  # mild
         pv.PrivateLinearRegression(level=1.0, noise=1.0, simulate=True),  # ordinary
         pv.PrivateLinearRegression(level=STRICT, noise=1.0, simulate=True),
@@ -492,7 +510,8 @@ def test_reference_sets_that_say_nothing(reference, message):
         ({"level": pv.PrivacyLevel(np.ones(39))}, NotAPrivacyLevel, "39 readings.*has 40"),
         ({"level": pv.PrivacyLevel(np.eye(40) + 1.0)}, NotAPrivacyLevel, "from_cumulative"),
         ({"level": pv.StreamLevel(np.ones(39))}, InvalidInput, "39 more steps; received 40"),
-        ({"noise": None}, InvalidInput, "never estimated from the private data"),
+        ({"noise": None, "range": (0.0, 1.0)}, InvalidInput, "with a range the noise must be"),
+        ({"noise": None, "level": pv.EndlessLevel(1.0, lags=[0.5])}, InvalidInput, "looks back"),
         ({"noise": 0.0}, InvalidInput, "must be > 0"),
         ({"noise": [1.0, 2.0]}, InvalidInput, "single number"),
         ({"noise": pv.noise.Cauchy(1.0)}, InvalidInput, "no finite variance"),

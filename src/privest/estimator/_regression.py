@@ -16,6 +16,7 @@ from privest.estimator._clipped import estimate_clipped
 from privest.estimator._clipped_history import ClippedHistory
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
+from privest.estimator._row_history import Beside, RowHistory
 from privest.estimator.result import Result
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Source, seeded
@@ -32,7 +33,7 @@ try:
         validate_data,
     )
 
-    from privest.estimator._regression_input import design, readings_of
+    from privest.estimator._regression_input import beside_rows, design, readings_of
 except ModuleNotFoundError as missing:
     if (missing.name or "").split(".")[0] != "sklearn":
         raise
@@ -58,6 +59,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         `EndlessLevel` or a `StreamLevel` of scalar readings, or a `PrivacyLevel`
                         that is a number or (`fit` only) a vector. None: `fit` refuses.
         noise           the variance σ² of y given X, or its law: a centred law of `privest.noise`.
+                        None (and no reference): it is not known, and errors come from what the
+                        release itself scatters, which costs no privacy: HC3 from 25 degrees of
+                        freedom on, Student's t below, exact for Gaussian y; with a vector of levels
+                        restricted maximum likelihood (`estimator.inference`). `result_.method` says
+                        which. For levels that do not look back, without a range.
         reference       (X_ref, y_ref), a PUBLIC data set. Used if noise is None: σ² is the
                         residual variance RSS/(m − rank H) of ordinary least squares there; with
                         one level for all it is pooled with what the release scatters, and
@@ -86,17 +92,27 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         covariance_                            of (intercept, coef), intercept first; of coef alone
                                                if fit_intercept=False.
         bound_                                 the floor Σ_PPCR for every mechanism within the level
-                                               and every unbiased estimate, in the same order.
+                                               and every unbiased estimate, in the same order; None
+                                               where the noise is not known, or with weights or
+                                               groups, as is efficiency_.
         classical_                             Σ_CR, the floor without privacy, in the same order.
         efficiency_                            tr bound_ / tr covariance_; 1 for Gaussian noise,
                                                1 − 1e-6 or more for that of a release.
-        noise_variance_                        σ²: of the law, or of reference and release pooled.
+        noise_variance_                        σ²: of the law, or of reference and release pooled;
+                                               where nobody stated it that of the release, which may
+                                               be 0.
         noise_source_                          "release", or "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
     Guarantees: for Gaussian noise efficient, covariance_ = bound_ (`thm:opt`). For another law
     covariance_ is still exact (with the variance of the law), above bound_, which uses its Fisher
     information; intervals are then exact in the limit of many samples.
+
+    **Weights and groups.** `fit(X, y, sample_weight=…)` takes weights that say how many others a
+    sample stands for: θ̂ is weighted least squares, errors are a sandwich (HC3), which needs no σ².
+    A sample of weight 0 is not released. `groups=…`, one label a sample: the noise within a group
+    may be correlated in any way, errors are CR2 with the degrees of freedom of Bell and McCaffrey.
+    Both are public.
 
     **Releases.** The noise is protected (`mechanism.source.Protected`): exact, from the operating
     system, I_z(y) ≤ S literally. No reading is refused for its value, which would tell about it:
@@ -149,39 +165,58 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     # --- learning -------------------------------------------------------------------------------
 
-    def fit(self, X: object, y: object, source: Source | None = None) -> PrivateLinearRegression:
+    def fit(
+        self,
+        X: object,
+        y: object,
+        source: Source | None = None,
+        *,
+        sample_weight: object = None,
+        groups: object = None,
+    ) -> PrivateLinearRegression:
         """Release y and estimate from the release, forgetting earlier fits.
 
         X (m, n) and y (m,): arrays, or pandas or Polars frames and series; X without NaN.
         `source`: of protected noise, None for the usual one.
+        `sample_weight` (m,) ≥ 0 and `groups` (m,), labels: public, see the class.
         Raises NotIdentifiable if X and the level do not show every coefficient.
         """
         rows, readings = self._validated(X, y, reset=True)
         self._require_public(rows, readings)
-        self._begin(len(readings))
-        self._learn(rows, readings, source)
+        beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
+        self._begin(len(readings), beside)
+        self._require_spare(beside.shown)
+        self._learn(rows, readings, source, beside)
         if "coef_" not in vars(self):
             raise self._hidden()
         return self
 
     def partial_fit(
-        self, X: object, y: object, source: Source | None = None
+        self,
+        X: object,
+        y: object,
+        source: Source | None = None,
+        *,
+        sample_weight: object = None,
+        groups: object = None,
     ) -> PrivateLinearRegression:
         """Go on with the stream: release these readings and add them to what is known.
 
         In pieces, the result is that of one `fit` on everything (up to rounding). The level goes on
         where it was; a reading that is fed twice is released twice. Until every coefficient is
         identifiable there are no coef_ and no predictions; `predict` says what is hidden.
-        The parameters are those of the first call; changed ones are refused.
+        The parameters are those of the first call; changed ones are refused. Weights and groups are
+        given in every call, or in none.
         """
         first = not hasattr(self, "_rls")
         rows, readings = self._validated(X, y, reset=first)
         self._require_public(rows, readings)
+        beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
         if first:
-            self._begin(None)
+            self._begin(None, beside)
         else:
             self._require_same_parameters()
-        self._learn(rows, readings, source)
+        self._learn(rows, readings, source, beside)
         return self
 
     def forget(self) -> PrivateLinearRegression:
@@ -193,14 +228,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.__dict__.pop("_mechanism", None)
         return self
 
-    def _begin(self, samples: int | None) -> None:
+    def _begin(self, samples: int | None, beside: Beside) -> None:
         """A new stream. `samples`: of the whole data set, None for one that comes in pieces."""
         if self.random_state is not None and not self.simulate:
             raise InvalidInput(
                 "random_state is the seed of a trial, and this is a release, whose noise comes "
                 "from the operating system. simulate=True makes it a trial; else leave it None."
             )
-        self._drop_results("_rls", "_mechanism", "_source", "_clipped")
+        self._drop_results("_rls", "_mechanism", "_source", "_clipped", "_history")
         self._began_with = {
             k: v for k, v in self.get_params(deep=False).items() if k != "random_state"
         }
@@ -208,6 +243,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         given: Any = copy(self.level)  # None is refused there
         level = as_stream_level(given, samples, readings=1)
         law, self._freedom = self._noise_law()
+        unknown = law is None
+        law = GaussianLaw(1.0) if law is None else law  # weighs all samples alike
         parameters = self.n_features_in_ + bool(self.fit_intercept)
         rls = PrivateRLS(level, parameters, law, classical=True)
         self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
@@ -217,7 +254,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._source = seeded(self.random_state, "regression", level.fingerprint)
         self._mechanism, self._rls = StreamMechanism(level, range=self.range), rls
         if self._mechanism.range is not None:
+            self._require_plain(unknown, beside)
             self._clipped = ClippedHistory(level, self._mechanism.range, law)
+        elif unknown or not beside.nothing:
+            self._history = RowHistory(level, None if unknown else float(law.variance))
         self.noise_variance_ = float(law.variance)
         self.noise_source_ = "simulation" if self.simulate else "release"
 
@@ -225,11 +265,39 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         for name in (*RESULTS, *more):
             self.__dict__.pop(name, None)
 
-    def _learn(self, rows: Array, readings: Array, source: Source | None) -> None:
+    def _require_plain(self, unknown: bool, beside: Beside) -> None:
+        """With a range the likelihood needs σ², and has no weights and no groups."""
+        if unknown or not beside.nothing:
+            raise InvalidInput(
+                "with a range the noise must be stated (a variance, or a reference set), and "
+                "sample_weight and groups are not for it: errors of least squares do not hold for "
+                "clipped readings. State noise, or leave out the range."
+            )
+
+    def _require_spare(self, shown: int) -> None:
+        """Before anything is released: refuse samples that leave nothing to see the noise by."""
+        if "_history" in vars(self) and shown <= self._rls.parameters:
+            raise self._too_few(shown)
+
+    def _too_few(self, shown: int) -> InvalidInput:
+        samples = f"{shown} sample{'' if shown == 1 else 's'}"
+        return InvalidInput(
+            f"{samples} for {self._rls.parameters} coefficients: nothing is left over to see the "
+            "noise by. More samples are needed, fewer features, or noise stated (and neither "
+            "weights nor groups)."
+        )
+
+    def _learn(self, rows: Array, readings: Array, source: Source | None, beside: Beside) -> None:
         """The readings end here: only their release goes on. Where this raises, nothing changed."""
         rls, floor = self._rls, self._floor
         mechanism = copy(self._continued())  # kept where all goes well
         clipped = copy(vars(self).get("_clipped"))
+        history = copy(vars(self).get("_history"))
+        if history is None and not beside.nothing:
+            raise InvalidInput(
+                "sample_weight and groups are given for all readings of a stream, or for none."
+            )
+        readings = beside.without_unweighted(readings)
         with rls.whole_or_nothing(), floor.whole_or_nothing():
             release = self._released(mechanism, readings, source)
             rls.update(release, rows)
@@ -237,9 +305,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 floor.update(release, rows)
             if clipped is not None:
                 clipped.add(release, rows)
-            found = self._found(clipped) if rls.identifiable else None
+            if history is not None:
+                history.add(release, rows, beside)
+            found = self._found(clipped, history) if rls.identifiable else None
         if clipped is not None:
             self._clipped = clipped
+        if history is not None:
+            self._history = history
         if rls.level.steps != mechanism.steps:
             self._mechanism = mechanism
         else:
@@ -248,7 +320,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if found is None:
             self._drop_results()
             return
-        if self._freedom is not None and clipped is None:
+        if history is not None:
+            self.noise_variance_ = history.noise_variance
+        elif self._freedom is not None and clipped is None:
             self.noise_variance_ = rls.pooled(self._freedom)[0]
         self.result_, theta = found, found.estimate
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
@@ -269,8 +343,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._source = seeded(None)
         return mechanism.simulate(readings, self._source)
 
-    def _found(self, clipped: ClippedHistory | None) -> Result | None:
-        """None where clipping hides a coefficient: what was released is spent, and stays."""
+    def _found(self, clipped: ClippedHistory | None, history: RowHistory | None) -> Result | None:
+        """None where clipping hides a coefficient: what was released is spent, and stays.
+
+        Also where a history has no more rows than coefficients.
+        """
+        if history is not None:
+            if history.rows <= self._rls.parameters:
+                return None
+            return history.fit(tuple(self._names()), simulated=self._rls.simulated)
         if clipped is not None:
             try:
                 return estimate_clipped(
@@ -360,15 +441,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         check_consistent_length(given, readings)
         return design(given, self.fit_intercept), readings
 
-    def _noise_law(self) -> tuple[ScalarLaw, int | None]:
-        """The law of y given X, from what is public; the degrees of freedom of its variance."""
+    def _noise_law(self) -> tuple[ScalarLaw | None, int | None]:
+        """The law of y given X, from what is public; the degrees of freedom of its variance.
+
+        None where nobody stated it: it is then seen in the release, never in the readings.
+        """
         given = self.noise
         if given is None and self.reference is None:
-            raise InvalidInput(
-                "noise and reference are both None. Give the variance of y given X, a law of "
-                "privest.noise, or reference=(X_ref, y_ref), a public data set to estimate it "
-                "from. It is never estimated from the private data: that would leak."
-            )
+            return None, None
         if self.reference is not None:
             if given is not None:
                 raise InvalidInput("Give noise or reference, not both.")
@@ -440,9 +520,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
         return ["intercept", *names] if self._rls.parameters > len(names) else names
 
-    def _hidden(self) -> NotIdentifiable | NumericalFailure:
+    def _hidden(self) -> InvalidInput | NotIdentifiable | NumericalFailure:
         """What the releases do not show, by the names of the features."""
         rls, names = self._rls, self._names()
+        if rls.identifiable and "_history" in vars(self):
+            return self._too_few(self._history.rows)
         if rls.identifiable:
             assert self._clipped.hidden is not None
             return self._clipped.hidden

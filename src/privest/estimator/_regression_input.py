@@ -5,10 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-from sklearn.utils.validation import assert_all_finite, column_or_1d
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.estimator._row_history import Beside
 from privest.mechanism._missing import real_numbers
 
 
@@ -45,3 +50,21 @@ def readings_of(y: object, *, finite: bool) -> Array:
     if finite:
         assert_all_finite(readings, input_name="y")
     return readings
+
+
+def beside_rows(given: Array, weight: object, groups: object) -> Beside:
+    """Weights and groups of these rows, checked: finite weights ≥ 0, some > 0; one label a row."""
+    weights: Array | None = None
+    if weight is not None:
+        weights = column_or_1d(np.asarray(weight), dtype=np.float64)
+        check_consistent_length(given, weights)
+        assert_all_finite(weights, input_name="sample_weight")
+        if not weights.min() >= 0 or not weights.any():
+            raise InvalidInput(
+                "sample_weight must be ≥ 0, and a weight above zero for some: leave out sample_weight."
+            )
+    labels = None
+    if groups is not None:
+        labels = column_or_1d(groups)
+        check_consistent_length(given, labels)
+    return Beside(len(given), weights, labels)

@@ -30,9 +30,7 @@ def require_choice(how: str, choices: tuple[str, ...] = CHOICES) -> None:
         raise InvalidInput(f"errors are one of {', '.join(choices)}; received {how!r}.")
 
 
-def row_errors(
-    how: str, estimate: Array, inverse: Array, scatter: Scatter, rows: Rows
-) -> Errors:
+def row_errors(how: str, estimate: Array, inverse: Array, scatter: Scatter, rows: Rows) -> Errors:
     """Errors of least squares on independent rows at one level, σ² unknown.
 
     "auto" is HC3 from 25 degrees of freedom on, which holds whatever the variances of the rows are,

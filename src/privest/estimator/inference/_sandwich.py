@@ -123,9 +123,7 @@ def sandwich_errors(
     )
 
 
-def row_clusters(
-    blocks: Iterable[WeightedRows], estimate: Array, inverse: Array
-) -> ClusterErrors:
+def row_clusters(blocks: Iterable[WeightedRows], estimate: Array, inverse: Array) -> ClusterErrors:
     """HC2 with the degrees of freedom of Bell and McCaffrey: CR2 with every row a group of its own.
 
     For few rows, and where a row stands alone: then its coefficients are refused, and only they.

@@ -1,0 +1,200 @@
+"""Releases of single readings and their rows, kept for errors that need a second look at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array
+from privest.errors import InvalidInput
+from privest.estimator.inference import (
+    Errors,
+    LevelRows,
+    Scatter,
+    WeightedRows,
+    cluster_errors,
+    fit_levels,
+    group_sums,
+)
+from privest.estimator.inference._choosing import row_errors, survey_errors
+from privest.estimator.result import Result
+from privest.linalg import least_squares
+from privest.privacy import SequentialLevel
+from privest.records import standard_errors
+from privest.release import StreamRelease
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Some rows: H (r, n), z = y + noise of variance `added` (r,), weights and labels or None."""
+
+    H: Array
+    z: Array
+    added: Array
+    weight: Array | None
+    group: AnyArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What is given beside rows and readings: weights (m,) ≥ 0 and labels (m,), or None."""
+
+    samples: int
+    weight: Array | None = None
+    group: AnyArray | None = None
+
+    @property
+    def nothing(self) -> bool:
+        return self.weight is None and self.group is None
+
+    @property
+    def shown(self) -> int:
+        """How many samples count."""
+        return self.samples if self.weight is None else int(np.count_nonzero(self.weight))
+
+    def without_unweighted(self, readings: Array) -> Array:
+        """The readings; those of weight 0 are missing: they would be shown for nothing."""
+        if self.weight is None or self.weight.all():
+            return readings
+        return np.where(self.weight > 0, readings, np.nan)
+
+
+class RowHistory:
+    """Releases and their rows in the units of the readings: public, all of it.
+
+        z_k = z̃_k/√s_k = y_k + noise of variance a_k = 1/s_k
+
+    (a little more for the grid of a real release). Steps of level 0 and missing ones are left out.
+    Memory: n + 2 numbers a reading, n + 4 with weights and groups.
+
+    noise  σ² where it is known, None where the releases must show it.
+    """
+
+    def __init__(self, level: SequentialLevel, noise: float | None) -> None:
+        if level.form != "independent" or level.block != 1:
+            raise InvalidInput(
+                "a level that looks back mixes readings: with it the noise must be stated (a "
+                "variance, or a reference set), and there are no sample weights and no groups."
+            )
+        self._level, self._noise = level, noise
+        self.noise_variance = 0.0 if noise is None else noise  # as last fitted
+        self._kept: tuple[Kept, ...] = ()
+
+    def __copy__(self) -> RowHistory:
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def add(self, release: StreamRelease, rows: Array, beside: Beside) -> None:
+        """What was just released."""
+        weight, group = beside.weight, beside.group
+        if self._kept and (
+            (weight is None) != (self._kept[0].weight is None)
+            or (group is None) != (self._kept[0].group is None)
+        ):
+            raise InvalidInput(
+                "sample_weight and groups are given for all readings of a stream, or for none."
+            )
+        own = self._level.pointwise(release.start, release.start + release.steps)
+        level = np.broadcast_to(np.asarray(own, float), release.steps)
+        shown = level > 0
+        if release.missing is not None:
+            shown &= ~release.missing
+        if not shown.any():
+            return
+        root = np.sqrt(level[shown])
+        block = Kept(
+            H=rows[shown].copy(),
+            z=release.values[shown] / root,
+            added=release.unit_variance / level[shown],
+            weight=None if weight is None else weight[shown],
+            group=None if group is None else group[shown],
+        )
+        self._kept = (*self._kept, block)
+
+    @property
+    def rows(self) -> int:
+        """How many readings were shown."""
+        return sum(len(block.z) for block in self._kept)
+
+    def fit(self, names: tuple[str, ...], *, simulated: bool) -> Result:
+        """The estimate from all that was shown. More rows than coefficients are needed."""
+        H, z, added = (
+            np.concatenate([getattr(block, name) for block in self._kept])
+            for name in ("H", "z", "added")
+        )
+        weight, group = self._column("weight"), self._column("group")
+        scatter, variance = self._scatter(H, z, added)
+        if weight is None and group is None:
+            estimate, errors = self._plain(H, z, added, scatter)
+        else:
+            known = 1 / (variance + added)
+            rows = WeightedRows(H, z, known if weight is None else weight)
+            estimate, errors = _weighted(rows, group, added, scatter)
+        self.noise_variance = variance
+        return Result(estimate=estimate, names=names, simulated=simulated, **errors.fields())
+
+    def _plain(self, H: Array, z: Array, added: Array, scatter: Scatter) -> tuple[Array, Errors]:
+        """Without weights and groups; σ² is not known."""
+        if _alike(added):
+            estimate, inverse = _solved(H, z)
+            errors = row_errors("auto", estimate, inverse, scatter, lambda: [WeightedRows(H, z)])
+            return estimate, errors
+        found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1])
+        return found.estimate, found.errors
+
+    def _scatter(self, H: Array, z: Array, added: Array) -> tuple[Scatter, float]:
+        """What least squares without weights leaves, and σ²."""
+        freedom = len(z) - H.shape[1]
+        estimate, _ = _solved(H, z)
+        scatter = Scatter(float(((z - H @ estimate) ** 2).sum()), freedom, float(added.mean()))
+        if self._noise is not None:
+            return scatter, self._noise
+        if _alike(added):
+            return scatter, scatter.noise_variance
+        return scatter, fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1]).noise_variance
+
+    def _column(self, name: str) -> Any:  # noqa: ANN401 - weights or labels
+        if not self._kept or getattr(self._kept[0], name) is None:
+            return None
+        return np.concatenate([getattr(block, name) for block in self._kept])
+
+
+def _alike(added: Array) -> bool:
+    return bool(added.min() == added.max())
+
+
+def _solved(H: Array, z: Array) -> tuple[Array, Array]:
+    """θ̂ and (HᵀH)⁻¹ of least squares."""
+    estimate, root = least_squares(H, z)
+    return estimate, root.inverse()
+
+
+def _weighted(
+    rows: WeightedRows, group: AnyArray | None, added: Array, scatter: Scatter
+) -> tuple[Array, Errors]:
+    """Weighted least squares: sandwiches by row, or by group (CR2).
+
+    The floor is that of release noise alone: √diag A·Σ w_k²a_k h_kh_kᵀ·A.
+    """
+    H, z, weight = rows.H, rows.z, np.asarray(rows.weight)
+    root = np.sqrt(weight)
+    estimate, inverse = _solved(H * root[:, None], z * root)
+    noise = inverse @ (H.T @ (H * (weight**2 * added)[:, None])) @ inverse
+    if group is None:
+        found = survey_errors("auto", estimate, inverse, scatter, lambda: [rows])
+        return estimate, replace(found, floor=standard_errors(noise))
+    labels, places = np.unique(group, return_inverse=True)
+    left = z - H @ estimate
+    sums = group_sums(np.column_stack([H, left]) * root[:, None], places, len(labels))
+    by_group = cluster_errors(sums[:, :-1, :-1], sums[:, :-1, -1])
+    return estimate, Errors(
+        covariance=by_group.covariance,
+        degrees_of_freedom=by_group.degrees_of_freedom,
+        floor=standard_errors(noise),
+        sampling=None,
+        classical=None,
+        method=f"CR2, {by_group.groups} groups",
+    )

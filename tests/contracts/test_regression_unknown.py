@@ -1,0 +1,177 @@
+"""PrivateLinearRegression without a stated noise variance, with weights and with groups."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy
+import statsmodels.api as sm
+from sklearn.linear_model import LinearRegression
+
+import privest as pv
+from privest.errors import InvalidInput
+from privest.estimator.inference import LevelRows, cluster_errors, fit_levels, group_sums
+
+OPEN = 1e16  # a level at which the privacy noise is 1e-8
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # of what it does to estimates and errors here
+
+
+def data(samples=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((samples, 2)) * [1.0, 3.0] + 2.0
+    return rng, X, 1.5 + X @ [-0.7, 0.4] + 0.5 * rng.standard_normal(samples)
+
+
+def coefficients(model):
+    return np.append(model.intercept_, model.coef_)
+
+
+@pytest.mark.parametrize("simulate", [True, False])
+def test_many_samples_are_hc3_and_few_students_t(simulate):
+    _, X, y = data()
+    model = pv.PrivateLinearRegression(OPEN, simulate=simulate).fit(X, y)
+    known = sm.OLS(y, sm.add_constant(X)).fit(cov_type="HC3", use_t=True)
+    np.testing.assert_allclose(coefficients(model), known.params, **CLOSE)
+    np.testing.assert_allclose(model.interval(), known.conf_int(), **CLOSE)
+    assert model.result_.method == "HC3"
+    assert model.noise_variance_ == pytest.approx(known.scale, rel=1e-5)
+    few = pv.PrivateLinearRegression(OPEN, simulate=simulate).fit(X[:20], y[:20])
+    known = sm.OLS(y[:20], sm.add_constant(X[:20])).fit()
+    np.testing.assert_allclose(few.interval(), known.conf_int(), **CLOSE)
+    np.testing.assert_allclose(few.classical_, known.cov_params(), **CLOSE)
+    assert few.result_.method == "Student's t from the release"
+    assert few.bound_ is None
+    assert few.efficiency_ is None
+
+
+def test_in_pieces_it_is_the_same():
+    _, X, y = data()
+    whole = pv.PrivateLinearRegression(OPEN, simulate=True).fit(X, y)
+    model = pv.PrivateLinearRegression(OPEN, simulate=True)
+    model.partial_fit(X[:3], y[:3])  # as many as coefficients: no errors yet
+    with pytest.raises(InvalidInput, match="3 samples for 3 coefficients"):
+        model.predict(X)
+    for part in (slice(3, 30), slice(30, 60)):
+        model.partial_fit(X[part], y[part])
+    np.testing.assert_allclose(model.interval(), whole.interval(), **CLOSE)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    np.testing.assert_array_equal(again.partial_fit(X[:9], y[:9]).n_samples_seen_, 69)
+
+
+def test_the_floor_is_the_known_noise():
+    """Readings that are fitted exactly: the release scatters by its noise alone, or less."""
+    _, X, _ = data(12)
+    half = []
+    for seed in range(40):
+        model = pv.PrivateLinearRegression(1.0, simulate=True, random_state=seed)
+        low, high = model.fit(X, X @ [1.0, 2.0]).interval().T
+        half.append((high - low) / 2)
+    H = sm.add_constant(X)
+    floor = scipy.stats.norm.ppf(0.975) * np.sqrt(np.diag(np.linalg.inv(H.T @ H)))
+    assert (np.array(half) >= floor * (1 - 1e-12)).all()
+    assert np.isclose(np.array(half), floor).any()
+
+
+def test_a_vector_of_levels_is_fitted_by_restricted_likelihood():
+    rng, X, y = data()
+    level = 10 ** rng.uniform(1, 4, 60)
+    level[7] = 0.0  # shows nothing
+    model = pv.PrivateLinearRegression(level, simulate=True, random_state=1).fit(X, y)
+    kept = model._history._kept[0]
+    assert len(kept.z) == 59
+    H = np.delete(sm.add_constant(X), 7, axis=0)
+    known = fit_levels(lambda: [LevelRows(H, kept.z, 1 / np.delete(level, 7))], 3)
+    np.testing.assert_allclose(coefficients(model), known.estimate, rtol=1e-12)
+    np.testing.assert_allclose(model.covariance_, known.errors.covariance, rtol=1e-12)
+    assert model.noise_variance_ == known.noise_variance
+    assert model.result_.degrees_of_freedom.shape == (3,)
+
+
+def test_weights_are_repetitions():
+    rng, X, y = data()
+    weight = rng.integers(0, 4, 60)
+    model = pv.PrivateLinearRegression(OPEN, simulate=True).fit(X, y, sample_weight=weight)
+    repeated = LinearRegression().fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    theirs = LinearRegression().fit(X, y, sample_weight=weight)
+    for known in (repeated, theirs):
+        np.testing.assert_allclose(model.coef_, known.coef_, **CLOSE)
+        np.testing.assert_allclose(model.intercept_, known.intercept_, **CLOSE)
+    used = weight > 0
+    H = sm.add_constant(X)
+    sandwich = sm.WLS(y[used], H[used], weights=weight[used]).fit(cov_type="HC3", use_t=True)
+    np.testing.assert_allclose(model.interval(), sandwich.conf_int(), **CLOSE)
+    assert model.result_.method == "HC3, survey weights"
+
+
+def test_samples_of_weight_zero_are_not_released():
+    rng, X, y = data()
+    weight = rng.integers(0, 2, 60)
+    model = pv.PrivateLinearRegression(1.0).fit(X, y, sample_weight=weight)
+    assert len(model._history._kept[0].z) == weight.sum()
+
+
+def test_few_weighted_samples_have_bell_mccaffrey_degrees_of_freedom():
+    rng, X, y = data(15)
+    weight = rng.uniform(0.5, 3.0, 15)
+    model = pv.PrivateLinearRegression(OPEN, simulate=True).fit(X, y, sample_weight=weight)
+    known = sm.WLS(y, sm.add_constant(X), weights=weight).fit(cov_type="HC2")
+    np.testing.assert_allclose(model.covariance_, known.cov_params(), **CLOSE)
+    assert (model.result_.degrees_of_freedom < 12).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_have_cr2_errors(weighted):
+    rng, X, y = data()
+    groups = rng.permutation(np.repeat(list("abcdefghij"), 6))
+    weight = rng.uniform(0.5, 3.0, 60) if weighted else None
+    model = pv.PrivateLinearRegression(OPEN, simulate=True)
+    model.fit(X, y, sample_weight=weight, groups=groups)
+    root = np.sqrt(np.ones(60) if weight is None else weight)[:, None]
+    H, labels = sm.add_constant(X) * root, np.unique(groups, return_inverse=True)[1]
+    theta = np.linalg.lstsq(H, y * root[:, 0])[0]
+    np.testing.assert_allclose(coefficients(model), theta, **CLOSE)
+    sums = group_sums(np.column_stack([H, y * root[:, 0] - H @ theta]), labels, 10)
+    known = cluster_errors(sums[:, :3, :3], sums[:, :3, 3])
+    np.testing.assert_allclose(model.covariance_, known.covariance, **CLOSE)
+    np.testing.assert_allclose(model.result_.degrees_of_freedom, known.degrees_of_freedom, **CLOSE)
+    assert model.result_.method == "CR2, 10 groups"
+
+
+def test_groups_with_known_noise_are_whitened_by_it():
+    rng, X, y = data()
+    level, groups = rng.uniform(0.5, 50.0, 60), np.arange(60) // 4
+    model = pv.PrivateLinearRegression(level, noise=0.25, simulate=True, random_state=2)
+    plain = pv.PrivateLinearRegression(level, noise=0.25, simulate=True, random_state=2)
+    model.fit(X, y, groups=groups)
+    np.testing.assert_allclose(model.coef_, plain.fit(X, y).coef_, rtol=1e-9)
+    assert model.noise_variance_ == 0.25
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sample_weight": np.zeros(60)}, "above zero for some"),
+        ({"sample_weight": np.full(60, -1.0)}, "must be ≥ 0"),
+        ({"groups": np.arange(59)}, "inconsistent numbers of samples"),
+        ({"sample_weight": (np.arange(60) < 3).astype(float)}, "3 samples for 3 coefficients"),
+    ],
+)
+def test_wrong_weights_and_groups_are_refused_before_anything_is_released(given, message):
+    _, X, y = data()
+    model = pv.PrivateLinearRegression(1.0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, **given)
+    assert not hasattr(model, "n_samples_seen_")
+
+
+def test_weights_come_with_every_piece_or_with_none():
+    _, X, y = data()
+    model = pv.PrivateLinearRegression(1.0, noise=1.0, simulate=True)
+    model.partial_fit(X, y)
+    with pytest.raises(InvalidInput, match="for all readings of a stream"):
+        model.partial_fit(X, y, sample_weight=np.ones(60))
+    model = pv.PrivateLinearRegression(1.0, simulate=True).partial_fit(X, y, groups=np.arange(60))
+    with pytest.raises(InvalidInput, match="for all readings of a stream"):
+        model.partial_fit(X, y)
+    assert model.n_samples_seen_ == 60
