@@ -151,7 +151,7 @@ def test_groups_with_known_noise_are_whitened_by_it():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sample_weight": np.zeros(60)}, "above zero for some"),
+        ({"sample_weight": np.zeros(60)}, "some weight above zero"),
         ({"sample_weight": np.full(60, -1.0)}, "must be ≥ 0"),
         ({"groups": np.arange(59)}, "inconsistent numbers of samples"),
         ({"sample_weight": (np.arange(60) < 3).astype(float)}, "3 samples for 3 coefficients"),

@@ -61,7 +61,7 @@ def beside_rows(given: Array, weight: object, groups: object) -> Beside:
         assert_all_finite(weights, input_name="sample_weight")
         if not weights.min() >= 0 or not weights.any():
             raise InvalidInput(
-                "sample_weight must be ≥ 0, and a weight above zero for some: leave out sample_weight."
+                "sample_weight must be ≥ 0, and some weight above zero: leave out sample_weight."
             )
     labels = None
     if groups is not None:
