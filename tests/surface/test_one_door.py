@@ -101,6 +101,8 @@ def test_the_door_is_one():
     makers = [name for name, text in files.items() if "def _noise(self, shown" in text]
     makers += [name for name, text in files.items() if "lattice.gaussian_integers" in text]
     assert makers == [f"{DOOR}_simulated.py", f"{DOOR}_protected.py"]
+    tossing = [name for name, text in files.items() if "lattice.tossed" in text]
+    assert tossing == [f"{DOOR}_protected.py"]
     assert any(used(text) for name, text in files.items() if name.startswith(DOOR))
 
 

@@ -62,9 +62,10 @@ NAMES = {
         "weighted_grams", "weighted_roots", "whitening",
     },
     "lattice": {
-        "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE", "MOST",
-        "exactly", "finite", "gaussian_integers", "laplace_integers", "literal_factor",
-        "literal_root", "os_words", "rounded", "sum_of_products", "two_product",
+        "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID", "LAPLACE",
+        "MOST", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
+        "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded",
+        "sum_of_products", "tossed", "two_product",
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
@@ -102,9 +103,9 @@ NAMES = {
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
         "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation",
-        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism",
-        "PrivacyWeights", "ProbabilisticQuantiser", "Rotation", "Runnable", "RunningMechanism",
-        "StreamMechanism",
+        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "OneBit", "PeopleMechanism",
+        "PrivacyWeights", "ProbabilisticQuantiser", "RandomisedResponse", "Rotation", "Runnable",
+        "RunningMechanism", "StreamMechanism",
         "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
         "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
     },
@@ -120,8 +121,9 @@ NAMES = {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
         "OneRecord",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "attacker", "gdp", "grid_statement", "level_on_grid", "load_level", "metric",
-        "person_level", "person_statement", "rows_statement",
+        "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement", "guess_between",
+        "level_on_grid", "load_level", "metric", "person_level", "person_statement",
+        "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
     },
     "noise": {
         "Affine", "Bump", "Cauchy", "CosSquared", "CustomLaw", "Gaussian", "GaussianLaw",
@@ -177,7 +179,7 @@ def test_every_room_is_pinned():
 # Dataclasses that are not results: what a user states, and what nobody should write to a file.
 STATED = {
     "data": {"Block", "BoxCox", "Features", "Table"},
-    "lattice": {"DiscreteGaussian", "DiscreteLaplace", "Exactly"},
+    "lattice": {"Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly"},
     "linalg": {"InformationRoot"},
     "network": {"DampedNoise", "DecayingNoise"},
     "paper": {"Plan"},

@@ -3,9 +3,11 @@
 A release is g·(n + X): X an integer of the discrete Gaussian or Laplace law, drawn exactly, and
 n = ⌊u/g + W⌋ the reading in units of its noise, u = Lᵀy, rounded at random so that E[g·n] = u, also
 exactly. Doubles only carry integers, so no low digit can give a reading away. `PROOF.md` in this
-folder proves every step; it names the functions.
+folder proves every step; it names the functions. `Coin` is the other way out: one random bit.
 """
 
+from privest.lattice._coins import Coin, flips_at, flips_for, tossed
+from privest.lattice._entropy import Unsigned as Unsigned
 from privest.lattice._entropy import Words as Words
 from privest.lattice._entropy import os_words
 from privest.lattice._exact import Exactly, exactly, finite, sum_of_products, two_product
@@ -15,7 +17,8 @@ from privest.lattice._rounding import MOST, rounded
 from privest.lattice._tables import GAUSSIAN, GRID, LAPLACE, DiscreteGaussian, DiscreteLaplace
 
 __all__ = [
-    "GAUSSIAN", "GRID", "LAPLACE", "MOST", "DiscreteGaussian", "DiscreteLaplace", "Exactly",
-    "exactly", "finite", "gaussian_integers", "laplace_integers", "literal_factor", "literal_root",
-    "os_words", "rounded", "sum_of_products", "two_product",
+    "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly",
+    "exactly", "finite", "flips_at", "flips_for", "gaussian_integers", "laplace_integers",
+    "literal_factor", "literal_root", "os_words", "rounded", "sum_of_products", "tossed",
+    "two_product",
 ]  # fmt: skip

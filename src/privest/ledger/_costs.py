@@ -10,7 +10,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.errors import InvalidInput
-from privest.lattice import GRID
+from privest.lattice import GRID, Coin
 from privest.ledger._budget import LARGEST_MATRIX, Cost
 from privest.ledger._exact import Matrix
 from privest.linalg import PSD, Blocks
@@ -22,6 +22,7 @@ from privest.privacy import (
     PrivacyLevel,
     SequentialLevel,
     as_level,
+    coin_epsilon,
     grid_statement,
     rows_statement,
 )
@@ -56,7 +57,8 @@ def cost_of(
     With `move`, or a `range` to which readings are clipped (then the move is one reading, by its
     width): μ² and ρ of `privacy.grid_statement`, shifts rounded up to the grid, or, for the law
     "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
-    better where a level mixes readings.
+    better where a level mixes readings. A law that is a `lattice.Coin`, whose own level is at most
+    `level`, has a pure ε for two readings as far apart as its ends: the move is that.
 
     >>> cost = cost_of(4.0, move=0.5)
     >>> float(cost.information), float(cost.mu2)
@@ -66,6 +68,8 @@ def cost_of(
     >>> [round(float(level), 9) for level, _ in later.information.runs]
     [2.0, 4.0]
     """
+    if isinstance(law, Coin):
+        return _of_coin(law, as_level(level).number)
     if isinstance(level, SequentialLevel):
         information: Any = _of_steps(level, start, stop)
     else:
@@ -84,6 +88,16 @@ def cost_of(
     said = statement or grid_statement(level, move=move, range=range)
     mu2 = said.squared_steps * Fraction(GRID) ** 2
     return Cost(information, mu2=mu2, rho=said.rho, move=moved)
+
+
+def _of_coin(coin: Coin, level: float | None) -> Cost:
+    """Pure ε, and a level not below χ² of the two ends, which bounds the information."""
+    if level is None or Fraction(level) < coin.level:
+        raise InvalidInput(
+            f"the level of a coin is one number, at least its own; its own is "
+            f"{float(coin.level):g}."
+        )
+    return Cost(level, epsilon=coin_epsilon(coin), move=float(coin.width))
 
 
 def _width(ends: tuple[float, float] | None) -> float:

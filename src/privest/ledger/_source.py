@@ -13,7 +13,7 @@ from privest.ledger._budget import Cost
 from privest.ledger._entries import Entry, Integers
 from privest.ledger._shown import Runs
 from privest.mechanism.source import Clip, Law, Shown, Source, as_protected
-from privest.mechanism.source._base import clip_fact, numbers, shape_of
+from privest.mechanism.source._base import clip_fact, law_fact, numbers, shape_of
 
 if TYPE_CHECKING:
     from privest.ledger._ledger import Ledger
@@ -78,8 +78,8 @@ class LedgerSource(Source):
                 raise InvalidInput("costs that change with the index need start=.")
             cost = cost(first, first + count)
         facts = self.facts | {
-            "shape": list(size), "sizes": None if sizes is None else list(sizes), "law": law,
-            "grid": self.grid, "clip": clip_fact(clip), "fingerprint": fingerprint,
+            "shape": list(size), "sizes": None if sizes is None else list(sizes),
+            "law": law_fact(law), "grid": self.grid, "clip": clip_fact(clip), "fingerprint": fingerprint,
         }  # fmt: skip
 
         def draw() -> tuple[Integers, Flags | None]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.mechanism.source import Law
+from privest.mechanism.source import Added
 from privest.noise import Quadrature, ScalarLaw
 
 
@@ -33,7 +33,7 @@ class ExactNoise(NamedTuple):
     root  the largest double with root·scale ≤ 1: u/scale is taken as root·u, so that I_z ≤ 1/scale²
     """
 
-    law: Law
+    law: Added
     scale: float
     root: float
     shift: float = 0.0

@@ -19,7 +19,7 @@ from privest.arrays import Array, ArrayLike, Flags, fingerprint_of
 from privest.errors import NotReleasable
 from privest.mechanism._channel import Channel
 from privest.mechanism._missing import marked, of_size, real_numbers, repeated, split_missing
-from privest.mechanism.source import Law, Source, as_protected
+from privest.mechanism.source import Added, Source, as_protected
 from privest.privacy import GridStatement, rows_statement
 
 
@@ -40,7 +40,7 @@ class ExactChannels:
             )
         self.matrix, self.offset, self.readings = matrix, offset, readings
         self.outputs = readings if matrix is None else len(matrix)
-        self.law: Law = self.noise[0].law
+        self.law: Added = self.noise[0].law
 
     def _each(self, name: str) -> Array:
         return np.array([getattr(noise, name) for noise in self.noise])

@@ -6,6 +6,14 @@ from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
 from privest.privacy._grid_level import level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._people import person_level, person_statement
+from privest.privacy._pure import (
+    coin_epsilon,
+    coin_of,
+    guess_between,
+    pure_epsilon,
+    pure_level,
+    relative_variance,
+)
 from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._statement import GridStatement, grid_statement, rows_statement
@@ -14,6 +22,7 @@ from privest.privacy._stream import StreamLevel
 __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level",
-    "as_stream_level", "attacker", "gdp", "grid_statement", "level_on_grid", "load_level",
-    "metric", "person_level", "person_statement", "rows_statement",
+    "as_stream_level", "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement",
+    "guess_between", "level_on_grid", "load_level", "metric", "person_level", "person_statement",
+    "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ stream, a sensor, a table) computes what to show, and goes through `add_noise`.
 
 from privest.mechanism.source._base import (
     LARGEST,
+    Added,
     Clip,
     Law,
     Shown,
@@ -24,6 +25,6 @@ from privest.mechanism.source._protected import OpenDPNoise, Protected, as_prote
 from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded
 
 __all__ = [
-    "LARGEST", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded", "Shown",
+    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded", "Shown",
     "Source", "as_protected", "as_source", "require_room", "seeded",
 ]  # fmt: skip

@@ -10,13 +10,15 @@ import numpy as np
 
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
-from privest.lattice import GRID, Exactly
+from privest.lattice import GRID, Coin, Exactly
 
 # Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
 # digits of the sum would be those of the reading, not of the noise.
 LARGEST = 2.0**43
 
-Law = Literal["gaussian", "laplace"]
+# Of the noise that is added; or a coin, which takes the place of the reading.
+Added = Literal["gaussian", "laplace"]
+Law = Added | Coin
 Numbers = Array | Exactly
 # What is to be shown, in units of its noise, or how to compute it once the noise is drawn.
 Shown = Numbers | Callable[[], Numbers]
@@ -58,6 +60,9 @@ class Source(ABC):
         NaN in what a real release is to show is missing, and NaN in what is returned. A release of
         before is returned as it was, NaN where nothing was shown then. `fingerprint`: of the level
         or the mechanism, public; a source that keeps releases refuses one of another.
+
+        Where `law` is a `Coin`, `shown` are the readings themselves, in doubles; a bit comes back
+        for each, 0 or 1, P(1) = q + (1 − 2q)t. The coin clips, and `clip` is None.
         """
 
     @property
@@ -90,6 +95,13 @@ def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
     if clip is None:
         return plain
     return np.clip(plain, np.multiply(clip[0], GRID), np.multiply(clip[1], GRID))
+
+
+def law_fact(law: Law) -> str:
+    """The law of a release, as a text that tells laws apart."""
+    if isinstance(law, Coin):
+        return f"coin {law.flips} {law.low!r} {law.high!r} {law.nearest}"
+    return law
 
 
 def clip_fact(clip: Clip | None) -> str | None:

@@ -17,6 +17,7 @@ import numpy as np
 from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput
 from privest.files import OWNER_ONLY, atomic_file
+from privest.lattice import Coin
 from privest.mechanism.source._base import (
     Clip,
     Law,
@@ -26,6 +27,7 @@ from privest.mechanism.source._base import (
     clip_fact,
     exact_bytes,
     in_doubles,
+    law_fact,
     numbers,
     require_room,
     shape_of,
@@ -99,10 +101,12 @@ class Kept(Source):
         """The release of before, else a new one that is now on disk."""
         if sizes is not None:
             raise InvalidInput("one whole release is kept; a stream is kept by a Checkpoint.")
-        if self.simulated:  # a real release refuses no value
+        if self.simulated and not isinstance(law, Coin):  # a real release refuses no value
             require_room(in_doubles(shown))
         how = {"shape": shape, "at": at, "law": law, "clip": clip, "fingerprint": fingerprint}
-        made = json.dumps({"fingerprint": fingerprint, "law": law, "clip": clip_fact(clip)})
+        made = json.dumps(
+            {"fingerprint": fingerprint, "law": law_fact(law), "clip": clip_fact(clip)}
+        )
         self.resent = self.path.exists()
         if not self.resent:
             try:

@@ -2,6 +2,7 @@
 
     z̃ = g(⌊u/g + W⌋ + X) ,   g = 2⁻¹⁰ ,   X discrete Gaussian or Laplace, W uniform
 
+or, where the law is a coin, one bit of every reading, which is 1 with probability q + (1 − 2q)t.
 I_z(u) ≤ 1 for every entry and every u, E z̃ = u, var z̃ ≤ 1 + 3g²/4 (Gaussian): lattice/PROOF.md has
 the proofs.
 """
@@ -16,7 +17,15 @@ import numpy as np
 from privest import lattice
 from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput, MissingDependency
-from privest.mechanism.source._base import Clip, Law, Shown, Source, numbers, shape_of
+from privest.mechanism.source._base import (
+    Clip,
+    Law,
+    Shown,
+    Source,
+    in_doubles,
+    numbers,
+    shape_of,
+)
 
 
 class Protected(Source):
@@ -45,6 +54,8 @@ class Protected(Source):
             shape = shape_of(numbers(shown))
         count = int(np.prod(shape, dtype=np.intp))
         words = lattice.os_words(count)
+        if isinstance(law, lattice.Coin):
+            return self._bits(in_doubles(shown), law, words)
         noise = self._integers(count, law)
         found = numbers(shown)
         exact = found if isinstance(found, lattice.Exactly) else lattice.exactly(found)
@@ -52,6 +63,13 @@ class Protected(Source):
         released = np.asarray((whole + noise).reshape(shape) * self.grid)
         released[np.isnan(exact.high).reshape(shape)] = np.nan
         return released
+
+    @staticmethod
+    def _bits(y: Array, coin: lattice.Coin, words: lattice.Unsigned) -> Array:
+        """A bit of every reading, NaN where it is missing."""
+        bits = lattice.tossed(coin, y, words).astype(np.float64)
+        bits[np.isnan(y)] = np.nan
+        return bits
 
     def _integers(self, count: int, law: Law) -> AnyArray:
         """X, (count,)."""
@@ -62,7 +80,7 @@ class Protected(Source):
 class OpenDPNoise(Protected):
     """The same law from the sampler of OpenDP (extra `opendp`): a second source, not a fallback.
 
-    About 100 times slower. Rounding is ours in both.
+    About 100 times slower. Rounding and coins are ours in both.
     """
 
     def __init__(self) -> None:

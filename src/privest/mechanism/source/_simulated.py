@@ -14,6 +14,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.lattice import Coin
 from privest.mechanism.source._base import (
     Clip,
     Law,
@@ -47,12 +48,27 @@ class Simulated(Source):
         fingerprint: str | None = None,
     ) -> Array:
         plain = in_doubles(shown, clip)
+        if isinstance(law, Coin):
+            return self._bits(plain, self._uniform(plain, at, sizes), law)
         require_room(plain)
         return plain + self._noise(plain, at, sizes, law)
+
+    @staticmethod
+    def _bits(y: Array, uniform: Array, coin: Coin) -> Array:
+        """1 where U < P(1 | y), in doubles; NaN where a reading is missing."""
+        q = float(coin.wrong)
+        share = (np.clip(y, coin.low, coin.high) - coin.low) / (coin.high - coin.low)
+        if coin.nearest:
+            share = (y >= coin.middle).astype(float)
+        return np.where(np.isnan(y), np.nan, uniform < q + (1.0 - 2.0 * q) * share)
 
     @abstractmethod
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
         """e of the shape of `shown`."""
+
+    @abstractmethod
+    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        """U of coins, uniform on [0, 1), of the shape of `shown`."""
 
 
 class Generated(Simulated):
@@ -64,6 +80,9 @@ class Generated(Simulated):
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
         draw = self.rng.standard_normal if law == "gaussian" else self.rng.laplace
         return draw(size=shown.shape)
+
+    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        return self.rng.random(shown.shape)
 
     @property
     def kind(self) -> str:
@@ -96,22 +115,29 @@ class Seeded(Simulated):
         self._key = hashlib.sha256(json.dumps([int(seed), *facts]).encode()).digest()
 
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
-        exact = exact_bytes(shown)
-        if sizes is None:
-            drawn = self._bits(f"{at} {shown.shape}", exact)
-        else:
-            ends = list(itertools.accumulate(sizes, initial=0))
-            drawn = b"".join(
-                self._bits(f"{at + k} {(size,)}", exact[8 * ends[k] : 8 * ends[k + 1]])
-                for k, size in enumerate(sizes)
-            )
-        u, v = (np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T + 0.5) * 2.0**-64
+        u, v = self._uniforms(shown, at, sizes)
         noise: Array = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
         if law == "laplace":
             noise = np.where(v < 0.5, np.log(u), -np.log(u))
         return noise.reshape(shown.shape)
 
-    def _bits(self, place: str, numbers: bytes) -> bytes:
+    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        return np.asarray(self._uniforms(shown, at, sizes)[0].reshape(shown.shape))
+
+    def _uniforms(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
+        """Two numbers between 0 and 1 for every number shown, (2, count)."""
+        exact = exact_bytes(shown)
+        if sizes is None:
+            drawn = self._words(f"{at} {shown.shape}", exact)
+        else:
+            ends = list(itertools.accumulate(sizes, initial=0))
+            drawn = b"".join(
+                self._words(f"{at + k} {(size,)}", exact[8 * ends[k] : 8 * ends[k + 1]])
+                for k, size in enumerate(sizes)
+            )
+        return np.asarray((np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T + 0.5) * 2.0**-64)
+
+    def _words(self, place: str, numbers: bytes) -> bytes:
         """Two words of 64 bits for every number shown."""
         return hashlib.shake_256(self._key + place.encode() + numbers).digest(2 * len(numbers))
 

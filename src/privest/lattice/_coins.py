@@ -1,0 +1,196 @@
+"""One random bit of a reading, exactly: randomised response, and its extension to a whole range.
+
+    P(bit = 1 | y) = q + (1 − 2q)·t ,   t = (y − low)/(high − low) in [0, 1] ,   q = flips/2⁶⁴ < 1/2
+
+All of it is rational, and whether the bit is 1 is one comparison of that number with uniform bits:
+no probability is rounded, whatever y (PROOF.md §9).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.lattice._entropy import Integers, Unsigned, Words, drawn_words, os_words
+from privest.lattice._exact import finite
+from privest.lattice._tables import exp_minus
+
+BITS = 64
+WHOLE = 1 << BITS
+_UNIT = 2**53  # parts of 1 that are compared in floating point
+# In these parts: of t three roundings, of 1 − 2q, q, their product and the sum half a one each.
+_ERROR = 8
+_NARROWEST = 2.0**-900  # of a range: its quotients are far from underflow
+
+
+@dataclass(frozen=True)
+class Coin:
+    """The law of a bit: how often it lies, and which readings it speaks of.
+
+    flips      of 2⁶⁴: q = flips/2⁶⁴ is the probability of the wrong bit at both ends, 0 < q < 1/2.
+    low, high  readings beyond them count as they.
+    nearest    True: a reading counts as the nearer of both ends (the middle as `high`), which is
+               randomised response; False: as it is, so that E[bit] is linear in it.
+    """
+
+    flips: int
+    low: float = 0.0
+    high: float = 1.0
+    nearest: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.flips < WHOLE // 2:
+            raise InvalidInput(
+                "flips of a coin is a whole number above 0 and below 2^63: a coin that is never "
+                "wrong hides nothing, one that is wrong half the time shows nothing."
+            )
+        if not (
+            math.isfinite(self.high - self.low)
+            and self.high - self.low >= _NARROWEST
+            and math.isfinite(self.low)
+        ):
+            raise InvalidInput(
+                f"a coin needs two ends, low < high, not too far apart for a number; received "
+                f"{self.low:g} and {self.high:g}."
+            )
+
+    @property
+    def wrong(self) -> Fraction:
+        """q."""
+        return Fraction(self.flips, WHOLE)
+
+    @property
+    def width(self) -> Fraction:
+        """high − low, exactly."""
+        return Fraction(self.high) - Fraction(self.low)
+
+    @property
+    def level(self) -> Fraction:
+        """(1 − 2q)²/(q(1 − q))/width²: χ² of the two ends; the most information about a reading.
+
+        1/level is the variance of the debiased bit at both ends.
+        """
+        q = self.wrong
+        return (1 - 2 * q) ** 2 / (q * (1 - q)) / self.width**2
+
+    @property
+    def unit(self) -> float:
+        """E[bit·unit + zero] = y within the range."""
+        return float(self.width / (1 - 2 * self.wrong))
+
+    @property
+    def zero(self) -> float:
+        """What a bit of 0 stands for: low − q·unit."""
+        return float(Fraction(self.low) - self.wrong * self.width / (1 - 2 * self.wrong))
+
+    @cached_property
+    def middle(self) -> float:
+        """The least double that is not nearer to `low`."""
+        middle = (Fraction(self.low) + Fraction(self.high)) / 2
+        near = float(middle)
+        return near if Fraction(near) >= middle else math.nextafter(near, math.inf)
+
+    def chance(self, y: float) -> Fraction:
+        """P(bit = 1 | y), exactly; NaN is nobody's reading."""
+        share = Fraction(min(max(y, self.low), self.high)) - Fraction(self.low)
+        part = Fraction(int(y >= self.middle)) if self.nearest else share / self.width
+        return self.wrong + (1 - 2 * self.wrong) * part
+
+
+def flips_for(epsilon: float) -> int:
+    """The least m with q = m/2⁶⁴ ≥ 1/(1 + e^ε): then (1 − q)/q ≤ e^ε, literally.
+
+    Both ends of an enclosure of e^{−ε} have the same ceiling, else it is made narrower; it ends,
+    because e^ε is no fraction.
+
+    >>> flips_for(1.0) / 2**64
+    0.2689414213699951
+    """
+    if not 0 < epsilon < math.inf:
+        raise InvalidInput(f"epsilon of a coin is a number above 0; received {epsilon:g}.")
+    if epsilon >= BITS:  # e^−ε < 2^−64
+        return 1
+    pieces = math.ceil(epsilon)
+    precision = 2 * BITS
+    while True:
+        low, high = exp_minus(Fraction(epsilon) / pieces, precision)
+        found = {
+            -(-(WHOLE * power) // (power + scale))
+            for power, scale in ((end**pieces, 1 << precision * pieces) for end in (low, high))
+        }
+        if len(found) == 1:
+            return _kept(found.pop())
+        precision *= 2
+
+
+def flips_at(level: Fraction) -> int:
+    """The least m with (1 − 2q)²/(q(1 − q)) ≤ level, q = m/2⁶⁴: 1 − 2q = √(level/(level + 4)).
+
+    >>> flips_at(Fraction(9, 4)) == 2**64 // 5 + 1  # q = 1/5 has 0.36/0.16 = 9/4
+    True
+    """
+    if level <= 0:
+        raise InvalidInput("the level of a coin must be above 0.")
+    square = (level / (level + 4)) * (WHOLE // 2) ** 2
+    return _kept(WHOLE // 2 - math.isqrt(math.floor(square)))
+
+
+def _kept(flips: int) -> int:
+    """A coin that is wrong at least once in 2⁶⁴, and not half the time."""
+    if flips >= WHOLE // 2:
+        raise InvalidInput(
+            "this privacy is so strong that a coin of 64 bits shows nothing at all: state a larger "
+            "epsilon or level."
+        )
+    return max(flips, 1)
+
+
+def tossed(coin: Coin, y: Array, words: Unsigned, more: Words = os_words) -> Integers:
+    """The bit of every reading, 0 or 1; U has the bits of `words`, then of `more`: 1 if U < P.
+
+    No value is refused: ±∞ is an end of the range, NaN counts as the lower end (whoever asks knows
+    that it is missing). A release draws `words` before it looks at a reading. A coin of the nearer
+    end is decided by its word alone; one of a range takes fractions with a probability of 2e-15.
+    """
+    flat, drawn = finite(np.asarray(y, dtype=np.float64)).reshape(-1), words.reshape(-1)
+    if words.dtype != np.uint64 or drawn.size != flat.size:
+        raise InvalidInput(
+            f"{flat.size} coins take as many words of uint64; received {drawn.size} of "
+            f"{words.dtype}."
+        )
+    flat = np.where(np.isnan(flat), coin.low, flat)
+    if coin.nearest:
+        ends = np.array([coin.flips, WHOLE - coin.flips], dtype=np.uint64)
+        found = (drawn < ends[(flat >= coin.middle).astype(np.intp)]).astype(np.int64)
+    else:
+        found = _decided(coin, flat, drawn, more)
+    return found.reshape(np.shape(y))
+
+
+def _decided(coin: Coin, y: Array, words: Unsigned, more: Words) -> Integers:
+    """By doubles where P·2⁵³ and the first 53 bits of U are apart, else by fractions."""
+    q = coin.wrong
+    share = (np.clip(y, coin.low, coin.high) - coin.low) / (coin.high - coin.low)
+    top = (float(q) + float(1 - 2 * q) * share) * float(_UNIT)
+    gap = (words >> np.uint64(11)).astype(np.float64) - top  # U·2⁵³ − P·2⁵³, less than 1 below
+    found = (gap < 0).astype(np.int64)
+    for i in ((gap > -1 - _ERROR) & (gap < _ERROR)).nonzero()[0].tolist():
+        found[i] = by_chance(coin.chance(float(y[i])), int(words[i]), more)
+    return found
+
+
+def by_chance(chance: Fraction, word: int, more: Words = os_words) -> int:
+    """1 if U < chance, the first 64 bits of U being `word`: more bits until they decide."""
+    bits = BITS
+    while True:
+        if Fraction(word + 1, 1 << bits) <= chance:
+            return 1
+        if Fraction(word, 1 << bits) >= chance:
+            return 0
+        word, bits = word << BITS | int(drawn_words(more, 1)[0]), bits + BITS

@@ -1,0 +1,77 @@
+"""Pure ε: levels of Laplace noise and coins, and what a guess is worth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privest.errors import InvalidInput
+from privest.lattice import Coin, flips_for
+from privest.ledger import Budget, Ledger, cost_of
+from privest.privacy import (
+    coin_epsilon,
+    coin_of,
+    guess_between,
+    pure_epsilon,
+    pure_level,
+    relative_variance,
+)
+
+
+@pytest.mark.parametrize("law", ["laplace", "coin", "bit"])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1.0, 4.0, 20.0])
+@pytest.mark.parametrize("width", [0.01, 1.0, 371.3])
+def test_a_level_keeps_its_epsilon(law, epsilon, width):
+    level = pure_level(law, epsilon, width)
+    assert pure_epsilon(law, level, width) <= epsilon
+    ideal = epsilon if law == "laplace" else 2 * math.sinh(epsilon / 2)
+    # Laplace on the grid: a width of few steps costs up to ½ g of ε (PROOF.md §3)
+    assert level * width**2 == pytest.approx(ideal**2, rel=2e-3 if law == "laplace" else 1e-14)
+    assert level * width**2 * relative_variance(law, epsilon) == pytest.approx(
+        2.0 if law == "laplace" else 1.0, rel=2e-3
+    )
+
+
+def test_epsilon_of_a_coin_is_proved_and_near():
+    for epsilon in (0.1, 1.0, 3.3):
+        coin = Coin(flips_for(epsilon))
+        found = coin_epsilon(coin)
+        assert found <= epsilon * (1 + 1e-15)
+        assert found == pytest.approx(epsilon, rel=1e-14)
+        assert flips_for(found) <= coin.flips  # the promise: (1 − q)/q ≤ e^found
+
+
+def test_the_guess_is_that_of_the_likelihood_ratio():
+    """Half the overlap of the two laws is how often the best guess errs: sums over outcomes."""
+    q = float(Coin(flips_for(1.7)).wrong)
+    assert guess_between("coin", 1.7) == pytest.approx(0.5 + 0.5 * (1 - 2 * q))
+    x = np.linspace(-60.0, 60.0, 1_200_001)
+    overlap = np.minimum(np.exp(-np.abs(x)), np.exp(-np.abs(x - 1.7))).sum() * 1e-4 / 2
+    assert guess_between("laplace", 1.7) == pytest.approx(1 - overlap / 2, abs=1e-7)
+    assert guess_between("laplace", 1.7) < guess_between("coin", 1.7)
+
+
+def test_a_level_that_is_no_number_is_refused():
+    with pytest.raises(InvalidInput, match="no level"):
+        pure_level("laplace", 1e200, 1e-200)
+    with pytest.raises(InvalidInput, match="epsilon"):
+        pure_level("coin", -1.0, 1.0)
+
+
+def test_a_ledger_counts_coins_in_pure_epsilon(tmp_path):
+    """Two of ε = 1 fit a budget of 2 at δ = 0; a third does not."""
+    level = pure_level("coin", 1.0, 1.0)
+    cost = cost_of(level, law=coin_of(level))
+    assert (float(cost.information), float(cost.epsilon), cost.move) == (
+        level, coin_epsilon(coin_of(level)), "OneReading(by=1.0)",
+    )  # fmt: skip
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open_account("ill", Budget(epsilon=2.0, delta=0.0, move=1.0))
+        for k in range(2):
+            assert ledger.cost("ill", cost).fits
+            ledger.spend_and_write(
+                "ill", cost, 0, 1, {}, lambda: (np.zeros(1, dtype=np.int64), None), key=str(k)
+            )
+        assert not ledger.cost("ill", cost).fits
+    with pytest.raises(InvalidInput, match="at least its own"):
+        cost_of(level / 2, law=coin_of(level))
