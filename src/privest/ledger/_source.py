@@ -79,7 +79,8 @@ class LedgerSource(Source):
             cost = cost(first, first + count)
         facts = self.facts | {
             "shape": list(size), "sizes": None if sizes is None else list(sizes),
-            "law": law_fact(law), "grid": self.grid, "clip": clip_fact(clip), "fingerprint": fingerprint,
+            "law": law_fact(law), "grid": self.grid, "clip": clip_fact(clip),
+            "fingerprint": fingerprint,
         }  # fmt: skip
 
         def draw() -> tuple[Integers, Flags | None]:

@@ -25,6 +25,6 @@ from privest.mechanism.source._protected import OpenDPNoise, Protected, as_prote
 from privest.mechanism.source._simulated import Generated, Seeded, as_source, seeded
 
 __all__ = [
-    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded", "Shown",
-    "Source", "as_protected", "as_source", "require_room", "seeded",
+    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded",
+    "Shown", "Source", "as_protected", "as_source", "require_room", "seeded",
 ]  # fmt: skip
