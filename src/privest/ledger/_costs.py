@@ -68,7 +68,7 @@ def cost_of(
     >>> [round(float(level), 9) for level, _ in later.information.runs]
     [2.0, 4.0]
     """
-    if isinstance(law, Coin):
+    if isinstance(law, Coin) and not isinstance(level, SequentialLevel):
         return _of_coin(law, as_level(level).number)
     if isinstance(level, SequentialLevel):
         information: Any = _of_steps(level, start, stop)
