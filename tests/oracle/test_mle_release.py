@@ -43,6 +43,9 @@ class ZeroNoise(Simulated):
     def _noise(self, shown, at, sizes, law):
         return np.zeros(shown.shape)
 
+    def _uniform(self, shown, at, sizes):
+        return np.zeros(shown.shape)
+
 
 def gaussian_cases():
     low = RNG.standard_normal((8, 5))
