@@ -1,6 +1,7 @@
 """Estimators: the side that sees releases only."""
 
-from privest.estimator._clipped import ClippedResult, estimate_clipped
+from privest.estimator._clipped import estimate_clipped
+from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._clipped_rows import ClippedRows
 from privest.estimator._clipping_cost import (
     ClippingCost,

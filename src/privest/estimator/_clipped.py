@@ -20,13 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_confidence, as_positive
+from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._clipped_rows import ClippedRows, chunks
-from privest.estimator._clipped_unknown import JointClimb, variance_interval
+from privest.estimator._clipped_unknown import JointClimb, Reference
 from privest.estimator.likelihood._clipped import clipped_terms
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
-from privest.estimator.result import Result
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
@@ -45,41 +45,6 @@ HIDDEN = 1e-10  # information that is left of what is there without clipping; be
 Source = ClippedRows | Callable[[], Iterable[ClippedRows]]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ClippedResult(Result):
-    """θ̂ with cov θ̂ = J⁻¹, the inverse of the expected information at θ̂.
-
-    bound           of `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
-    readings        rows used.
-    clipped         the share of them that the model at θ̂ says is clipped.
-    log_likelihood  Σℓ at θ̂; `steps` that it took.
-    misfit          Σ_k (z_k − E z_k)²/Var z_k/(K − n): about 1 if noise, range and model are right.
-
-    Where σ² was not known:
-    noise_variance  σ̂², 0 where it came out at the end of its range; `noise_error` its standard
-                    error; `noise_interval` an interval.
-    joint           (n + 1, n + 1): the covariance of θ̂ and σ̂² together.
-    added           the mean variance of the release noise on a reading.
-    """
-
-    readings: int
-    clipped: float
-    log_likelihood: float
-    steps: int
-    misfit: float
-    noise_variance: float | None = None
-    noise_error: float | None = None
-    joint: Array | None = None
-    added: float | None = None
-
-    def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-        """The interval of σ², cut at 0, where it was estimated (`variance_interval`)."""
-        if self.noise_variance is None or self.noise_error is None or self.added is None:
-            return None
-        chance = as_confidence(confidence)
-        return variance_interval(self.noise_variance, self.noise_error, self.added, chance)
-
-
 def estimate_clipped(
     rows: Source,
     *,
@@ -88,6 +53,7 @@ def estimate_clipped(
     names: tuple[str, ...] = (),
     simulated: bool | None = None,
     variance_known: bool = True,
+    reference_variance: float | None = None,
 ) -> ClippedResult:
     """θ̂ by maximum likelihood from a release of clipped readings.
 
@@ -100,7 +66,8 @@ def estimate_clipped(
     variance_known  False: σ² is a parameter too, estimated with θ, and the `variance` of the rows
                     is that of each in units of it (1 for all). The covariance then counts what
                     the error of σ̂² does to θ̂, and intervals are those of Student's t with K − n
-                    degrees of freedom (`_clipped_unknown.py`).
+                    degrees of freedom (`_clipped_unknown.py`). With `reference` degrees of freedom
+                    and a `reference_variance` public data say something about σ² too.
 
     Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
     the release was made with. Raises NotIdentifiable where the rows, or what clipping left of them,
@@ -117,7 +84,10 @@ def estimate_clipped(
         (lambda: [given]) if isinstance(given, ClippedRows) else given
     )
     if not variance_known:
-        return _with_variance(JointClimb(source, noise), names, simulated)
+        public = None
+        if reference is not None and reference_variance is not None:
+            public = Reference(as_positive(reference_variance, "reference_variance"), reference)
+        return _with_variance(JointClimb(source, noise, public), names, simulated)
     start = _LeastSquares(source)
     climb = _Climb(source, start.inverse_root(), noise)
     theta, back = start.solution(), climb.back
@@ -146,6 +116,7 @@ def estimate_clipped(
         bound=start.private.inverse(),
         names=names,
         simulated=simulated,
+        method="maximum likelihood of clipped readings",
         readings=now.readings,
         clipped=now.clipped / now.readings,
         log_likelihood=now.height,
@@ -157,10 +128,7 @@ def estimate_clipped(
 def _with_variance(
     climb: JointClimb, names: tuple[str, ...], simulated: bool | None
 ) -> ClippedResult:
-    """θ̂ and σ̂² together, by the joint information at the maximum.
-
-    That of σ² is taken (K − n)/K times, as its estimate has K − n degrees of freedom.
-    """
+    """θ̂ and σ̂² together, by the joint information at the maximum."""
     at, point, steps = climb.climb()
     found = climb.expected(at)
     n, freedom = len(at) - 1, climb.readings - len(at) + 1
@@ -168,7 +136,6 @@ def _with_variance(
     left = float(np.linalg.eigvalsh(root @ found.information[:n, :n] @ root.T)[0])
     share = found.clipped / climb.readings
     _require_left(left, share)
-    found.information[n, n] *= freedom / climb.readings
     units = np.eye(n + 1)
     units[:n, :n] = climb.back
     half = units @ np.linalg.inv(np.linalg.cholesky(found.information)).T
@@ -182,12 +149,13 @@ def _with_variance(
         bound=climb.back @ np.linalg.inv(found.plain) @ climb.back.T,
         names=names,
         simulated=simulated,
-        degrees_of_freedom=float(freedom),
+        degrees_of_freedom=climb.freedom(at),
+        method="maximum likelihood of clipped readings, noise variance from the release",
         readings=climb.readings,
         clipped=share,
         log_likelihood=point.log_likelihood,
         steps=steps,
-        misfit=found.scatter / freedom,
+        misfit=found.scatter / freedom if freedom > 0 else 1.0,
         noise_variance=variance,
         noise_error=float(np.sqrt(joint[n, n])),
         joint=joint,

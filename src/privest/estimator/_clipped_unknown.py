@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -70,11 +71,30 @@ class Expected:
     scatter: float = 0.0
 
 
+class Reference(NamedTuple):
+    """σ̂_r² of public data, and its degrees of freedom m: more to know σ² by.
+
+    Its logarithm is ln L = −(m/2)(ln σ² + σ̂_r²/σ²), that of a χ².
+    """
+
+    variance: float
+    freedom: float
+
+    def slopes(self, size: float) -> tuple[float, float, float]:
+        """ln L, and its first and second derivative in σ² = size."""
+        half, ratio = self.freedom / 2, self.variance / size
+        return (
+            -half * (math.log(size) + ratio),
+            half * (ratio - 1) / size,
+            half * (1 - 2 * ratio) / size**2,
+        )
+
+
 class JointClimb:
     """The way up in θ and ψ over rows that are read again and again."""
 
-    def __init__(self, source: Rows, noise: float) -> None:
-        self.source, self.noise = source, noise
+    def __init__(self, source: Rows, noise: float, reference: Reference | None = None) -> None:
+        self.source, self.noise, self.reference = source, noise, reference
         sums: RunningLeastSquares | None = None
         total, count, widest = 0.0, 0, 0.0
         for H, z, shape, level, low, high in chunks(source()):
@@ -94,13 +114,15 @@ class JointClimb:
                 "needed, or fewer coefficients.",
                 sums.root().hidden,
             )
-        if count <= n:
+        if count <= n and reference is None:
             raise InvalidInput(
                 f"{count} rows for {n} coefficients leave nothing to see the noise by. Give the "
                 "noise variance, more rows, or fewer coefficients."
             )
         self.added, self.readings = total / count, count
-        ratio = float(sums.triangle[n, n]) ** 2 / (count - n)  # v̂ in units of n
+        ratio = 1 + (0.0 if reference is None else reference.variance / self.added)
+        if count > n:
+            ratio = float(sums.triangle[n, n]) ** 2 / (count - n)  # v̂ in units of n
         self.back = np.linalg.inv(np.triu(sums.triangle[:n, :n])) * math.sqrt(max(ratio, 1.0))
         self.least = math.log1p(LEAST) + math.log(self.added)
         self.most = math.log(4 * widest + self.added)
@@ -137,6 +159,12 @@ class JointClimb:
                 gram[power] += unit.T @ (weight[:, None] * unit)
         point.curvature[n, :n] = point.curvature[:n, n]
         self._restrict(point, gram, total)
+        if self.reference is not None:
+            public, first, second = self.reference.slopes(sizes[0])
+            point.height += public
+            point.gradient[n] += total * first
+            point.curvature[n, n] -= total * first + total**2 * second
+            point.outer[n, n] += (total / sizes[0]) ** 2 * self.reference.freedom / 2
         return point
 
     def _slopes(
@@ -234,8 +262,19 @@ class JointClimb:
                 sums += unit.T @ (np.broadcast_to(1 / per, z.shape)[:, None] * unit)
             found.clipped += float(share.sum())
             found.scatter += float(((z - eta - shift) ** 2 / (scatter + noise)).sum())
+        left = max(self.readings - n, 0)
+        found.information[n, n] *= left / self.readings  # as many as σ̂² has degrees of freedom
+        if self.reference is not None:
+            found.information[n, n] += self.reference.freedom / (2 * size**2)
         found.information[n, :n] = found.information[:n, n]
         return found
+
+    def freedom(self, at: Array) -> float:
+        """Of Student's t: K − n, and (Satterthwaite) m(σ² + n)²/σ⁴ of a reference set."""
+        left, size = float(self.readings - len(at) + 1), self.variance(float(at[-1]))
+        if self.reference is None:
+            return left
+        return left + self.reference.freedom * ((size + self.added) / size) ** 2
 
 
 def variance_interval(

@@ -51,8 +51,13 @@ def clipping_cost(
     variance: float,
     level: float,
     limits: Range | tuple[float, float],
+    *,
+    variance_known: bool = True,
 ) -> ClippingCost:
     """What clipping to a public range costs at m_k = h_kᵀθ, θ from public knowledge.
+
+    variance_known  False: σ² will be estimated from the release too (`estimate_clipped`), and what
+                    its error does to θ̂ is part of the cost.
 
     `H` (rows, n), or a function that gives its rows in blocks each time it is called (twice).
     variance σ², level s: numbers. Nothing here looks at a reading. Raises NotIdentifiable where
@@ -73,15 +78,18 @@ def clipping_cost(
         raise NotIdentifiable("the rows do not determine all coefficients.", start.root().hidden)
     back = np.linalg.inv(np.triu(start.triangle[:n, :n]))
     information, scatter = np.zeros((n, n)), np.zeros((n, n))
-    bias, share, count = np.zeros(n), 0.0, 0
+    bias, crossed, own, share, count = np.zeros(n), np.zeros(n), 0.0, 0.0, 0
     for rows in _rows(H, n):
         mean, unit = rows @ expected, rows @ back
-        square, _, _ = clipped_information(mean, sd, np.sqrt(added), ends.low, ends.high)
+        square, mixed, both = clipped_information(mean, sd, np.sqrt(added), ends.low, ends.high)
         outside, shift, spread = clipped_moments(mean, sd, ends.low, ends.high)
         information += unit.T @ (square[:, None] * unit)
         scatter += unit.T @ (((spread + added) / total**2)[:, None] * unit)
         bias += (shift / total) @ unit
+        crossed, own = crossed + mixed @ unit, own + float(both.sum())
         share, count = share + float(outside.sum()), count + len(rows)
+    if not variance_known and own > 0:
+        information = information - np.outer(crossed, crossed) / own
     values, vectors = np.linalg.eigh(information)
     if not values[0] > 0:
         raise NotIdentifiable(

@@ -7,7 +7,8 @@ import pytest
 import scipy.optimize
 
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.estimator import ClippedRows, estimate_clipped
+from privest.estimator import ClippedRows, clipping_cost, estimate_clipped
+from privest.estimator._reference import pooled_variance
 from privest.estimator.inference import Scatter
 from privest.estimator.likelihood import ClippedLikelihood
 
@@ -174,3 +175,40 @@ def test_what_clipping_hides_is_told():
     z[100:] += 2.5 - z[100:].mean()
     with pytest.raises(NotIdentifiable, match="wider range"):
         fitted(H, z, -2.0, 2.0, 1.0)
+
+
+def test_a_reference_set_says_something_about_the_variance_too():
+    """Without clipping σ̂² and its degrees of freedom are those of `pooled_variance`."""
+    H, z = clipped_release(rows=20, low=-1e3, high=1e3)
+    plain = np.linalg.lstsq(H, z, rcond=None)[0]
+    scatter = float(((z - H @ plain) ** 2).sum())
+    found = estimate_clipped(
+        ClippedRows(H, z, 1.0, LEVEL, -1e3, 1e3), variance_known=False, reference=9,
+        reference_variance=2.3,
+    )  # fmt: skip
+    variance, freedom = pooled_variance(2.3, 9, scatter, 17, 1 / LEVEL)
+    assert found.noise_variance == pytest.approx(variance, rel=1e-6)
+    assert found.degrees_of_freedom == pytest.approx(freedom, rel=1e-6)
+    inverse = np.linalg.inv(H.T @ H)
+    np.testing.assert_allclose(found.covariance, (variance + 1 / LEVEL) * inverse, rtol=1e-6)
+    # With clipping it is known better, and so is θ̂.
+    H, z = clipped_release(rows=300)
+    alone = fitted(H, z)
+    together = estimate_clipped(
+        ClippedRows(H, z, 1.0, LEVEL, LOW, HIGH), variance_known=False, reference=300,
+        reference_variance=alone.noise_variance,
+    )  # fmt: skip
+    assert np.abs(together.estimate - alone.estimate).max() < 1e-5  # it says the same
+    assert together.noise_error < 0.8 * alone.noise_error
+    assert (together.standard_error < alone.standard_error).all()
+
+
+def test_a_plan_can_count_that_the_variance_is_not_known():
+    """The cost at the fit is the covariance of the fit; more than with a known variance."""
+    H, z = clipped_release(rows=300)
+    found = fitted(H, z)
+    at = found.estimate, found.noise_variance, LEVEL, (LOW, HIGH)
+    cost = clipping_cost(H, *at, variance_known=False)
+    # The fit counts K − n of K rows for σ².
+    assert np.abs(cost.standard_error / found.standard_error - 1).max() < 0.01
+    assert (cost.standard_error > clipping_cost(H, *at).standard_error).all()
