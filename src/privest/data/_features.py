@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from privest.arrays import AnyArray, Array, as_array, as_number
+from privest.arrays import AnyArray, Array, Flags, as_array, as_number
 from privest.data._cells import MISSING, TRUTHS, Texts, is_number
 from privest.data._names import composed, meant
 from privest.errors import InvalidInput
@@ -18,6 +19,29 @@ from privest.errors import InvalidInput
 INTERCEPT = "intercept"
 RELEASED = "z"  # the column of a release file; a feature of that name could not stand beside it
 FEWEST = 3  # values of a Box-Cox fit
+
+
+class Design(Protocol):
+    """How columns become the rows of H: named columns (`Features`), or a formula.
+
+    columns    of the table, that are read; `text`: those of them to be read as texts.
+    names      of the columns of H; `intercept`: whether the first of them is a constant.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def text(self) -> frozenset[str]: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def intercept(self) -> bool: ...
+
+    def matrix(
+        self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
+    ) -> Array:
+        """The rows of H (rows, n) of a block without missing values."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +72,7 @@ class Features:
 
     def __post_init__(self) -> None:
         columns = _name_list("the features", self.columns)
-        lists = {name: _category_list(name, given) for name, given in self.categories.items()}
+        lists = {name: category_list(name, given) for name, given in self.categories.items()}
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "categories", lists)
         if not columns and not self.intercept:
@@ -64,8 +88,8 @@ class Features:
                 f"a list of categories was given for {stray}, not a feature."
                 f"{meant(stray[0], columns)}"
             )
-        _require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
-        _require_different("the parameters", self.names)
+        require_different("the features", columns)  # "sex" twice is clearer than "sex=male" twice
+        require_different("the parameters", self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,14 +135,8 @@ class Features:
                 H[:, at] = column
                 at += 1
                 continue
-            codes = _codes(column, self.categories[name])
-            if (codes < 0).any():
-                raise InvalidInput(
-                    f"column {name!r}, row {line[np.argmax(codes < 0)]}: "
-                    f"{_not_listed(column, codes, self.categories[name])}"
-                )
-            first = len(self.categories[name]) - len(kept)
-            H[:, at : at + len(kept)] = codes[:, None] == np.arange(first, first + len(kept))
+            all_ = indicator_columns(column, name, self.categories[name], line)
+            H[:, at : at + len(kept)] = all_[:, -len(kept) :]
             at += len(kept)
         return H
 
@@ -131,7 +149,21 @@ class Features:
         return given if not self.intercept and name == first else given[1:]
 
 
-def _require_different(what: str, names: Sequence[str]) -> None:
+def indicator_columns(
+    cells: AnyArray | Texts, name: str, listed: tuple[str, ...], line: NDArray[np.intp]
+) -> Flags:
+    """(rows, categories): which of the list each cell is; one that is none is refused."""
+    codes = _codes(cells, listed)
+    if (codes < 0).any():
+        raise InvalidInput(
+            f"column {name!r}, row {line[np.argmax(codes < 0)]}: "
+            f"{_not_listed(cells, codes, listed)}"
+        )
+    found: Flags = codes[:, None] == np.arange(len(listed))
+    return found
+
+
+def require_different(what: str, names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidInput(f"{what} have a name more than once: {twice}.")
@@ -143,7 +175,7 @@ def _name_list(what: str, given: str | Sequence[object]) -> tuple[str, ...]:
     return tuple(str(one) for one in given)
 
 
-def _category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
+def category_list(name: str, given: str | Sequence[object]) -> tuple[str, ...]:
     found = tuple(one.strip() for one in _name_list(f"the categories of {name!r}", given))
     different = len({composed(one) for one in found})
     if len(found) < 2 or different < len(found):

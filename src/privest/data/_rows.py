@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privest.arrays import AnyArray, Array, Flags
 from privest.data._cells import Texts
-from privest.data._features import Features
+from privest.data._features import Design
 from privest.data._source import SIZE, Columns, Source
 from privest.errors import InvalidInput
 
@@ -49,7 +49,7 @@ class Block:
 
 def read_rows(
     source: Source,
-    features: Features,
+    features: Design,
     target: str | Sequence[str] | None = None,
     *,
     beside: Sequence[str] = (),
@@ -73,7 +73,7 @@ def read_rows(
     category. A column without any value, a table without (complete) rows: refused in the end, so
     write nothing final before the last block.
 
-    >>> from privest.data import open_source
+    >>> from privest.data import Features, open_source
     >>> source = open_source({"age": [50, 61, None], "y": [1.5, 2.5, 3.5]})
     >>> for block in read_rows(source, Features(("age",)), "y", missing="drop"):
     ...     print(block.H.tolist(), block.y, block.line, block.dropped)
@@ -99,7 +99,7 @@ def read_rows(
 def _rows(
     blocks: Iterator[Columns],
     source: Source,
-    features: Features,
+    features: Design,
     targets: tuple[str, ...],
     wanted: Sequence[str],
     drop: bool,
@@ -140,7 +140,7 @@ def _require_values(source: Source, empty: Sequence[str], rows: int, kept: int) 
         raise InvalidInput(f"{source.name}: each of its {rows} rows has a missing value.")
 
 
-def _matrix(columns: Columns, line: NDArray[np.intp], source: Source, features: Features) -> Array:
+def _matrix(columns: Columns, line: NDArray[np.intp], source: Source, features: Design) -> Array:
     """The rows of H of whole rows."""
     try:
         return features.matrix(columns, line)
@@ -192,7 +192,7 @@ def gaps_of(
 
 
 def _missing_value(
-    gaps: dict[str, Flags], source: Source, features: Features, valued: set[str], before: int
+    gaps: dict[str, Flags], source: Source, features: Design, valued: set[str], before: int
 ) -> InvalidInput:
     """For the first row with a gap; a second pass tells whether its column has any value at all."""
     column = min(gaps, key=lambda name: int(np.argmax(gaps[name])))

@@ -1,0 +1,222 @@
+"""Formulas: the matrices of patsy and formulaic, public lists of categories, and nothing is run."""
+
+import itertools
+import time
+
+import formulaic
+import numpy as np
+import pandas as pd
+import patsy
+import pytest
+
+from privest.data import Features, open_source, read_rows
+from privest.data._formula import read_formula
+from privest.errors import InvalidInput
+
+LISTS = {"sex": ("f", "m"), "city": ("B", "K", "M"), "smoker": ("no", "yes")}
+CELLS = list(itertools.product(*LISTS.values())) * 4
+TABLE = pd.DataFrame(CELLS, columns=list(LISTS))
+RNG = np.random.default_rng(0)
+for _name in ("age", "bmi", "ldl"):
+    TABLE[_name] = RNG.uniform(1, 9, len(TABLE))
+
+
+def matrix(formula, lists=LISTS, table=TABLE):
+    features = read_formula(formula, lists).features
+    (block,) = read_rows(open_source(table), features)
+    return features, block.H
+
+
+def in_order(columns):
+    return columns[:, np.lexsort(columns[::-1])]
+
+
+FORMULAS = [
+    "ldl ~ age + bmi",
+    "ldl ~ age + C(sex) + bmi",
+    "ldl ~ C(sex) + C(city) - 1",
+    "ldl ~ 0 + C(city)",
+    "ldl ~ C(sex)*C(city)",
+    "ldl ~ C(sex):C(city)",
+    "ldl ~ C(sex):C(city) - 1",
+    "ldl ~ C(sex)*C(city)*C(smoker) - C(sex):C(city)",
+    "ldl ~ C(sex) + C(sex):C(city) + C(smoker)",
+    "ldl ~ age:C(sex)",
+    "ldl ~ age*C(sex) - 1",
+    "ldl ~ age + age:C(sex) + C(city):age:bmi",
+    "ldl ~ C(city)/age",
+    "ldl ~ np.log(age) + np.sqrt(bmi) + I(age**2) + I((bmi - 4)/10)",
+    "ldl ~ (age + bmi + C(sex))**2",
+    "ldl ~ np.log(age):C(sex) + np.exp(-age) + np.abs(bmi)",
+    "ldl ~ 1",
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_the_matrix_is_that_of_patsy_and_of_formulaic(formula):
+    features = read_formula(formula, _used(formula)).features
+    (block,) = read_rows(open_source(TABLE), features, None if features.columns else "ldl")
+    H = block.H
+    assert H.shape == (len(TABLE), len(set(features.names)))
+    right = stated = formula.split("~")[1]
+    for name, given in LISTS.items():
+        stated = stated.replace(f"C({name})", f"C({name}, levels={list(given)})")
+    by_patsy = np.asarray(patsy.dmatrix(stated, TABLE))
+    np.testing.assert_allclose(in_order(H), in_order(by_patsy), rtol=1e-13)
+    by_formulaic = formulaic.model_matrix(right, TABLE).to_numpy(float)
+    np.testing.assert_allclose(in_order(H), in_order(by_formulaic), rtol=1e-13)
+
+
+def _used(formula):
+    return {name: given for name, given in LISTS.items() if name in formula}
+
+
+def test_columns_are_where_their_names_say():
+    features, H = matrix("ldl ~ age*sex + sex:city", _used("sex city"))
+    place = {name: H[:, k] for k, name in enumerate(features.names)}
+    assert features.names[:4] == ("intercept", "age", "sex=m", "age:sex=m")
+    male, cologne = (TABLE["sex"] == "m"), (TABLE["city"] == "K")
+    assert np.array_equal(place["age:sex=m"], TABLE["age"] * male)
+    assert np.array_equal(place["sex=m:city=K"], male & cologne)
+
+
+def test_the_same_as_named_columns():
+    lists = {"sex": ("f", "m"), "city": ("B", "K", "M")}
+    for intercept, end in ((True, ""), (False, " - 1")):
+        named = Features(("age", "sex", "city"), lists, intercept)
+        features = read_formula(f"y ~ age + sex + city{end}", lists).features
+        assert features.names == named.names
+        assert (features.columns, features.text) == (named.columns, named.text)
+        (a,), (b,) = (read_rows(open_source(TABLE), one) for one in (features, named))
+        assert np.array_equal(a.H, b.H)
+
+
+def test_names_with_spaces_and_other_letters():
+    table = {"body mass": [1.0, np.e], "年齢": [2.0, 3.0], "my sex": ["a, b", 'c"d']}
+    formula = "y ~ log(`body mass`) + 年齢 + C(`my sex`, levels=['a, b', 'c\"d'])"
+    features = read_formula(formula).features
+    assert features.names == ("intercept", "log(body mass)", "年齢", 'my sex=c"d')
+    (block,) = read_rows(open_source(table), features)
+    assert block.H.tolist() == [[1, 0, 2, 0], [1, 1, 3, 1]]
+
+
+def test_the_left_side():
+    assert read_formula("log(ldl) ~ age").transform == "log"
+    assert read_formula("np.log(`l dl`) ~ age").targets == ("l dl",)
+    assert read_formula("a + b ~ age").targets == ("a", "b")
+    for bad in ("exp(y) ~ x", "log(y, 2) ~ x", "log(a + b) ~ x", "a:b ~ x", "1 ~ x", "I(y) ~ x"):
+        with pytest.raises(InvalidInput, match=r"left of ~ stands the private column|stand in log"):
+            read_formula(bad)
+    with pytest.raises(InvalidInput, match="all columns left of ~"):
+        read_formula("log(a) + b ~ x")
+    with pytest.raises(InvalidInput, match="'y' is the target, which is private"):
+        read_formula("y ~ log(y)")
+
+
+def test_baselines():
+    for contrast in ("Treatment('m')", "Treatment(reference='m')", "contr.treatment('m')"):
+        found = read_formula(f"y ~ C(sex, {contrast})", {"sex": ("f", "m")})
+        assert found.features.names == ("intercept", "sex=f")
+    assert read_formula("y ~ C(k, levels=[1, 2, -3])").features.names[1:] == ("k=2", "k=-3")
+    with pytest.raises(InvalidInput, match="the baseline is not on the list f, m"):
+        read_formula("y ~ C(sex, Treatment('x'))", {"sex": ("f", "m")})
+    with pytest.raises(InvalidInput, match="against a baseline"):
+        read_formula("y ~ C(sex, Sum)", {"sex": ("f", "m")})
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("y ~ C(sex)", "needs its public list of categories"),
+        ("y ~ scale(x)", r"scale\(…\) learns from the data"),
+        ("y ~ poly(x, 2)", r"poly\(…\) learns from the data"),
+        ("y ~ bs(x, df=3)", r"bs\(…\) learns from the data"),
+        ("y ~ I(center(x))", r"center\(…\) learns from the data"),
+        ("y ~ eval('1')", "is not allowed"),
+        ("y ~ I(x.y)", "is not allowed"),
+        ("y ~ I(x[0])", "is not allowed"),
+        ("y ~ os.log(x)", "is not allowed"),
+        ("y ~ np.load(x)", "is not allowed"),
+        ("y ~ log(x, 2)", "is not allowed"),
+        ("y ~ log(*x)", "is not allowed"),
+        ("y ~ I(x if x else x)", "is not allowed"),
+        ("y ~ I(lambda: x)", "is not allowed"),
+        ("y ~ I(x @ x)", "is not allowed"),
+        ("y ~ I('a')", "is not allowed"),
+        ("y ~ {x := 3}", "is not allowed|cannot be read"),
+        ("y ~ I(3)", "names no column"),
+        ("y ~ C(I(x), levels=[1, 2])", "C takes the name of a column"),
+        ("y ~ C(x, levels=x)", "levels is a list"),
+        ("y ~ C(x, levels=[x, 1])", "levels are texts or numbers"),
+        ("y ~ x + C(x, levels=[1, 2])", "as a number and as a category"),
+        ("y ~ C(x, levels=[1, 2]) + C(x, levels=[2, 1])", "two lists"),
+        ("y ~ z", "cannot be called 'z'"),
+        ("y ~ a | b", "is not known here"),
+        ("y ~ .", "cannot be read|is not known"),
+        ("y ~ 0", "needs an intercept or at least one feature"),
+        ("y ~ x + 2", "the number 2 is no term"),
+        ("y ~ 2:x", "is no term"),
+        ("y ~ x ** z", "a number from 1 to 9"),
+        ("~ x", "cannot be read"),
+        ("x", "a text such as"),
+        ("y ~ (((", "cannot be read"),
+        ("y ~ x\0", "cannot be read"),
+        ("y ~ I(" + "(" * 400 + "x" + ")" * 400 + ")", "cannot be read|brackets"),
+        ("y ~ I(" + "-" * 3000 + "x)", "cannot be read|brackets"),
+        ("y ~ " + "a" * 30_000, "at most 20000 letters"),
+        (3, "received int"),
+    ],
+)
+def test_what_is_refused(formula, said):
+    with pytest.raises(InvalidInput, match=said):
+        read_formula(formula)
+
+
+def test_nothing_is_run(tmp_path, monkeypatch):
+    """Neither when it is read nor when it is used; a name of Python is a column and no more."""
+    made = tmp_path / "made"
+    for text in (f"open({str(made)!r}, 'w')", f"__import__('os').mkdir({str(made)!r})"):
+        for formula in (f"y ~ {text}", f"y ~ I({text})", f"{text} ~ x", f"y ~ C({text})"):
+            with pytest.raises(InvalidInput):
+                read_formula(formula)
+    assert not made.exists()
+    features = read_formula("y ~ __builtins__ + np").features
+    with pytest.raises(InvalidInput, match="no column '__builtins__'"):
+        list(read_rows(open_source({"np": [1.0]}), features))
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ (" + "+".join(f"x{k}" for k in range(50)) + ")**9",
+        "y ~ " + "*".join("abcdefghijklmnopq"),
+    ],
+)
+def test_terms_do_not_grow_without_end(formula):
+    start = time.process_time()
+    with pytest.raises(InvalidInput, match="more than 10000 terms"):
+        read_formula(formula)
+    assert time.process_time() - start < 5
+
+
+def test_powers_of_numbers_do_not_grow_without_end():
+    features = read_formula("y ~ I(x*9**9**9**9)").features
+    with pytest.raises(InvalidInput, match=r"row 1: missing or infinite"):
+        list(read_rows(open_source({"x": [1.0]}), features))
+
+
+def test_a_row_where_a_function_has_no_value():
+    features = read_formula("y ~ log(x)").features
+    with pytest.raises(InvalidInput, match=r"column 'log\(x\)', row 2: missing or infinite"):
+        list(read_rows(open_source({"x": [1.0, 0.0]}), features))
+
+
+def test_mistyped_categories():
+    with pytest.raises(
+        InvalidInput, match=r"for 'sexe', which it does not name. Did you mean 'sex'"
+    ):
+        read_formula("y ~ sex", {"sexe": ("a", "b")})
+    with pytest.raises(InvalidInput, match="states another list"):
+        read_formula("y ~ C(sex, levels=['a', 'b'])", {"sex": ("b", "a")})
+    with pytest.raises(InvalidInput, match="has a list of categories, and so is no number"):
+        read_formula("y ~ log(sex)", {"sex": ("a", "b")})
