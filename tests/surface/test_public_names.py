@@ -32,9 +32,10 @@ NAMES = {
         "load_nhanes", "reference",
     },
     "report": {
-        "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-        "ellipse_points", "new_figure", "plural", "printable", "require_files", "rounded", "save",
-        "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_states", "tidy",
+        "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
+        "ellipse_points", "exposed_by", "exposure", "level_words", "new_figure",
+        "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
+        "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
     },
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
@@ -122,7 +123,8 @@ NAMES = {
         "OneRecord",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
         "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement", "guess_between",
-        "level_on_grid", "load_level", "metric", "person_level", "person_statement",
+        "level_for_attacker", "level_on_grid", "load_level", "metric", "person_level",
+        "person_statement",
         "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
     },
     "noise": {
@@ -185,7 +187,7 @@ STATED = {
     "paper": {"Plan"},
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
-    "report": {"Line", "Panel", "Track"},
+    "report": {"Exposed", "Line", "Panel", "Track"},
     "workflow": {"Noise", "Privacy"},
 }
 

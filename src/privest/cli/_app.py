@@ -20,6 +20,7 @@ from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
 from privest.cli._filtering import filter_command
+from privest.cli._levels import levels
 from privest.cli._stream import stream
 from privest.cli._verify import verify
 from privest.cli._workflow_text import charged_to, print_estimate, print_plan
@@ -28,7 +29,7 @@ from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.paper import _commands as reproduce
-from privest.report import save_report
+from privest.report import level_words, save_report
 from privest.workflow._account import LEDGER
 from privest.workflow._header import header_path
 
@@ -99,6 +100,7 @@ def _main(
 
 for _command in (_workflow.plan, _workflow.release, _workflow.estimate, _workflow.report):
     app.command()(_command)
+app.command()(levels)
 app.command(name="filter")(filter_command)
 app.command(name="consensus")(consensus_command)
 app.command()(bound)
@@ -170,7 +172,7 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     else:
         header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
         more = header.warning or ""
-    console.print(shown(f"{header.rows:,} rows released at level {header.level:g}. {more}"))
+    console.print(shown(f"{header.rows:,} rows released at {level_words(header.level)}. {more}"))
     _type(console, commands[2])
     estimated = workflow.estimate_release(release)
     print_estimate(console, estimated, CONFIDENCE)

@@ -50,7 +50,13 @@ def audit(
             metavar="RELEASER",
         ),
     ],
-    level: Annotated[float, option("What it claims: the information about a reading.", "S")] = 1.0,
+    level: Annotated[
+        float,
+        option(
+            "What it claims: privacy level s (larger shows more), the information about a reading.",
+            "S",
+        ),
+    ] = 1.0,
     readings: Annotated[int, option("Readings of one release.", "N", min=1, max=1000)] = 1,
     lags: Annotated[str, option("Of a stream: weights of earlier readings.", "W,W,…")] = "",
     samples: Annotated[

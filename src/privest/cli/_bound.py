@@ -45,11 +45,12 @@ def bound(
     ] = None,
     json: common.Json = False,
 ) -> None:
-    """The least error of any unbiased estimate of θ in y = Hθ + w under a privacy level.
+    """The least error of an estimate of θ in y = Hθ + w that is right on average (unbiased).
 
-    Nothing is released and no reading is needed: H, the noise and the level are enough. State
-    the privacy as --level, or as --epsilon with --delta and --move; --level with --delta and
-    --move also prints the ε that the level amounts to. CSV files use commas and decimal points.
+    Under a privacy level S (larger shows more): for every mechanism that keeps it. Nothing is
+    released and no reading is needed: H, the noise and the level are enough. State the privacy as
+    --level, or as --epsilon with --delta and --move; --level with --delta and --move also prints
+    the ε that the level amounts to. CSV files use commas and decimal points.
 
     Examples:
 
@@ -117,8 +118,8 @@ def print_bound(console: Console, answer: Answer) -> None:
     if spent is not None:
         console.print(
             f"The Gaussian release at this level is (ε, δ)-differentially private with "
-            f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, when one reading moves by "
-            f"{spent.move:g}."
+            f"ε = {spent.epsilon:.4g}, δ = {spent.delta:g}, comparing readings of which one "
+            f"differs by at most {spent.move:g}."
         )
     if not result.identifiable:
         console.print()

@@ -79,7 +79,11 @@ def consensus_command(
     ],
     level: Annotated[
         float,
-        option("Privacy level s: Fisher information about one reading.", "S", panel=common.PRIVACY),
+        option(
+            "Privacy level s (larger shows more): Fisher information about one reading.",
+            "S",
+            panel=common.PRIVACY,
+        ),
     ],
     model: Model,
     talk: Talk,

@@ -92,8 +92,9 @@ def print_spent(console: Console, spent: Spent | None) -> None:
     """The ε of all releases of a stream, where it was asked for."""
     if spent is not None:
         console.print(
-            f"All releases together, if a reading moves by {spent.move:g}: ε = {spent.epsilon:.4g} "
-            f"at δ = {spent.delta:g} (for exact Gaussian noise)."
+            f"All releases together, comparing streams in which one reading differs by at most "
+            f"{spent.move:g}: ε = {spent.epsilon:.4g} at δ = {spent.delta:g} (for exact Gaussian "
+            "noise)."
         )
 
 

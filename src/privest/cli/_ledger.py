@@ -139,7 +139,12 @@ def export(
 class Limits:
     """A budget, limit by limit: all that are given hold."""
 
-    level: Annotated[float | None, option("Fisher information about any one reading.", "S")] = None
+    level: Annotated[
+        float | None,
+        option(
+            "Privacy level s (larger shows more): Fisher information about any one reading.", "S"
+        ),
+    ] = None
     trace: Annotated[float | None, option("Fisher information summed over all readings.", "T")] = (
         None
     )
@@ -154,7 +159,7 @@ class Limits:
     ] = None
     delta: Annotated[float | None, option("δ; 0 for pure releases only.", "δ")] = None
     move: Annotated[
-        float | None, option("What μ, ρ and ε speak of: one reading moves by this.", "C")
+        float | None, option("What μ, ρ and ε speak of: one reading differs by at most this.", "C")
     ] = None
 
     def read(self) -> Budget:
@@ -209,7 +214,7 @@ def cost(
     rows: Annotated[int, option("How many readings.", "N", min=1)] = 1,
     json: common.Json = False,
 ) -> None:
-    """What a release at a level would cost an account, and what would be left; spends nothing.
+    """What a release would cost an account, and what would be left; spends nothing.
 
     Example: privest ledger cost ledger.db --subject people.csv --level 4 --rows 300
     """

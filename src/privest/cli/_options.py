@@ -189,8 +189,8 @@ class Account:
     budget: Annotated[
         float | None,
         option(
-            "Opens the account: the most information about a reading that is ever shown. Left out: "
-            "that of this release.",
+            "Opens the account: the privacy level (larger shows more) of all that is ever shown of "
+            "a reading. Left out: that of this release.",
             "S",
         ),
     ] = None
@@ -294,14 +294,15 @@ class Spent(NamedTuple):
 
 @group(PRIVACY)
 class Privacy:
-    """A level, or the (ε, δ) for a stated move that it amounts to; never a guess."""
+    """A level, or the (ε, δ) for a stated difference that it amounts to; never a guess."""
 
     level: Annotated[
         str | None,
         option(
-            "Privacy level S: the Fisher information about a reading (or the readings) that "
-            "may be shown. A number (s·I); where a release has several readings also a CSV file "
-            "with a vector (diagonal) or a matrix.",
+            "Privacy level S (larger shows more): the Fisher information about a reading (or the "
+            "readings) that may be shown; one reading is then known to ± 1/√s at best. A number "
+            "(s·I); where a release has several readings also a CSV file with a vector (diagonal) "
+            "or a matrix.",
             "NUMBER|FILE",
         ),
     ] = None
@@ -317,8 +318,8 @@ class Privacy:
     move: Annotated[
         float | None,
         option(
-            "What ε speaks of: one reading moves by at most this, in its own units (those "
-            "after --transform, where there is one).",
+            "What ε speaks of: data in which one reading differs by at most this, in its own "
+            "units (those after --transform, where there is one).",
             "C",
         ),
     ] = None
@@ -399,7 +400,9 @@ class PrivacyOfReading(Privacy):
     level: Annotated[
         str | None,
         option(
-            "Privacy level s: the Fisher information about one reading that may be shown.", "NUMBER"
+            "Privacy level s (larger shows more): the Fisher information about one reading that "
+            "may be shown; it is then known to ± 1/√s at best. `privest levels` helps to choose.",
+            "NUMBER",
         ),
     ] = None
 

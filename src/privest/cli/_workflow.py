@@ -19,7 +19,7 @@ from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
-from privest.report import require_files, save_plan_figure, save_report
+from privest.report import level_words, require_files, save_plan_figure, save_report
 from privest.workflow import (
     Account,
     Noise,
@@ -337,8 +337,8 @@ class Charged:
     budget: Annotated[
         float | None,
         option(
-            "Of a new account: the most information about one reading, all releases together. "
-            "Left out: what this release costs.",
+            "Of a new account: the privacy level of one reading (larger shows more), all releases "
+            "together. Left out: what this release costs.",
             "LEVEL",
         ),
     ] = None
@@ -395,7 +395,7 @@ def release(
             header = release_table(terms, output, account=account)
             more = charged_to(header, account)
     console = to_stderr()
-    done = f"{header.rows:,} rows released at level {header.level:g}."
+    done = f"{header.rows:,} rows released at {level_words(header.level)}."
     console.print(shown(f"{done} {left_out(header)}".strip()))
     console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
     console.print(shown(more, style="bold" if header.simulated else ""), soft_wrap=True)

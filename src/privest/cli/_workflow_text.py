@@ -7,9 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 from rich.console import Console
 
+from privest.arrays import Array
 from privest.cli._console import new_table, shown
 from privest.estimator import CostByShare
-from privest.report import BAND, at_least, at_most, plural, rounded
+from privest.report import (
+    BAND,
+    at_most,
+    exposed_by,
+    exposure,
+    level_words,
+    plural,
+    rounded,
+    short,
+)
 from privest.workflow import Account, Estimate, Plan, TableRelease
 
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
@@ -47,39 +57,53 @@ def _sentences(found: Plan) -> list[str]:
         else f"from {found.reference_rows:,} reference rows"
     )
     assert found.noise_variance is not None
-    times = float(found.standard_error[0] / found.classical_error[0])
     lines = [
-        f"Noise variance {found.noise_variance:.4g}, {noise}. Level s = {found.level:.4g}: errors "
-        f"are {times:.3g} times those without privacy; {100 * found.privacy_share:.3g} % of the "
-        "variance is the price of privacy, the rest is sampling.",
-        f"{_one_reading(found)}: no unbiased adversary knows it better than "
-        f"± {at_least(found.reading_error)} (standard deviation). One who knows the coefficients "
-        f"already knows it to ± {found.noise_variance**0.5:.3g}, and after the release to "
-        f"± {at_least(found.informed_error)}.",
+        f"Noise variance {found.noise_variance:.4g}, {noise}. At {level_words(found.level)} "
+        f"errors are {_compared(found.errors_at(found.level), found)}; "
+        f"{100 * found.privacy_share:.3g} % of the variance is the price of privacy, the rest is "
+        "sampling.",
+        *(line for one in exposed_by(found) for line in exposure(one)),
+        *_differential(found),
     ]
-    if found.epsilon is not None:
-        stated = found.spec.privacy
-        lines.append(
-            f"As differential privacy: ε = {at_most(found.epsilon)} at δ = {stated.delta:g}. "
-            f"{_one_reading(found)} moves by at most {found.move:g}{_why(found)}."
-        )
     lines += _clipping(found)
-    curve = [found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0)]
     listed = ", ".join(
-        f"{float(found.errors_at(s)[0] / found.classical_error[0]):.3g}× at s = {s:.3g}"
-        for s in curve
+        f"{short(float(found.errors_at(s)[0] / found.classical_error[0]))} at s = {short(s)}"
+        for s in (found.level * factor for factor in (0.1, 1 / 3, 1.0, 3.0, 10.0))
     )
-    lines.append(f"Errors at other levels: {listed}.")
+    lines.append(f"Errors at other levels, as multiples of those without privacy: {listed}.")
     return lines
 
 
-def _why(found: Plan) -> str:
-    """Whether the range makes it true that a reading moves by no more, or it is a condition."""
-    stated, limits = found.spec.privacy.move, found.limits
-    if limits is not None and (stated is None or stated >= limits.width):
-        return ", by the range, whatever it is"
+def _compared(errors: Array, found: Plan) -> str:
+    """`1.5 times those without privacy`; nobody says `1 times`."""
+    times = float(errors[0] / found.classical_error[0])
+    if times < 1.005:
+        return "practically those without privacy"
+    return f"{times:.3g} times those without privacy"
+
+
+def _differential(found: Plan) -> list[str]:
+    """ε, where δ is stated, and what it compares: by the range, or on a condition."""
+    if found.epsilon is None:
+        return []
+    stated, limits = found.spec.privacy, found.limits
+    head = f"As differential privacy: ε = {at_most(found.epsilon)} at δ = {stated.delta:g}, "
+    if limits is not None and (stated.move is None or stated.move >= limits.width):
+        return [
+            f"{head}whatever one reading is and whatever it is exchanged for: the range limits "
+            f"what is seen of it to {found.move:.4g}{_units(found)}."
+        ]
     allowed = "" if limits is None else f" (it allows {limits.width:.4g})"
-    return f": a condition, which only a range enforces{allowed}; a larger move has a larger ε"
+    return [
+        f"{head}comparing tables in which one reading{_units(found)} differs by at most "
+        f"{found.move:g}. That it differs by no more is a condition, which only a range enforces"
+        f"{allowed}; a larger difference has a larger ε."
+    ]
+
+
+def _units(found: Plan) -> str:
+    """Where what differs is the reading as it is modelled, in those units."""
+    return "" if found.spec.transform == "none" else f" (after {found.spec.transform})"
 
 
 def _clipping(found: Plan) -> list[str]:
@@ -91,14 +115,13 @@ def _clipping(found: Plan) -> list[str]:
     range_ = f"Range {limits.low:.4g} to {limits.high:.4g}{after}: "
     if isinstance(cost, CostByShare):
         listed = ", ".join(
-            f"{times:.3g} times at {100 * share:.3g} %"
-            for share, times in zip(cost.share, cost.one_end)
+            f"{times:.2f} at {100 * share:.3g} %" for share, times in zip(cost.share, cost.one_end)
         )
         return [
             f"{range_}nothing public says where the readings lie (a reference set would, or "
             "--expect), and so what share will be clipped is not known. By the noise alone at "
             f"least {_percent(cost.least_share or 0.0)}. If all have one mean, variances grow "
-            f"with the share clipped at one end: {listed}."
+            f"with the share clipped at one end, by a factor of {listed}."
         ]
     worst, stated = int(np.argmax(cost.least_squares_ratio)), found.spec.privacy
     missed = ""
@@ -122,13 +145,6 @@ def _percent(share: float) -> str:
     return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
 
 
-def _one_reading(found: Plan) -> str:
-    """What is moved and guessed is the reading as it is modelled, in those units."""
-    if found.spec.transform == "none":
-        return "One reading"
-    return f"One reading after {found.spec.transform} (in these units)"
-
-
 def left_out(header: TableRelease) -> str:
     """How many rows a release is without, where it is."""
     if not header.dropped:
@@ -140,7 +156,7 @@ def charged_to(header: TableRelease, account: Account) -> str:
     """Which entry of which ledger a release is, and what its budget leaves."""
     assert header.entry is not None
     left = account.ledger.remaining(account.subject).level
-    rest = "nothing" if not left else f"a level of {float(left):.4g}"
+    rest = "nothing" if not left else f"a privacy level of {float(left):.4g}"
     return (
         f"Ledger: {account.path}\nEntry {header.entry.sequence} of it is this release of "
         f"{account.subject!r}; {rest} of its budget is left. Head: {account.ledger.head}"
@@ -151,7 +167,7 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
     """The estimate as a table and sentences."""
     header = found.release
     table = new_table(
-        f"{header.target}: {header.rows:,} released rows, level {header.level:.4g}",
+        f"{header.target}: {header.rows:,} released rows, {level_words(header.level)}",
         *("coefficient", "estimate", "error", f"{100 * confidence:.6g} % interval"),
     )
     for name, value, error, (low, high) in zip(

@@ -3,7 +3,7 @@
 from privest.privacy import attacker, gdp, metric
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
 from privest.privacy._endless import EndlessLevel, as_stream_level, load_level
-from privest.privacy._grid_level import level_on_grid
+from privest.privacy._grid_level import level_for_attacker, level_on_grid
 from privest.privacy._level import PrivacyLevel, as_level
 from privest.privacy._people import person_level, person_statement
 from privest.privacy._pure import (
@@ -23,6 +23,7 @@ __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level",
     "as_stream_level", "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement",
-    "guess_between", "level_on_grid", "load_level", "metric", "person_level", "person_statement",
+    "guess_between", "level_for_attacker",
+    "level_on_grid", "load_level", "metric", "person_level", "person_statement",
     "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
 ]  # fmt: skip

@@ -1,13 +1,14 @@
-"""The level of an ε that real releases keep, and that a ledger with this budget allows."""
+"""The level of an ε, or of an attacker's chance, that real releases keep."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import TypeVar
 
+from privest.arrays import as_positive
 from privest.errors import InvalidInput
 from privest.lattice import GRID
-from privest.privacy import gdp
+from privest.privacy import attacker, gdp
 from privest.privacy._adjacency import Move, as_move
 from privest.privacy._endless import EndlessLevel
 from privest.privacy._grid_moves import entries_of, shift_of
@@ -35,7 +36,42 @@ def level_on_grid(epsilon: float, *, delta: float, move: float | Move, shape: L)
     >>> 0.99 < level.number / whole.number < 1.0
     True
     """
-    most, moved = gdp.mu_of(epsilon, delta), as_move(move)
+    most = gdp.mu_of(epsilon, delta)
+    found = _largest(most, as_move(move), shape)
+    if found is None:
+        raise InvalidInput(
+            f"epsilon = {epsilon:g} at delta = {delta:g} is less than one step of the grid of real "
+            f"releases (mu = {most:.3g}, a step {GRID:.3g} for each number that shows a reading): "
+            "ask for a larger epsilon, or for fewer lags."
+        )
+    return found
+
+
+def level_for_attacker(apart: float, chance: float) -> PrivacyLevel:
+    """The largest level whose real release tells two values `apart` with at most this chance.
+
+    `attacker.level_for_tolerance` says it of continuous noise, s = (2Φ⁻¹(p)/c)²; on the grid μ is
+    rounded up to whole steps, and this is the largest level with Φ(μ/2) ≤ p. Raises InvalidInput
+    where p is so near to a coin that not one step fits.
+
+    >>> level = level_for_attacker(1.0, 0.75)
+    >>> whole = attacker.level_for_tolerance(1.0, 0.75)
+    >>> 0.998 < level.number / whole < 1.0
+    True
+    """
+    by = as_positive(apart, "tolerance")
+    found = _largest(attacker.mu_for_chance(chance), as_move(by), PrivacyLevel(1.0))
+    if found is None:
+        raise InvalidInput(
+            f"an attacker who is right with chance {chance:.6g} only knows next to nothing: real "
+            f"releases have steps of {GRID:.3g} deviations of their noise, which is more. Ask for "
+            "a chance of 0.501 or more."
+        )
+    return found
+
+
+def _largest(most: float, moved: Move, shape: L) -> L | None:
+    """The largest multiple of `shape` with g·√(Σ n_i²) ≤ most; None where not even a step fits."""
     reach = shape.to_mu(move=moved)
     if reach == 0:
         raise InvalidInput("the shape does not see this move at all: any multiple would do.")
@@ -49,11 +85,7 @@ def level_on_grid(epsilon: float, *, delta: float, move: float | Move, shape: L)
 
     low, high = largest * LEAST, largest
     if not (low > 0 and fits(low)):
-        raise InvalidInput(
-            f"epsilon = {epsilon:g} at delta = {delta:g} is less than one step of the grid of real "
-            f"releases (mu = {most:.3g}, a step {GRID:.3g} for each number that shows a reading): "
-            "ask for a larger epsilon, or for fewer lags."
-        )
+        return None
     if fits(high):
         return shape * high
     while high - low > CLOSE * high:

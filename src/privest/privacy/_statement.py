@@ -88,7 +88,7 @@ class GridStatement(Record):
         guess = 1 / math.sqrt(self.fisher) if self.fisher else math.inf
         lines = [
             f"Fisher information: at most {self.fisher:.6g} about any one reading, whatever it is: "
-            f"no unbiased guess of it is better than ± {guess:.4g} (proved)."
+            f"no guess that is right on average is better than ± {guess:.4g} (proved)."
         ]
         if self.mu is None:
             lines.append(f"Differential privacy: epsilon = {self.epsilon:.6g}, delta = 0 (proved).")

@@ -2,12 +2,14 @@
 
 save_report                a plan and its estimate as one page for people.
 save_plan_figure           the trade-off of a plan alone: errors against levels.
+exposure                   what one person is exposed to at a level, in sentences.
 save_convergence           estimates of a stream, as it goes on (`Trail` collects them).
 save_states, save_plane    states of a dynamic model along time; a track in the plane.
 """
 
 from privest.report._canvas import BAND, ellipse_points, new_figure, require_files, save, tidy
-from privest.report._digits import at_least, at_most, plural, rounded
+from privest.report._digits import at_least, at_most, plural, rounded, short
+from privest.report._exposure import Exposed, exposed_by, exposure, level_words, often
 from privest.report._streams import (
     Line,
     Panel,
@@ -21,8 +23,8 @@ from privest.report._words import printable
 from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [
-    "BAND", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-    "ellipse_points", "new_figure", "plural", "printable", "require_files", "rounded",
-    "save", "save_convergence", "save_plan_figure", "save_plane", "save_report", "save_states",
-    "tidy",
+    "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
+    "ellipse_points", "exposed_by", "exposure", "level_words", "new_figure", "often", "plural",
+    "printable", "require_files", "rounded", "save", "save_convergence", "save_plan_figure",
+    "save_plane", "save_report", "save_states", "short", "tidy",
 ]  # fmt: skip

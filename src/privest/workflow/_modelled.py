@@ -9,7 +9,13 @@ from privest.data import BoxCox
 from privest.errors import InvalidInput
 from privest.lattice import GRID, literal_root
 from privest.mechanism._range import clip_of
-from privest.privacy import PrivacyLevel, Range, grid_statement, level_on_grid
+from privest.privacy import (
+    PrivacyLevel,
+    Range,
+    grid_statement,
+    level_for_attacker,
+    level_on_grid,
+)
 
 Ends = tuple[float, float]
 
@@ -61,6 +67,13 @@ def epsilon_of(level: float, delta: float | None, move: float | None) -> float |
 def level_for(epsilon: float, delta: float, move: float) -> float:
     """The largest level whose real release is (ε, δ)-private for the move."""
     found = level_on_grid(epsilon, delta=delta, move=move, shape=PrivacyLevel(1.0)).number
+    assert found is not None
+    return found
+
+
+def level_for_chance(tolerance: float, chance: float) -> float:
+    """The largest level whose real release tells two readings `tolerance` apart no more often."""
+    found = level_for_attacker(tolerance, chance).number
     assert found is not None
     return found
 

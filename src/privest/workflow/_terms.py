@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Never
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array
 from privest.data import BoxCox, Features, Source, open_source, read_rows
@@ -21,7 +20,13 @@ from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.records import Record
 from privest.workflow._column import Column, OneColumn
-from privest.workflow._modelled import as_modelled, counted_move, level_for, modelled_range
+from privest.workflow._modelled import (
+    as_modelled,
+    counted_move,
+    level_for,
+    level_for_chance,
+    modelled_range,
+)
 from privest.workflow._sections import Privacy
 from privest.workflow._spec import Spec
 
@@ -227,7 +232,7 @@ def level_of(
         return privacy.level
     if privacy.tolerance is not None:
         assert privacy.attacker is not None
-        return (2 * float(scipy.special.ndtri(privacy.attacker)) / privacy.tolerance) ** 2
+        return level_for_chance(privacy.tolerance, privacy.attacker)
     if privacy.epsilon is not None:
         limits = modelled_range(spec.transform, noise.exponent, privacy.range_of(target))
         move = counted_move(privacy.move, limits)

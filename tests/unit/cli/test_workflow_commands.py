@@ -97,7 +97,9 @@ def test_what_the_plan_prints(privest, plan_file, data):
     for error in (*plan.standard_error, *plan.classical_error):
         assert f"{error:.4g}" in text
     assert f"{plan.rows_for(0.01, 'sex=male'):,} rows like these" in text
-    assert "no unbiased adversary knows it better than ± 0.707 (" in text  # 1/√2, rounded down
+    assert "privacy level s = 2 (larger shows more)" in text
+    assert "can tell it to ± 0.707 at best (" in text  # 1/√2, rounded down
+    assert "an attacker picks the right one in at most" in text
     assert "differential privacy" not in text  # no δ, no move: no ε
     assert max(len(line) for line in done.out.splitlines()) <= 80
     assert not done.err
@@ -113,8 +115,10 @@ def test_units_of_a_transformed_target_are_said(privest, tmp_path):
     assert "transform log needs the public range" in " ".join(refused.err.split())
     done = privest("plan", data, *given, "--range", "0.01,100")
     text = " ".join(done.out.split())
-    assert "One reading after log (in these units) moves by at most 0.5" in text
-    assert "One reading after log (in these units): no unbiased adversary" in text
+    assert "one reading (after log) differs by at most 0.5" in text
+    # e^{1/√2} rounded down, e^{1/2}
+    assert "can tell it to a factor of 2.02 at best" in text
+    assert "two values that differ by a factor of 1.65" in text
 
 
 def test_release_estimate_and_report(privest, plan_file, tmp_path):

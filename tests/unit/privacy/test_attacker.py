@@ -7,7 +7,8 @@ import pytest
 import scipy.stats
 
 from privest.errors import InvalidInput
-from privest.privacy import attacker, gdp
+from privest.lattice import GRID
+from privest.privacy import attacker, gdp, grid_statement, level_for_attacker
 
 DRAWS = 200_000
 # A share of right guesses, or a mean square relative to its value, is off by more than this once
@@ -63,6 +64,20 @@ def test_neighbours_in_time_help_as_a_dense_smoother_says(phi, s):
     if phi == 0:
         alone = attacker.informed_error(s, math.sqrt(gamma)) ** 2
         assert found == pytest.approx(alone, rel=1e-12)
+
+
+@pytest.mark.parametrize(("c", "p"), [(1.0, 0.75), (0.3, 0.6), (250.0, 0.99), (2.0, 0.501)])
+def test_the_level_of_a_real_release_keeps_the_chance_and_little_less(c, p):
+    """On the grid μ is rounded up to whole steps: at most p, and one step more would be beyond."""
+    level = level_for_attacker(c, p).number
+    mu = grid_statement(level, move=c).mu
+    assert attacker.chance_of_mu(mu) <= p < attacker.chance_of_mu(mu + 1.01 * GRID)
+    assert level <= attacker.level_for_tolerance(c, p)
+
+
+def test_a_chance_that_is_a_coin_has_no_level_on_the_grid():
+    with pytest.raises(InvalidInput, match="next to nothing"):
+        level_for_attacker(1.0, 0.5001)
 
 
 def test_the_notes_say_the_same():
