@@ -13,13 +13,13 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
 from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._workflow_text import charged_to, left_out, print_estimate, print_plan
+from privest.cli._workflow_text import charged_to, left_out, level_of, print_estimate, print_plan
 from privest.data._cells import is_number
 from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
-from privest.report import level_words, require_files, save_plan_figure, save_report
+from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
     Account,
     Noise,
@@ -259,6 +259,8 @@ def plan(
     output.require_possible()
     spec = _spec(source, model, privacy, noise, files)
     output.require_free()
+    if output.png is not None and len(spec.targets) > 1:
+        raise InvalidInput("--png draws the errors of one target: plan each alone for a figure.")
     found = make_plan(spec, expected=_expected(output.expect))
     rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
@@ -395,7 +397,7 @@ def release(
             header = release_table(terms, output, account=account)
             more = charged_to(header, account)
     console = to_stderr()
-    done = f"{header.rows:,} rows released at {level_words(header.level)}."
+    done = f"{header.rows:,} rows released at {level_of(header)}."
     console.print(shown(f"{done} {left_out(header)}".strip()))
     console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
     console.print(shown(more, style="bold" if header.simulated else ""), soft_wrap=True)

@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 
 from privest.arrays import Array
+from privest.cli._columns_text import print_joint, print_record_plan
 from privest.cli._console import new_table, shown
 from privest.estimator import CostByShare
 from privest.report import (
@@ -21,12 +22,18 @@ from privest.report import (
     short,
 )
 from privest.workflow import Account, Estimate, Plan, TableRelease
+from privest.workflow._record import record_information
+from privest.workflow._record_plan import RecordPlan
+from privest.workflow._route_columns import ColumnsEstimate
 
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
 
 
 def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = None) -> None:
     """The plan as a table and sentences; `rows`: how many each wanted NAME=ERROR takes."""
+    if isinstance(found, RecordPlan):
+        print_record_plan(console, found)
+        return
     sentences = _sentences(found)  # before anything is printed: it may fail
     left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
     if found.spec.missing == "drop":
@@ -152,6 +159,14 @@ def left_out(header: TableRelease) -> str:
     return f"{plural(header.dropped, 'row')} with missing values left out."
 
 
+def level_of(header: TableRelease) -> str:
+    """At which level a release was made: of several columns the budget of the record."""
+    if len(header.columns) == 1:
+        return level_words(header.level)
+    budget = float(record_information(header.columns))
+    return f"a budget of {budget:.6g} units for the record of {len(header.columns)} columns"
+
+
 def charged_to(header: TableRelease, account: Account) -> str:
     """Which entry of which ledger a release is, and what its budget leaves."""
     assert header.entry is not None
@@ -165,6 +180,11 @@ def charged_to(header: TableRelease, account: Account) -> str:
 
 def print_estimate(console: Console, found: Estimate, confidence: float) -> None:
     """The estimate as a table and sentences."""
+    if isinstance(found, ColumnsEstimate):
+        for part in found.parts:
+            print_estimate(console, part, confidence)
+        print_joint(console, found)
+        return
     header = found.release
     table = new_table(
         f"{header.target}: {header.rows:,} released rows, {level_words(header.level)}",

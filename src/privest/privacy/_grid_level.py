@@ -47,20 +47,24 @@ def level_on_grid(epsilon: float, *, delta: float, move: float | Move, shape: L)
     return found
 
 
-def level_for_attacker(apart: float, chance: float) -> PrivacyLevel:
+def level_for_attacker(
+    apart: float | Move, chance: float, shape: PrivacyLevel | None = None
+) -> PrivacyLevel:
     """The largest level whose real release tells two values `apart` with at most this chance.
 
     `attacker.level_for_tolerance` says it of continuous noise, s = (2Φ⁻¹(p)/c)²; on the grid μ is
     rounded up to whole steps, and this is the largest level with Φ(μ/2) ≤ p. Raises InvalidInput
-    where p is so near to a coin that not one step fits.
+    where p is so near to a coin that not one step fits. With a `shape` its largest multiple, and
+    `apart` may be a `Move`: two records, say.
 
     >>> level = level_for_attacker(1.0, 0.75)
     >>> whole = attacker.level_for_tolerance(1.0, 0.75)
     >>> 0.998 < level.number / whole < 1.0
     True
     """
-    by = as_positive(apart, "tolerance")
-    found = _largest(attacker.mu_for_chance(chance), as_move(by), PrivacyLevel(1.0))
+    moved = apart if isinstance(apart, Move) else as_move(as_positive(apart, "tolerance"))
+    unit = PrivacyLevel(1.0) if shape is None else shape
+    found = _largest(attacker.mu_for_chance(chance), moved, unit)
     if found is None:
         raise InvalidInput(
             f"an attacker who is right with chance {chance:.6g} only knows next to nothing: real "

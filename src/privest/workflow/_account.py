@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Self
 
@@ -20,9 +19,12 @@ import numpy as np
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
+from privest.privacy import PrivacyLevel
 from privest.records import plain
+from privest.workflow._column import Column
 from privest.workflow._header import TableRelease, parsed_header
 from privest.workflow._header_fields import LedgerPlace
+from privest.workflow._record import record_information, record_move
 from privest.workflow._terms import Terms
 
 LEDGER = "privest-ledger.db"
@@ -101,12 +103,13 @@ class Account:
     def _require_within(self, plan: Terms, stated: Budget | None) -> None:
         """Refuse what is beyond the budget: `stated` of an account, or that of a new one."""
         if stated is None:
-            fits = self._budget(plan).level >= Fraction(plan.level)
+            fits = self._budget(plan).level >= record_information(plan.columns)
         else:
             fits = self.ledger.cost(self.subject, self._cost(plan)).fits
         if not fits:
             raise BudgetExceeded(
-                f"{self.subject!r}: a release at level {plan.level:g} is more than the budget "
+                f"{self.subject!r}: a release at level {float(record_information(plan.columns)):g} "
+                f"is more than the budget "
                 f"allows; {'it is less' if stated is None else self._left()}. Nothing was drawn. "
                 "Release at a lower level, or raise the budget (privest ledger budget), which is "
                 "recorded."
@@ -170,9 +173,12 @@ class Account:
 
     def _budget(self, plan: Terms) -> Budget:
         """Of an account that is opened now."""
-        return Budget(level=plan.level if self.budget is None else self.budget)
+        own = record_information(plan.columns)
+        return Budget(level=own if self.budget is None else self.budget)
 
     def _cost(self, plan: Terms) -> Cost:
+        if len(plan.columns) > 1:
+            return _record_cost(plan.columns)
         return cost_of(plan.level, move=plan.move)
 
     def _releases(self) -> list[Entry]:
@@ -193,6 +199,16 @@ class Account:
                     "on readings that were shown already. Put the newest copy back, or state what "
                     "was released since (privest ledger recover)."
                 )
+
+
+def _record_cost(columns: Sequence[Column]) -> Cost:
+    """Of a record with several private columns: its budget, and μ² where moves are known."""
+    information, moves = record_information(columns), [column.counted_move for column in columns]
+    if None in moves:
+        return Cost(information)
+    move = record_move(columns)
+    levels = PrivacyLevel([column.level for column in columns])
+    return replace(cost_of(levels, move=move), information=information)
 
 
 def signed_text(found: TableRelease) -> bytes:

@@ -23,6 +23,7 @@ from privest.records import Record
 from privest.release import extra_variance
 from privest.workflow._header_fields import read_ends, unit_of
 from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
+from privest.workflow._record import record_statement
 from privest.workflow._sections import LAWS, Law
 from privest.workflow._spec import TRANSFORMS
 
@@ -43,6 +44,8 @@ class Column(Record):
                     `reference_rows` rows; None: nobody said, the release shows it.
     delta, move     where they are stated the level has an `epsilon`; a range limits the move.
     alone           whether it is the only private column of its table.
+    scale           what counts as one unit of it, where several columns share one budget,
+                    Σ_j scale_j²·level_j; None where it is alone.
     """
 
     target: str
@@ -56,6 +59,7 @@ class Column(Record):
     delta: float | None = None
     move: float | None = None
     alone: bool = True
+    scale: float | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
@@ -137,6 +141,7 @@ class Column(Record):
                 (move is not None and delta is None)
                 or (delta is not None and move is None and ends is None)
             ),
+            "scale goes with several columns": self.alone != (self.scale is None),
             "delta must be a probability, below 1": (delta or 0.0) >= 1,
             "a transform must have a range above 0": (
                 self.transform != "none" and not (ends and ends[0] > 0)
@@ -215,8 +220,14 @@ class OneColumn:
 
     @property
     def epsilon(self) -> float | None:
-        """ε of the level at the stated δ and move; None where they are not stated."""
-        return self.column.epsilon
+        """ε of the level at the stated δ and move; None where they are not stated.
+
+        Of several columns: for replacing the whole record.
+        """
+        if len(self.columns) == 1:
+            return self.column.epsilon
+        said = record_statement(self.columns)
+        return None if said is None else said.epsilon
 
 
 KINDS: dict[str, Field] = {
@@ -224,6 +235,7 @@ KINDS: dict[str, Field] = {
     "exponent": optional(read_number), "range": optional(read_ends), "law": read_text,
     "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
     "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
+    "scale": optional(read_positive),
 }  # fmt: skip
 FOLLOWS: dict[str, Field] = {
     "epsilon": optional(read_positive), "name": read_text, "unit": read_positive

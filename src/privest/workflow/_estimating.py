@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from privest.workflow._estimate import Estimate
-from privest.workflow._header import read_release
+from privest.workflow._header import TableRelease, read_release
 from privest.workflow._modelled import clip_ends
 from privest.workflow._route_clipped import estimate_clipped_rows
+from privest.workflow._route_columns import estimate_columns
 from privest.workflow._route_rows import estimate_rows
 
 
@@ -17,7 +18,13 @@ def estimate_release(path: str | Path) -> Estimate:
     With a range by maximum likelihood, and the table is read some six times.
     Raises InvalidInput where the table is not the one that the header was made for.
     """
-    release = read_release(path)
+    return estimate_table(read_release(path))
+
+
+def estimate_table(release: TableRelease) -> Estimate:
+    """The same, of a release whose header was read."""
+    if len(release.columns) > 1:
+        return estimate_columns(release, estimate_table)
     ends = clip_ends(release.level, release.limits)
     if ends is not None:
         return estimate_clipped_rows(release, ends)

@@ -192,16 +192,29 @@ def make_plan(
         triangle=triangle,
         **columns_of(spec, design.names, noise_of(spec, design), shape),
     )
-    _require_finite(found)
-    if found.limits is None:
-        return found
 
     def features() -> Iterator[Array]:
         again = open_source(spec.data if data is None else data)
         for block in read_rows(again, design, counted_by, missing=spec.missing):
             yield block.H
 
-    return replace(found, clipping=_clipping(found, found.limits, expected, features))
+    if len(found.columns) == 1:
+        return _finished(found, expected, features)
+    from privest.workflow._record_plan import record_plan  # which is made of plans
+
+    return record_plan(found, expected, lambda plan: _finished(plan, None, features))
+
+
+def _finished(
+    plan: Plan,
+    expected: Mapping[str, float] | None,
+    features: Callable[[], Iterable[Array]],
+) -> Plan:
+    """The plan of one column with what its range costs; refused where it has no numbers."""
+    _require_finite(plan)
+    if plan.limits is None:
+        return plan
+    return replace(plan, clipping=_clipping(plan, plan.limits, expected, features))
 
 
 def _clipping(

@@ -54,6 +54,7 @@ from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.reading import parse_toml, parse_yaml, read_document, require_parameters
 from privest.records import plain
+from privest.workflow._record import require_record
 from privest.workflow._sections import (
     Noise,
     People,
@@ -111,6 +112,8 @@ class Spec:
                 "private readings would leak. The reference must be other, public data."
             )
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
+        if len(self.targets) > 1:
+            require_record(self)
 
     def _require_targets(self) -> None:
         if isinstance(self.target, list | tuple):

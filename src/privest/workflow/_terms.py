@@ -27,6 +27,7 @@ from privest.workflow._modelled import (
     level_for_chance,
     modelled_range,
 )
+from privest.workflow._record import Share, record_shares
 from privest.workflow._sections import Privacy
 from privest.workflow._spec import Spec
 
@@ -70,10 +71,11 @@ def columns_of(
 ) -> dict[str, Any]:
     """`columns` and `expected` of terms; `classical`: (HᵀH)⁻¹, where an accuracy is wanted."""
     privacy = spec.privacy
+    shares = _shares(spec, names, known, classical)
     columns = tuple(
         Column(
             target=target,
-            level=level_of(spec, names, classical, one, target),
+            level=share.level,
             transform=spec.transform,
             exponent=one.exponent,
             range=privacy.range_of(target),
@@ -81,13 +83,29 @@ def columns_of(
             noise_variance=one.variance,
             reference_rows=one.rows,
             delta=privacy.delta,
-            move=privacy.move,
+            move=share.move,
             alone=len(spec.targets) == 1,
+            scale=share.scale,
         )
-        for target, one in zip(spec.targets, known)
+        for target, one, share in zip(spec.targets, known, shares)
     )
     expected = tuple(one.expected for one in known if one.expected is not None)
     return {"columns": columns, "expected": expected}
+
+
+def _shares(
+    spec: Spec, names: tuple[str, ...], known: Sequence[KnownNoise], classical: Array | None
+) -> list[Share]:
+    """The level of each target, and the move stated of it: several share one budget."""
+    privacy = spec.privacy
+    if len(spec.targets) == 1:
+        level = level_of(spec, names, classical, known[0], spec.targets[0])
+        return [Share(level, None, privacy.move)]
+    limits = [
+        modelled_range(spec.transform, one.exponent, privacy.range_of(target))
+        for target, one in zip(spec.targets, known)
+    ]
+    return record_shares(privacy, spec.targets, limits)
 
 
 def require_target(spec: Spec, source: Source) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from privest.data._release_lines import check_lines
@@ -14,6 +13,7 @@ from privest.ledger import Head, Ledger
 from privest.records import Record
 from privest.workflow._account import signed_text
 from privest.workflow._header import TableRelease, read_release
+from privest.workflow._record import record_information
 
 TABLES = (".csv", ".parquet")
 UNSEEN = "how the noise was drawn, and of which readings: no file can show that"
@@ -64,10 +64,10 @@ def verify_release(
 
 def _table(file: Path, ledger: Ledger | None) -> Verified:
     found = read_release(file)
-    rows = sum(part.steps for part, _ in found.stream())  # whole numbers: checked on the way
+    rows = sum(len(part) for part in found.blocks())  # whole numbers: checked on the way
     if rows != found.rows:
         raise InvalidInput(f"{file} has {rows} rows, its header says {found.rows}.")
-    numbers = "" if found.simulated else f", column z whole numbers of {found.unit:.6g}"
+    numbers = "" if found.simulated else f", {_whole_numbers(found)}"
     examined = [
         "every field of the header, alone and beside the others, and its checksum",
         f"the table: name, columns, {rows:,} rows, SHA-256{numbers}",
@@ -82,6 +82,12 @@ def _table(file: Path, ledger: Ledger | None) -> Verified:
         "all entries of the ledger: chain, totals, budgets, mark",
     ]
     return Verified(file, found.simulated, True, tuple(examined), (UNSEEN,))
+
+
+def _whole_numbers(found: TableRelease) -> str:
+    """Which columns hold them."""
+    units = [f"{c.name} whole numbers of {c.unit(simulated=False):.6g}" for c in found.columns]
+    return f"column{'' if len(units) == 1 else 's'} {', '.join(units)}"
 
 
 def _require_entry(found: TableRelease, ledger: Ledger) -> None:
@@ -105,7 +111,7 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
     level = None if entry.cost is None else entry.cost.information
     if words != found.sha256 or (entry.start, entry.stop) != (0, found.rows):
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the table {found.path}.")
-    if level != Fraction(found.level):
+    if level != record_information(found.columns):
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")
 
 
