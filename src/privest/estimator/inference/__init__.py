@@ -3,6 +3,7 @@
 Everything here is done to what was released, and costs no privacy.
 """
 
+from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
 from privest.estimator.inference._cluster import (
     ClusterErrors,
     ClusterSums,
@@ -37,10 +38,10 @@ from privest.estimator.inference._unknown import (
 from privest.estimator.inference._weighted_sums import LevelRows
 
 __all__ = [
-    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "LevelFit", "LevelRows",
-    "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects", "Scatter", "SecondPass",
-    "SerialErrors", "WeightedRows", "cluster_errors", "fit_levels", "group_sums", "less_noise_p",
-    "misfit_p", "new_reading_error", "new_release_error", "people_errors", "reference_p",
-    "sandwich_errors", "second_pass", "serial_errors", "stated_errors", "stated_p",
-    "unknown_errors", "without_privacy",
+    "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",
+    "LevelRows", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects", "Scatter",
+    "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "coin_rows", "fit_family",
+    "fit_levels", "group_sums", "less_noise_p", "misfit_p", "new_reading_error",
+    "new_release_error", "people_errors", "reference_p", "sandwich_errors", "second_pass",
+    "serial_errors", "stated_errors", "stated_p", "unknown_errors", "without_privacy",
 ]  # fmt: skip

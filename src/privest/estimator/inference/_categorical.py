@@ -1,0 +1,307 @@
+"""Yes or no, and counts: logistic and Poisson regression from what was released.
+
+    E z = μ(η) ,  η = hᵀθ ,   var z = V = v(μ) + a ,   a the release noise on a reading
+
+                     μ              v(μ)       link
+    binomial         1/(1 + e^−η)   μ(1 − μ)   log odds
+    poisson          e^η            μ          log
+
+Quasi-likelihood: Σ h·μ'(z − μ)/V = 0, by Fisher scoring with weights μ'²/V. For coins it IS the
+likelihood: with π = q + (1 − 2q)μ the chance of a released 1 and d = ∂π/∂η, the score of a bit is
+d(bit − π)/(π(1 − π)) = μ'(z − μ)/V for z = (bit − q)/(1 − 2q) and a = q(1 − q)/(1 − 2q)², and the
+weight d²/(π(1 − π)) = μ'²/V. Real-tables.md §9.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, as_number
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator.inference._errors import Errors
+from privest.estimator.inference._sandwich import ALONE, WeightedRows
+from privest.linalg._running import RunningLeastSquares
+from privest.linalg.tolerances import rounding
+from privest.records import Record
+
+Family = Literal["binomial", "poisson"]
+Kind = Literal["model", "HC3"]
+Rows = Callable[[], Iterable[WeightedRows]]
+
+CHUNK = 4096  # rows looked at together
+ITERATIONS = 200
+TOLERANCE = 1e-7  # in standard errors: the last step is shorter than that
+HIDDEN = 1e-7  # information left along a direction, of what it was at the start
+LEAST_RISE, SHORTEST = 1e-4, 2.0**-40
+ENOUGH = 200.0  # K(1 − 2q)² from which a logistic fit from coins is of use
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FamilyFit(Record):
+    """θ̂ of a logistic or Poisson regression, and how good it is.
+
+    rows        K; `steps`: of Fisher scoring.
+    dispersion  Σ(z − μ)²/V over K − n: about 1 where the variance is what the family says.
+    """
+
+    estimate: Array
+    errors: Errors
+    rows: int
+    steps: int
+    dispersion: float
+
+
+def fit_family(
+    rows: Rows, family: Family, added: float, *, errors: Kind | None = None
+) -> FamilyFit:
+    """θ̂ from rows (H, z, weight) that can be read again: some ten passes, memory of a block.
+
+    z        debiased readings: E z = μ.
+    added    a: variance of the release noise on a reading; of a coin 1/level. ≥ 0.
+    errors   "model" (the default of binomial: a bit has the variance that its chance says) or "HC3"
+             (that of poisson: counts often scatter more than their mean; and with weights).
+
+    Raises NotIdentifiable where the features are tied, or no finite fit exists: along some
+    combination of the features the answers are more one-sided than the noise lets any chance be.
+    """
+    noise = as_number(added, "added")
+    if noise < 0:
+        raise InvalidInput("added is a variance, 0 or more.")
+    laws: dict[str, _Law] = {"binomial": _Binomial(noise), "poisson": _Poisson(noise)}
+    if family not in laws:
+        raise InvalidInput(f'family is "binomial" or "poisson"; received {family!r}.')
+    climb = _Climb(rows, laws[family])
+    kind = errors or ("model" if family == "binomial" and not climb.weighted else "HC3")
+    theta, now, steps = _climbed(climb)
+    return FamilyFit(
+        estimate=climb.back @ theta,
+        errors=climb.errors(theta, now, kind),
+        rows=now.rows,
+        steps=steps,
+        dispersion=now.pearson / (now.rows - len(theta)) if now.rows > len(theta) else 1.0,
+    )
+
+
+class _Law(ABC):
+    """Mean, its slope, and variance, as functions of η; ∫(z − μ)/V dμ, which rises to a maximum."""
+
+    def __init__(self, added: float) -> None:
+        self.added = added
+
+    @abstractmethod
+    def terms(self, eta: Array) -> tuple[Array, Array, Array]:
+        """μ, μ', and v(μ) without the release noise."""
+
+    @abstractmethod
+    def height(self, z: Array, eta: Array) -> Array:
+        """The quasi-likelihood; of a coin its log-likelihood, but for a constant."""
+
+    @abstractmethod
+    def start(self, mean: float, rows: int) -> float:
+        """A constant η to begin at."""
+
+
+class _Binomial(_Law):
+    def terms(self, eta: Array) -> tuple[Array, Array, Array]:
+        mean = scipy.special.expit(eta)
+        slope = mean * scipy.special.expit(-eta)
+        return mean, slope, slope
+
+    def height(self, z: Array, eta: Array) -> Array:
+        """((1 + r − z) ln(1 − μ + r) + (z + r) ln(μ + r))/(1 + 2r), V = (1 − μ + r)(μ + r)."""
+        root = math.sqrt(1 + 4 * self.added)
+        r = 2 * self.added / (1 + root)
+        log_r = math.log(r) if r > 0 else -math.inf
+        no, yes = (np.logaddexp(scipy.special.log_expit(x), log_r) for x in (-eta, eta))
+        return np.asarray(((1 + r - z) * no + (z + r) * yes) / root)
+
+    def start(self, mean: float, rows: int) -> float:
+        return 0.0
+
+
+class _Poisson(_Law):
+    def terms(self, eta: Array) -> tuple[Array, Array, Array]:
+        with np.errstate(over="ignore"):
+            mean = np.exp(eta)
+        return mean, mean, mean
+
+    def height(self, z: Array, eta: Array) -> Array:
+        log_a = math.log(self.added) if self.added > 0 else -math.inf
+        with np.errstate(over="ignore"):
+            return np.asarray((z + self.added) * np.logaddexp(eta, log_a) - np.exp(eta))
+
+    def start(self, mean: float, rows: int) -> float:
+        """ln of the mean, or of its standard error where noise has made that one the larger."""
+        return math.log(max(mean, math.sqrt((max(mean, 0.0) + self.added) / rows), 1e-300))
+
+
+@dataclass
+class _Sums:
+    """Sums over all rows at one θ, in the units of the first pass."""
+
+    size: int
+    height: float = 0.0
+    pearson: float = 0.0
+    rows: int = 0
+    gradient: Array = field(init=False)
+    information: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gradient, self.information = np.zeros(self.size), np.zeros((self.size, self.size))
+
+
+class _Climb:
+    """Rows that are read again and again, in units in which HᵀH is K times the identity."""
+
+    def __init__(self, rows: Rows, law: _Law) -> None:
+        self.rows, self.law, self.weighted = rows, law, False
+        sums: RunningLeastSquares | None = None
+        count, total, ones = 0, 0.0, np.zeros(0)
+        for H, z, weight in self._chunks():
+            if sums is None:
+                n = H.shape[1]
+                sums, ones = RunningLeastSquares(n, rounding(n)), np.zeros(n)
+            sums.add(np.asfortranarray(np.column_stack([H, z])), np.abs(H))
+            self.weighted |= weight is not None
+            count, total, ones = count + len(z), total + float(z.sum()), ones + H.sum(axis=0)
+        if sums is None:
+            raise InvalidInput("the release has no rows with a reading.")
+        if not sums.full:
+            raise NotIdentifiable(
+                "the rows do not determine all coefficients. More rows are needed, or fewer.",
+                sums.root().hidden,
+            )
+        self.size, self.count = sums.parameters, count
+        inverse = np.linalg.inv(np.triu(sums.triangle[: self.size, : self.size]))
+        self.back = inverse * math.sqrt(count)
+        # The constant η that is nearest to a first guess, in these units: least squares of it.
+        self.first = law.start(total / count, count) * (self.back.T @ ones) / count
+
+    def _chunks(self) -> Iterator[tuple[Array, Array, Array | None]]:
+        for part in self.rows():
+            for at in range(0, len(part.z), CHUNK):
+                piece = slice(at, at + CHUNK)
+                weight = np.asarray(part.weight)
+                yield part.H[piece], part.z[piece], weight[piece] if weight.ndim else None
+
+    def look(self, theta: Array) -> _Sums:
+        """One pass."""
+        sums, added = _Sums(self.size), self.law.added
+        for H, z, weight in self._chunks():
+            unit = H @ self.back
+            eta = unit @ theta
+            mean, slope, own = self.law.terms(eta)
+            variance = own + added
+            height = self.law.height(z, eta)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                ratio = np.where(slope > 0, slope / variance, 0.0)
+                left, share = ratio * (z - mean), ratio * slope
+                pearson = (z - mean) ** 2 / variance
+            if weight is not None:
+                height, left, share = height * weight, left * weight, share * weight
+            sums.height += float(height.sum())
+            sums.gradient += left @ unit
+            sums.information += unit.T @ (share[:, None] * unit)
+            sums.pearson += float(pearson[np.isfinite(pearson)].sum())
+            sums.rows += len(z)
+        return sums
+
+    def errors(self, theta: Array, now: _Sums, kind: Kind) -> Errors:
+        """At θ̂: the inverse information, or the sandwich with leverages."""
+        inverse, n = np.linalg.inv(now.information), self.size
+        meat, alone, bare, open_ = (np.zeros((n, n)) for _ in range(4))
+        largest = 0.0
+        for H, z, weight in self._chunks():
+            unit = H @ self.back
+            mean, slope, own = self.law.terms(unit @ theta)
+            ratio = slope / (own + self.law.added) * (1.0 if weight is None else weight)
+            leverage = ratio * slope * np.einsum("ij,jk,ik->i", unit, inverse, unit)
+            largest = max(largest, float(leverage.max(initial=0.0)))
+            scores = unit * (ratio * (z - mean) / np.maximum(1 - leverage, ALONE))[:, None]
+            meat += scores.T @ scores
+            bare += unit.T @ ((ratio**2 * own)[:, None] * unit)
+            alone += unit.T @ ((ratio**2 * self.law.added)[:, None] * unit)
+            open_ += unit.T @ (own[:, None] * unit)  # μ'²/v = v: both links are canonical
+        if kind == "HC3" and largest > 1 - ALONE:
+            raise InvalidInput(
+                "one row alone determines a coefficient (a category with one row?): what it "
+                "scatters cannot be seen. Leave that feature out, or join the category to another."
+            )
+        freedom = float(now.rows - n)
+        middle = inverse @ meat @ inverse if kind == "HC3" else inverse
+        floor = np.sqrt(np.diagonal(self._turned(inverse @ alone @ inverse)))
+        return Errors(
+            covariance=self._turned(middle),
+            degrees_of_freedom=freedom if kind == "HC3" else None,
+            floor=floor if kind == "HC3" else None,
+            sampling=self._turned(inverse @ bare @ inverse),
+            classical=self._turned(np.linalg.inv(open_)),
+            method="HC3" if kind == "HC3" else "maximum likelihood",
+        )
+
+    def _turned(self, inner: Array) -> Array:
+        """A covariance in the units of the coefficients."""
+        return np.asarray(self.back @ inner @ self.back.T)
+
+
+def _climbed(climb: _Climb) -> tuple[Array, _Sums, int]:
+    """θ̂ in the units of the climb: Fisher scoring, every step shortened until it rises."""
+    theta = climb.first
+    now = climb.look(theta)
+    begun = float(np.linalg.eigvalsh(now.information)[-1])
+    for steps in range(ITERATIONS):
+        values, vectors = np.linalg.eigh(now.information)
+        if not values[0] > HIDDEN * begun:
+            raise _no_fit()
+        along = vectors.T @ now.gradient
+        step, promised = vectors @ (along / values), float((along**2 / values).sum())
+        if promised < TOLERANCE**2:
+            return theta + step, climb.look(theta + step), steps
+        theta, now = _risen(climb, theta, now, step, promised)
+    raise _no_fit()
+
+
+def _risen(
+    climb: _Climb, theta: Array, now: _Sums, step: Array, promised: float
+) -> tuple[Array, _Sums]:
+    length = 1.0
+    while length > SHORTEST:
+        tried = climb.look(theta + length * step)
+        # What sums of so many numbers lose counts for nothing.
+        lost = 1e-14 * abs(now.height)
+        if tried.height - now.height >= LEAST_RISE * length * promised - lost:
+            return theta + length * step, tried
+        length /= 2
+    raise NumericalFailure(
+        "the likelihood does not rise along its own gradient: the rows change from one reading of "
+        "them to the next, or they are out of range."
+    )
+
+
+def _no_fit() -> NotIdentifiable:
+    return NotIdentifiable(
+        "there is no finite fit: for some combination of the features the released answers are as "
+        "one-sided as the noise can make them, and a coefficient runs away. That is chance where "
+        "rows are few or the noise is strong. Use fewer features, more rows or a larger epsilon; "
+        "the linear model (family gaussian) always has a fit."
+    )
+
+
+def coin_rows(epsilon: float, chance: float, rows: int) -> tuple[float, float]:
+    """(K(1 − 2q)², K_eff/K) of a logistic regression from coins where p is about `chance`.
+
+    From some 200 on the first says that the fit is of use; the second is p(1 − p)/(p(1 − p) + 1/s).
+
+    >>> useful, share = coin_rows(1.0, 0.2, 1000)
+    >>> round(useful), round(share, 2)
+    (214, 0.15)
+    """
+    own = chance * (1 - chance)
+    return rows * math.tanh(epsilon / 2) ** 2, own / (own + 1 / (4 * math.sinh(epsilon / 2) ** 2))
