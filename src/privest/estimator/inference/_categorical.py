@@ -253,7 +253,7 @@ class _Climb:
 
 def _climbed(climb: _Climb) -> tuple[Array, _Sums, int]:
     """θ̂ in the units of the climb: Fisher scoring, every step shortened until it rises."""
-    theta = climb.first
+    theta: Array = climb.first
     now = climb.look(theta)
     begun = float(np.linalg.eigvalsh(now.information)[-1])
     for steps in range(ITERATIONS):
@@ -261,7 +261,8 @@ def _climbed(climb: _Climb) -> tuple[Array, _Sums, int]:
         if not values[0] > HIDDEN * begun:
             raise _no_fit()
         along = vectors.T @ now.gradient
-        step, promised = vectors @ (along / values), float((along**2 / values).sum())
+        step: Array = vectors @ (along / values)
+        promised = float((along**2 / values).sum())
         if promised < TOLERANCE**2:
             return theta + step, climb.look(theta + step), steps
         theta, now = _risen(climb, theta, now, step, promised)
