@@ -102,9 +102,15 @@ class Column(Record):
         """The variance of the noise on a reading: 1/s, and what the grid adds to a real release."""
         return (1.0 + extra_variance(0.0 if simulated else GRID)) / self.level
 
+    def facts(self, *, simulated: bool) -> dict[str, Any]:
+        """What is public of it, for the checksum of a header."""
+        found = self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
+        del found["epsilon"]  # written for readers; another machine may round it otherwise
+        return found
+
     def header(self, *, simulated: bool) -> dict[str, Any]:
-        """The facts for a header, with those that follow from them for whoever reads it."""
-        return self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
+        """The facts for a header, with the ε that follows from them for whoever reads it."""
+        return self.facts(simulated=simulated) | {"epsilon": self.epsilon}
 
     @classmethod
     def read(cls, given: object, *, simulated: bool) -> Self:

@@ -185,13 +185,14 @@ class TableRelease(Release, OneColumn):
         own = [one.name for one in fields(self) if one.name not in OUTSIDE]
         facts = {"kind": self.KIND} | {name: plain(getattr(self, name)) for name in own}
         return facts | {
-            "columns": [column.header(simulated=self.simulated) for column in self.columns],
+            "columns": [column.facts(simulated=self.simulated) for column in self.columns],
         }
 
     def to_dict(self) -> dict[str, Any]:
         """The header: plain values, for JSON."""
         derived = {name: getattr(self, name) for name in (*DERIVED, "signature")}
-        return self._facts() | derived
+        columns = [column.header(simulated=self.simulated) for column in self.columns]
+        return self._facts() | {"columns": columns} | derived
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:

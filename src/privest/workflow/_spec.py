@@ -119,6 +119,8 @@ class Spec:
         if isinstance(self.target, list | tuple):
             given = as_list(self.target, "target")
             object.__setattr__(self, "target", given[0] if len(given) == 1 else given)
+        else:
+            require_text(self.target, "target")
         for name in self.targets:
             require_text(name, "target")
         if not self.targets or len(set(self.targets)) < len(self.targets):

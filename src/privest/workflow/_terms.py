@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Never
+from typing import Any, Never
 
 import numpy as np
 
@@ -50,7 +50,10 @@ class Terms(Record, OneColumn):
     columns: tuple[Column, ...]
     expected: tuple[tuple[float, ...], ...] = ()
 
-    DERIVED: ClassVar[tuple[str, ...]] = ()
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; with one private column its facts also by their own names."""
+        record = super().to_dict()
+        return record | (self.column.to_dict() if len(self.columns) == 1 else {})
 
 
 def stated_terms(spec: Spec) -> Terms | None:

@@ -159,7 +159,7 @@ def test_a_draft_is_finished_under_its_own_plan_only(terms, table, ledger, tmp_p
         patch.setattr(module, "_write_header", interrupted)
         with pytest.raises(KeyboardInterrupt):
             release(terms, tmp_path / "z.csv", table, account=account)
-    other = replace(terms, noise_variance=0.9)
+    other = replace(terms, columns=(replace(terms.column, noise_variance=0.9),))
     with pytest.raises(InvalidInput, match="facts"):
         release(other, tmp_path / "z.csv", table, account=account)
     assert part_path(tmp_path / "z.csv").exists()

@@ -111,9 +111,7 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"noise": None}, "[noise]"),
         ({"noise": 3}, "[noise]"),
-        ({"noise": {}}, "variance"),
         ({"noise": {"variance": 1, "reference": "r.csv"}}, "not both"),
         ({"noise": {"variance": 0}}, "noise variance must be > 0"),
         ({"noise": {"variance": "much"}}, "noise variance"),

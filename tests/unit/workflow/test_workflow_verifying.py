@@ -61,6 +61,10 @@ def test_what_is_not_so(made):
 def sealed(record):
     outside = (*header_module.DERIVED, *header_module.OUTSIDE)
     facts = {name: value for name, value in record.items() if name not in outside}
+    columns = [dict(one) for one in facts["columns"]]
+    for one in columns:
+        del one["epsilon"]  # not under the checksum
+    facts["columns"] = columns
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return record | {"checksum": header_module.hashlib.sha256(text.encode()).hexdigest()}
 
@@ -70,7 +74,7 @@ def sealed(record):
     [
         ({"dropped": 1}, InvalidInput, "signature"),
         ({"signature": "0" * 64}, InvalidInput, "signature"),
-        ({"noise_variance": 0.31}, InvalidInput, "signature"),
+        ({"columns": {"noise_variance": 0.31}}, InvalidInput, "signature"),
         ({"entry": {"sequence": 9}}, LedgerError, "old copy"),
         ({"entry": {"sequence": 2}}, LedgerError, "not the one that was noted"),
         ({"entry": {"hash": "0" * 64}}, LedgerError, "not the one that was noted"),
@@ -82,7 +86,9 @@ def test_a_forged_header(made, tmp_path, change, error, words):
     """Its checksum is right, whoever wrote it: the ledger is not deceived."""
     shutil.copy(made / "z.csv", tmp_path)
     record = json.loads((made / "z.csv.json").read_text())
+    columns = [record["columns"][0] | change.get("columns", {})]
     change = {k: record[k] | v if k == "entry" else v for k, v in change.items()}
+    change["columns"] = columns
     (tmp_path / "z.csv.json").write_text(json.dumps(sealed(record | change)))
     verify_release(tmp_path / "z.csv")  # nothing here contradicts it
     with opened(made) as ledger, pytest.raises(error, match=words):
