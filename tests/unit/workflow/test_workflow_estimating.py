@@ -55,7 +55,8 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     names = {field.name for field in dataclasses.fields(found)}
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
-        "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped", "misfit", "reference_rows",
+        "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped",
+        "misfit", "reference_rows",
         "release", "trail", "clipped",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
