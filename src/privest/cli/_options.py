@@ -7,6 +7,7 @@ Typer as options and builds the group from them.
 
 from __future__ import annotations
 
+import csv
 import functools
 import inspect
 import sys
@@ -230,8 +231,18 @@ def about(option: str) -> Iterator[None]:
 
 
 def listed(text: str) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Names separated by commas; one that has a comma itself stands in double quotes.
+
+    >>> listed('age, "ldl, mg/dl"')
+    ['age', 'ldl, mg/dl']
+    """
+    if '"' not in text:
+        return [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):
+        raise InvalidInput(f"{text}: a quote is not closed.") from None
+    return [name.strip() for name in names if name.strip()]
 
 
 def as_span(text: str | None) -> tuple[float, float] | None:

@@ -13,6 +13,7 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
 from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
+from privest.cli._workflow_model import terms_of
 from privest.cli._workflow_text import charged_to, left_out, level_of, print_estimate, print_plan
 from privest.data._cells import is_number
 from privest.data._reading_options import Reading
@@ -233,7 +234,7 @@ def plan(
     source: Annotated[
         str,
         typer.Argument(
-            help="The data (CSV, Parquet, XPT; diabetes needs no file), or a plan file "
+            help="The data (CSV, TSV, Excel, Parquet, XPT; diabetes needs no file), or a plan file "
             "(.toml, .yaml).",
             metavar="DATA|PLAN",
         ),
@@ -255,6 +256,11 @@ def plan(
 
     privest plan people.csv --target ldl --features age,sex --category sex=female,male
     --reference reference.csv --epsilon 1 --delta 1e-6 --move 0.5 --save plan.toml
+
+    privest plan people.xlsx --formula "ldl ~ age + C(sex) + np.log(bmi)" --category sex=female,male
+    --level 2
+
+    privest plan people.csv --target ldl --mean --by sex --category sex=female,male --level 2
     """
     output.require_possible()
     spec = _spec(source, model, privacy, noise, files)
@@ -288,17 +294,13 @@ def _spec(
             )
         return load_spec(source)
     return Spec(
+        **terms_of(model),
         data=source,
-        target=tuple(common.listed(_needed(model.target, "--target"))),
-        features=tuple(common.listed(_needed(model.features, "--features"))),
-        categories=_categories(model.category or []),
         noise=Noise(noise.noise_variance, noise.reference, model.exponent),
         privacy=privacy.stated(),
-        intercept=model.intercept is not False,
         missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
         transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec
         family=model.family or "gaussian",  # type: ignore[arg-type] # checked by Spec
-        formula=model.formula,
         person=_people(model),
         weights=_weights(model),
         reading=files.reading(),
@@ -506,22 +508,6 @@ def commands_of(plan_file: Path, table: Path, page: Path, seed: int | None = Non
         f"privest estimate {release_name}",
         f"privest report {plan_name} {release_name} --output {page_name}",
     ]
-
-
-def _needed(value: str | None, name: str) -> str:
-    if not value:
-        raise InvalidInput(f"{name} is needed (or give a plan file).")
-    return value
-
-
-def _categories(given: list[str]) -> dict[str, tuple[str, ...]]:
-    found = {}
-    for one in given:
-        name, equals, values = one.partition("=")
-        if not equals or not common.listed(values):
-            raise InvalidInput(f"--category {one}: write NAME=A,B,C.")
-        found[name.strip()] = tuple(common.listed(values))
-    return found
 
 
 def _expected(given: list[str] | None) -> dict[str, float] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -87,6 +87,11 @@ class Reading:
     def coded_columns(self) -> tuple[str, ...]:
         """The columns that have codes of their own."""
         return tuple(name for name in self._by_column if name is not None)
+
+    def of_columns(self, names: Collection[str]) -> Reading:
+        """The same for a table that has these columns only: codes of others are left out."""
+        kept = (one for one in self.missing_codes if _split(one)[0] in (None, *names))
+        return replace(self, missing_codes=tuple(kept))
 
     def codes(self, column: str) -> tuple[str, ...]:
         """What stands for a missing value in a column, as it was written."""

@@ -85,7 +85,7 @@ class LeavingRows:
 
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
         self.plan, self.source = plan, source
-        self.data = open_source(data)
+        self.data = open_source(data, plan.spec.reading)
         require_target(plan.spec, self.data)
         self.dropped, self.readings = 0, hashlib.sha256()
         self.mechanisms = [mechanism_of(column) for column in plan.columns]

@@ -173,7 +173,7 @@ def make_plan(
     Raises InvalidInput for bad files, NotIdentifiable for constant or collinear features.
     """
     design = spec.design
-    source = open_source(spec.data if data is None else data)
+    source = open_source(spec.data if data is None else data, spec.reading)
     require_target(spec, source)
     sums = new_sums(design)
     rows = dropped = 0
@@ -194,7 +194,7 @@ def make_plan(
     )
 
     def features() -> Iterator[Array]:
-        again = open_source(spec.data if data is None else data)
+        again = open_source(spec.data if data is None else data, spec.reading)
         for block in read_rows(again, design, counted_by, missing=spec.missing):
             yield block.H
 

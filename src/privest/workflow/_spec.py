@@ -48,7 +48,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from privest.data import Features
-from privest.data._reading_options import Reading
+from privest.data._features import Design
+from privest.data._formula import Formula, read_formula
+from privest.data._names import meant
+from privest.data._reading_options import Reading, as_reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import atomic_write
@@ -99,6 +102,9 @@ class Spec:
 
     def __post_init__(self) -> None:
         require_text(self.data, "data")
+        object.__setattr__(self, "reading", as_reading(self.reading))
+        if self.formula is not None:
+            self._take(read_formula(self.formula, self.categories))
         self._require_targets()
         if not isinstance(self.intercept, bool):
             raise InvalidInput("intercept is true or false.")
@@ -114,6 +120,25 @@ class Spec:
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
         if len(self.targets) > 1:
             require_record(self)
+
+    def _take(self, formula: Formula) -> None:
+        """Target, features and transform, which the formula says; nothing else may say another."""
+        said = {
+            "target": formula.targets if len(formula.targets) > 1 else formula.targets[0],
+            "features": formula.features.columns,
+            "transform": formula.transform if formula.transform != "none" else self.transform,
+            "intercept": True,
+        }
+        for name, value in said.items():
+            given = getattr(self, name)
+            if isinstance(given, list | tuple):
+                given = given[0] if len(given) == 1 and name == "target" else tuple(given)
+            if given not in (value, (), "", "none"):
+                raise InvalidInput(
+                    f"the formula says the {name}, and another is given: leave one of them out. "
+                    "(Without a constant term: `- 1`. A logarithm: `log(…) ~`.)"
+                )
+            object.__setattr__(self, name, value)
 
     def _require_targets(self) -> None:
         if isinstance(self.target, list | tuple):
@@ -164,10 +189,15 @@ class Spec:
                 )
         unused = sorted(set(self.categories) - set(self.features))
         if unused and self.formula is None:
-            raise InvalidInput(f"categories are given for {unused[0]!r}, which is no feature.")
+            raise InvalidInput(
+                f"categories are given for {unused[0]!r}, which is no feature."
+                f"{meant(unused[0], self.features)}"
+            )
         stray = sorted(self.privacy.columns - private)
         if stray:
-            raise InvalidInput(f"privacy: {stray[0]!r} is no target.")
+            raise InvalidInput(
+                f"privacy: {stray[0]!r} is no target.{meant(stray[0], self.targets)}"
+            )
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -175,8 +205,10 @@ class Spec:
         return (self.target,) if isinstance(self.target, str) else self.target
 
     @property
-    def design(self) -> Features:
+    def design(self) -> Design:
         """How columns become rows of H."""
+        if self.formula is not None:
+            return read_formula(self.formula, self.categories).features
         return Features(self.features, dict(self.categories), self.intercept)
 
     # --- files ------------------------------------------------------------------------------------
@@ -193,6 +225,8 @@ class Spec:
             if name in given or name == "noise":
                 given[name] = _section(kind, given.get(name, {}), f"{where}: [{name}]")
         given["features"] = as_list(given.get("features", ()), f"{where}: features")
+        if "formula" in given:
+            given.setdefault("target", ())
         for name in given["features"]:
             require_text(name, f"{where}: each of the features")
         lists = given.get("categories", {})
@@ -212,6 +246,11 @@ class Spec:
                 record[name] = {k: v for k, v in record[name].items() if v not in (None, [], {})}
         if record["family"] == "gaussian":
             del record["family"]
+        if self.formula is not None:  # it says these
+            for name in ("target", "features", "intercept"):
+                del record[name]
+            if self.transform == "log":
+                del record["transform"]
         return {name: value for name, value in record.items() if value not in (None, {})}
 
     def to_toml(self) -> str:

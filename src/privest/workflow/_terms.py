@@ -10,8 +10,10 @@ from typing import Any, Never
 import numpy as np
 
 from privest.arrays import Array
-from privest.data import BoxCox, Features, Source, open_source, read_rows
+from privest.data import BoxCox, Source, open_source, read_rows
 from privest.data._cells import Texts, is_number
+from privest.data._dates import is_date
+from privest.data._features import Design
 from privest.data._names import meant
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import PrivateRLS, reference_variance
@@ -124,14 +126,18 @@ def require_target(spec: Spec, source: Source) -> None:
             first = next(source.coded_blocks([target], text=[target], size=LOOKED_AT))
             cells = first[target]
             assert isinstance(cells, Texts)
-            if not any(text is not None and is_number(text) for text in cells.distinct):
+            found = [text for text in cells.distinct if text is not None]
+            if any(is_date(text) or is_number(text.replace(",", ".", 1)) for text in found):
+                if not any(is_number(text) for text in found):
+                    raise  # it says what to do about dates and decimal commas
+            else:
                 raise InvalidInput(
                     f"{source.name}, column {target!r}: the target must be a column of numbers; "
                     "this one holds texts. Name another target, or write it as numbers."
                 ) from None
 
 
-def new_sums(design: Features) -> RunningLeastSquares:
+def new_sums(design: Design) -> RunningLeastSquares:
     """Sums for the coefficients of a design."""
     return RunningLeastSquares(len(design.names), rounding(len(design.names)))
 
@@ -206,12 +212,13 @@ class KnownNoise:
     expected: tuple[float, ...] | None = None
 
 
-def noise_of(spec: Spec, design: Features) -> list[KnownNoise]:
+def noise_of(spec: Spec, design: Design) -> list[KnownNoise]:
     """What the plan, or its reference set, says of the noise of each target."""
     noise = spec.noise
     if noise.reference is None:
         return [KnownNoise(noise.variance, noise.exponent)] * len(spec.targets)
-    source = open_source(noise.reference)
+    columns = (*design.columns, *spec.targets)
+    source = open_source(noise.reference, spec.reading.of_columns(columns))
     blocks = list(read_rows(source, design, spec.targets, missing=spec.missing))
     H = np.concatenate([block.H for block in blocks])
     readings = np.concatenate([block.targets for block in blocks])
