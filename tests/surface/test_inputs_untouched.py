@@ -653,6 +653,10 @@ CASES = {
         g(Y), g.keep([1, 3])),
     "mechanism.PeopleMechanism.simulate": lambda g: mechanism.PeopleMechanism(1.0).simulate(
         g(Y), g.keep([1, 3]), RNG(0)),
+    "mechanism.PeopleMechanism.release_rows": lambda g: mechanism.PeopleMechanism(
+        1.0).release_rows(g(Y), g.keep([1, 3, 3, 3])),
+    "mechanism.PeopleMechanism.simulate_rows": lambda g: mechanism.PeopleMechanism(
+        1.0).simulate_rows(g(Y), g.keep([1, 3, 3, 3]), RNG(0)),
     "mechanism.PeopleMechanism.readings": lambda g: mechanism.PeopleMechanism(1.0).readings(
         g(Y), g.keep([1, 3])),
     "mechanism.StreamMechanism.release": lambda g: [

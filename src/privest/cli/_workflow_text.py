@@ -10,6 +10,7 @@ from rich.console import Console
 from privest.arrays import Array
 from privest.cli._columns_text import print_joint, print_record_plan
 from privest.cli._console import new_table, shown
+from privest.cli._people_text import print_people_plan
 from privest.estimator import CostByShare
 from privest.report import (
     BAND,
@@ -33,6 +34,9 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
     """The plan as a table and sentences; `rows`: how many each wanted NAME=ERROR takes."""
     if isinstance(found, RecordPlan):
         print_record_plan(console, found)
+        return
+    if found.people is not None:
+        print_people_plan(console, found)
         return
     sentences = _sentences(found)  # before anything is printed: it may fail
     left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
@@ -156,7 +160,9 @@ def left_out(header: TableRelease) -> str:
     """How many rows a release is without, where it is."""
     if not header.dropped:
         return ""
-    return f"{plural(header.dropped, 'row')} with missing values left out."
+    cut = header.people is not None and header.people.most is not None
+    why = "with missing values, or beyond the cap of a person," if cut else "with missing values"
+    return f"{plural(header.dropped, 'row')} {why} left out."
 
 
 def level_of(header: TableRelease) -> str:
@@ -178,6 +184,13 @@ def charged_to(header: TableRelease, account: Account) -> str:
     )
 
 
+def _whose(header: TableRelease) -> str:
+    """Persons where rows belong to them: it is they who count."""
+    if header.persons is None:
+        return f"{header.rows:,} released rows"
+    return f"{header.persons:,} persons ({header.rows:,} released rows)"
+
+
 def print_estimate(console: Console, found: Estimate, confidence: float) -> None:
     """The estimate as a table and sentences."""
     if isinstance(found, ColumnsEstimate):
@@ -187,7 +200,7 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
         return
     header = found.release
     table = new_table(
-        f"{header.target}: {header.rows:,} released rows, {level_words(header.level)}",
+        f"{header.target}: {_whose(header)}, {level_words(header.level)}",
         *("coefficient", "estimate", "error", f"{100 * confidence:.6g} % interval"),
     )
     for name, value, error, (low, high) in zip(
@@ -209,6 +222,8 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
                 "likelihood has undone the bias, and the errors hold what it costs."
             )
         )
+    if found.remark is not None:
+        console.print(shown(f"{found.remark[0].upper()}{found.remark[1:]}"))
     if found.doubt is not None:
         console.print(shown(found.doubt, style="bold"))
     if header.simulated:

@@ -67,11 +67,14 @@ class PeopleMechanism:
 
     def simulate(self, y: ArrayLike, sizes: ArrayLike, rng: np.random.Generator | Source) -> Array:
         """z̃ of whole persons, one after another, `sizes` rows each, with simulated noise."""
-        source, given, counts = as_source(rng), *self._given(y, sizes)
-        found = self._exactly(given, counts, finite=True)
-        missing = np.isnan(found.high)
-        shown = np.where(missing, 0.0, found.high)
-        return np.where(missing, np.nan, self._released(source, counts, lambda: shown))
+        given, counts = self._given(y, sizes)
+        return self._simulated(given, np.asarray(counts), as_source(rng))
+
+    def simulate_rows(
+        self, y: ArrayLike, rows: ArrayLike | None, rng: np.random.Generator | Source
+    ) -> Array:
+        """As `simulate`, under A, of rows in any order; `rows` as in `release_rows`."""
+        return self._simulated(*self._single(y, rows), as_source(rng))
 
     def release(self, y: ArrayLike, sizes: ArrayLike, source: Source | None = None) -> Array:
         """z̃ of whole persons, one after another, `sizes` rows each, with protected noise.
@@ -79,20 +82,37 @@ class PeopleMechanism:
         As whole numbers n = z̃/2⁻¹⁰ in doubles. I_z(y) ≤ S literally for every y. No value is
         refused or slower than another. NaN is missing; under B so is then all of that person.
         """
-        protected, given, counts = as_protected(source), *self._given(y, sizes)
-        released = self._released(protected, counts, lambda: self._exactly(given, counts))
-        return released / protected.grid
+        given, counts = self._given(y, sizes)
+        return self._protected(given, np.asarray(counts), as_protected(source))
+
+    def release_rows(
+        self, y: ArrayLike, rows: ArrayLike | None = None, source: Source | None = None
+    ) -> Array:
+        """As `release`, under A, of rows in any order.
+
+        rows  for each of them how many its person has, all told; None with `most`, where it does
+              not matter.
+        """
+        return self._protected(*self._single(y, rows), as_protected(source))
+
+    def _simulated(self, given: Array, counts: Index, source: Source) -> Array:
+        found = self._exactly(given, counts, finite=True)
+        missing = np.isnan(found.high)
+        shown = np.where(missing, 0.0, found.high)
+        return np.where(missing, np.nan, self._released(source, counts, lambda: shown))
+
+    def _protected(self, given: Array, counts: Index, source: Source) -> Array:
+        return self._released(source, counts, lambda: self._exactly(given, counts)) / source.grid
 
     def readings(self, shown: ArrayLike, sizes: ArrayLike) -> Array:
         """Readings with their noise, from z̃/√s of whole persons: L⁻ᵀz̃, whatever is in z̃.
 
         A: √r·z̃/√s; B: (z̃ + (√r − 1)·mean of z̃)/√s. Post-processing, in doubles.
         """
-        given, counts = self._given(shown, sizes)
-        rows = np.asarray(counts)
+        given, rows = self._given(shown, sizes)
         if self.design == "A":
-            return np.asarray(given * np.sqrt(np.repeat(self._levels(rows), rows)))
-        means = np.add.reduceat(given, _starts(counts)) / rows
+            return np.asarray(given * np.sqrt(self._levels(rows)))
+        means = np.add.reduceat(given, np.cumsum(rows) - rows) / rows
         return np.asarray(given + np.repeat((np.sqrt(rows) - 1.0) * means, rows))
 
     def statement(self, rows: int, *, move: float, delta: float = 1e-6) -> GridStatement:
@@ -102,68 +122,81 @@ class PeopleMechanism:
             capped=self.most is not None, delta=delta,
         )  # fmt: skip
 
-    def _given(self, y: ArrayLike, sizes: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    def _given(self, y: ArrayLike, sizes: ArrayLike) -> tuple[Array, Index]:
+        """Readings of whole persons, and the rows of each: of every row's person under A."""
         counts = as_counts(sizes, "rows of persons", least=1)
-        largest = max(counts)
+        self._require_rows(max(counts))
+        rows = np.asarray(counts)
+        if self.design == "A":
+            rows = np.repeat(rows, rows)
+        return of_size(real_numbers(y).reshape(-1), sum(counts)), rows
+
+    def _single(self, y: ArrayLike, rows: ArrayLike | None) -> tuple[Array, Index]:
+        """Readings of rows, and how many their persons have."""
+        if self.design != "A":
+            raise InvalidInput("under B a person's rows leave together: release, not release_rows.")
+        given = real_numbers(y).reshape(-1)
+        if rows is None:
+            if self.most is None:
+                raise InvalidInput("how many rows does the person of each row have?")
+            return given, np.full(len(given), self.most)
+        counts = np.asarray(as_counts(rows, "rows of persons", least=1))
+        self._require_rows(int(counts.max()))
+        return of_size(given, len(counts)), counts
+
+    def _require_rows(self, largest: int) -> None:
         if self.most is not None and largest > self.most:
             raise InvalidInput(
                 f"a person has {largest} rows; at most {self.most} may leave. Leave the others out."
             )
-        if self.design == "B" and largest > MOST_TOGETHER:
-            raise InvalidInput(
-                f"a person has {largest:,} rows: design B shows all of them in every number, and "
-                f"takes {MOST_TOGETHER} at most. State a largest number of rows, which is public "
-                "(person most), or take design A."
-            )
-        return of_size(real_numbers(y).reshape(-1), sum(counts)), counts
+        require_together(self.design, largest)
 
     def _levels(self, counts: Index) -> Index:
         """By how many rows the level of each person's rows is divided, under A."""
         return counts if self.most is None else np.full_like(counts, self.most)
 
     def _released(
-        self, source: Source, counts: tuple[int, ...], shown: Callable[[], Array | lattice.Exactly]
+        self, source: Source, counts: Index, shown: Callable[[], Array | lattice.Exactly]
     ) -> Array:
-        total = sum(counts)
-        # Under A rows are shown one by one; under B a person's belong together.
-        sizes = (1,) * total if self.design == "A" else counts
+        """Noise on what is shown: row by row under A; under B a person's rows belong together."""
+        sizes = (1,) * len(counts) if self.design == "A" else tuple(counts.tolist())
         values = source.add_noise(
-            shown, shape=(total,), at=self.steps, sizes=sizes, clip=self._clip(counts),
+            shown, shape=(sum(sizes),), at=self.steps, sizes=sizes, clip=self._clip(counts),
             fingerprint=EndlessLevel(self.level).fingerprint,
         )  # fmt: skip
         self.steps += len(sizes)
         return values
 
-    def _exactly(
-        self, given: Array, counts: tuple[int, ...], *, finite: bool = False
-    ) -> lattice.Exactly:
-        """Lᵀy of all rows, as exact sums; NaN where a reading of them is missing."""
-        y, absent = split_missing(given, finite=finite)
-        if absent is not None and self.design == "B":
-            absent = np.repeat(np.logical_or.reduceat(absent, _starts(counts)), counts)
-        return marked(self._mixed(y, np.asarray(counts)), absent)
+    def _exactly(self, given: Array, counts: Index, *, finite: bool = False) -> lattice.Exactly:
+        """Lᵀy of all rows, as exact sums; NaN where a reading of them is missing.
 
-    def _mixed(self, y: Array, rows: Index) -> lattice.Exactly:
+        counts  under A of the person of each row, under B of each person.
+        """
+        y, absent = split_missing(given, finite=finite)
         if self.design == "A":
-            weights = _looked_up(self._levels(rows), lambda r: own_root(self.level, r))
-            return lattice.sum_of_products([(np.repeat(weights, rows), y)])
-        starts, parts = np.cumsum(rows) - rows, []
-        for r in np.unique(rows).tolist():
-            place = (starts[rows == r][:, None] + np.arange(r)).astype(np.intp)
+            weights = _looked_up(self._levels(counts), lambda r: own_root(self.level, r))
+            return marked(lattice.sum_of_products([(weights, y)]), absent)
+        starts, parts = np.cumsum(counts) - counts, []
+        if absent is not None:
+            absent = np.repeat(np.logical_or.reduceat(absent, starts), counts)
+        for r in np.unique(counts).tolist():
+            place = (starts[counts == r][:, None] + np.arange(r)).astype(np.intp)
             d, o = mixing(self.level, r)
             own = y[place]
-            terms = [(np.where(np.arange(r) == k, d, o), own[:, k : k + 1]) for k in np.arange(r)]
+            terms = [(np.where(np.arange(r) == k, d, o), own[:, k : k + 1]) for k in range(r)]
             parts.append((place, lattice.sum_of_products(terms)))
-        return _put_together(len(y), parts)
+        return marked(_put_together(len(y), parts), absent)
 
-    def _clip(self, counts: tuple[int, ...]) -> Clip | None:
+    def _clip(self, counts: Index) -> Clip | None:
+        """Between which multiples of the grid every number stays."""
         if self.range is None:
             return None
-        rows = np.asarray(counts)
-        keys = self._keys(rows)
+        keys = self._keys(counts)
         low = _looked_up(keys, lambda r: self._clip_of(r)[0])
         high = _looked_up(keys, lambda r: self._clip_of(r)[1])
-        return np.repeat(low, rows), np.repeat(high, rows)
+        return (
+            (low, high) if self.design == "A" else (np.repeat(low, counts), np.repeat(high, counts))
+        )
 
     def _keys(self, counts: Index) -> Index:
         return self._levels(counts) if self.design == "A" else counts
@@ -189,8 +222,14 @@ class PeopleMechanism:
         return f"PeopleMechanism({self.level:g}, {self.design!r}{most}, at step {self.steps})"
 
 
-def _starts(counts: tuple[int, ...]) -> Index:
-    return np.cumsum([0, *counts[:-1]])
+def require_together(design: Design, largest: int) -> None:
+    """Refuse so many rows of a person that they cannot be shown together."""
+    if design == "B" and largest > MOST_TOGETHER:
+        raise InvalidInput(
+            f"a person has {largest:,} rows: design B shows all of them in every number, and takes "
+            f"{MOST_TOGETHER:,} at most. State a largest number of rows, which is public (person "
+            "most, --most-rows), or take design A."
+        )
 
 
 def _looked_up(keys: Index, value: Callable[[int], Any]) -> AnyArray:

@@ -52,7 +52,8 @@ def exposed_by(terms: Terms) -> list[Exposed]:
 
 def exposed_of(column: Column, apart: float | None = None) -> Exposed:
     """One reading of a private column."""
-    variance = column.noise_variance
+    # How a person's mean scatters is not what is stated, which is how single readings do.
+    variance = None if column.person is not None else column.noise_variance
     return Exposed(
         level=column.level,
         spread=None if variance is None else math.sqrt(variance),
@@ -60,8 +61,14 @@ def exposed_of(column: Column, apart: float | None = None) -> Exposed:
         transform=column.transform,
         law=column.law,
         epsilon=column.epsilon,
-        reading="One reading" if column.alone else f"One reading of {column.target!r}",
+        reading=_what(column),
     )
+
+
+def _what(column: Column) -> str:
+    """What is guessed: of persons with several rows the level is that of their mean."""
+    what = "One reading" if column.person is None else "The mean of one person's readings"
+    return what if column.alone else f"{what} of {column.target!r}"
 
 
 def exposure(exposed: Exposed) -> list[str]:

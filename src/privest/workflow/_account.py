@@ -12,12 +12,14 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
+from privest.lattice import GRID
 from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
 from privest.privacy import PrivacyLevel
 from privest.records import plain
@@ -28,6 +30,7 @@ from privest.workflow._record import record_information, record_move
 from privest.workflow._terms import Terms
 
 LEDGER = "privest-ledger.db"
+DELTA = 1e-6  # where none is stated: μ and ρ, which an entry holds, do not depend on it
 # Of a header: what was chosen, not what came of it.
 CHOSEN = ("columns", "names", "family", "people", "weights", "grid")
 
@@ -130,13 +133,14 @@ class Account:
                     f"{self.path}). Another name does not give them another budget."
                 )
         key = f"{tag}.{len(known)}" if known and self.again else tag
+        rest = [found.dropped] if found.persons is None else [found.dropped, found.rows]
         numbers = np.append(
-            np.frombuffer(bytes.fromhex(found.sha256), dtype="<i8"), np.int64(found.dropped)
+            np.frombuffer(bytes.fromhex(found.sha256), dtype="<i8"), np.array(rest, dtype=np.int64)
         )
         if self.subject not in self.ledger.subjects():
             self.ledger.open_account(self.subject, self._budget(plan))
         written = self.ledger.spend_and_write(
-            self.subject, self._cost(plan), 0, found.rows, _facts(found),
+            self.subject, self._cost(plan), 0, found.charged, _facts(found),
             lambda: (numbers, None), key=key,
         )  # fmt: skip
         if written.resent and not np.array_equal(written.integers, numbers):
@@ -153,14 +157,17 @@ class Account:
         """
         for entry in reversed(self._releases() if self.path.exists() else []):
             written = self.ledger.written(entry)
-            if written is None or len(written.integers) != 5:
+            if written is None or len(written.integers) not in (5, 6):
                 continue
-            *words, dropped = written.integers.tolist()
-            if np.array(words, dtype="<i8").tobytes().hex() != found.sha256:
+            words, (dropped, *rest) = np.split(written.integers, [4])
+            charged = (entry.stop or 0) - (entry.start or 0)
+            if words.astype("<i8").tobytes().hex() != found.sha256:
                 continue
-            whole = replace(found, rows=(entry.stop or 0) - (entry.start or 0), dropped=dropped)
+            whole = replace(found, rows=charged, dropped=int(dropped))
+            if rest:  # of persons: an entry counts them, and not their rows
+                whole = replace(whole, rows=int(rest[0]), persons=charged)
             self.ledger.spend_and_write(  # refused where the plan is another one now
-                self.subject, entry.cost or Cost(0.0), 0, whole.rows, _facts(whole),
+                self.subject, entry.cost or Cost(0.0), 0, whole.charged, _facts(whole),
                 lambda: (np.zeros(0, dtype=np.int64), None), key=entry.key or "",
             )  # fmt: skip
             return self._sealed(whole, entry)
@@ -179,6 +186,8 @@ class Account:
     def _cost(self, plan: Terms) -> Cost:
         if len(plan.columns) > 1:
             return _record_cost(plan.columns)
+        if plan.spec.person is not None:
+            return _person_cost(plan.column)
         return cost_of(plan.level, move=plan.move)
 
     def _releases(self) -> list[Entry]:
@@ -209,6 +218,18 @@ def _record_cost(columns: Sequence[Column]) -> Cost:
     move = record_move(columns)
     levels = PrivacyLevel([column.level for column in columns])
     return replace(cost_of(levels, move=move), information=information)
+
+
+def _person_cost(column: Column) -> Cost:
+    """What a release shows of a whole person: an index of its entry is a person, not a row."""
+    assert column.person is not None
+    if column.counted_move is None:
+        return Cost(column.level)
+    said = column.person.statement(
+        column.level, column.counted_move, column.delta or DELTA, column.limits
+    )
+    mu2 = said.squared_steps * Fraction(GRID) ** 2
+    return Cost(column.level, mu2=mu2, rho=said.rho, move=said.about)
 
 
 def signed_text(found: TableRelease) -> bytes:

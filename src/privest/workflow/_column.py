@@ -23,6 +23,7 @@ from privest.records import Record
 from privest.release import extra_variance
 from privest.workflow._header_fields import read_ends, unit_of
 from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
+from privest.workflow._person import PersonRows
 from privest.workflow._record import record_statement
 from privest.workflow._sections import LAWS, Law
 from privest.workflow._spec import TRANSFORMS
@@ -46,6 +47,8 @@ class Column(Record):
     alone           whether it is the only private column of its table.
     scale           what counts as one unit of it, where several columns share one budget,
                     Σ_j scale_j²·level_j; None where it is alone.
+    person          where persons have several rows: how the level is spread over them. z·unit is
+                    then z̃/√s (`mechanism.PeopleMechanism`), and ε is that of a whole person.
     """
 
     target: str
@@ -60,6 +63,7 @@ class Column(Record):
     move: float | None = None
     alone: bool = True
     scale: float | None = None
+    person: PersonRows | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
@@ -82,6 +86,10 @@ class Column(Record):
     def epsilon(self) -> float | None:
         """ε of this level at the stated δ and move; None where they are not stated."""
         try:
+            if self.person is not None and self.delta is not None and self.counted_move is not None:
+                return self.person.statement(
+                    self.level, self.counted_move, self.delta, self.limits
+                ).epsilon
             return epsilon_of(self.level, self.delta, self.counted_move)
         except PrivestError as error:
             raise InvalidInput(
@@ -242,6 +250,7 @@ KINDS: dict[str, Field] = {
     "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
     "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
     "scale": optional(read_positive),
+    "person": optional(PersonRows.read),
 }  # fmt: skip
 FOLLOWS: dict[str, Field] = {
     "epsilon": optional(read_positive), "name": read_text, "unit": read_positive

@@ -74,11 +74,13 @@ class Estimate(Fit):
     release  the public facts of the release.
     trail    (row counts, estimates, standard errors) along the release; None with a range.
     clipped  the share of the readings that is clipped, by the fit; None without a range.
+    remark   what else whoever reads the estimate should know, in a sentence; None: nothing.
     """
 
     release: TableRelease
     trail: tuple[Index, Array, Array] | None = field(repr=False)
     clipped: float | None = None
+    remark: str | None = None
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; without the trail."""

@@ -9,22 +9,27 @@ from privest.workflow._header import TableRelease, read_release
 from privest.workflow._modelled import clip_ends
 from privest.workflow._route_clipped import estimate_clipped_rows
 from privest.workflow._route_columns import estimate_columns
+from privest.workflow._route_people import estimate_people
 from privest.workflow._route_rows import estimate_rows
 
 
-def estimate_release(path: str | Path) -> Estimate:
+def estimate_release(path: str | Path, *, errors: str | None = None) -> Estimate:
     """Read a release in blocks and estimate, by the way that its header asks for.
 
+    errors: how standard errors are made; None: as suits the release. With persons "cr2", or "reml"
+    for random person effects.
     With a range by maximum likelihood, and the table is read some six times.
     Raises InvalidInput where the table is not the one that the header was made for.
     """
-    return estimate_table(read_release(path))
+    return estimate_table(read_release(path), errors=errors)
 
 
-def estimate_table(release: TableRelease) -> Estimate:
+def estimate_table(release: TableRelease, *, errors: str | None = None) -> Estimate:
     """The same, of a release whose header was read."""
     if len(release.columns) > 1:
         return estimate_columns(release, estimate_table)
+    if release.people is not None:
+        return estimate_people(release, errors or "auto")
     ends = clip_ends(release.level, release.limits)
     if ends is not None:
         return estimate_clipped_rows(release, ends)

@@ -36,6 +36,7 @@ from privest.records import plain
 from privest.release import Release, StreamRelease
 from privest.workflow._column import Column, OneColumn
 from privest.workflow._header_fields import LedgerPlace, read_hash, read_names, require_whole
+from privest.workflow._person_sums import readings_of
 from privest.workflow._sections import People, Weights
 from privest.workflow._spec import FAMILIES
 
@@ -109,6 +110,11 @@ class TableRelease(Release, OneColumn):
         return self.column.unit(simulated=self.simulated)
 
     @property
+    def charged(self) -> int:
+        """How many indices of a ledger it is: persons where rows belong to them, else rows."""
+        return self.rows if self.persons is None else self.persons
+
+    @property
     def warning(self) -> str | None:
         """What goes with every simulated release."""
         return WARNING if self.simulated else None
@@ -125,7 +131,11 @@ class TableRelease(Release, OneColumn):
 
         (rows,), or (rows, columns) where several columns are private.
         """
-        z = np.concatenate([block.z for block in self.blocks()])
+        blocks = list(self.blocks())
+        z = np.concatenate([block.z for block in blocks])
+        if self.people is not None:
+            numbers = np.concatenate([block.people for block in blocks if block.people is not None])
+            z[:, 0] = readings_of(self.column, z[:, 0], numbers)
         return z[:, 0] if len(self.columns) == 1 else z
 
     def blocks(self) -> Iterator[ReleasedRows]:
@@ -268,6 +278,11 @@ def _require_sense(record: Mapping[str, Any]) -> None:
         ),
         f"family must be one of {', '.join(FAMILIES)}": record["family"] not in FAMILIES,
         "persons goes with people": (record["people"] is None) != (record["persons"] is None),
+        "person of a column goes with people, and has its design": any(
+            (column.person is None) != (record["people"] is None)
+            or (column.person is not None and column.person.design != record["people"].design)
+            for column in columns
+        ),
         "grid must be that of its noise, 0 where it is simulated": record["grid"]
         != (0.0 if record["simulated"] else GRID),
         "a simulated release must have no entry": record["simulated"]

@@ -83,6 +83,8 @@ class LeavingRows:
     `dropped`: rows left out so far, for gaps. `readings`: a digest of the private ones.
     """
 
+    persons: int | None = None  # `LeavingPeople` counts them
+
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
         self.plan, self.source = plan, source
         self.data = open_source(data, plan.spec.reading)

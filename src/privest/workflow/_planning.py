@@ -31,6 +31,7 @@ from privest.estimator import (
 )
 from privest.model import LinearModel
 from privest.privacy import Range
+from privest.workflow._planning_people import PeopleReader, PlannedPeople
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
@@ -56,12 +57,16 @@ class Plan(Terms):
     clipping        what the range costs: with coefficients to expect, of the reference set or as
                     stated, a `ClippingCost`; where nothing public tells them what it costs by the
                     share that is clipped, a `CostByShare`; None without a range.
+    people          where persons have several rows: who has how many, and what that allows. The
+                    errors are then those of generalised least squares if half of the stated noise
+                    variance is between persons; without one they are what privacy alone adds.
     """
 
     rows: int
     dropped: int
     triangle: Array
     clipping: ClippingCost | CostByShare | None = None
+    people: PlannedPeople | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_share", "reading_error",
@@ -92,12 +97,22 @@ class Plan(Terms):
     @property
     def classical_error(self) -> Array:
         """Standard errors without privacy, σ√A_jj."""
+        if self.people is not None:
+            return self._person_errors(math.inf)
         return self.bound.classical_error
+
+    def _person_errors(self, level: float) -> Array:
+        """Of persons, with half of the noise variance between them."""
+        assert self.people is not None
+        half = (self.noise_variance or 0.0) / 2
+        if not half and math.isinf(level):
+            return np.full(len(self.names), np.nan)
+        return self.people.errors(level, half, half)
 
     @property
     def standard_error(self) -> Array:
         """Standard errors at the plan's level, √((σ² + 1/s)A_jj)."""
-        return self.bound.standard_error
+        return self.errors_at(self.level) if self.people is not None else self.bound.standard_error
 
     @property
     def attained_error(self) -> Array:
@@ -107,17 +122,26 @@ class Plan(Terms):
 
     @property
     def privacy_share(self) -> float:
-        """The part of the variance that privacy costs, the same for all coefficients."""
+        """The part of the variance that privacy costs, the same for all coefficients.
+
+        Where persons have several rows it differs: of the first of them.
+        """
+        if self.people is not None:
+            return float(1 - (self.classical_error[0] / self.standard_error[0]) ** 2)
         return 1 / (1 + self.level * self._known_noise)
 
     def errors_at(self, level: float) -> Array:
         """Standard errors at another level."""
+        if self.people is not None:
+            return self._person_errors(level)
         return bound(self.model, level).standard_error
 
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
         low, high, count = CURVE
         levels = self.level * np.geomspace(low, high, int(count))
+        if self.people is not None:
+            return levels, np.array([self.errors_at(float(level)) for level in levels])
         return levels, bound_sweep(self.model, levels).standard_error
 
     def rows_for(self, standard_error: float, of: str) -> int:
@@ -150,6 +174,8 @@ class Plan(Terms):
     @property
     def informed_error(self) -> float:
         """1/√(s + 1/σ²): of one who knows θ and the features, and so each reading to ±σ."""
+        if self.noise_variance is None:  # nobody knows how well they would know it
+            return self.reading_error
         return 1 / math.sqrt(self.level + 1 / self._known_noise)
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,9 +204,11 @@ def make_plan(
     sums = new_sums(design)
     rows = dropped = 0
     counted_by = None if design.columns else spec.targets
-    for block in read_rows(source, design, counted_by, missing=spec.missing):
-        add_rows(sums, block.H)
-        rows, dropped = rows + len(block.H), dropped + block.dropped
+    people = None if spec.person is None else PeopleReader(spec, source)
+    read = read_rows(source, design, counted_by, missing=spec.missing)
+    for H, gaps in ((one.H, one.dropped) for one in read) if people is None else people.blocks():
+        add_rows(sums, H)
+        rows, dropped = rows + len(H), dropped + gaps
     require_full(sums, design.names, source.name, rows)
     triangle = np.triu(sums.triangle[:-1, :-1])
     shape = classical_bound(LinearModel(triangle, 1.0, names=design.names))
@@ -190,8 +218,12 @@ def make_plan(
         rows=rows,
         dropped=dropped,
         triangle=triangle,
-        **columns_of(spec, design.names, noise_of(spec, design), shape),
-    )
+        people=None if people is None else people.facts(),
+        **columns_of(
+            spec, design.names, noise_of(spec, design), shape,
+            None if people is None else people.person,
+        ),
+    )  # fmt: skip
 
     def features() -> Iterator[Array]:
         again = open_source(spec.data if data is None else data, spec.reading)
@@ -212,7 +244,7 @@ def _finished(
 ) -> Plan:
     """The plan of one column with what its range costs; refused where it has no numbers."""
     _require_finite(plan)
-    if plan.limits is None:
+    if plan.limits is None or plan.people is not None:
         return plan
     return replace(plan, clipping=_clipping(plan, plan.limits, expected, features))
 
@@ -241,7 +273,11 @@ def _require_finite(plan: Plan) -> None:
     try:
         with np.errstate(over="ignore"):
             levels = plan.level * np.array([CURVE[0], 1.0, CURVE[1]])
-            errors = bound_sweep(plan.model, levels).standard_error
+            errors = (
+                bound_sweep(plan.model, levels).standard_error
+                if plan.people is None
+                else np.array([plan.errors_at(float(level)) for level in levels])
+            )
         good = bool(np.isfinite(errors).all() and (errors > 0).all())
     except PrivestError:  # it overflows, or vanishes beside the noise
         good = False

@@ -20,6 +20,7 @@ from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.workflow._account import Account
 from privest.workflow._header import TableRelease, digest, header_path
 from privest.workflow._leaving import LeavingRows
+from privest.workflow._leaving_people import LeavingPeople
 from privest.workflow._terms import Terms
 
 
@@ -88,14 +89,17 @@ def _released(
             return _shown(found, table, part)
         _require_free(table)
         part.kept = False
-        rows = LeavingRows(plan, source, plan.spec.data if data is None else data)
+        leaving = LeavingRows if plan.spec.person is None else LeavingPeople
+        rows = leaving(plan, source, plan.spec.data if data is None else data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
         form = _described(plan, table, source, "")
         count = write(part.file, form.table_columns, rows.blocks())
         part.settle()
-        found = replace(form, sha256=_digest(part), rows=count, dropped=rows.dropped)
+        found = replace(
+            form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
+        )
         if account is not None:
             found = _charged(plan, found, part, account, rows.readings.digest())
         return _shown(found, table, part)

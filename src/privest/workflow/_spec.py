@@ -120,6 +120,8 @@ class Spec:
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
         if len(self.targets) > 1:
             require_record(self)
+        if self.person is not None:
+            self._require_person(self.person)
 
     def _take(self, formula: Formula) -> None:
         """Target, features and transform, which the formula says; nothing else may say another."""
@@ -197,6 +199,31 @@ class Spec:
         if stray:
             raise InvalidInput(
                 f"privacy: {stray[0]!r} is no target.{meant(stray[0], self.targets)}"
+            )
+
+    def _require_person(self, person: People) -> None:
+        """What goes with persons who have several rows."""
+        if person.column in self.features:
+            raise InvalidInput(
+                f"{person.column!r} says whose row it is: it cannot be a feature too. What persons "
+                "differ in is between them, and its errors count persons."
+            )
+        apart = {
+            "weights": self.weights is not None,
+            f"family {self.family}": self.family != "gaussian",
+            f"law {self.privacy.law}": self.privacy.law != "gaussian",
+        }  # fmt: skip
+        for what, there in apart.items():
+            if there:
+                raise InvalidInput(
+                    f"persons with several rows and {what} do not go together yet: leave one of "
+                    "them out."
+                )
+        if self.privacy.standard_error is not None:
+            raise InvalidInput(
+                "privacy: the level for a wanted standard error is not known where persons have "
+                "several rows, as nobody knows how much they differ. State a level; the plan says "
+                "what privacy alone adds to the errors."
             )
 
     @property

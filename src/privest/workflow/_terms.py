@@ -29,6 +29,7 @@ from privest.workflow._modelled import (
     level_for_chance,
     modelled_range,
 )
+from privest.workflow._person import PersonRows
 from privest.workflow._record import Share, record_shares
 from privest.workflow._sections import Privacy
 from privest.workflow._spec import Spec
@@ -61,10 +62,10 @@ class Terms(Record, OneColumn):
 def stated_terms(spec: Spec) -> Terms | None:
     """The terms where they follow from the spec and its reference alone.
 
-    None where the level is that of a wanted accuracy: it depends on the features, and a plan is
-    needed.
+    None where the level is that of a wanted accuracy, which depends on the features, or where
+    persons have several rows, which are counted: a plan is needed.
     """
-    if spec.privacy.standard_error is not None:
+    if spec.privacy.standard_error is not None or spec.person is not None:
         return None
     design = spec.design
     known = noise_of(spec, design)
@@ -72,11 +73,15 @@ def stated_terms(spec: Spec) -> Terms | None:
 
 
 def columns_of(
-    spec: Spec, names: tuple[str, ...], known: Sequence[KnownNoise], classical: Array | None
+    spec: Spec,
+    names: tuple[str, ...],
+    known: Sequence[KnownNoise],
+    classical: Array | None,
+    person: PersonRows | None = None,
 ) -> dict[str, Any]:
     """`columns` and `expected` of terms; `classical`: (HᵀH)⁻¹, where an accuracy is wanted."""
     privacy = spec.privacy
-    shares = _shares(spec, names, known, classical)
+    shares = _shares(spec, names, known, classical, person)
     columns = tuple(
         Column(
             target=target,
@@ -91,6 +96,7 @@ def columns_of(
             move=share.move,
             alone=len(spec.targets) == 1,
             scale=share.scale,
+            person=person,
         )
         for target, one, share in zip(spec.targets, known, shares)
     )
@@ -99,12 +105,16 @@ def columns_of(
 
 
 def _shares(
-    spec: Spec, names: tuple[str, ...], known: Sequence[KnownNoise], classical: Array | None
+    spec: Spec,
+    names: tuple[str, ...],
+    known: Sequence[KnownNoise],
+    classical: Array | None,
+    person: PersonRows | None,
 ) -> list[Share]:
     """The level of each target, and the move stated of it: several share one budget."""
     privacy = spec.privacy
     if len(spec.targets) == 1:
-        level = level_of(spec, names, classical, known[0], spec.targets[0])
+        level = level_of(spec, names, classical, known[0], spec.targets[0], person)
         return [Share(level, None, privacy.move)]
     limits = [
         modelled_range(spec.transform, one.exponent, privacy.range_of(target))
@@ -252,7 +262,12 @@ def require_positive(y: Array, where: str, target: str) -> None:
 
 
 def level_of(
-    spec: Spec, names: tuple[str, ...], shape: Array | None, noise: KnownNoise, target: str
+    spec: Spec,
+    names: tuple[str, ...],
+    shape: Array | None,
+    noise: KnownNoise,
+    target: str,
+    person: PersonRows | None = None,
 ) -> float:
     """s of a target; for a wanted accuracy it needs `shape`, (HᵀH)⁻¹."""
     privacy = spec.privacy
@@ -266,6 +281,8 @@ def level_of(
         move = counted_move(privacy.move, limits)
         assert privacy.delta is not None
         assert move is not None
+        if person is not None:
+            return person.level_for(privacy.epsilon, privacy.delta, move, limits)
         return level_for(privacy.epsilon, privacy.delta, move)
     assert shape is not None
     return _level_for_accuracy(spec.privacy, names, shape, noise.variance)

@@ -109,7 +109,7 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
     written = ledger.written(entry)
     words = None if written is None else written.integers[:4].astype("<i8").tobytes().hex()
     level = None if entry.cost is None else entry.cost.information
-    if words != found.sha256 or (entry.start, entry.stop) != (0, found.rows):
+    if words != found.sha256 or (entry.start, entry.stop) != (0, found.charged):
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the table {found.path}.")
     if level != record_information(found.columns):
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")

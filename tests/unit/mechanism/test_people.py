@@ -69,7 +69,7 @@ def test_what_is_shown_is_unbiased(design):
 
 def test_a_largest_number_of_rows_is_the_level_of_every_row():
     made = PeopleMechanism(4.0, "A", most=4)
-    assert made._exactly(np.ones(3), (1, 2)).high.tolist() == [1.0, 1.0, 1.0]
+    assert made._exactly(np.ones(3), np.array([1, 2, 2])).high.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(InvalidInput, match="a person has 5 rows; at most 4 may leave"):
         made.release(np.ones(5), [5])
 
@@ -95,15 +95,17 @@ def test_under_b_readings_are_never_clipped():
     assert math.isclose(float((S * np.outer(inside, inside)).sum()), 6.25, rel_tol=1e-12)
     free, ranged = PeopleMechanism(s, "B"), PeopleMechanism(s, "B", range=(0.0, 1.0))
     corners = np.concatenate([inside.astype(float), 1.0 - inside, np.zeros(r), np.ones(r)])
-    sizes = (r,) * 4
+    sizes = np.full(4, r)
     low, high = ranged._clip(sizes)
     shown = free._exactly(corners, sizes).high / GRID
     assert (low <= shown).all()
     assert (shown <= high).all()
     # derivatives of what is shown, where some readings are far beyond the range
     y = np.where(inside, 50.0, 0.5)
-    clipped = np.clip(free._exactly(y, (r,)).high / GRID, *(end[:r] for end in (low, high)))
-    kept = clipped == free._exactly(y, (r,)).high / GRID
+    clipped = np.clip(
+        free._exactly(y, np.array([r])).high / GRID, *(end[:r] for end in (low, high))
+    )
+    kept = clipped == free._exactly(y, np.array([r])).high / GRID
     L = np.sqrt(s) * (np.eye(r) - (1 - 1 / math.sqrt(r)) / r)
     assert not kept.all()
     assert np.linalg.eigvalsh(S - L @ np.diag(kept) @ L.T).min() > -1e-12
@@ -111,7 +113,7 @@ def test_under_b_readings_are_never_clipped():
 
 def test_under_a_readings_are_clipped():
     made = PeopleMechanism(4.0, "A", range=(0.0, 1.0))
-    low, high = made._clip((1, 4))
+    low, high = made._clip(np.array([1, 4, 4, 4, 4]))
     assert (high * GRID).tolist() == [2.0, 1.0, 1.0, 1.0, 1.0]
     assert not low.any()
     shown = made.release(np.full(5, 1e300), [1, 4]) * GRID
@@ -132,6 +134,29 @@ def test_missing_readings():
     ):
         assert np.isnan(make("A")).tolist() == [False, True, False, False]
         assert np.isnan(make("B")).tolist() == [True, True, False, False]
+
+
+def test_rows_in_any_order_are_those_of_their_persons():
+    """A: person 1 has rows 0 and 2, person 2 row 1."""
+    y = np.array([0.3, 0.7, 0.9])
+    made = PeopleMechanism(4.0, "A")
+    loose = made.simulate_rows(y, [2, 1, 2], seeded(1))
+    assert np.array_equal(loose[1:2], _at(1).simulate(y[1:2], [1], seeded(1)))
+    whole = PeopleMechanism(4.0, "A").simulate(y, [1, 2], seeded(1))
+    assert not np.array_equal(loose, whole)
+    assert made.steps == 3
+    capped = PeopleMechanism(4.0, "A", most=3)
+    assert capped.release_rows(y).shape == (3,)
+    with pytest.raises(InvalidInput, match="how many rows"):
+        made.release_rows(y)
+    with pytest.raises(InvalidInput, match="leave together"):
+        PeopleMechanism(4.0, "B").release_rows(y, [2, 1, 2])
+
+
+def _at(step):
+    made = PeopleMechanism(4.0, "A")
+    made.steps = step
+    return made
 
 
 def test_wrong_calls():
@@ -181,7 +206,7 @@ def test_b_with_a_range_holds_for_any_change():
     """Ends of the numbers that are shown, all rows at once."""
     for r in (2, 5, 24):
         made = PeopleMechanism(2.0, "B", range=(-1.0, 2.0))
-        low, high = made._clip((r,))
+        low, high = made._clip(np.array([r]))
         said = person_statement(2.0, r, "B", move=3.0, enforced=True)
         assert int(((high - low) ** 2).sum()) <= said.squared_steps
         assert said.squared_steps < 1.01 * int(((high - low) ** 2).sum())

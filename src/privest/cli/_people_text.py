@@ -1,0 +1,106 @@
+"""A plan with persons who have several rows, as a table and sentences."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from privest.cli._console import new_table, shown
+from privest.report import BAND, at_least, at_most, exposed_by, exposure, level_words, short
+from privest.workflow import Plan
+from privest.workflow._planning_people import PlannedPeople
+
+DESIGNS = {
+    "A": "Design A: the level is that of all rows of a person together, a promise for the whole "
+    "person. A row of a person with r rows has r times the noise.",
+    "B": "Design B: the level is that of each reading, and of the mean of a person's readings; "
+    "differences within a person keep full accuracy. It is no promise of differential privacy for "
+    "the whole person beyond the ε stated here, which grows with the number of rows.",
+}
+
+
+def print_people_plan(console: Console, found: Plan) -> None:
+    """Who has how many rows, what privacy adds to the errors, and what it means for a person."""
+    people = found.people
+    assert people is not None
+    sentences = _sentences(found, people)  # before anything is printed: it may fail
+    console.print(shown(_head(found, people)))
+    stated = found.noise_variance is not None
+    columns = ("without privacy", "with privacy") if stated else ()
+    table = new_table(
+        "Standard errors to expect (± for 95 %)", "coefficient", "privacy alone", *columns
+    )
+    alone = people.errors(found.level)
+    for j, name in enumerate(found.names):
+        errors = [alone[j]]
+        if stated:
+            errors += [found.classical_error[j], found.standard_error[j]]
+        table.add_row(shown(name), *(f"{one:.4g} (± {BAND * one:.3g})" for one in errors))
+    console.print(table)
+    for line in sentences:
+        console.print(shown(line))
+
+
+def _head(found: Plan, people: PlannedPeople) -> str:
+    first, last = int(people.rows[0]), int(people.rows[-1])
+    each = f"{first}" if first == last else f"{first} to {last:,}"
+    left = ""
+    if people.cut:
+        left += f" {people.cut:,} rows beyond the first {people.person.rows} of a person are cut."
+    if found.dropped:
+        left += f" {found.dropped:,} rows with missing features are left out."
+    if found.spec.missing == "drop":
+        left += " Rows without a reading will be left out too: which they are becomes public."
+    return (
+        f"{people.persons:,} persons with {each} rows ({people.mean_rows:.3g} on average), "
+        f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated.{left}"
+    )
+
+
+def _sentences(found: Plan, people: PlannedPeople) -> list[str]:
+    lines = [f"At {level_words(found.level)}. {DESIGNS[people.person.design]}"]
+    if found.noise_variance is None:
+        lines.append(
+            "The errors are what privacy alone adds, exactly. What persons themselves add depends "
+            "on how much they differ, which nobody stated: the release will show it. A guess of "
+            "the noise variance (--noise-variance) gives errors to expect."
+        )
+    else:
+        lines.append(
+            f"With a noise variance of {found.noise_variance:.4g}, as stated, of which half is "
+            "taken to be between persons; what privacy alone adds is exact."
+        )
+    lines += [line for one in exposed_by(found) for line in exposure(one)]
+    lines += [_single_row(found, people), *_differential(found, people)]
+    if people.cut == 0 and found.spec.person is not None and found.spec.person.most is None:
+        lines.append(
+            "How many rows a person has is public in the release; a cap (--most-rows) hides what "
+            "is beyond it."
+        )
+    advice = people.advice
+    return lines if advice is None else [*lines, advice]
+
+
+def _single_row(found: Plan, people: PlannedPeople) -> str:
+    """What is seen of one row: under A more noise than of the mean."""
+    if people.person.design == "B":
+        return (
+            f"A single reading can be told to ± {at_least(found.level**-0.5)} at best, like the "
+            "mean; a change of one person over time is seen as well as the readings allow."
+        )
+    rows = people.person.rows if people.person.capped else int(people.rows[0])
+    least = (rows / found.level) ** 0.5
+    which = "" if people.person.capped else f" (of a person with {rows}; more rows, more noise)"
+    return f"A single reading can be told to ± {at_least(least)} at best{which}."
+
+
+def _differential(found: Plan, people: PlannedPeople) -> list[str]:
+    if found.epsilon is None or found.move is None:
+        return []
+    limits = found.limits
+    sure = limits is not None and found.move >= limits.width
+    why = "the range makes it so" if sure else "a condition, which only a range enforces"
+    return [
+        f"As differential privacy for a whole person: ε = {at_most(found.epsilon)} at δ = "
+        f"{found.spec.privacy.delta:g}, comparing tables in which every reading of one person (up "
+        f"to {people.person.rows:,} rows) differs by at most {short(found.move)}: {why}."
+    ]

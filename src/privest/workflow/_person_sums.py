@@ -1,0 +1,104 @@
+"""Sums of whole persons from a table in blocks: held for all of them, or as the table goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from privest.arrays import Array, Index
+from privest.errors import InvalidInput
+from privest.estimator.inference import group_sums
+from privest.workflow._column import Column
+
+Rows = Iterator[tuple[Array, Index]]  # X (rows, m), and the number of each row's person, from 1
+HELD = 1 << 22  # entries of sums that are kept whatever the order of the rows: 32 MB
+
+
+class PersonSums:
+    """XᵀX (m, m) of every person, to be gone through as often as needed.
+
+    rows    opens the table anew: blocks of X (rows, m) with the persons' numbers.
+    people  how many there are, m the width of X.
+
+    Few persons: their sums are kept, and the table is read once. Many, with their rows one after
+    another (numbers never go down): only a block is kept, and the table is read for every pass.
+    Many and scattered: the sums of all of them are kept, m² numbers a person.
+    """
+
+    def __init__(self, rows: Callable[[], Rows], people: int, width: int) -> None:
+        self._rows, self.people, self.width = rows, people, width
+        self._held: Array | None = None
+        self._scattered = people * width**2 <= HELD
+
+    def __iter__(self) -> Iterator[Array]:
+        """Sums (some persons, m, m), one person after another; each person once."""
+        if self._held is None and not self._scattered and not self._in_order():
+            self._scattered = True
+        if self._held is None and self._scattered:
+            self._held = self._gathered()
+        if self._held is not None:
+            yield self._held
+            return
+        yield from self._streamed()
+
+    def _in_order(self) -> bool:
+        """Whether the rows of a person are one after another; a pass that stops where not."""
+        last = 0
+        for _, numbers in self._rows():
+            if len(numbers) and (numbers[0] < last or (np.diff(numbers) < 0).any()):
+                return False
+            last = int(numbers[-1]) if len(numbers) else last
+        return True
+
+    def _gathered(self) -> Array:
+        sums = np.zeros((self.people, self.width, self.width))
+        for X, numbers in self._rows():
+            self._require_known(numbers)
+            present, place = np.unique(numbers, return_inverse=True)
+            sums[present - 1] += group_sums(X, place, len(present))
+        return sums
+
+    def _streamed(self) -> Iterator[Array]:
+        """Persons as they end; the one that is open at the end of a block goes on in the next."""
+        last, rest = 0, np.zeros((self.width, self.width))
+        for X, numbers in self._rows():
+            self._require_known(numbers)
+            present, place = np.unique(numbers, return_inverse=True)
+            sums = group_sums(X, place, len(present))
+            if present[0] == last:
+                sums[0] += rest
+            elif last:
+                sums = np.concatenate([rest[None], sums])
+            last, rest = int(present[-1]), sums[-1].copy()
+            yield sums[:-1]
+        if last:
+            yield rest[None]
+
+    def _require_known(self, numbers: Index) -> None:
+        if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= self.people:
+            raise InvalidInput(
+                f"the column of persons has numbers beyond 1 to {self.people}, which its header "
+                "states: it was changed."
+            )
+
+
+def as_numbers(column: Array) -> Index:
+    """Numbers of persons, as a table holds them."""
+    numbers = column.astype(np.intp)
+    if not (numbers == column).all():
+        raise InvalidInput("the column of persons holds other than whole numbers: it was changed.")
+    return numbers
+
+
+def readings_of(column: Column, z: Array, numbers: Array) -> Array:
+    """Readings with their noise, from z̃/√s of all rows of a table."""
+    assert column.person is not None
+    which = as_numbers(numbers)
+    rows = np.bincount(which)
+    if column.person.design == "A":
+        divided = column.person.rows if column.person.capped else rows[which]
+        return np.asarray(z * np.sqrt(divided))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.bincount(which, z) / rows
+    return np.asarray(z + (np.sqrt(rows[which]) - 1.0) * means[which])

@@ -1,0 +1,111 @@
+"""The estimate of persons with several rows: whitened by the public noise, errors by persons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array, Index
+from privest.errors import InvalidInput
+from privest.estimator.inference import (
+    EffectSums,
+    PeopleEstimate,
+    PeopleNoise,
+    PeopleSums,
+)
+from privest.release import extra_variance
+from privest.workflow._estimate import Estimate
+from privest.workflow._header import TableRelease
+from privest.workflow._person_sums import PersonSums, Rows, as_numbers
+from privest.workflow._route_rows import require_rows
+
+KINDS = ("auto", "cr2", "reml")
+
+
+def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
+    """θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz, S the precision of the public noise of a person's rows.
+
+    errors  "cr2" ("auto"): CR2 with Bell-McCaffrey degrees of freedom over persons, whatever
+            correlation the rows of a person have; "reml": random person effects, generalised least
+            squares with Student's t of (persons − 2).
+    """
+    if errors.lower() not in KINDS:
+        raise InvalidInput(
+            f'errors of persons with several rows are "cr2" (the default) or "reml" (random person '
+            f"effects); received {errors!r}."
+        )
+    return _People(release).estimate(reml=errors.lower() == "reml")
+
+
+class _People:
+    """The persons of a release, gone through once or twice."""
+
+    def __init__(self, release: TableRelease) -> None:
+        column = release.column
+        assert column.person is not None
+        assert release.persons is not None
+        most = column.person.rows if column.person.capped else None
+        # What the grid adds is noise of every number that is shown, and counts as such.
+        level = column.level / (1.0 + extra_variance(release.grid))
+        self.release, self.count = release, release.persons
+        self.noise = PeopleNoise(level, column.person.design, most)
+        self.persons = PersonSums(lambda: _rows(release), self.count, len(release.names) + 2)
+
+    def parts(self) -> Iterator[tuple[Array, Index]]:
+        """Sums of [H, z, 1] of some persons at a time, and how many rows each has."""
+        for part in self.persons:
+            counts = part[:, -1, -1].astype(np.intp)
+            yield self.noise.readings(part, counts), counts
+
+    def estimate(self, *, reml: bool) -> Estimate:
+        release, n = self.release, len(self.release.names)
+        sums, effects = PeopleSums(n, self.noise), EffectSums(n)
+        for part, counts in self.parts():
+            sums.add(part, counts)
+            if reml:
+                effects.add(part, counts, *self.noise.variances(counts))
+        require_rows(release, sums.rows)
+        first = sums.solve(release.names)
+        found = self._random(effects) if reml else self._clustered(sums, first)
+        column = release.column
+        return Estimate(
+            **found, floor=np.sqrt(first.floor.diagonal()), names=release.names,
+            simulated=release.simulated, level=column.level, noise=column.noise_variance,
+            rows=sums.rows, dropped=release.dropped, misfit=1.0,
+            reference_rows=release.reference_rows, release=release, trail=None,
+        )  # fmt: skip
+
+    def _clustered(self, sums: PeopleSums, first: PeopleEstimate) -> dict[str, Any]:
+        """CR2 errors: the second time through the persons."""
+        second = sums.errors()
+        for part, counts in self.parts():
+            sums.add_errors(second, first.estimate, part, counts)
+        made = second.errors()
+        return {
+            "estimate": first.estimate, "covariance": made.covariance,
+            "degrees_of_freedom": made.degrees_of_freedom,
+            "method": f"CR2, {self.count:,} persons",
+            "remark": made.reason(self.release.names, "person"),
+        }  # fmt: skip
+
+    def _random(self, effects: EffectSums) -> dict[str, Any]:
+        made = effects.fit()
+        return {
+            "estimate": made.estimate, "covariance": made.covariance,
+            "degrees_of_freedom": made.degrees_of_freedom,
+            "method": f"random person effects (REML), {self.count:,} persons",
+            "remark": (
+                f"Variance between persons {made.between:.3g}, within persons {made.within:.3g}; 0 "
+                "is a normal answer where the release has much noise."
+            ),
+        }  # fmt: skip
+
+
+def _rows(release: TableRelease) -> Rows:
+    """[H, z̃/√s, 1] in blocks, and whose rows they are."""
+    for block in release.blocks():
+        assert block.people is not None
+        rows = np.column_stack([block.H, block.z, np.ones(len(block))])
+        yield rows, as_numbers(block.people)

@@ -1,0 +1,374 @@
+"""Persons with several rows, from the plan to the estimate."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privest import workflow
+from privest.errors import InvalidInput, PrivestError
+from privest.estimator.inference import PeopleNoise
+from privest.ledger import Ledger
+from privest.privacy import person_statement
+from privest.workflow import (
+    Noise,
+    People,
+    Privacy,
+    Spec,
+    estimate_release,
+    make_plan,
+    read_release,
+    simulate_release,
+    verify_release,
+)
+from privest.workflow import _person_sums as sums_module
+
+CASES = [("A", None), ("A", 3), ("B", None), ("B", 3)]
+
+
+def table(people=30, seed=0, scattered=False):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, people)
+    labels = np.repeat(np.arange(people), sizes)
+    frame = pd.DataFrame({
+        "id": [f"person {k}" for k in labels],
+        "x": rng.standard_normal(len(labels)),
+        "b": rng.standard_normal(people)[labels],
+    })  # fmt: skip
+    frame["y"] = 1 + 0.5 * frame.x - 0.3 * frame.b + 0.7 * rng.standard_normal(people)[labels]
+    frame["y"] += 0.5 * rng.standard_normal(len(labels))
+    return frame.sample(frac=1, random_state=seed) if scattered else frame
+
+
+def spec(design="A", most=None, level=4.0, features=("x", "b"), **options):
+    privacy = options.pop("privacy", Privacy(level=level))
+    return Spec(
+        data="t.csv", target="y", features=features, noise=Noise(), privacy=privacy,
+        person=People("id", design, most), **options,
+    )  # fmt: skip
+
+
+def released(tmp_path, stated, data, *, real=True):
+    path = tmp_path / "z.csv"
+    plan = make_plan(stated, data)
+    if real:
+        workflow.release(plan, path, data)
+    else:
+        simulate_release(plan, path, np.random.default_rng(1), data)
+    return plan, path
+
+
+def dense(path):
+    """θ̂ and its covariance by the known noise, from the readings of the release, literally."""
+    found = read_release(path)
+    shown = pd.read_csv(path)
+    person = found.column.person
+    rows = shown.groupby("id").z.transform("size").to_numpy()
+    H = np.column_stack([np.ones(len(shown)), shown.x, shown.b])
+    same = shown.id.to_numpy()[:, None] == shown.id.to_numpy()
+    s = found.level
+    if person.design == "A":
+        V = np.diag(np.full(len(H), person.rows) if person.capped else rows) / s
+    else:
+        V = np.eye(len(H)) / s + same * ((rows - 1) / (rows * s))
+    inverse = np.linalg.inv(V)
+    covariance = np.linalg.inv(H.T @ inverse @ H)
+    return covariance @ H.T @ inverse @ found.values, covariance
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("real", [True, False])
+@pytest.mark.parametrize(("design", "most"), CASES)
+def test_from_the_plan_to_the_estimate(tmp_path, design, most, real, scattered):
+    data = table(scattered=scattered)
+    plan, path = released(tmp_path, spec(design, most), data, real=real)
+    sizes = data.groupby("id").size()
+    found, kept = read_release(path), sizes if most is None else sizes.clip(upper=most)
+    assert (found.persons, found.rows) == (30, kept.sum())
+    assert found.dropped == (sizes - kept).sum() == plan.people.cut
+    assert plan.rows == found.rows
+    shown = pd.read_csv(path)
+    assert list(shown.columns) == ["x", "b", "id", "z"]
+    assert sorted(shown.groupby("id").size()) == sorted(kept)
+    assert shown.id.drop_duplicates().tolist() == list(range(1, 31))  # by first appearance
+    made = estimate_release(path)
+    estimate, floor = dense(path)
+    # real noise counts with what the grid adds: 7e-7 of it
+    np.testing.assert_allclose(made.estimate, estimate, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(made.floor, np.sqrt(floor.diagonal()), rtol=1e-6)
+    np.testing.assert_allclose(plan.people.errors(4.0), np.sqrt(floor.diagonal()), rtol=1e-9)
+    assert made.method == "CR2, 30 persons"
+    assert made.degrees_of_freedom.shape == (3,)
+    assert made.doubt is None
+    random = estimate_release(path, errors="reml")
+    assert random.degrees_of_freedom == 28
+    assert "between persons" in random.remark
+    assert (np.abs(random.estimate - estimate) < 4 * made.standard_error).all()
+
+
+def test_readings_are_those_of_the_rows(tmp_path):
+    """With very little noise the released rows are the rows, in whatever order they leave."""
+    data = table(scattered=True)
+    for k, (design, most) in enumerate(CASES):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        _, path = released(folder, spec(design, most, level=1e12), data)
+        shown = pd.read_csv(path).assign(y=read_release(path).values)
+        both = shown.merge(data, on=["x", "b"])
+        assert len(both) == len(shown)
+        np.testing.assert_allclose(both.y_x, both.y_y, atol=1e-4)
+        assert (both.groupby("id_x").id_y.nunique() == 1).all()
+        assert (both.groupby("id_y").id_x.nunique() == 1).all()
+
+
+def test_small_blocks_and_all_ways_to_keep_sums_agree(tmp_path, monkeypatch):
+    data = table(people=50)
+    _, path = released(tmp_path, spec("B"), data, real=False)
+    held = estimate_release(path)
+    monkeypatch.setattr(sums_module, "HELD", 0)  # many persons: rows in order are streamed
+    from privest.data import read_rows
+
+    monkeypatch.setattr(
+        "privest.workflow._header.read_rows", lambda *a, **k: read_rows(*a, **k, size=7)
+    )
+    streamed = estimate_release(path)
+    np.testing.assert_allclose(streamed.estimate, held.estimate, rtol=1e-10)
+    np.testing.assert_allclose(streamed.covariance, held.covariance, rtol=1e-8)
+    np.testing.assert_allclose(streamed.degrees_of_freedom, held.degrees_of_freedom, rtol=1e-8)
+    (tmp_path / "other").mkdir()
+    _, path = released(tmp_path / "other", spec("A"), table(people=50, scattered=True), real=False)
+    scattered = estimate_release(path)
+    monkeypatch.setattr(sums_module, "HELD", 1 << 22)
+    np.testing.assert_allclose(scattered.covariance, estimate_release(path).covariance, rtol=1e-8)
+
+
+def test_rows_in_order_are_not_all_kept():
+    """Of persons whose rows are together a block is kept, whatever their number."""
+
+    def rows():
+        for start in range(0, 3000, 100):
+            numbers = np.arange(start, start + 100) // 3 + 1
+            yield np.ones((100, 2)), numbers
+
+    found = sums_module.PersonSums(rows, 1000, 2)
+    found._scattered = False
+    parts = list(found)
+    assert max(map(len, parts)) < 40
+    whole = np.concatenate(parts)
+    assert whole.shape == (1000, 2, 2)
+    assert (whole == 3).all()
+    assert found._held is None
+
+
+@pytest.mark.parametrize(("design", "most"), CASES)
+def test_differential_privacy_is_of_the_person(tmp_path, design, most):
+    data = table()
+    largest = int(data.groupby("id").size().max())
+    stated = spec(design, most, privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
+    plan, path = released(tmp_path, stated, data)
+    rows = largest if most is None else most
+    said = person_statement(0.5, rows, design, move=2.0, capped=design == "A" and most is not None)
+    assert plan.epsilon == read_release(path).epsilon == said.epsilon
+    asked = spec(design, most, privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0))
+    found = make_plan(asked, data)
+    assert 2.99 < found.epsilon <= 3.0
+    # c√s for the whole person under A, c√(rs) under B
+    times = found.level * (rows if design == "B" else 1)
+    one = workflow.make_plan(
+        Spec(data="t.csv", target="y", features=("x", "b"), noise=Noise(1.0),
+             privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0)), data,
+    )  # fmt: skip
+    assert times == pytest.approx(one.level, rel=0.05)
+
+
+@pytest.mark.parametrize("design", "AB")
+def test_the_ledger_counts_persons(tmp_path, design):
+    data, book = table(), tmp_path / "book.db"
+    stated = spec(design, privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
+    plan, path = make_plan(stated, data), tmp_path / "z.csv"
+    with workflow.Account(book, "y of t") as account:
+        header = workflow.release(plan, path, data, account=account)
+    with Ledger(book, create=False) as ledger:
+        (entry,) = [one for one in ledger.history("y of t") if one.cost is not None]
+    said = person_statement(0.5, plan.people.largest, design, move=2.0)
+    assert (entry.start, entry.stop) == (0, 30)
+    assert entry.cost.information == Fraction(1, 2)
+    assert float(entry.cost.mu2) == pytest.approx(said.mu**2, rel=1e-12)
+    assert "every reading of one person" in entry.cost.move
+    assert verify_release(path, book).signed
+    assert header.charged == 30
+
+
+def test_a_run_that_was_stopped_is_finished(tmp_path, monkeypatch):
+    """It was paid for: the very same table, with its persons."""
+    data, path = table(), tmp_path / "z.csv"
+    plan, account = make_plan(spec("B"), data), workflow.Account(tmp_path / "book.db", "y of t")
+
+    def fail(*given):
+        raise OSError("disk")
+
+    with account:
+        with monkeypatch.context() as patch:
+            patch.setattr("privest.workflow._releasing._write_header", fail)
+            with pytest.raises(OSError, match="disk"):
+                workflow.release(plan, path, data, account=account)
+        made = workflow.release(plan, path, data, account=account)
+    assert (made.persons, made.rows, made.dropped) == (30, len(data), 0)
+    assert read_release(path) == made
+
+
+def test_a_header_that_was_changed_is_refused(tmp_path):
+    _, path = released(
+        tmp_path, spec("A", privacy=Privacy(level=0.5, delta=1e-6, move=2.0)), table()
+    )
+    header = tmp_path / "z.csv.json"
+    record = json.loads(header.read_text())
+    for change, said in (
+        (lambda r: r["columns"][0]["person"].update(rows=1), "epsilon is not that of"),
+        (lambda r: r["columns"][0].update(person=None), "epsilon is not that of"),
+        (lambda r: r["columns"][0]["person"].update(design="C"), "person design"),
+        (lambda r: r["columns"][0]["person"].update(rows=0), "1 row or more"),
+        (lambda r: r["people"].update(design="B"), "has its design"),
+        (lambda r: r.update(persons=None), "persons goes with people"),
+        (lambda r: r.update(persons=29), "checksum"),
+    ):
+        other = json.loads(json.dumps(record))
+        change(other)
+        header.write_text(json.dumps(other))
+        with pytest.raises(InvalidInput, match=said):
+            read_release(path)
+
+
+def test_a_table_with_other_persons_is_refused(tmp_path):
+    _, path = released(tmp_path, spec("A"), table(), real=False)
+    found = read_release(path)
+    for numbers in (np.full(3, 31.0), np.zeros(3), np.full(3, 1.5)):
+        with pytest.raises(InvalidInput, match="was changed"):
+            list(sums_module.PersonSums(
+                lambda n=numbers: iter([(np.ones((3, 2)), sums_module.as_numbers(n))]), 30, 2
+            ))  # fmt: skip
+    assert found.charged == 30
+
+
+@pytest.mark.parametrize("design", "AB")
+def test_a_logarithm(tmp_path, design):
+    """A clips readings; B continues the logarithm along its tangent, and clips what is shown."""
+    data = table()
+    data["y"] = np.exp(data.y)
+    data.loc[3, "y"] = -5.0
+    data.loc[7, "y"] = 1e9
+    stated = spec(
+        design, privacy=Privacy(level=1e10, range=(0.01, 1000.0)), transform="log"
+    )  # fmt: skip
+    _, path = released(tmp_path, stated, data)
+    values = read_release(path).values
+    low, high = math.log(0.01), math.log(1000.0)
+    if design == "A":
+        assert low - 0.01 < values[3] < low + 0.01
+        assert high - 0.01 < values[7] < high + 0.01
+    else:
+        # a person with a reading far beyond the range is wrong as a whole; the others are right
+        wrong = data.id.isin(data.id[[3, 7]]).to_numpy()
+        assert np.isfinite(values).all()
+        np.testing.assert_allclose(values[~wrong], np.log(data.y[~wrong]), atol=1e-3)
+
+
+# --- wrong uses: each gets a sentence that says what to do ----------------------------------------
+
+
+def test_one_person_only():
+    data = table().assign(id="me")
+    with pytest.raises(InvalidInput, match=r"one person only\. .* leave --person out"):
+        make_plan(spec(), data)
+
+
+def test_every_person_has_one_row():
+    data = table()
+    with pytest.raises(InvalidInput, match=r"has one row\. Leave --person out"):
+        make_plan(spec(), data.assign(id=np.arange(len(data))))
+
+
+def test_a_row_of_nobody():
+    data = table()
+    data.loc[4, "id"] = None
+    with pytest.raises(InvalidInput, match=r"column 'id', row 5: it does not say whose row"):
+        make_plan(spec(), data)
+    assert make_plan(spec(missing="drop"), data).dropped == 1
+
+
+def test_numbers_are_names_too(tmp_path):
+    data = table()
+    data["id"] = data.id.str.removeprefix("person ").astype(int)
+    _, path = released(tmp_path, spec(), data, real=False)
+    assert read_release(path).persons == 30
+
+
+def test_a_person_with_very_many_rows(tmp_path):
+    """A takes them (each at a small level); B refuses and says what to do."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"id": np.r_[np.zeros(1500), np.arange(1, 500)].astype(int)})
+    data["x"], data["y"] = rng.standard_normal((2, len(data)))
+    with pytest.raises(InvalidInput, match=r"1,500 rows: design B .* --most-rows"):
+        make_plan(spec("B", features=("x",)), data)
+    plan = make_plan(spec("A", features=("x",)), data)
+    assert "1,500" in plan.people.advice
+    assert make_plan(spec("A", 5, features=("x",)), data).people.advice is None
+    assert make_plan(spec("B", 5, features=("x",)), data).people.cut == 1495
+
+
+def test_what_does_not_go_with_persons():
+    for options, said in (
+        ({"features": ("x", "id")}, "cannot be a feature too"),
+        ({"privacy": Privacy(standard_error=0.1, of="x")}, "State a level"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            spec(**options)
+    with pytest.raises(InvalidInput, match="2 targets of persons"):
+        Spec(data="t.csv", target=("y", "u"), features=("x",), noise=Noise(),
+             privacy=Privacy(level=1.0), person=People("id"))  # fmt: skip
+
+
+def test_other_data_than_planned(tmp_path):
+    plan = make_plan(spec(), table(people=10))
+    more = pd.concat([table(people=10)] * 3)
+    with pytest.raises(InvalidInput, match="plan for these data"):
+        workflow.release(plan, tmp_path / "z.csv", more)
+    _, path = released(tmp_path, spec(), table(), real=False)
+    with pytest.raises(InvalidInput, match="errors of persons"):
+        estimate_release(path, errors="hc3")
+
+
+def test_a_feature_of_one_person_has_no_interval(tmp_path):
+    data = table()
+    data["b"] = (data.id == "person 3").astype(float)
+    _, path = released(tmp_path, spec(), data, real=False)
+    found = estimate_release(path)
+    assert np.isnan(found.interval()[2]).all()
+    assert np.isfinite(found.interval()[:2]).all()
+    assert found.remark.startswith("a single person decides b:")
+
+
+def test_plan_errors_by_strata_are_dense():
+    data = table(people=12)
+    H = np.column_stack([np.ones(len(data)), data.x, data.b])
+    same = data.id.to_numpy()[:, None] == data.id.to_numpy()
+    counts = same.sum(axis=1)
+    for design in "AB":
+        plan = make_plan(spec(design), data)
+        own, shared = PeopleNoise(3.0, design).variances(counts)
+        V = np.diag(own + 0.4) + same * (shared + 0.7)
+        expected = np.sqrt(np.linalg.inv(H.T @ np.linalg.inv(V) @ H).diagonal())
+        np.testing.assert_allclose(plan.people.errors(3.0, 0.4, 0.7), expected, rtol=1e-9)
+        assert np.isnan(plan.classical_error).all()
+        assert plan.to_dict()["people"]["persons"] == 12
+
+
+def test_errors_are_documented_ones(tmp_path):
+    with pytest.raises(PrivestError, match="under a plan"):
+        workflow.release(
+            workflow.Terms(spec=spec(), names=("intercept", "x", "b"),
+                           columns=make_plan(spec(), table()).columns), tmp_path / "z.csv", table(),
+        )  # fmt: skip
