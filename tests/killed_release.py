@@ -59,7 +59,7 @@ def die_at(point):
 
 
 POINTS = {
-    "drawn": (_releasing, "_described", "before"),
+    "drawn": (files.Draft, "settle", "before"),
     "whole": (_account.Account, "charge", "before"),
     "spent": (Ledger, "spend_and_write", "after"),
     "paid": (_account.Account, "charge", "after"),

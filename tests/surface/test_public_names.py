@@ -22,10 +22,10 @@ NAMES = {
         "model", "network", "noise", "pipeline", "privacy", "scale", "workflow",
     },
     "workflow": {
-        "Account", "Estimate", "Fit", "Noise", "Plan", "Privacy", "Spec", "TableMechanism",
-        "TableRelease", "Terms", "Verified", "estimate_release", "load_spec", "make_plan",
+        "Account", "Estimate", "Fit", "Noise", "People", "Plan", "Privacy", "Spec",
+        "TableMechanism", "TableRelease", "Terms", "Verified", "estimate_release", "load_spec", "make_plan",
         "read_release", "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
-        "verify_release",
+        "verify_release", "Weights",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",
@@ -188,7 +188,7 @@ STATED = {
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
     "report": {"Exposed", "Line", "Panel", "Track"},
-    "workflow": {"Noise", "Privacy"},
+    "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 
 

@@ -475,7 +475,6 @@ COMPARED = {
 def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
     """Refuse a release that was made under another plan, naming what differs."""
     pairs = {
-        "coefficients": (found.names, header.names),
         "family": (found.spec.family, header.family),
         "column of persons, or their design": (found.spec.person, header.people),
         "column of weights": (found.spec.weights, header.weights),
@@ -487,6 +486,7 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
             )
             for what, name in COMPARED.items()
         },
+        "set of coefficients": (found.names, header.names),
         "rule for missing values": (found.spec.missing == "refuse" and header.dropped > 0, False),
     }
     for what, (planned, released) in pairs.items():

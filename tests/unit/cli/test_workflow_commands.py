@@ -212,7 +212,7 @@ def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path)
     changes = {
         "level": ("--level", 3),
         "noise variance": ("--noise-variance", 0.31),
-        "coefficients": ("--features", "age,sex"),
+        "set of coefficients": ("--features", "age,sex"),
         "target": ("--target", "bmi", "--features", "age,sex"),
     }
     for what, change in changes.items():
@@ -290,7 +290,8 @@ MAIN = [sys.executable, "-c", "from privest.cli import main; main()"]
 SLOW = """
 import functools, signal, time, numpy as np
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test run under nohup has it ignored
-import privest.workflow._releasing as r, privest.cli._workflow as w
+import privest.workflow._releasing as r, privest.workflow._leaving as l
+import privest.cli._workflow as w
 class Slow(np.random.Generator):
     drawn = 0
     def standard_normal(self, size):
@@ -300,7 +301,7 @@ class Slow(np.random.Generator):
             time.sleep(60)
         return super().standard_normal(size)
 w.trial_source = lambda plan, seed: r.as_source(Slow(np.random.PCG64(0)))
-r.read_rows = functools.partial(r.read_rows, size=200)
+l.read_rows = functools.partial(l.read_rows, size=200)
 from privest.cli import main; main()
 """
 
