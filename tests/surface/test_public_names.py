@@ -23,8 +23,9 @@ NAMES = {
     },
     "workflow": {
         "Account", "Estimate", "Fit", "Noise", "People", "Plan", "Privacy", "Spec",
-        "TableMechanism", "TableRelease", "Terms", "Verified", "estimate_release", "load_spec", "make_plan",
-        "read_release", "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
+        "TableMechanism", "TableRelease", "Terms", "Verified", "estimate_release", "load_spec",
+        "make_plan", "read_release", "release", "save_spec", "simulate_release", "stated_terms",
+        "trial_source",
         "verify_release", "Weights",
     },
     "paper": {
