@@ -140,7 +140,8 @@ class RowHistory:
         """Without weights and groups; σ² is not known."""
         if _alike(added):
             estimate, inverse = _solved(H, z)
-            errors = row_errors("auto", estimate, inverse, scatter, lambda: [WeightedRows(H, z)])
+            rows = [WeightedRows(H, z)]
+            errors, _ = row_errors("auto", estimate, inverse, scatter, lambda: rows)
             return estimate, errors
         found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1])
         return found.estimate, found.errors

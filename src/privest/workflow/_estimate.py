@@ -5,59 +5,54 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-import numpy as np
-
 from privest.arrays import CONFIDENCE, Array, Index
 from privest.estimator import PrivateRLS, Result
+from privest.estimator.inference import Scatter, misfit_p, reference_p, stated_p
+from privest.estimator.inference._misfit import DOUBTFUL
 from privest.workflow._header import TableRelease
 
-DOUBT = 5.0  # standard deviations of the misfit beyond which it is no chance
+STATED = ("the stated noise variance", "reference set and release pooled")  # methods that use it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit(Result):
     """θ̂ from a table, with cov θ̂ = (Σ_k h_kh_kᵀ/(σ_k² + 1/s_k))⁻¹, the bound of `thm:crbound`.
 
-    level, noise    s and σ²: numbers, or names of public columns with one a row.
+    level, noise    s and σ²: numbers, or names of public columns with one a row; σ² as stated, None
+                    where nobody stated it.
     rows, dropped   used, and left out for gaps.
-    misfit          Σ_k (z_k − h_kᵀθ̂)²/(σ_k² + 1/s_k)/(K − n): about 1 if noise and model are right.
-    reference_rows  rows of the public reference that σ² is from; None where it was given. The
-                    covariance then has σ² from reference and release together, and intervals are
-                    those of Student's t (`PrivateRLS.result`).
+    misfit          Σ_k (z_k − h_kᵀθ̂)²/(σ_k² + 1/s_k)/(K − n): about 1 if noise and model are right;
+                    None where σ² is not stated, or there are no more rows than coefficients.
+    misfit_p        how likely so large or so small a misfit is if they are (two-sided).
+    reference_rows  rows of the public reference that σ² is from; None where it was given.
     """
 
     level: float | str
     noise: float | str | None
     rows: int
     dropped: int
-    misfit: float
+    misfit: float | None
+    misfit_p: float | None = None
     reference_rows: int | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "doubt")
 
     @property
     def doubt(self) -> str | None:
-        """A sentence where the misfit is not what it should be (five standard deviations).
-
-        For Gaussian noise the misfit has variance 2/(K − n). A variance from m reference rows is
-        itself uncertain, by 2σ⁴/(m − n): that moves the misfit by the share of σ² in σ² + 1/s.
-        """
-        freedom = self.rows - len(self.estimate)
-        if freedom < 1:
+        """A sentence where the misfit is no chance: its p-value is below 1e-3."""
+        if self.misfit is None or self.misfit_p is None or not self.misfit_p < DOUBTFUL:
             return None
-        chance = 2 / freedom
-        if self.reference_rows is not None and self.noise is not None:
-            share = float(self.noise) / (float(self.noise) + 1 / float(self.level))
-            chance += 2 * share**2 / max(self.reference_rows - len(self.estimate), 1)
-        if abs(self.misfit - 1) <= DOUBT * np.sqrt(chance):
-            return None
-        word = "larger" if self.misfit > 1 else "smaller"
+        word = "more" if self.misfit > 1 else "less"
         return (
             f"The release scatters {self.misfit:.3g} times as much as the noise variance "
-            f"{_stated(self.noise)} and the level {_stated(self.level)} say ({word} than chance "
-            "allows): the standard errors are not to be trusted. The noise variance is wrong, or "
-            "the model is."
+            f"{_stated(self.noise)} and the level {_stated(self.level)} say: {word} than chance "
+            f"allows (p = {self.misfit_p:.1g}). The stated noise variance is wrong, or the model "
+            f"is. {self._consequence}"
         )
+
+    @property
+    def _consequence(self) -> str:
+        return "The standard errors, which use it, are not to be trusted."
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} coefficients from {self.rows} rows)"
@@ -65,22 +60,68 @@ class Fit(Result):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Estimate(Fit):
-    """θ̂ from a release file, with cov θ̂ = (σ² + 1/s)(HᵀH)⁻¹, σ² pooled as said in `Fit`.
+    """θ̂ from a release file; `method` says how its errors were made.
 
-    A release with a range is estimated by maximum likelihood, which undoes the bias of clipping
-    (`estimate_clipped`): cov θ̂ is the inverse of its information at θ̂; σ² is that of the header,
-    and the covariance counts what its error does where it is from a reference set.
+    Least squares, with errors from what the release itself scatters (`estimator.inference`): σ² is
+    not needed. A release with a range is estimated by maximum likelihood, which undoes the bias of
+    clipping (`estimate_clipped`): cov θ̂ is the inverse of its information at θ̂.
 
-    release  the public facts of the release.
-    trail    (row counts, estimates, standard errors) along the release; None with a range.
-    clipped  the share of the readings that is clipped, by the fit; None without a range.
-    remark   what else whoever reads the estimate should know, in a sentence; None: nothing.
+    release         the public facts of the release.
+    trail           (row counts, estimates, standard errors) along the release; None with a range,
+                    or weights.
+    clipped         the share of the readings that is clipped, by the fit; None without a range.
+    noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
+    noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
+    less_noise_p    how likely so little scatter is if the noise of the header is in the release.
+    remark          what else whoever reads the estimate should know, in a sentence; None: nothing.
     """
 
     release: TableRelease
     trail: tuple[Index, Array, Array] | None = field(repr=False)
     clipped: float | None = None
     remark: str | None = None
+    noise_found: float | None = None
+    noise_interval: tuple[float, float] | None = None
+    less_noise_p: float | None = None
+
+    DERIVED: ClassVar[tuple[str, ...]] = (*Fit.DERIVED, "less_noise")
+
+    @property
+    def less_noise(self) -> str | None:
+        """A sentence where the release holds less noise than its header says (p < 1e-3).
+
+        Readings can only add to the scatter: it is false in at most one of 1000 releases, whatever
+        they are. Where it is silent that proves nothing.
+        """
+        if self.less_noise_p is None or not self.less_noise_p < DOUBTFUL:
+            return None
+        return (
+            "The release scatters less than the noise that its header states would by itself "
+            f"(p = {self.less_noise_p:.1g}): it holds less noise than it says, and protects less. "
+            "Ask whoever made it."
+        )
+
+    @property
+    def _consequence(self) -> str:
+        if self.method in STATED or self.clipped is not None:
+            return super()._consequence
+        return "Errors and intervals do not use it: they come from the release itself."
+
+    @property
+    def noise_sentence(self) -> str | None:
+        """What the release says of σ², for people."""
+        if self.noise_found is None:
+            return None
+        if self.noise_interval is None or self.noise_interval[1] == 0:
+            return (
+                "Noise variance of the readings, from the release: ≈ 0 (the noise of the release "
+                "hides it)."
+            )
+        low, high = self.noise_interval
+        return (
+            f"Noise variance of the readings, from the release: {self.noise_found:.3g} (95 %: "
+            f"{low:.3g} … {high:.3g})."
+        )
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; without the trail."""
@@ -93,10 +134,37 @@ def _stated(given: float | str | None) -> str:
     return f"of column {given!r}" if isinstance(given, str) else f"{given:g}"
 
 
-def fit_of(rls: PrivateRLS, names: tuple[str, ...], reference: int | None = None) -> dict[str, Any]:
-    """The fields of a `Fit` that an estimator knows; `reference`: degrees of freedom of σ²."""
-    found, freedom = rls.result(names, reference=reference), rls.readings - rls.parameters
-    return {field.name: getattr(found, field.name) for field in fields(found)} | {
-        "rows": rls.readings,
-        "misfit": rls.misfit / freedom if freedom > 0 else 1.0,
-    }
+def fit_of(rls: PrivateRLS, names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a `Fit` that an estimator with known noise has."""
+    found, freedom = rls.result(names), rls.readings - rls.parameters
+    known = {field.name: getattr(found, field.name) for field in fields(found)}
+    if freedom < 1:
+        return known | {"rows": rls.readings, "misfit": None}
+    chance = stated_p(rls.misfit, freedom, 1.0)
+    return known | {
+        "rows": rls.readings, "misfit": rls.misfit / freedom, "misfit_p": chance,
+    }  # fmt: skip
+
+
+def misfit_of(
+    scatter: Scatter,
+    variance: float | None,
+    reference: int | None,
+    moments: tuple[float, float] | None,
+    rows: int,
+) -> dict[str, Any]:
+    """`misfit` and `misfit_p` of a stated σ², with `reference` degrees of freedom or known.
+
+    `moments`: Σe², Σe⁴ of the residuals, by which heavy tails are told from a wrong σ².
+    """
+    if variance is None:
+        return {"misfit": None}
+    total = variance + scatter.added
+    squares, freedom = scatter.squares, scatter.freedom
+    if reference is not None:
+        chance = reference_p(squares, freedom, variance, reference, scatter.added)
+    elif moments is None:
+        chance = stated_p(squares, freedom, total)
+    else:
+        chance = misfit_p(squares, freedom, total, moments, rows)
+    return {"misfit": scatter.total / total, "misfit_p": chance}

@@ -11,26 +11,31 @@ from privest.workflow._route_clipped import estimate_clipped_rows
 from privest.workflow._route_columns import estimate_columns
 from privest.workflow._route_people import estimate_people
 from privest.workflow._route_rows import estimate_rows
+from privest.workflow._route_weighted import estimate_weighted
 
 
-def estimate_release(path: str | Path, *, errors: str | None = None) -> Estimate:
+def estimate_release(path: str | Path, errors: str = "auto") -> Estimate:
     """Read a release in blocks and estimate, by the way that its header asks for.
 
-    errors: how standard errors are made; None: as suits the release. With persons "cr2", or "reml"
-    for random person effects.
+    errors: how they are made. "auto" is what covers best at this number of rows: HC3 from 25
+    degrees of freedom on, Student's t from the release below, and with persons CR2. Or "t", "HC3",
+    "HC2", or "stated": by the noise variance of the header. With persons "cr2", or "reml" for
+    random person effects.
     With a range by maximum likelihood, and the table is read some six times.
     Raises InvalidInput where the table is not the one that the header was made for.
     """
-    return estimate_table(read_release(path), errors=errors)
+    return estimate_table(read_release(path), errors)
 
 
-def estimate_table(release: TableRelease, *, errors: str | None = None) -> Estimate:
+def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
     """The same, of a release whose header was read."""
     if len(release.columns) > 1:
-        return estimate_columns(release, estimate_table)
+        return estimate_columns(release, lambda one: estimate_table(one, errors))
     if release.people is not None:
-        return estimate_people(release, errors or "auto")
+        return estimate_people(release, errors)
     ends = clip_ends(release.level, release.limits)
     if ends is not None:
         return estimate_clipped_rows(release, ends)
-    return estimate_rows(release)
+    if release.weights is not None:
+        return estimate_weighted(release, errors)
+    return estimate_rows(release, errors)

@@ -4,6 +4,7 @@ Everything here is done to what was released, and costs no privacy.
 """
 
 from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
+from privest.estimator.inference._choosing import row_errors, survey_errors
 from privest.estimator.inference._cluster import (
     ClusterErrors,
     ClusterSums,
@@ -42,6 +43,7 @@ __all__ = [
     "LevelRows", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects", "Scatter",
     "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "coin_rows", "fit_family",
     "fit_levels", "group_sums", "less_noise_p", "misfit_p", "new_reading_error",
-    "new_release_error", "people_errors", "reference_p", "sandwich_errors", "second_pass",
-    "serial_errors", "stated_errors", "stated_p", "unknown_errors", "without_privacy",
+    "new_release_error", "people_errors", "reference_p", "row_errors", "sandwich_errors",
+    "second_pass", "serial_errors", "stated_errors", "stated_p", "survey_errors", "unknown_errors",
+    "without_privacy",
 ]  # fmt: skip

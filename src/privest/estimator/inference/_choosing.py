@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from privest.errors import InvalidInput
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import (
     POWERS,
+    SecondPass,
     WeightedRows,
     row_clusters,
     sandwich_errors,
@@ -30,22 +30,23 @@ def require_choice(how: str, choices: tuple[str, ...] = CHOICES) -> None:
         raise InvalidInput(f"errors are one of {', '.join(choices)}; received {how!r}.")
 
 
-def row_errors(how: str, estimate: Array, inverse: Array, scatter: Scatter, rows: Rows) -> Errors:
+def row_errors(
+    how: str, estimate: Array, inverse: Array, scatter: Scatter, rows: Rows
+) -> tuple[Errors, SecondPass | None]:
     """Errors of least squares on independent rows at one level, σ² unknown.
 
     "auto" is HC3 from 25 degrees of freedom on, which holds whatever the variances of the rows are,
     and exact t below; also where a row stands alone and HC3 does not exist. `rows` gives the rows
-    again, for leverages.
+    again, for leverages; also returned is what that second look saw, where there was one.
     """
     require_choice(how, CHOICES[:-1])
     if how == "t" or (how == "auto" and scatter.freedom < ENOUGH):
-        return unknown_errors(inverse, scatter)
+        return unknown_errors(inverse, scatter), None
     kind = "HC3" if how == "auto" else how
     seen = second_pass(rows(), estimate, inverse, (kind,))
     if how == "auto" and seen.alone:
-        plain = unknown_errors(inverse, scatter)
-        return replace(plain, method=f"{plain.method}; one row alone decides a coefficient")
-    return sandwich_errors(kind, inverse, seen, scatter.added, scatter.noise_variance)
+        return unknown_errors(inverse, scatter), seen
+    return sandwich_errors(kind, inverse, seen, scatter.added, scatter.noise_variance), seen
 
 
 def survey_errors(
