@@ -54,7 +54,7 @@ def close(found, expected, condition=100.0):
 
 def test_the_numbers_of_the_workflow(release):
     path, parts = release
-    expected = estimate_release(path)
+    expected = estimate_release(path, "stated")
     for where in (path, parts):
         found = fit(dd.read_parquet(where), FEATURES, level=0.8, noise=0.49)
         close(found, expected)

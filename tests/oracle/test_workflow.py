@@ -155,7 +155,7 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
 
 def test_the_estimate_is_generalised_least_squares(released, table):
     _, _, path, z = released
-    found = estimate_release(path)
+    found = estimate_release(path, "stated")
     spread = VARIANCE + 1 / LEVEL
     peer = sm.GLS(z, matrix(table), sigma=spread).fit()
     np.testing.assert_allclose(found.estimate, peer.params, rtol=RTOL)
@@ -175,7 +175,7 @@ def test_the_estimate_is_that_of_the_recursive_estimator(released, table):
         pv.StreamRelease(0, len(z), whitened, None, pv.EndlessLevel(LEVEL).fingerprint, True),
         matrix(table),
     )
-    found = estimate_release(path)
+    found = estimate_release(path, "stated")
     np.testing.assert_allclose(found.estimate, rls.estimate, rtol=RTOL)
     np.testing.assert_allclose(found.covariance, rls.covariance, rtol=RTOL)
 
@@ -195,11 +195,28 @@ def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
     peer.fit(X, table["ldl"])
     plan = make_plan(spec(), table)
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(seed), table)
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate_release(tmp_path / "z.csv", "stated")
     theta = np.array([peer.intercept_, *peer.coef_])
     np.testing.assert_allclose(found.estimate, theta, rtol=RTOL)
     np.testing.assert_allclose(found.covariance, peer.covariance_, rtol=RTOL)
     np.testing.assert_allclose(found.interval(0.9), peer.interval(0.9), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("errors", "kind"), [("t", "nonrobust"), ("HC2", "HC2"), ("auto", "HC3")])
+def test_errors_from_the_release_are_those_of_statsmodels(released, table, errors, kind):
+    _, _, path, z = released
+    found = estimate_release(path, errors)
+    peer = sm.OLS(z, matrix(table)).fit(cov_type=kind, use_t=True)
+    np.testing.assert_allclose(found.covariance, peer.cov_params(), rtol=1e-9)
+    np.testing.assert_allclose(found.interval(), peer.conf_int(), rtol=1e-9)
+    np.testing.assert_allclose(found.p_values(), peer.pvalues, rtol=1e-7, atol=1e-15)
+    v = peer.ssr / 196
+    assert found.noise_found == pytest.approx(v - 1 / LEVEL, rel=1e-9)
+    ends = peer.ssr / scipy.stats.chi2.ppf([0.975, 0.025], 196) - 1 / LEVEL
+    np.testing.assert_allclose(found.noise_interval, ends, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.classical_error**2, found.noise_found * np.diag(peer.normalized_cov_params), rtol=1e-9
+    )
 
 
 def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
@@ -216,7 +233,7 @@ def test_the_trail_is_the_estimate_of_the_first_rows(released, table):
         np.testing.assert_allclose(
             estimates[k], peer.params, rtol=1e-8, atol=1e-9 * np.abs(peer.params).max()
         )
-        spread = VARIANCE + 1 / LEVEL
+        spread = max(peer.mse_resid, 1 / LEVEL)  # as the first rows show it, at least the noise
         np.testing.assert_allclose(
             errors[k], np.sqrt(spread * np.diag(peer.normalized_cov_params)), rtol=1e-8
         )

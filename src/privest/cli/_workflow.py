@@ -418,15 +418,26 @@ def _with_range(spec: Spec, given: str | None) -> Spec:
 def estimate(
     table: Release,
     confidence: Annotated[float, option("Of the intervals.")] = CONFIDENCE,
+    errors: Annotated[
+        str,
+        option(
+            "How errors are made: auto (HC3 from 25 degrees of freedom on, Student's t from the "
+            "release below), t, HC3, HC2, or stated (by the noise variance of the plan).",
+            "HOW",
+        ),
+    ] = "auto",
     json: common.Json = False,
 ) -> None:
     """The coefficients from a release alone, with intervals that include the privacy noise.
+
+    The noise variance of the readings need not be known: errors come from what the release itself
+    scatters, and the estimate says how they were made.
 
     Example:
 
     privest estimate release.csv --confidence 0.9
     """
-    found = estimate_release(table)
+    found = estimate_release(table, errors)
     found.interval(confidence)
     if json:
         print_json(found.to_dict(confidence))

@@ -222,9 +222,36 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
                 "likelihood has undone the bias, and the errors hold what it costs."
             )
         )
+    for line in _errors(found):
+        console.print(shown(line))
     if found.remark is not None:
         console.print(shown(f"{found.remark[0].upper()}{found.remark[1:]}"))
-    if found.doubt is not None:
-        console.print(shown(found.doubt, style="bold"))
+    for warning in (found.doubt, found.less_noise):
+        if warning is not None:
+            console.print(shown(warning, style="bold"))
     if header.simulated:
         console.print(shown("The release was simulated: no protection.", style="dim"))
+
+
+def _errors(found: Estimate) -> list[str]:
+    """How the errors were made, and what the release says of the noise of the readings."""
+    lines = []
+    if found.method is not None:
+        lines.append(f"Errors: {found.method}{_freedom(found.degrees_of_freedom)}.")
+    if found.noise_sentence is not None:
+        lines.append(found.noise_sentence)
+    if found.misfit is not None and found.misfit_p is not None and found.doubt is None:
+        lines.append(
+            f"Check of the stated noise variance: the release scatters {found.misfit:.3g} times as "
+            f"much as it and the level say, as chance allows (p = {found.misfit_p:.2g})."
+        )
+    return lines
+
+
+def _freedom(freedom: float | Array | None) -> str:
+    if freedom is None:
+        return ""
+    least, most = float(np.nanmin(freedom)), float(np.nanmax(freedom))
+    if f"{least:.3g}" == f"{most:.3g}":
+        return f", {least:.3g} degrees of freedom"
+    return f", {least:.3g} to {most:.3g} degrees of freedom"

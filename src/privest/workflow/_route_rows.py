@@ -29,7 +29,7 @@ from privest.estimator.inference import (
 from privest.estimator.inference._choosing import ENOUGH, require_choice
 from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
-from privest.workflow._estimate import Estimate, misfit_of
+from privest.workflow._estimate import STATED, Estimate, misfit_of
 from privest.workflow._header import ReleasedRows, TableRelease
 from privest.workflow._terms import require_full
 
@@ -45,7 +45,10 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     require_choice(how)
     first = first_pass(release)
     errors, seen = _errors(release, first, how)
-    return estimated(release, first, first.estimate, errors, said_of_noise(release, first, seen))
+    more = said_of_noise(release, first, seen)
+    if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
+        more |= {"bound": errors.sampling + first.inverse / release.level}
+    return estimated(release, first, first.estimate, errors, more)
 
 
 @dataclass(frozen=True, eq=False)

@@ -238,4 +238,4 @@ def test_simulated_noise_has_variance_one_over_level():
     assert abs(found.misfit - 1) < 5 * np.sqrt(2 / (rows - 1))
     assert found.doubt is None
     wrong = fit(frame, Features(()), target="y", level=level, noise=1.0, simulate=1)
-    assert "smaller than chance" in wrong.doubt
+    assert "less than chance" in wrong.doubt

@@ -12,17 +12,18 @@ from privest.workflow import Noise, Privacy, estimate_release, make_plan, simula
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 
-def estimated(folder, table, seed=0, **changes):
+def estimated(folder, table, seed=0, errors="auto", **changes):
     plan = make_plan(spec(**changes), table)
     path = folder / f"z{len(list(folder.iterdir()))}.csv"
     simulate_release(plan, path, np.random.default_rng(seed), table)
-    return estimate_release(path)
+    return estimate_release(path, errors)
 
 
 def test_intervals(tmp_path):
     found = estimated(tmp_path, people())
     for confidence in (0.5, 0.95, 0.999):
-        half = scipy.stats.norm.ppf((1 + confidence) / 2) * found.standard_error
+        half = scipy.stats.t.ppf((1 + confidence) / 2, 196) * found.standard_error
+        assert (half > scipy.stats.norm.ppf((1 + confidence) / 2) * found.floor).all()
         low, high = found.interval(confidence).T
         np.testing.assert_allclose(low, found.estimate - half, rtol=1e-12)
         np.testing.assert_allclose(high, found.estimate + half, rtol=1e-12)
@@ -55,27 +56,29 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     names = {field.name for field in dataclasses.fields(found)}
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
-        "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped",
-        "misfit", "reference_rows",
-        "release", "trail", "clipped",
+        "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped", "misfit",
+        "misfit_p", "reference_rows", "release", "trail", "clipped", "noise_found",
+        "noise_interval", "less_noise_p",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())
 
 
 def test_doubt_about_a_wrong_noise_variance(tmp_path):
-    """2000 rows: five standard deviations of the misfit are 0.16."""
+    """2000 rows: five standard deviations of the misfit are 0.16, three of them are doubted."""
     table = people(2000)
     fine = estimated(tmp_path, table)
     assert abs(fine.misfit - 1) < 5 * np.sqrt(2 / 1996)
     assert fine.doubt is None
-    for factor, word in ((0.5, "larger"), (2.0, "smaller")):
+    for factor, word in ((0.5, "more than"), (2.0, "less than")):
         wrong = estimated(tmp_path, table, noise=Noise(factor * VARIANCE))
         # Its misfit is the ratio of the two spreads, within five standard deviations.
         ratio = (VARIANCE + 1 / LEVEL) / (factor * VARIANCE + 1 / LEVEL)
         assert wrong.misfit == pytest.approx(ratio, rel=5 * np.sqrt(2 / 1996))
         assert word in wrong.doubt
-        assert "not to be trusted" in wrong.doubt
+        assert "Errors and intervals do not use it" in wrong.doubt
+        stated = estimated(tmp_path, table, noise=Noise(factor * VARIANCE), errors="stated")
+        assert "not to be trusted" in stated.doubt
     left_out = estimated(tmp_path, table, features=("age", "bmi"), categories={})
     assert left_out.misfit > 1  # a missing feature is noise too
 
@@ -90,9 +93,11 @@ def test_a_reference_of_few_rows_raises_no_false_doubt(tmp_path):
     assert found.release.reference_rows == 30
     assert abs(found.misfit - 1) > 5 * np.sqrt(2 / 39_996)  # beyond what the release allows
     assert found.doubt is None
-    assert dataclasses.replace(found, reference_rows=None).doubt is not None
-    far = dataclasses.replace(found, misfit=1 + 6 * np.sqrt(2 / 26))
-    assert far.doubt is not None
+    far = estimated(tmp_path, table, noise=Noise(found.noise), privacy=Privacy(100.0))
+    assert far.doubt is not None  # the same variance, as if it were known
+    table["ldl"] = 3 * table["ldl"]
+    noise = Noise(reference=str(reference))
+    assert estimated(tmp_path, table, noise=noise, privacy=Privacy(100.0)).doubt is not None
 
 
 def test_as_many_rows_as_coefficients(tmp_path):
@@ -101,7 +106,13 @@ def test_as_many_rows_as_coefficients(tmp_path):
     table["sex"] = np.array(["female", "male", "male", "female"])
     found = estimated(tmp_path, table)
     assert found.doubt is None
-    assert found.misfit == 1.0
+    assert found.misfit is None
+    assert found.method == "the stated noise variance"  # there is no other
+    for errors in ("t", "HC3"):
+        with pytest.raises(InvalidInput, match="as many coefficients as rows"):
+            estimated(tmp_path, table, errors=errors)
+    with pytest.raises(InvalidInput, match="states no noise variance"):
+        estimated(tmp_path, table, noise=Noise())
     assert json.loads(json.dumps(found.to_dict()))["doubt"] is None
     assert found.trail[0].tolist() == [4]
 
