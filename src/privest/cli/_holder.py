@@ -80,7 +80,7 @@ class Holder:
         if self.source.simulated:
             return self.mechanism.simulate(values, self.source)
         if self.burning:
-            return self.burn(len(values))
+            return self.burn(np.size(values) // (self.mechanism.level.block or 1))
         release = self.mechanism.release(values, self.source)
         self.resent += release.steps * self.source.resent
         if isinstance(self.source, LedgerSource):

@@ -344,7 +344,9 @@ class Privacy:
         if span is None or self.delta is None or self.move is not None:
             return self
         if mixed and self.epsilon is not None:
-            raise InvalidInput("--epsilon with --lags needs --move, also where there is a --range.")
+            raise InvalidInput(
+                "--epsilon with --lags or --shared-day needs --move, also where there is a --range."
+            )
         return replace(self, move=span[1] - span[0])
 
     def read(self, *, on_grid: bool = False) -> pv.PrivacyLevel:
@@ -364,15 +366,24 @@ class Privacy:
             return None if self.level is None else float(self.level)
         raise InvalidInput(f"--level {self.level}: a number is needed, the level of one reading.")
 
-    def of_stream(self, lags: list[float]) -> pv.EndlessLevel:
-        """The level of every step of a stream of single readings, with weights of earlier ones."""
+    def of_stream(self, lags: list[float], shared: int | None = None) -> pv.EndlessLevel:
+        """The level of every step of a stream of single readings, with weights of earlier ones.
+
+        `shared`: steps of so many readings, whose mean is hidden at the level too.
+        """
         self._require_stated()
+
+        def made(level: float) -> pv.EndlessLevel:
+            if shared is not None:
+                return pv.EndlessLevel.shared(level, shared)
+            return pv.EndlessLevel(level, lags)
+
         level = self.number()
         if level is not None:
             with about(f"--level {self.level}"):
-                return pv.EndlessLevel(level, lags)
+                return made(level)
         epsilon, delta, move = self._epsilon()
-        shape = pv.EndlessLevel(1.0, lags)
+        shape = made(1.0)
         return level_on_grid(epsilon, delta=delta, move=move, shape=shape)
 
     def spent(self, level: pv.PrivacyLevel | pv.EndlessLevel) -> Spent | None:

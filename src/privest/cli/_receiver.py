@@ -28,7 +28,7 @@ class Receiver:
             if row.given["fingerprint"] not in (None, self.level.fingerprint):
                 raise InvalidInput(
                     "these releases were made with another level: state the same privacy (--level "
-                    "or --epsilon with --delta and --move) and --lags."
+                    "or --epsilon with --delta and --move), --lags and --shared-day."
                 )
             if step is None:
                 raise InvalidInput("releases need a column 'step' of whole numbers.")
@@ -52,13 +52,19 @@ class Receiver:
         self.grid = grid
 
     def release(self, start: int, z: Array) -> pv.StreamRelease:
-        """What stood in the column z of the steps from `start` on, as a release."""
+        """What stood in the column z of the steps from `start` on, as a release.
+
+        Where a step has several readings, it is missing if one of them is.
+        """
         assert self.grid is not None
-        absent = np.isnan(z)
+        values, width = as_values(z, self.grid), self.level.block
+        absent = np.asarray(np.isnan(z).reshape(-1, width).any(axis=1))
         missing = absent if absent.any() else None
+        if width > 1 and missing is not None:
+            values = np.where(np.repeat(missing, width), np.nan, values)
         return pv.StreamRelease(
-            start, len(z), as_values(z, self.grid), missing, self.level.fingerprint,
-            not self.grid, self.grid,
+            start, len(z) // width, values, missing, self.level.fingerprint, not self.grid,
+            self.grid,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Errors name places, never contents.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -14,12 +15,14 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data._cells import is_number, number, numbers
+from privest.data._dates import is_date
 from privest.data._names import absent_columns
 from privest.data._release_lines import OWN
 from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 
 RESERVED = {*OWN, "intercept"}
+LONGEST_TIME = 64  # letters
 
 
 class Row(NamedTuple):
@@ -28,14 +31,16 @@ class Row(NamedTuple):
     features: list[float]
     value: float
     given: dict[str, Any]
+    times: tuple[str, ...] = ()  # public, as they are written
 
 
 class Rows:
     """An iterator of rows; the names of the features are known once it is made.
 
     CSV needs a first line that names the columns; JSON lines are objects. Without `features` they
-    are all columns but `value` and those of `others`. `finite`: refuse an infinite reading, as
-    simulations do; a real release clips it.
+    are all columns but `value` and those of `others`, and but one of dates, whose name is then in
+    `times` (or `time`, where it is given). `finite`: refuse an infinite reading, as simulations do;
+    a real release clips it.
     """
 
     def __init__(
@@ -47,7 +52,9 @@ class Rows:
         features: Sequence[str] | None,
         others: Sequence[str] = (),
         finite: bool = True,
+        time: str | None = None,
     ) -> None:
+        self.times = [] if time is None else [time]
         self.value, self.others, self.finite = value, tuple(others), finite
         self._records, names = (
             json_records(lines, any_number=not finite) if json_lines else csv_records(lines)
@@ -57,11 +64,23 @@ class Rows:
         if names is None:
             return
         if features is None:
-            self.features = [name for name in names if name not in (value, *others)]
+            self.features = [name for name in names if name not in (value, *others, *self.times)]
+            if time is None:
+                self._look_for_times()
         self._check(names, certain=json_lines)
 
+    def _look_for_times(self) -> None:
+        """A column whose first cell is a date is one of times. (Features, so public by choice.)"""
+        first = next(self._records, None)
+        if first is None:
+            return
+        self._records = itertools.chain([first], self._records)
+        dated = [name for name in self.features if is_date(first[1].get(name))][:1]
+        self.times = dated
+        self.features = [name for name in self.features if name not in dated]
+
     def _check(self, names: list[str], certain: bool) -> None:
-        absent = [name for name in (*self.features, self.value) if name not in names]
+        absent = [name for name in (*self.features, *self.times, self.value) if name not in names]
         if absent:
             raise InvalidInput(
                 f"the input has {absent_columns(absent, names, certain=certain)} CSV needs a first "
@@ -74,7 +93,9 @@ class Rows:
             raise InvalidInput(
                 f"{self.value!r} is the reading: it cannot be a feature, which is public."
             )
-        taken = sorted(set(self.features) & RESERVED)
+        if set(self.times) & {self.value, *self.features}:
+            raise InvalidInput(f"--time {self.times[0]!r} is the reading or a feature already.")
+        taken = sorted({*self.features, *self.times} & RESERVED)
         if taken:
             raise InvalidInput(
                 f"a feature cannot be called {taken[0]!r}: the output has a column of that name. "
@@ -91,7 +112,14 @@ class Rows:
             if not math.isfinite(sum(found)):
                 found = self._checked(record, line)
             *features, value = found
-            yield Row(features, value, {name: record.get(name) for name in self.others})
+            given = {name: record.get(name) for name in self.others}
+            yield Row(features, value, given, self._time(record, line))
+
+    def _time(self, record: dict[str, Any], line: int) -> tuple[str, ...]:
+        found = tuple(_text(record.get(name)) for name in self.times)
+        if any(len(text) > LONGEST_TIME for text in found):
+            raise InvalidInput(f"line {line}: a time has more than {LONGEST_TIME} letters.")
+        return found
 
     def _checked(self, record: dict[str, Any], line: int) -> list[float]:
         """One by one: the features, which must be there, and the reading, which may be missing."""
@@ -185,3 +213,8 @@ def _reading(cell: str, line: int, column: int, finite: bool) -> float:
     if finite and math.isinf(found):
         raise InvalidInput(f"line {line}, column {column} must be finite.")
     return found
+
+
+def _text(cell: object) -> str:
+    """A time as it is written; empty where it is missing."""
+    return "" if cell is None else str(cell).strip()

@@ -29,6 +29,14 @@ class Columns:
     intercept: Annotated[
         bool, option("Add a constant to the features.", names=("--intercept",))
     ] = False
+    time: Annotated[
+        str | None,
+        option(
+            "Column of times or dates, public: written with what is released. Left out, and "
+            "--features too: a column of dates is taken for it.",
+            "NAME",
+        ),
+    ] = None
 
 
 @group()
@@ -80,6 +88,55 @@ class Kept:
     ] = None
 
 
+@group(common.NOISE)
+class Remembered:
+    """What readings remember of those before them, and where their noise variance is from."""
+
+    reference: Annotated[
+        Path | None,
+        option(
+            "Public rows with the same columns, other than the readings: the noise variance is "
+            "taken from them. Left out, and --noise-variance too: from the releases themselves.",
+            "FILE",
+        ),
+    ] = None
+    ar1: Annotated[
+        bool,
+        option(
+            "Noise that remembers the reading before (autoregressive): fitted at the end from all "
+            "releases, which are held, some 100 bytes a reading and feature.",
+            "",
+            names=("--ar1",),
+        ),
+    ] = False
+    correlation: Annotated[
+        float | None,
+        option(
+            "Public guess of the correlation of a reading with the one before it, features apart: "
+            "to tell what neighbours in time show of a reading. Needs --noise-variance.",
+            "R",
+            min=-1,
+            max=1,
+        ),
+    ] = None
+
+    def require_sense(self, sides: common.Sides, noise_variance: float | None) -> None:
+        """Options that cannot go together, or need another."""
+        if sides.to_releases and (self.ar1 or self.reference is not None):
+            raise InvalidInput(
+                "--ar1 and --reference are for estimates: leave out --emit releases."
+            )
+        if self.reference is not None and noise_variance is not None:
+            raise InvalidInput("--reference and --noise-variance: give one of them.")
+        if self.correlation is not None and (
+            noise_variance is None or not abs(self.correlation) < 1
+        ):
+            raise InvalidInput(
+                "--correlation must be between -1 and 1, and needs --noise-variance: what "
+                "neighbours tell depends on both."
+            )
+
+
 @grouped
 def stream(
     source: Annotated[
@@ -93,6 +150,7 @@ def stream(
     kept: Kept,
     trial: common.Trial,
     account: common.Account,
+    remembered: Remembered,
     span: Annotated[str | None, common.RANGE] = None,
     lags: Annotated[
         str,
@@ -102,6 +160,17 @@ def stream(
             panel=common.PRIVACY,
         ),
     ] = "",
+    shared_day: Annotated[
+        int | None,
+        option(
+            "Every N readings (a day of hours: 24) share a noise that hides their mean at the "
+            "level too. They are released together, and not at all where one is missing.",
+            "N",
+            panel=common.PRIVACY,
+            min=2,
+            max=1000,
+        ),
+    ] = None,
     noise_variance: Annotated[float | None, common.NOISE_VARIANCE] = None,
     block: Annotated[
         int,
@@ -119,7 +188,8 @@ def stream(
     Each row is one reading y_k (column --target) and its public features h_k, y_k = h_kθ + w_k:
     the columns --features, or all others; --emit releases writes them too. An empty reading is a
     step that shows nothing; no value is refused, one beyond --range is clipped. ε speaks of the
-    whole, endless stream. Estimates need --noise-variance. --simulate is a trial.
+    whole, endless stream. Intervals are by blocks of time, which hold where readings remember
+    those before them; --noise-variance, --reference and --ar1 say more. --simulate is a trial.
 
     Examples:
 
@@ -129,15 +199,19 @@ def stream(
 
     privest stream z.jsonl --from releases --level 1 --noise-variance 0.25 --intercept
     """
-    _require_sense(sides, output, noise_variance)
-    if sides.from_releases and (trial.simulate, span) != (False, None):
-        raise InvalidInput("--simulate and --range go with readings, not with --from releases.")
+    _require_sense(sides, output, kept, remembered)
+    remembered.require_sense(sides, noise_variance)
+    if sides.from_releases and trial.simulate:
+        raise InvalidInput("--simulate goes with readings, not with --from releases.")
     account.require_sense(trial, real=not sides.from_releases)
     if kept.known is not None and (trial.simulate or sides.from_releases):
         raise InvalidInput("--known is for real releases: a trial may be drawn again.")
     weights, ends = _weights(lags), common.as_span(span)
-    asked = privacy.within(ends, mixed=bool(weights))
-    level = asked.of_stream(weights)
+    if weights and shared_day is not None:
+        raise InvalidInput("--lags and --shared-day: a level has one of them.")
+    mixed = bool(weights) or shared_day is not None
+    asked = privacy.within(ends, mixed=mixed)
+    level = asked.of_stream(weights, shared_day)
     plan = StreamPlan(
         source=source,
         target=columns.target,
@@ -155,25 +229,32 @@ def stream(
         trial=trial,
         account=account,
         known=kept.known,
-        move=privacy.move if weights else asked.move,
+        move=privacy.move if mixed else asked.move,
         span=ends,
         spent=asked.spent(level),
         said=privacy.promise(pv.StreamMechanism(level, range=ends)),
+        time=columns.time,
+        ar1=remembered.ar1,
+        reference=remembered.reference,
+        correlation=remembered.correlation,
+        stated=noise_variance,
     )
     run(plan, to_stderr())
 
 
 def _require_sense(
-    sides: common.Sides, output: common.Output, noise_variance: float | None
+    sides: common.Sides, output: common.Output, kept: Kept, remembered: Remembered
 ) -> None:
     """Options that cannot go together, or need another."""
     if sides.from_releases and sides.to_releases:
         raise InvalidInput("--from releases --emit releases: there is nothing to do.")
     if output.png is not None and sides.to_releases:
         raise InvalidInput("--png draws estimates: leave out --emit releases.")
-    if noise_variance is None and not sides.to_releases:
+    if remembered.ar1 and (kept.checkpoint is not None or output.png is not None):
         raise InvalidInput(
-            "estimates need --noise-variance, from public knowledge (or use --emit releases)."
+            "--ar1 needs all releases at once, at the end: leave out --checkpoint and --png. To be "
+            "safe from a crash write the releases (--emit releases --checkpoint ...) and estimate "
+            "from them (--from releases --ar1)."
         )
 
 

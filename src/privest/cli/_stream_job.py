@@ -18,24 +18,26 @@ from rich.console import Console
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._console import print_promise, print_spent, shown, tell_file, tell_simulated
-from privest.cli._holder import CLIPPED, REMEMBERED, Holder, holder_of
+from privest.cli._holder import Holder, holder_of
 from privest.cli._receiver import Receiver
 from privest.cli._rows import Row, Rows
 from privest.cli._stream_lines import (
     LineOutput,
+    Public,
     as_lines,
     estimated_record,
-    print_estimate,
+    hidden_names,
     released_records,
     sent_since,
 )
+from privest.cli._stream_noise import noise_of
 from privest.cli._stream_plan import StreamPlan
 from privest.data._release_lines import facts_of, linked
 from privest.errors import CheckpointError, InvalidInput
+from privest.estimator._stream_conclusion import StreamConclusion, conclude
 from privest.files import make_folder
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
-from privest.report import Trail, save_convergence
+from privest.report import Trail
 
 INTERCEPT = "intercept"
 
@@ -43,15 +45,29 @@ INTERCEPT = "intercept"
 class Job:
     """The two sides that are wanted here, the place in the input, and the output."""
 
-    def __init__(self, plan: StreamPlan, features: Sequence[str], stack: ExitStack) -> None:
-        self.plan, self.features = plan, list(features)
+    def __init__(
+        self,
+        plan: StreamPlan,
+        features: Sequence[str],
+        stack: ExitStack,
+        times: Sequence[str] = (),
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        self.plan, self.features, self.times = plan, list(features), list(times)
+        self.facts = {} if facts is None else facts  # of releases that are read, once they are
+        self.width = plan.level.block  # readings of a step; lines and counts are of readings
+        self.unfinished = 0  # readings of a step that the input ended in
+        self.last: dict[str, str] = {}  # the time of the last reading
+        self.held: list[tuple[pv.StreamRelease, Array]] = []  # for --ar1
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
         require_parameters(len(self.names), "the features")
         self.side: Holder | Receiver = self._side(stack)
         self.estimator = None
-        if plan.variance is not None:
-            noise = pv.noise.Gaussian(cov=plan.variance)
-            self.estimator = pv.PrivateRLS(plan.level, len(self.names), noise)
+        self.noise = noise_of(plan, self.features)
+        if not plan.sides.to_releases:
+            self.estimator = pv.PrivateRLS(
+                plan.level, len(self.names), self.noise.law(self.width), blocks=True
+            )
         self.chain = ""  # hash of the last line of releases
         self.told = -1  # the last step that the output has
         self.used, self.missing = 0, 0
@@ -103,7 +119,7 @@ class Job:
             plan.output.require_free(f"it may hold releases of these readings. {again}")
         if isinstance(self.side, Holder) and real:
             known = max(self._sent(notes), -1 if plan.known is None else plan.known)
-            self.side.start_from(known, rows_again=plan.replay is not False)
+            self.side.start_from(known // self.width, rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
         if notes["lines"]:
             self.output.write(notes["lines"])
@@ -166,7 +182,7 @@ class Job:
             "--simulate": plan.trial.simulate,
             "--seed": plan.trial.seed,
             "--range": None if plan.span is None else list(plan.span),
-        }
+        } | ({"--time": self.times} if self.times else {})
 
     # --- work -----------------------------------------------------------------------------------
 
@@ -175,27 +191,35 @@ class Job:
         source, side = iter(rows), self.side
         if isinstance(side, Receiver):
             assert self.estimator is not None
-            source = side.fresh(source, self.estimator.steps)
+            source = side.fresh(source, self.estimator.steps * self.width)
         elif self.plan.replay is False:
             self._burn(side)
         elif self.resumed:
             self._skip(source)
         with report.status("reading ...") if report.is_terminal else ExitStack() as status:
             while block := list(itertools.islice(source, self._rows())):
-                self._block(block)
+                self.unfinished = len(block) % self.width
+                if whole := block[: len(block) - self.unfinished]:
+                    self._block(whole)
                 if not isinstance(status, ExitStack):
                     status.update(f"{self.used:,} rows")
 
     def _rows(self) -> int:
         """How many the next block has."""
-        block, side = self.plan.block, self.side
-        return side.rows(block) if isinstance(side, Holder) else block
+        steps, side = self._steps, self.side
+        return self.width * (side.rows(steps) if isinstance(side, Holder) else steps)
+
+    @property
+    def _steps(self) -> int:
+        """Steps of a new block."""
+        return max(1, self.plan.block // self.width)
 
     def _burn(self, side: Holder) -> None:
         """Steps that were sent and whose rows do not come again: nothing is known of them."""
         while side.burning:
-            count = side.rows(self.plan.block)
-            self._finish(side.burn(count), np.full((count, len(self.features)), np.nan))
+            count = side.rows(self._steps)
+            unknown = np.full((count * self.width, len(self.features)), np.nan)
+            self._finish(side.burn(count), Public(self.features, unknown, self.times, ()))
 
     def _skip(self, source: Iterator[Row]) -> None:
         """Pass over the rows that were used before, and see that they are the same."""
@@ -209,7 +233,10 @@ class Job:
             )
 
     def _block(self, block: list[Row]) -> None:
-        features = np.array([row.features for row in block])
+        public = Public(
+            self.features, np.array([row.features for row in block]), self.times,
+            [row.times for row in block],
+        )  # fmt: skip
         values = np.array([row.value for row in block])
         if isinstance(self.side, Holder):
             release = self.side.release(values)
@@ -220,16 +247,19 @@ class Job:
         if self.kept is not None:
             for row in block:
                 self.digest = _chained(self.digest, row)
-        self._finish(release, features)
+        self._finish(release, public)
 
-    def _finish(self, release: pv.StreamRelease, features: Array) -> None:
+    def _finish(self, release: pv.StreamRelease, public: Public) -> None:
         """Use a release, save it, print it, in this order."""
         if self.estimator is not None:
-            H = np.nan_to_num(features)  # unknown ones are of steps that show nothing
+            H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
             H = np.insert(H, 0, 1.0, axis=1) if self.plan.intercept else H
             self.estimator.update(release, H)
-        self.missing += 0 if release.missing is None else int(release.missing.sum())
-        lines = self._lines(release, features)
+            if self.plan.ar1:
+                self.held.append((release, H))
+        self.missing += 0 if release.missing is None else self.width * int(release.missing.sum())
+        self.last = public.time(-1)
+        lines = self._lines(release, public)
         if self.kept is not None:
             notes = {
                 "used": self.used,
@@ -247,16 +277,15 @@ class Job:
         if self.plan.output.png is not None and known is not None and known.identifiable:
             self.trail.add(known.steps - 1, known.estimate, known.standard_error)
 
-    def _lines(self, release: pv.StreamRelease, features: Array) -> str:
+    def _lines(self, release: pv.StreamRelease, public: Public) -> str:
         """What is written of a block: what the output has already is not."""
         begun, nested = self.output.begun, self.plan.json_out
         if self.estimator is not None:
-            if self.estimator.steps - 1 <= self.told:
-                return ""
-            estimate = estimated_record(self.estimator, self.names, nested=nested)
-            return as_lines([estimate], json_lines=nested, heading=not begun)
-        records = released_records(release, features, self.features)
-        records = records[max(self.told + 1 - release.start, 0) :]
+            if self.estimator.steps * self.width - 1 <= self.told or self.plan.ar1:
+                return ""  # of an AR(1) fit one line is written, at the end
+            return self.estimate_line(self.concluded(), heading=not begun)
+        records = released_records(release, public, self.width)
+        records = records[max(self.told + 1 - release.start * self.width, 0) :]
         if not nested or not records:
             return as_lines(records, json_lines=False, heading=not begun) if records else ""
         assert isinstance(self.side, Holder)
@@ -266,52 +295,37 @@ class Job:
         lines, self.chain = linked(every, self.chain, sign)
         return lines
 
+    def concluded(self) -> StreamConclusion | None:
+        """What the releases so far say; None where they do not show all of θ."""
+        assert self.estimator is not None
+        if not self.estimator.identifiable:
+            return None
+        shown_so_far = self.estimator.readings - self.missing
+        return conclude(
+            self.estimator, shown_so_far, self.names, known=self.noise.variance is not None,
+            reference=self.noise.freedom,
+        )  # fmt: skip
+
+    def estimate_line(self, found: StreamConclusion | None, *, heading: bool) -> str:
+        """What is written of an estimate, after the last reading."""
+        assert self.estimator is not None
+        record = estimated_record(
+            found, self.names, self.estimator.steps * self.width - 1, self.last,
+            hidden_names(self.estimator, self.names), nested=self.plan.json_out,
+        )  # fmt: skip
+        return as_lines([record], json_lines=self.plan.json_out, heading=heading)
+
     def _facts(self, side: Holder) -> dict[str, Any]:
         """The first line of releases."""
         plan = self.plan
+        more: dict[str, Any] = {"times": self.times} if self.times else {}
+        if self.width > 1:
+            more |= {"together": self.width}
         return facts_of(
             plan.level, simulated=side.source.simulated, grid=side.source.grid,
             readings=[plan.target], features=self.features, range=plan.span, ledger=side.account(),
+            **more,
         )  # fmt: skip
-
-    # --- the end --------------------------------------------------------------------------------
-
-    def summarise(self, report: Console, stopped: bool) -> None:
-        """What was done, and the last estimate, for people."""
-        goes_on = "" if self.kept is None else "; the same command goes on"
-        side = self.side
-        repeated = side.repeated if isinstance(side, Receiver) else 0
-        burnt, resent = (side.burnt, side.resent) if isinstance(side, Holder) else (0, 0)
-        parts = {
-            f"{self.used:,} rows": True,
-            f"{self.missing:,} of them without a reading": self.missing,
-            f"{repeated:,} repeated releases left out": repeated,
-            f"{resent:,} steps sent again as they were": resent,
-            "resumed": self.resumed,
-            f"stopped{goes_on}": stopped,
-        }
-        report.print(shown("; ".join(part for part, there in parts.items() if there) + "."))
-        if burnt:
-            report.print(
-                shown(
-                    f"{burnt:,} steps were sent before, and what was sent is not here: they were "
-                    "not drawn again, and count as missing."
-                )
-            )
-        if self.grid == 0.0:
-            print_spent(report, self.plan.spent)
-            tell_simulated(report)
-        else:
-            print_promise(report, self.plan.said)
-        if self.grid and isinstance(side, Holder) and self.kept is None and side.ledger is None:
-            report.print(shown(REMEMBERED))
-        if self.estimator is not None:
-            print_estimate(report, self.estimator, self.names)
-            if self.plan.span is not None:
-                report.print(shown(CLIPPED))
-        if self.plan.output.png is not None and self.trail.points:
-            save_convergence(self.trail, self.names, self.plan.output.png)
-            tell_file("Picture", self.plan.output.png)
 
 
 def _chained(digest: str, row: Row) -> str:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._console import new_table, shown
 from privest.data._release_lines import step_records
 from privest.errors import CheckpointError, InvalidInput
+from privest.estimator._stream_conclusion import StreamConclusion
 from privest.files import make_folder
 from privest.reading import as_text, parse_json
 from privest.records import plain
@@ -28,35 +27,78 @@ from privest.report import printable
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
 
 
+class Public(NamedTuple):
+    """What is public of the rows of a block: features (rows, n) and times, by name."""
+
+    names: Sequence[str]
+    features: Array
+    times: Sequence[str]
+    written: Sequence[tuple[str, ...]]  # the times of every row; none where rows are not known
+
+    def time(self, row: int) -> dict[str, str]:
+        """The times of a row, as columns."""
+        return dict(zip(self.times, self.written[row])) if self.written else {}
+
+
 def released_records(
-    release: pv.StreamRelease, features: Array, names: Sequence[str]
+    release: pv.StreamRelease, public: Public, width: int = 1
 ) -> list[dict[str, Any]]:
-    """One record a step: what was released, and the public features (None where not known)."""
+    """One record a reading: what was released, and the public features (None where not known).
+
+    `width`: readings of a step of the level. Lines count readings.
+    """
+    if width > 1:
+        release = by_readings(release, width)
     records = step_records(release, 1, listed=False)
-    return [record | dict(zip(names, h)) for record, h in zip(records, plain(features.tolist()))]
+    features = plain(public.features.tolist())
+    return [
+        record | dict(zip(public.names, h)) | public.time(k)
+        for k, (record, h) in enumerate(zip(records, features))
+    ]
+
+
+def by_readings(release: pv.StreamRelease, width: int) -> pv.StreamRelease:
+    """The same with a step a reading, as it is written."""
+    missing = None if release.missing is None else np.repeat(release.missing, width)
+    values = release.values
+    if missing is not None:
+        values = np.where(missing, np.nan, values)
+    return pv.StreamRelease(
+        release.start * width, release.steps * width, values, missing, release.fingerprint,
+        release.simulated, release.grid,
+    )  # fmt: skip
 
 
 def estimated_record(
-    estimator: pv.PrivateRLS, names: Sequence[str], *, nested: bool
-) -> dict[str, Any]:
-    """The estimate after the last step; for JSON by kind, for CSV as columns."""
-    known = estimator.identifiable
-    nothing = [None] * len(names)
-    values = dict(zip(names, estimator.estimate.tolist() if known else nothing))
-    errors = dict(zip(names, estimator.standard_error.tolist() if known else nothing))
-    record: dict[str, Any] = {"step": estimator.steps - 1}
+    found: StreamConclusion | None, names: Sequence[str], step: int, time: dict[str, str],
+    hidden: Sequence[str], *, nested: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The estimate after a step; for JSON by kind, for CSV as columns. None: not identifiable."""
+    nothing: list[Any] = [None] * len(names)
+    values, stated, blocks = dict(zip(names, nothing)), nothing, nothing
+    if found is not None:
+        values = dict(zip(names, found.estimate.tolist()))
+        if found.stated_error is not None:
+            stated = plain(found.stated_error)
+        if found.by_blocks is not None:
+            blocks = plain(found.by_blocks.standard_error)
+    record: dict[str, Any] = {"step": step} | time
     if not nested:
-        return record | values | {f"{name}_error": error for name, error in errors.items()}
-    found = {"estimate": values, "standard_error": errors}
-    return (
-        record
-        | {"identifiable": known}
-        | (found if known else {"hidden": _hidden(estimator, names)})
-    )
+        errors = {f"{name}_error": error for name, error in zip(names, stated)}
+        return record | values | errors | {f"{n}_block_error": e for n, e in zip(names, blocks)}
+    if found is None:
+        return record | {"identifiable": False, "hidden": list(hidden)}
+    ends = plain(found.interval())
+    return record | {
+        "identifiable": True, "estimate": values, "standard_error": dict(zip(names, stated)),
+        "block_error": dict(zip(names, blocks)), "interval": dict(zip(names, ends)),
+    }  # fmt: skip
 
 
-def _hidden(estimator: pv.PrivateRLS, names: Sequence[str]) -> list[str]:
+def hidden_names(estimator: pv.PrivateRLS, names: Sequence[str]) -> list[str]:
     """The parameters that have a part in what is not identifiable yet."""
+    if estimator.identifiable:
+        return []
     part = np.abs(estimator.hidden_directions).max(axis=1)
     return [name for name, share in zip(names, part) if share > PART]
 
@@ -71,22 +113,6 @@ def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bo
         writer.writerow(records[0])
     writer.writerows(record.values() for record in records)
     return text.getvalue()
-
-
-def print_estimate(report: Console, estimator: pv.PrivateRLS, names: Sequence[str]) -> None:
-    """The estimate with its intervals, or what is not identifiable yet."""
-    if not estimator.identifiable:
-        report.print(shown(f"Not yet identifiable: {', '.join(_hidden(estimator, names))}."))
-        return
-    found = estimator.result(names)
-    table = new_table(
-        "Estimate from the releases", "parameter", "estimate", "standard error", "95 % interval"
-    )
-    for name, value, error, (low, high) in zip(
-        names, found.estimate, found.standard_error, found.interval()
-    ):
-        table.add_row(shown(name), f"{value:.5g}", f"{error:.3g}", f"{low:.4g} … {high:.4g}")
-    report.print(table)
 
 
 class Sent(NamedTuple):

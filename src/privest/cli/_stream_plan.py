@@ -34,3 +34,8 @@ class StreamPlan:
     move: float | None = None
     spent: Spent | None = None  # of a trial
     said: GridStatement | None = None  # of real releases
+    time: str | None = None  # the column of times, public; None: looked for
+    ar1: bool = False  # noise that remembers, fitted at the end
+    reference: Path | None = None  # public rows that the noise variance is from
+    correlation: float | None = None  # of neighbours in time, publicly known
+    stated: float | None = None  # variance of a reading given its features, as it was stated

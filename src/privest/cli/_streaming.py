@@ -6,10 +6,12 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from privest.cli._rows import Rows
+from privest.cli._stream_end import summarise
 from privest.cli._stream_job import Job
 from privest.cli._stream_plan import StreamPlan
 from privest.data._release_lines import OWN, steps_only
@@ -23,24 +25,26 @@ def run(plan: StreamPlan, report: Console) -> None:
     plan.output.require_possible()  # before any noise is spent
     with ExitStack() as stack:
         lines, received = stack.enter_context(open_lines(plan.source)), plan.sides.from_releases
+        facts: dict[str, Any] = {}
         rows = Rows(
-            steps_only(lines) if received and plan.json_in else lines,
+            steps_only(lines, facts) if received and plan.json_in else lines,
             json_lines=plan.json_in,
             value="z" if received else plan.target,
             features=plan.features,
             others=[name for name in OWN if name != "z"] if received else (),
             finite=received or plan.trial.simulate,
+            time=plan.time,
         )
         if rows.empty and plan.features is None:
             report.print("The input has no rows: nothing to do.")
             return
-        job = Job(plan, rows.features, stack)
+        job = Job(plan, rows.features, stack, rows.times, facts)
         stopped = False
         try:
             job.work(rows, report)
         except KeyboardInterrupt:
             stopped = True
-        job.summarise(report, stopped)
+        summarise(job, report, stopped)
         if stopped:
             sys.exit(130)
 
@@ -50,6 +54,7 @@ def _require_different_files(plan: StreamPlan) -> None:
     named = {"the input": None if plan.source == "-" else Path(plan.source)}
     named |= {"--output": plan.output.output, "--checkpoint": plan.checkpoint}
     named |= {"--png": plan.output.png, "--ledger": plan.account.ledger}
+    named |= {"--reference": plan.reference}
     seen: dict[Path, str] = {}
     for name, path in named.items():
         if path is None or str(path) == os.devnull:

@@ -118,10 +118,16 @@ HEADER = {
 }
 
 
-def steps_only(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of the steps: a first line of facts is looked at and left empty."""
+def steps_only(lines: Iterable[str], facts: dict[str, Any] | None = None) -> Iterator[str]:
+    """The lines of the steps: a first line of facts is looked at and left empty.
+
+    `facts`: what it says is put there.
+    """
     for text in lines:
-        yield "\n" if _facts(text) is not None else text
+        found = _facts(text)
+        if found is not None and facts is not None:
+            facts.update(found)
+        yield text if found is None else "\n"
 
 
 def _facts(text: str) -> dict[str, Any] | None:

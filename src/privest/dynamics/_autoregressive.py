@@ -148,11 +148,7 @@ def _found(
     sums, estimate = BlockSums(best.fit.parameters, level.block or 1), best.fit.solution()
     sums.add(best.rows)
     by_blocks = serial_errors(sums, estimate)
-    shown = level.block or 1
-    told = replace(
-        by_blocks, correlation=phi if remembers else 0.0, steps=by_blocks.steps * shown,
-        length=by_blocks.length * shown,
-    )  # fmt: skip
+    told = replace(by_blocks, correlation=phi if remembers else 0.0)
     return AutoregressiveFit(
         estimate=estimate, covariance=best.fit.inverse(), names=names,
         simulated=release.simulated, correlation=phi, noise_variance=variance,

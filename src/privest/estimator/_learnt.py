@@ -127,6 +127,11 @@ class LearntSoFar:
         return serial_errors(self._blocks, self.estimate)
 
     @property
+    def one_level(self) -> float | None:
+        """s, where all readings had one level, one law, and were shown one by one; else None."""
+        return self._one_level if self._alike and self._one is not None else None
+
+    @property
     def _one_level(self) -> float:
         """s, where all readings have one level."""
         return float(np.ravel(self.level.pointwise(0, 1))[0])  # type: ignore[arg-type]

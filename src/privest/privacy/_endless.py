@@ -9,7 +9,17 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import EPS, AnyArray, Array, ArrayLike, as_array, as_number, fingerprint_of
+from privest.arrays import (
+    EPS,
+    AnyArray,
+    Array,
+    ArrayLike,
+    as_array,
+    as_count,
+    as_number,
+    as_positive,
+    fingerprint_of,
+)
 from privest.errors import InvalidInput, NotAPrivacyLevel
 from privest.linalg import PSD, BandedRows, Blocks, Diagonal, IndependentRows, psd
 from privest.privacy._adjacency import Along, Move, OneBlock, OneReading, as_move
@@ -44,6 +54,29 @@ class EndlessLevel(SequentialLevel):
             level = Diagonal(np.diagonal(own))  # roots that are not above those of S, exactly
             self._typed = np.diagonal(own).tolist()
         self._constant = lag_blocks(level, (level.size,), lags)[:, 0]  # A at lags 0..b
+
+    @classmethod
+    def shared(cls, level: float, readings: int) -> EndlessLevel:
+        """Steps of r readings (a day of 24 hours) at s each, that hide their mean at s as well.
+
+            S = (s/r)·P₁ + s·(I − P₁) ,   P₁ = 11ᵀ/r
+
+        In law: noise 1/s on every reading, and one noise of variance (r − 1)/(rs) that all r share.
+        Without it the mean of r readings would be known to ± 1/√(rs). It is design B of persons
+        with several rows (`privacy.person_statement`): differences within the r keep their
+        accuracy, and neither more differential privacy nor protection from one who knows some of
+        the r readings is promised. A step of which a reading is missing shows nothing.
+
+        >>> level = EndlessLevel.shared(4.0, 4)
+        >>> S = level.final_blocks().dense()
+        >>> bool(abs(S.sum() - 4.0) < 1e-12), S.diagonal().tolist()  # 1ᵀS1, s(1 − 1/r + 1/r²)
+        (True, [3.25, 3.25, 3.25, 3.25])
+        """
+        from privest.privacy._people import mixing  # it needs statements, which need this
+
+        count = as_count(readings, "readings of a step", least=2)
+        d, o = mixing(as_positive(level, "level"), count)
+        return cls.from_arrays({"endless": np.full((1, count, count), o) + (d - o) * np.eye(count)})
 
     @classmethod
     def from_epsilon(

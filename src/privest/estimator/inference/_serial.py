@@ -176,8 +176,8 @@ class SerialErrors(Record):
 
     covariance          (n, n); NaN where an error cannot be told.
     degrees_of_freedom  (n,), one a coefficient.
-    blocks, length      how many blocks of how many steps (the last one may be shorter).
-    steps               K.
+    blocks, length      how many blocks of how many readings (the last one may be shorter).
+    steps               K, readings.
     correlation         φ̂ of the residuals from one step to the next, 0 where chance would do; None
                         where it was not looked at.
     refused             (n,): no interval, see `reasons`.
@@ -222,7 +222,8 @@ class SerialErrors(Record):
     @property
     def method(self) -> str:
         """How the errors were made, in a few words."""
-        return f"CR2, {self.blocks} blocks of {self.length} readings"
+        of = "a reading" if self.length == 1 else f"{self.length} readings"
+        return f"CR2, {self.blocks} blocks of {of}"
 
     def reasons(self, names: Sequence[str]) -> list[str]:
         """Why coefficients have no interval, in sentences; none where all have one."""
@@ -268,6 +269,6 @@ def serial_errors(sums: BlockSums, estimate: Array) -> SerialErrors:
     found: ClusterErrors = cluster_errors(*sums.groups(estimate))
     return SerialErrors(
         covariance=found.covariance, degrees_of_freedom=found.degrees_of_freedom,
-        blocks=found.groups, length=sums.length, steps=sums.steps,
+        blocks=found.groups, length=sums.length * sums.width, steps=sums.steps * sums.width,
         correlation=sums.correlation(estimate), alone=found.refused,
     )  # fmt: skip

@@ -1,0 +1,96 @@
+"""The end of a stream, for people: what was done, what was found, what it shows of a reading."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+
+from privest.cli._console import print_promise, print_spent, shown, tell_file, tell_simulated
+from privest.cli._holder import CLIPPED, REMEMBERED, Holder
+from privest.cli._receiver import Receiver
+from privest.cli._stream_job import Job
+from privest.cli._stream_lines import hidden_names
+from privest.cli._stream_summary import (
+    of_autoregressive,
+    print_conclusion,
+    print_exposure,
+    print_fit,
+)
+from privest.dynamics import AutoregressiveFit, fit_autoregressive, joined
+from privest.report import save_convergence
+
+
+def summarise(job: Job, report: Console, stopped: bool) -> None:
+    """What was done, and the last estimate."""
+    side, plan = job.side, job.plan
+    report.print(shown(_counts(job, stopped)))
+    if isinstance(side, Holder) and side.burnt:
+        report.print(
+            shown(
+                f"{side.burnt:,} steps were sent before, and what was sent is not here: they were "
+                "not drawn again, and count as missing."
+            )
+        )
+    if job.grid == 0.0:
+        print_spent(report, plan.spent)
+        tell_simulated(report)
+    else:
+        print_promise(report, plan.said)
+    if job.grid and isinstance(side, Holder) and job.kept is None and side.ledger is None:
+        report.print(shown(REMEMBERED))
+    if job.estimator is not None:
+        _print_estimate(job, report)
+        if plan.span is not None or job.facts.get("range") is not None:
+            report.print(shown(CLIPPED))
+    elif job.used:
+        print_exposure(report, plan.level, plan.correlation, plan.stated)
+    if plan.output.png is not None and job.trail.points:
+        save_convergence(job.trail, job.names, plan.output.png)
+        tell_file("Picture", plan.output.png)
+
+
+def _counts(job: Job, stopped: bool) -> str:
+    """How many rows there were, and what became of them."""
+    side, gone = job.side, "without a reading"
+    if job.width > 1:
+        gone = f"in steps of {job.width} with a missing reading, which show nothing"
+    repeated = side.repeated if isinstance(side, Receiver) else 0
+    resent = side.resent if isinstance(side, Holder) else 0
+    parts = {
+        f"{job.used:,} rows": True,
+        f"{job.missing:,} of them {gone}": job.missing,
+        f"{job.unfinished:,} more of a step that is not complete, not used": job.unfinished,
+        f"{repeated:,} repeated releases left out": repeated,
+        f"{resent:,} steps sent again as they were": resent,
+        "resumed": job.resumed,
+        "stopped" + ("" if job.kept is None else "; the same command goes on"): stopped,
+    }
+    return "; ".join(part for part, there in parts.items() if there) + "."
+
+
+def _print_estimate(job: Job, report: Console) -> None:
+    """The last estimate, and what the releases show of a reading."""
+    assert job.estimator is not None
+    found, plan = job.concluded(), job.plan
+    correlation, variance = plan.correlation, plan.stated
+    if found is None:
+        hidden = hidden_names(job.estimator, job.names)
+        report.print(shown(f"Not yet identifiable: {', '.join(hidden)}."))
+    elif plan.ar1:
+        fit = _fitted(job)
+        found = of_autoregressive(fit)
+        print_fit(report, fit)
+        if correlation is None and fit.remembers:
+            correlation, variance = fit.correlation, fit.noise_variance
+        job.output.write(job.estimate_line(found, heading=not job.output.begun))
+    if found is not None:
+        print_conclusion(report, found)
+    if job.used:
+        print_exposure(report, plan.level, correlation, variance)
+
+
+def _fitted(job: Job) -> AutoregressiveFit:
+    """The fit of noise that remembers, to all releases."""
+    releases, rows = zip(*job.held)
+    whole, H = joined(releases), np.concatenate(rows)
+    return fit_autoregressive(job.plan.level, whole, H, names=tuple(job.names))

@@ -1,0 +1,186 @@
+"""What a stream says at its end: the estimate, its errors by two routes, what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privest.arrays import CONFIDENCE, Array
+from privest.errors import NotIdentifiable
+from privest.estimator._reference import pooled_variance
+from privest.estimator._rls import PrivateRLS
+from privest.estimator.inference import (
+    Scatter,
+    SerialErrors,
+    less_noise_p,
+    reference_p,
+    stated_p,
+)
+from privest.estimator.inference._misfit import DOUBTFUL
+from privest.records import Record, quantile
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StreamConclusion(Record):
+    """θ̂ of a stream with errors by blocks of time, and those of its model beside them.
+
+    stated_error    (n,), that hold if readings do not remember (or as AR(1) says); None: not known.
+    stated_by       how these were made, in a few words.
+    by_blocks       errors that hold also where readings remember; None where they cannot be told.
+    floor           (n,) standard errors by the release noise alone: no interval is shorter.
+    noise_variance  σ² of a reading given its features, as stated or as found; None: not looked at.
+    doubts          what speaks against model or release, in sentences.
+    """
+
+    names: tuple[str, ...]
+    estimate: Array
+    stated_error: Array | None
+    stated_by: str
+    by_blocks: SerialErrors | None
+    floor: Array | None
+    noise_variance: float | None
+    doubts: tuple[str, ...] = ()
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("warnings",)
+
+    def interval(self, confidence: float = CONFIDENCE) -> Array:
+        """(n, 2) by blocks: ± t·error with the degrees of freedom of each coefficient, at least
+        the normal interval of the release noise alone. NaN where there is none (`warnings`).
+        """
+        blocks = self.by_blocks
+        if blocks is None:
+            return np.full((len(self.estimate), 2), np.nan)
+        half = np.full(len(self.estimate), np.nan)
+        for j in np.flatnonzero(~blocks.refused):
+            freedom = float(blocks.degrees_of_freedom[j])
+            half[j] = quantile(confidence, freedom) * blocks.standard_error[j]
+        if self.floor is not None:  # a NaN stays
+            half = np.where(
+                half < quantile(confidence) * self.floor, quantile(confidence) * self.floor, half
+            )
+        return np.stack([self.estimate - half, self.estimate + half], axis=-1)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why there is no interval, where errors disagree, and the doubts."""
+        found = []
+        if self.by_blocks is None:
+            found.append("No interval: too few readings for blocks of time to differ.")
+        elif self.by_blocks is not None:
+            found += self.by_blocks.reasons(self.names)
+            found += self._disagreement(self.by_blocks)
+        return (*found, *self.doubts)
+
+    def _disagreement(self, blocks: SerialErrors) -> list[str]:
+        if self.stated_error is None:
+            return []
+        beyond = blocks.exceeding(self.stated_error, self.names)
+        if not beyond:
+            return []
+        with np.errstate(invalid="ignore"):
+            times = np.nanmax(blocks.standard_error / self.stated_error)
+        return [
+            f"The errors by blocks of time are up to {times:.2g} times those {self.stated_by} "
+            f"({', '.join(beyond)}): what the features do not explain goes on from one reading to "
+            "the next. The intervals are those by blocks; --ar1 may have shorter ones."
+        ]
+
+
+def conclude(
+    rls: PrivateRLS, shown: int, names: Sequence[str], *, known: bool = True,
+    reference: int | None = None,
+) -> StreamConclusion:  # fmt: skip
+    """What an estimator with blocks has found from `shown` readings.
+
+    known      whether its noise variance is one; else it was made with none (zero), and σ² comes
+               from the release itself, where one level shows all readings one by one.
+    reference  degrees of freedom of σ², where it is from a public reference set.
+    """
+    try:
+        blocks = rls.block_errors()
+    except NotIdentifiable:  # of what blocks can hold; the estimate stands
+        blocks = None
+    freedom, plain = shown - rls.parameters, rls.one_level is not None
+    common: dict[str, Any] = {"names": tuple(names), "estimate": rls.estimate, "by_blocks": blocks}
+    if plain and freedom > 0 and (not known or reference is not None):
+        return _scattered(rls, freedom, common, reference if known else None)
+    error: Array | None = rls.standard_error if known else None
+    if not known or not plain:
+        by = "by the stated noise variance" if known else ""
+        return StreamConclusion(
+            **common, stated_error=error, stated_by=by, floor=None,
+            noise_variance=_stated(rls) if known else None,
+        )  # fmt: skip
+    own, added = _stated(rls), _added(rls)
+    doubts = _doubts(rls, freedom, blocks, stated_p(rls.misfit, max(freedom, 1), 1.0), own)
+    return StreamConclusion(
+        **common, stated_error=error, stated_by="by the stated noise variance",
+        floor=rls.standard_error * np.sqrt(added / (own + added)), noise_variance=own,
+        doubts=doubts if freedom > 0 else (),
+    )  # fmt: skip
+
+
+def _scattered(
+    rls: PrivateRLS, freedom: int, common: dict[str, Any], reference: int | None
+) -> StreamConclusion:
+    """With σ² from the release itself, or from it and a reference set together."""
+    own, added = _stated(rls), _added(rls)
+    squares = rls.misfit * (own + added)
+    inverse = rls.covariance / (own + added)  # (HᵀH)⁻¹
+    if reference is None:
+        variance = Scatter(squares, freedom, added).noise_variance
+        total, by = squares / freedom, "by how much the release scatters"
+        doubts = _audit(squares, freedom, added)
+    else:
+        variance, _ = pooled_variance(own, reference, squares, freedom, added)
+        total, by = variance + added, "by the reference and the release"
+        blocks: SerialErrors | None = common["by_blocks"]
+        doubts = _doubts(
+            rls, freedom, blocks, reference_p(squares, freedom, own, reference, added), own
+        )
+    size = np.sqrt(inverse.diagonal())
+    return StreamConclusion(
+        **common, stated_error=np.sqrt(total) * size, stated_by=by,
+        floor=np.sqrt(added) * size, noise_variance=variance, doubts=doubts,
+    )  # fmt: skip
+
+
+def _stated(rls: PrivateRLS) -> float:
+    return float(rls.noise.covariance(rls.noise.size or 1).diagonal()[0])
+
+
+def _added(rls: PrivateRLS) -> float:
+    """The variance of the release noise on a reading."""
+    assert rls.one_level is not None
+    return rls.unit_variance / rls.one_level
+
+
+def _doubts(
+    rls: PrivateRLS, freedom: int, blocks: SerialErrors | None, chance: float, own: float
+) -> tuple[str, ...]:
+    """Whether the releases scatter as σ² says. Where they remember the law of that is another."""
+    if freedom < 1:
+        return ()
+    added = _added(rls)
+    audit = _audit(rls.misfit * (own + added), freedom, added)
+    remembers = blocks is not None and bool(blocks.correlation)
+    if audit or remembers or chance >= DOUBTFUL:
+        return audit
+    return (
+        f"The releases scatter {rls.misfit / freedom:.3g} times as much as the noise variance "
+        f"{own:.3g} and the level say (by chance with probability {chance:.1g}): that variance is "
+        "wrong, or the model is. The intervals do not need it.",
+    )
+
+
+def _audit(squares: float, freedom: int, added: float) -> tuple[str, ...]:
+    """Whether there is less noise in the releases than they say, whatever the readings are."""
+    if freedom < 1 or less_noise_p(squares, freedom, added) >= DOUBTFUL:
+        return ()
+    return (
+        "The releases scatter less than their own noise would, whatever the readings are: they "
+        "hold less noise than they say, or were smoothed. Ask who released them.",
+    )
