@@ -25,9 +25,14 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def digest_of(page: Path) -> str:
-    """SHA-256 of the words and numbers of a page, without its markup and drawings."""
-    body = page.read_text(encoding="utf-8").partition("<body>")[2]
-    words = unescape(re.sub(r"<[^>]*>", " ", body)).split()
+    """SHA-256 of the words and numbers of a page, without its markup and drawings.
+
+    Without the day and the version that made it, too, and without checksums, in which the last bit
+    of a number counts.
+    """
+    body = page.read_text(encoding="utf-8").partition("<body>")[2].partition("<footer>")[0]
+    told = re.sub(r"<th[^>]*>(made with|page of)</th><td[^>]*>[^<]*</td>", " ", body)
+    words = re.sub(r"\b[0-9a-f]{64}\b", "…", unescape(re.sub(r"<[^>]*>", " ", told))).split()
     return hashlib.sha256(" ".join(words).encode()).hexdigest()
 
 

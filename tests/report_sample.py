@@ -1,11 +1,13 @@
 """A report on made-up people, with numbers from the library: intercept, age, sex, bmi, bp."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 import privest as pv
 from privest.estimator.result import Result
 from privest.report import Trail
-from privest.report._page_sections import Facts
+from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._tradeoff import Curve
 
 NAMES = ("intercept", "age, years", "sex", "body mass index, kg/m²", "blood pressure, mmHg")
@@ -48,8 +50,18 @@ def part(found, estimate, chosen):
     )
 
 
+OWN = {field.name for field in fields(Outcome)}
+
+
+def changed(given, **new):
+    """The same facts with other fields, of them or of their one outcome."""
+    own = {name: new.pop(name) for name in list(new) if name in OWN}
+    (one,) = given.outcomes
+    return replace(given, outcomes=(replace(one, **own),), **new)
+
+
 def facts(**changed):
-    """The facts of a report."""
+    """The facts of a report, some of them or of its one outcome changed."""
     H = design()
     _, plain, found = errors(LEVEL, H)
     rng = np.random.default_rng(11)
@@ -62,17 +74,29 @@ def facts(**changed):
     estimate = np.linalg.lstsq(H, z, rcond=None)[0]
     levels = np.geomspace(0.05, 500.0, 25)
     epsilons = [pv.PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=MOVE) for s in levels]
-    given = {
+    told = {
         "response": "log triglycerides",
         "result": part(found, estimate, range(5)),
         "level": LEVEL,
-        "rows": ROWS,
         "noise_variance": VARIANCE,
-        "simulated": True,
-        "commands": COMMANDS,
         "epsilon": pv.PrivacyLevel(LEVEL).to_epsilon(delta=DELTA, move=MOVE),
         "delta": DELTA,
         "move": MOVE,
+    }
+    own = {name: changed.pop(name) for name in list(changed) if name in OWN}
+    given = {
+        "outcomes": (Outcome(**told | own),),
+        "rows": ROWS,
+        "simulated": True,
+        "commands": COMMANDS,
+        "provenance": Provenance(
+            table="release.csv",
+            checksum="a1" * 32,
+            sha256="b2" * 32,
+            ledger="none",
+            version="0.0",
+            date="1 April 2026",
+        ),
         "curve": Curve(
             NAMES,
             levels,

@@ -19,7 +19,7 @@ import pytest
 
 from privest.report._page import save_page
 from privest.report._page_sections import story
-from report_sample import NAMES, facts
+from report_sample import NAMES, changed, facts
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
@@ -55,12 +55,16 @@ document.getElementById("f").onload = async event => {
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   };
   const box = e => e.getBoundingClientRect();
+  const hidden = e => e.closest("thead") && box(e.closest("thead")).width <= 1;
   document.getElementById("out").textContent = JSON.stringify({
     width: root.clientWidth, across: root.scrollWidth, lang: root.lang, title: page.title,
     font: Math.min(...worded.map(e => parseFloat(view.getComputedStyle(e).fontSize))),
     contrast: Math.min(...worded.map(contrast)), paper: light(behind(page.body, view)),
-    outside: [...page.body.querySelectorAll("*")].filter(e => !e.closest(".scroll table") &&
-      (box(e).right > root.clientWidth + 0.5 || box(e).left < -0.5)).map(e => e.tagName),
+    outside: [...page.body.querySelectorAll("*")].filter(e => !hidden(e) && (
+      box(e).right > root.clientWidth + 0.5 || box(e).left < -0.5)).map(e => e.tagName),
+    cells: [...page.querySelectorAll("td")].filter(e => box(e).width > 0 && box(e).height > 0)
+      .map(e => [box(e).left, box(e).right, e.scrollWidth - e.clientWidth]),
+    drawn: [...page.images].map(i => i.currentSrc === i.getAttribute("src") ? "light" : "dark"),
     pictures: [...page.images].map(i => [i.naturalWidth, i.alt.length, box(i).width]),
     scrolling: [...page.querySelectorAll(".scroll")].map(e => e.scrollWidth > e.clientWidth),
     headings: [...page.querySelectorAll("h1,h2,h3,h4")].map(e => e.tagName).join(" "),
@@ -133,7 +137,8 @@ def server(tmp_path_factory):
     serving = Server(folder)
     long = 200 * "x"  # a word that no line can hold
     given = facts(response=f"log triglycerides {HOSTILE}", commands=(f"privest report {long}.csv",))
-    told = story(replace(given, result=replace(given.result, names=(*NAMES[:4], long))))
+    names = (*NAMES[:4], long)
+    told = story(changed(given, result=replace(given.outcomes[0].result, names=names)))
     save_page("Blood fat, privately", f"442 people {long}", told, folder / "report.html")
     (folder / "bad.html").write_text(
         '<!DOCTYPE html><html><body style="color:#999"><div style="width:900px;font-size:9px">wide'
@@ -145,7 +150,7 @@ def server(tmp_path_factory):
     serving.http.server_close()
 
 
-@pytest.fixture(scope="module", params=[(360, False), (360, True), (1200, False)])
+@pytest.fixture(scope="module", params=[(360, False), (400, True), (1200, False)])
 def seen(server, request):
     width, dark = request.param
     server.asked.clear()
@@ -159,9 +164,17 @@ def test_the_page_never_scrolls_sideways(seen):
     assert seen["outside"] == []
 
 
-def test_wide_tables_scroll_in_their_own_box(seen):
-    assert len(seen["scrolling"]) == 2
-    assert seen["scrolling"][0] == (seen["wanted"] == 360)
+def test_every_cell_of_every_table_is_in_sight(seen):
+    """The interval too, at 400 pixels and below: nothing to scroll sideways for."""
+    assert seen["scrolling"] == [False, False]
+    assert len(seen["cells"]) == 5 * 4 + 6
+    for left, right, cut in seen["cells"]:
+        assert 0 <= left < right <= seen["width"]
+        assert cut <= 0
+
+
+def test_figures_are_dark_in_the_dark(seen):
+    assert seen["drawn"] == ["dark" if seen["dark"] else "light"] * 4
 
 
 def test_letters_are_large_and_stand_out(seen):

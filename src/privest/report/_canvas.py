@@ -18,6 +18,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput, MissingDependency
 from privest.files import atomic_write, require_writable
+from privest.report._letters import fit_to_fonts
 from privest.report._words import printable
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ WIDTH = 4.3
 PRIVATE = "#1f5fa8"
 OPEN = "#e08214"
 INK = "#2b3137"
+# The same colours on dark paper, for readers who asked for it.
+DARK = {
+    "#ffffff": "#14181c", "#000000": "#e4e8ec", INK: "#e4e8ec", "#8a939c": "#7b858f",
+    "#b0b0b0": "#6a747e", "#b8c4d0": "#4a5866", PRIVATE: "#6aaef2", OPEN: "#f0a040",
+    "#c2410c": "#ff9068", "#0f766e": "#4fc4b8", "#7e3fa0": "#cf9bea", "#8a6d00": "#e0c050",
+}  # fmt: skip
 STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.titlesize": 11.5,
@@ -85,6 +92,7 @@ def narrow_figure(height: float) -> Iterator[Figure]:
 def save(figure: Figure, path: Path) -> None:
     """Write the figure, whole or not at all, making its folder if need be."""
     picture = io.BytesIO()
+    fit_to_fonts(figure)
     figure.savefig(picture, format=path.suffix.lower().removeprefix("."), dpi=130)
     atomic_write(path, picture.getvalue())
 

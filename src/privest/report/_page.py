@@ -2,14 +2,13 @@
 
 The page loads nothing and runs nothing: pictures are inside it, there is no script, and its
 Content-Security-Policy forbids both to the browser, whatever a string may hold. Every string is
-escaped. The same parts give the same bytes: no date, no random identifiers.
+escaped. The same parts give the same bytes: no clock is read here, no random identifiers.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape as html_escape
@@ -18,16 +17,12 @@ from typing import TYPE_CHECKING, Literal
 
 from privest.errors import InvalidInput
 from privest.files import atomic_write
+from privest.report._drawing import embedded
 from privest.report._page_css import SHEET
 from privest.report._words import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Drawings are sharp at every size and on paper, so SVG; a picture of very many points is smaller
-# in pixels. 220 dots per inch of a narrow figure are three pixels a dot on a phone.
-MOST_DRAWING_BYTES = 400_000
-PIXELS_PER_INCH = 220
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +36,15 @@ class Picture:
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table; the first cell of a row names it. Wide ones scroll in their own box."""
+    """A table; the first cell of a row names it. Wide ones scroll in their own box.
+
+    facts: its cells are words or long codes, which may go over several lines.
+    """
 
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
     caption: str = ""
+    facts: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ class Commands:
     lines: tuple[str, ...]
 
 
+MADE = "Made by privest."
 Part = str | Picture | TableBlock | Note | Commands
 
 
@@ -74,19 +74,21 @@ class Section:
     parts: tuple[Part, ...]
 
 
-def save_page(title: str, subtitle: str, sections: Sequence[Section], path: Path) -> None:
+def save_page(
+    title: str, subtitle: str, sections: Sequence[Section], path: Path, made: str = MADE
+) -> None:
     """Write the page: beside the old file, then in its place, so there is always a whole one.
 
     The folder is made if need be. Raises InvalidInput if a part is malformed (an empty title,
     heading or alternative text, a ragged table) or the file cannot be written.
     """
-    text = render_page(title, subtitle, sections)
+    text = render_page(title, subtitle, sections, made)
     # A file name that is no UTF-8 reaches a command line as lone surrogates: shown as \udcxx.
     atomic_write(path, text.encode("utf-8", "backslashreplace"))
 
 
-def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
-    """The page as text."""
+def render_page(title: str, subtitle: str, sections: Sequence[Section], made: str = MADE) -> str:
+    """The page as text; `made`: by what and when, for its foot."""
     _require(bool(title.strip()), "the page needs a title.")
     _require(len(sections) > 0, "the page needs a section.")
     digest = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
@@ -125,7 +127,7 @@ def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
 {bodies}
 </main>
 <footer>
-<p>Made by privest. This page is one file: it runs no script and loads nothing from elsewhere.</p>
+<p>{escape(made)} This page is one file: it runs no script and loads nothing from elsewhere.</p>
 </footer>
 </body>
 </html>
@@ -169,12 +171,17 @@ def _prose(text: str) -> str:
 
 def _picture(picture: Picture) -> str:
     _require(bool(picture.alt.strip()), "a picture needs alternative text (alt).")
-    source, width, height = _embedded(picture.figure)
+    drawn = embedded(picture.figure)
     caption = f"\n<figcaption>{_prose(picture.caption)}</figcaption>" if picture.caption else ""
-    return (
-        f'<figure>\n<img src="{source}" width="{width}" height="{height}" '
-        f'alt="{escape(picture.alt)}">{caption}\n</figure>'
+    image = (
+        f'<img src="{drawn.light}" width="{drawn.width}" height="{drawn.height}" '
+        f'alt="{escape(picture.alt)}">'
     )
+    if drawn.dark is None:
+        return f'<figure class="pixels">\n{image}{caption}\n</figure>'
+    # On paper it is the light one, whatever the screen is.
+    dark = f'<source media="screen and (prefers-color-scheme: dark)" srcset="{drawn.dark}">'
+    return f"<figure>\n<picture>{dark}{image}</picture>{caption}\n</figure>"
 
 
 def _table(table: TableBlock) -> str:
@@ -185,21 +192,30 @@ def _table(table: TableBlock) -> str:
             len(row) == columns,
             f"row {k} of a table has {len(row)} cells; its header has {columns}.",
         )
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in table.rows
+    head = "".join(
+        f'<th scope="col" role="columnheader">{escape(cell)}</th>' for cell in table.header
     )
+    rows = "\n".join(_row(table.header, row) for row in table.rows)
     label = escape(table.caption or "Table: " + ", ".join(table.header))
     caption = f"<figcaption>{_prose(table.caption)}</figcaption>\n" if table.caption else ""
-    # The caption stays in sight: only the box scrolls, and the keyboard can reach it.
+    # The caption stays in sight: only the box scrolls, and the keyboard can reach it. On a phone
+    # each row is a card; roles say that it is still a table.
     return (
-        f'<figure class="table">\n{caption}'
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">\n<table>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n</figure>"
+        f'<figure class="table{" facts" if table.facts else ""}">\n{caption}'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">\n'
+        '<table role="table">\n'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
+        f'<tbody role="rowgroup">\n{rows}\n</tbody>\n</table>\n</div>\n</figure>'
     )
+
+
+def _row(header: tuple[str, ...], row: tuple[str, ...]) -> str:
+    """A row; each cell knows its heading, for cards."""
+    cells = "".join(
+        f'<td role="cell" data-label="{escape(name)}">{escape(cell)}</td>'
+        for name, cell in zip(header[1:], row[1:])
+    )
+    return f'<tr role="row"><th scope="row" role="rowheader">{escape(row[0])}</th>{cells}</tr>'
 
 
 def _note(note: Note) -> str:
@@ -223,27 +239,6 @@ WRITERS: dict[type, Callable[..., str]] = {
     Note: _note,
     Commands: _commands,
 }
-
-
-# --- pictures and files ---------------------------------------------------------------------------
-
-
-def _embedded(figure: Figure) -> tuple[str, int, int]:
-    """The figure as a data address, with its width and height in CSS pixels (96 an inch)."""
-    from matplotlib import rc_context
-
-    buffer = io.BytesIO()
-    # Letters as outlines: the same on every machine. A fixed salt: the same bytes in every run.
-    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "privest"}):
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=nothing)
-    kind, data = "svg+xml", buffer.getvalue()
-    if len(data) > MOST_DRAWING_BYTES:
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=PIXELS_PER_INCH, metadata={"Software": None})
-        kind, data = "png", buffer.getvalue()
-    width, height = (round(96 * float(inches)) for inches in figure.get_size_inches())
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height
 
 
 def _require(holds: bool, message: str) -> None:

@@ -1,7 +1,8 @@
 """The style sheet of the report page: phone first, dark on request, tidy on paper.
 
-No size is below 15 px (0.9375rem at a browser's 16 px); what is wide scrolls in a box of its own.
-Pictures have dark ink: they keep a white card in the dark.
+No size is below 15 px (0.9375rem at a browser's 16 px). On a phone every row of a table is a card,
+so that no column is out of sight; between phone and desk what is wide scrolls in a box of its own.
+Drawings come in light and dark; pictures of pixels keep a white card in the dark.
 """
 
 SHEET = """
@@ -39,8 +40,9 @@ nav li { padding: .1rem 0; }
 figure { margin: 1.4rem 0; }
 figure img {
   display: block; width: 100%; max-width: 34rem; height: auto; margin: 0 auto;
-  background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: .4rem;
+  background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: .4rem;
 }
+figure.pixels img { background: #fff; }
 figcaption, footer { font-size: .9375rem; line-height: 1.5; color: var(--soft); }
 figcaption { max-width: 34rem; margin: .5rem auto 0; }
 .table figcaption { max-width: none; margin: 0 0 .5rem; }
@@ -62,6 +64,8 @@ td { white-space: nowrap; }
 thead th { background: var(--box); vertical-align: bottom; }
 th:first-child { text-align: left; }
 tbody th { font-weight: 500; min-width: 8rem; overflow-wrap: anywhere; }
+.facts td { white-space: normal; text-align: left; overflow-wrap: anywhere; }
+.facts th { text-align: left; }
 .note {
   margin: 1.2rem 0; padding: .7rem 1rem; border-radius: 0 8px 8px 0;
   background: var(--info); border-left: 5px solid var(--info-line);
@@ -76,10 +80,27 @@ pre code { display: block; padding-left: 1.2rem; text-indent: -1.2rem; }
 pre span { display: inline-block; max-width: 100%; text-indent: 0; }
 code { font: .9375rem/1.6 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 footer { padding: 2rem 1rem 2.5rem; }
-@media (max-width: 30rem) {
+@media (max-width: 34rem) {
   h1 { font-size: 1.5rem; }
-  th, td { padding: .4rem .6rem; }
   figure img { padding: .15rem; }
+}
+@media screen and (max-width: 34rem) {
+  .scroll { overflow: visible; border: 0; background: none; }
+  table, tbody, tbody tr, tbody th, tbody td { display: block; }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  tbody tr {
+    border: 1px solid var(--line); border-radius: 8px; margin: 0 0 .6rem; padding: .3rem 0;
+  }
+  tbody th { font-weight: 600; padding: .2rem .8rem; }
+  tbody td {
+    display: flex; justify-content: space-between; gap: 1rem; padding: .1rem .8rem;
+    white-space: normal;
+  }
+  .facts tbody td { display: block; }
+  .facts tbody td::before { display: none; }
+  tbody td::before {
+    content: attr(data-label); color: var(--soft); text-align: left; flex: none; max-width: 60%;
+  }
 }
 @page { margin: 17mm 16mm; }
 @media print {
@@ -97,6 +118,7 @@ footer { padding: 2rem 1rem 2.5rem; }
   figure, .note, tr, pre { break-inside: avoid; }
   figure { margin: .8rem 0; }
   figure:not(.table) { display: flex; align-items: center; gap: 7mm; }  /* words beside it */
+  figure picture { flex: none; }
   figure img { width: 88mm; flex: none; margin: 0; padding: 0; border: 0; }
   figcaption { max-width: none; margin: 0; font-size: 9.5pt; }
   .scroll { overflow: visible; background: none; }

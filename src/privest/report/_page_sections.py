@@ -1,82 +1,25 @@
 """The report in words, for a reader who knows neither Fisher information nor least squares.
 
-Short and true: what was found, what privacy cost, what is promised, what is not (docs/promise.md),
-how to repeat it. Nothing here reads a measurement: every number is a release, or a function of
-public inputs.
+Short and true, what matters first: what was found, what it cost, what one person is exposed to,
+where the numbers come from, what is not promised (docs/promise.md), how to repeat it. Nothing here
+reads a measurement: every number is a release, or a function of public inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_positive
-from privest.errors import InvalidInput
-from privest.estimator.result import Result
-from privest.privacy import Range
-from privest.records import quantile
-from privest.report._digits import at_least, at_most, plural, rounded, short, span
+from privest.report._coefficients import Coefficient, coefficients
+from privest.report._digits import at_least, at_most, plural, rounded, short, times
+from privest.report._exposure import Exposed, exposure
+from privest.report._facts import Facts, Outcome
+from privest.report._finding import finding
+from privest.report._origin import identity, origin
 from privest.report._page import Commands, Note, Part, Section, TableBlock
-from privest.report._pictures import (
-    errors_of,
-    intervals_picture,
-    pair_picture,
-    trail_picture,
-)
-from privest.report._streams import Trail
-from privest.report._tradeoff import Curve, tradeoff_picture
+from privest.report._pictures import intervals_picture, pair_picture, trail_picture
+from privest.report._tradeoff import tradeoff_picture
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Facts:
-    """What a report tells: one private linear regression at the level S = s·I.
-
-    response        what was measured; noise_variance: σ² of a reading given its features.
-    result          the private estimate, with its covariance and the one without privacy.
-    level, rows     s and K; `dropped` rows were left out, for missing values.
-    doubt           what the estimate says against itself, if anything.
-    epsilon, delta, move: together or not at all; of the Gaussian release when one reading moves by
-                    at most `move`.
-    limits, clipped the public range of the readings, and the share that it clipped, by the fit.
-    pair            the result of two coefficients; with it, curve and trail, the ellipses, the
-                    trade-off and the stream are told as well.
-    """
-
-    response: str
-    result: Result
-    level: float
-    rows: int
-    noise_variance: float
-    simulated: bool
-    commands: Sequence[str]
-    dropped: int = 0
-    doubt: str | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    move: float | None = None
-    limits: Range | None = None
-    clipped: float | None = None
-    curve: Curve | None = None
-    pair: Result | None = None
-    trail: Trail | None = None
-
-    def __post_init__(self) -> None:
-        as_positive(self.level, "level")
-        as_positive(self.noise_variance, "noise_variance")
-        if self.rows < 1:
-            raise InvalidInput(f"rows must be at least 1; received {self.rows}.")
-        if len({x is None for x in (self.epsilon, self.delta, self.move)}) > 1:
-            raise InvalidInput("epsilon, delta and move belong together: give all three or none.")
-        if len(self.commands) == 0:
-            raise InvalidInput("commands must hold at least one line: how to repeat this report.")
-
-    @property
-    def ratios(self) -> Array:
-        """(n,): standard errors with privacy over those without."""
-        private, plain = errors_of(self.result)
-        return np.asarray(private / plain)
+SAME = 1.005  # errors that differ by less are the same to a reader
 
 
 def story(facts: Facts) -> list[Section]:
@@ -85,16 +28,19 @@ def story(facts: Facts) -> list[Section]:
     if facts.pair is not None:
         more.append(Section("Two coefficients together", (_PAIR, pair_picture(facts.pair))))
     if facts.trail is not None:
-        picture = trail_picture(facts.trail, facts.result.names)
+        picture = trail_picture(facts.trail, facts.outcomes[0].result.names)
         more.append(Section("How the estimates settled", (_TRAIL, picture)))
+    repeat: list[Part] = [_REPEAT, Commands(tuple(facts.commands))]
+    if facts.provenance is not None:
+        repeat.insert(0, identity(facts.provenance))
     return [
-        Section("In short", _in_short(facts)),
-        Section("What was found", _found(facts)),
-        Section("What privacy cost", _cost(facts)),
+        *_found(facts),
+        Section("What it cost", _cost(facts)),
+        Section("What one person is exposed to", _exposed(facts)),
+        Section("Where the numbers come from", origin(facts)),
         *more,
-        Section("What is promised", _promised(facts)),
         Section("What is not promised", _not_promised(facts.simulated)),
-        Section("Repeat it", (_REPEAT, Commands(tuple(facts.commands)))),
+        Section("Which release this is, and how to repeat it", tuple(repeat)),
     ]
 
 
@@ -113,156 +59,178 @@ _REPEAT = (
 )
 
 
-def _in_short(facts: Facts) -> tuple[Part, ...]:
-    left = (
-        f" ({plural(facts.dropped, 'row')} with missing values left out)" if facts.dropped else ""
-    )
-    lines: list[Part] = [
-        f"This page reports how “{facts.response}” depends on other quantities, estimated from "
-        f"{plural(facts.rows, 'row')} of data{left}. The readings themselves were not handed over: "
-        "noise was added first, as much as a chosen privacy level asks for, and the estimates were "
-        "computed from what came out.",
-        "The chosen level promises that nobody who sees the release can work out a single reading, "
-        "by a method that is right on average, with a typical error below "
-        f"{at_least(1 / np.sqrt(facts.level))}. In return the errors of the estimates are "
-        f"{span(facts.ratios)} what they would be without privacy.",
+def _found(facts: Facts) -> list[Section]:
+    """One section a column; warnings stand in the first, where nobody can miss them."""
+    sections = []
+    for k, one in enumerate(facts.outcomes):
+        parts: list[Part] = [finding(one)]
+        if k == 0:
+            parts += _cautions(facts)
+            if facts.joint is not None:
+                parts.append(facts.joint)
+            parts.append(_short(facts))
+        found = coefficients(one.result, one.scale)
+        parts += [_table(one, found, facts), _READ.get(one.scale, _READ["none"])]
+        parts.append(intervals_picture(found, one.scale))
+        heading = "What was found"
+        sections.append(
+            Section(
+                heading if len(facts.outcomes) == 1 else f"{heading}: {one.response}", tuple(parts)
+            )
+        )
+    return sections
+
+
+def _cautions(facts: Facts) -> list[Part]:
+    """What a reader must know before the numbers."""
+    found: list[Part] = [
+        Note(one.doubt, "warning") for one in facts.outcomes if one.doubt is not None
     ]
-    if facts.doubt is not None:
-        lines.append(Note(facts.doubt, "warning"))
     if facts.simulated:
-        lines.append(
+        found.append(
             Note(
                 "The noise is simulated: this is a trial. It gives no protection: use this page to "
                 "plan and to learn, and do not publish the release itself.",
                 "warning",
             )
         )
-    return tuple(lines)
+    return found
 
 
-def _found(facts: Facts) -> tuple[Part, ...]:
-    response, result = facts.response, facts.result
-    private, plain = errors_of(result)
-    q = quantile(CONFIDENCE, result.degrees_of_freedom)
-    table = TableBlock(
-        ("coefficient", "private estimate", "standard error", "95 % interval", "error, no privacy"),
-        [
-            (
-                name,
-                rounded(v, e),
-                rounded(e, e),
-                f"{rounded(v - q * e, e)} to {rounded(v + q * e, e)}",
-                rounded(e0, e0),
-            )
-            for name, v, e, e0 in zip(result.names, result.estimate, private, plain)
-        ],
-        caption=f"Coefficients for “{response}”, from the release of {plural(facts.rows, 'row')}.",
-    )
+def _short(facts: Facts) -> str:
+    left = f" ({plural(facts.dropped, 'row')} left out)" if facts.dropped else ""
     return (
-        f"A coefficient says by how much “{response}” changes when one quantity grows by one unit "
+        f"It was estimated from {plural(facts.rows, 'row')}{left} that were released with noise; "
+        "the readings themselves were not handed over."
+    )
+
+
+_READ = {
+    "none": (
+        "A coefficient says by how much the response changes when one quantity grows by one unit "
         "and the others stay as they are. (An intercept, if there is one, is the value when all "
         "others are zero.) The standard error is the typical distance of an estimate from the "
         "truth. If the model is right, 95 of 100 such intervals hold the true coefficient; an "
-        "interval that holds zero leaves open which way the effect goes.",
-        table,
-        intervals_picture(result),
+        "interval that holds zero leaves open which way the effect goes."
+    ),
+    "log": (
+        "The response was modelled as its logarithm, so that effects are per cent: by how many per "
+        "cent it changes when one quantity grows by one unit and the others stay as they are. (The "
+        "intercept is a logarithm.) The standard error is that of the coefficient, a logarithm. If "
+        "the model is right, 95 of 100 such intervals hold the truth; one that holds zero leaves "
+        "open which way the effect goes."
+    ),
+    "binomial": (
+        "The response is a yes or a no, and effects are those on its odds, in per cent, when one "
+        "quantity grows by one unit and the others stay as they are. (The intercept and the "
+        "standard errors are logarithms of odds.) If the model is right, 95 of 100 such intervals "
+        "hold the truth; one that holds zero leaves open which way the effect goes."
+    ),
+    "poisson": (
+        "The response is a count, and effects are in per cent of its expected number, when one "
+        "quantity grows by one unit and the others stay as they are. (The intercept and the "
+        "standard errors are logarithms.) If the model is right, 95 of 100 such intervals hold the "
+        "truth; one that holds zero leaves open which way the effect goes."
+    ),
+}
+
+
+def _table(one: Outcome, found: list[Coefficient], facts: Facts) -> TableBlock:
+    """The digits of the figure and of the sentence."""
+    plain = one.result.classical_error
+    header = ["coefficient", "estimate", "95 % interval", "standard error"]
+    rows = [
+        [c.name, c.value_text, c.interval_text, rounded(c.error, c.error)]
+        + ([] if plain is None else [_open(float(plain[j]))])
+        for j, c in enumerate(found)
+    ]
+    return TableBlock(
+        tuple(header if plain is None else [*header, "error, no privacy"]),
+        [tuple(row) for row in rows],
+        caption=f"“{one.response}”, from the release of {plural(facts.rows, 'row')}.",
     )
+
+
+def _open(error: float) -> str:
+    """The error without privacy: where it comes from the release it may be none that is seen."""
+    return rounded(error, error) if error > 0 else "about 0"
 
 
 def _cost(facts: Facts) -> tuple[Part, ...]:
-    ratios = facts.ratios
-    left = facts.rows / ratios**2  # variances go down as 1/rows
-    low, high = (f"{x:,.0f}" if x >= 10 else f"{x:.2g}" for x in (left.min(), left.max()))
-    many = low if low == high else f"{low} to {high}"
-    parts: list[Part] = [
-        f"With privacy the standard errors are {span(ratios)} those without. Seen the other way: "
-        f"{plural(facts.rows, 'row')} with privacy tell about as much as {many} such rows would "
-        "without.",
-        "Both kinds of error follow from the features, the noise variance and the privacy level, "
-        "never from the readings, so showing them gives nothing away."
-        if facts.clipped is None
-        else "Errors follow from public inputs and from the release, never from the readings "
-        "themselves, so showing them gives nothing away.",
-    ]
-    if facts.clipped is not None and facts.limits is not None:
-        parts.append(
-            f"Readings below {short(facts.limits.low)} or above {short(facts.limits.high)} were "
-            "released as if they lay at that end of the range, which is public; by the fit that is "
-            f"{short(100 * facts.clipped)} % of them. The estimates allow for it, and their errors "
-            "hold what it costs."
-        )
+    parts: list[Part] = []
+    for one in facts.outcomes:
+        name = f"“{one.response}”: " if len(facts.outcomes) > 1 else ""
+        parts.append(name + _price(one, facts.rows))
     if facts.curve is not None:
-        curve = facts.curve.through(facts.level, errors_of(facts.result)[0])
-        parts.append(tradeoff_picture(curve, facts.level))
+        only = facts.outcomes[0]
+        curve = facts.curve.through(only.level, only.result.standard_error)
+        parts.append(tradeoff_picture(curve, only.level))
     return tuple(parts)
 
 
-def _promised(facts: Facts) -> tuple[Part, ...]:
-    """The promise of the level S = s·I; σ² is the noise variance of a reading.
-
-    Unbiased adversary: standard deviation ≥ 1/√s. One who knows features and coefficients, hence
-    y ~ N(hθ, σ²): root mean-square error ≥ 1/√(s + 1/σ²) (van Trees; the Gaussian release attains
-    it), against σ without the release.
-    """
-    s, variance = facts.level, facts.noise_variance
-    floor, scatter = 1 / np.sqrt(s), np.sqrt(variance)
-    informed = 1 / np.sqrt(s + 1 / variance)
-    table = TableBlock(
-        ("who guesses", "without the release", "with it, at best"),
-        [
-            ("one who relies on the release alone", "no guess", f"± {at_least(floor)}"),
-            (
-                "one who also knows features and true coefficients",
-                f"± {short(scatter)}",
-                f"± {at_least(informed)}",
-            ),
-        ],
-        caption=(
-            "Typical error (root of the mean square) of guesses of one reading, in its own units. "
-            "Second row: if readings scatter around the model by a normal law."
-        ),
+def _price(one: Outcome, rows: int) -> str:
+    """Errors with privacy compared with those without; so many rows would do without."""
+    ratios = one.ratios
+    if ratios is None:
+        return (
+            "The errors above hold the noise that was added for privacy. What they would be "
+            "without it the release does not tell."
+        )
+    low, high = float(ratios.min()), float(ratios.max())
+    if high < SAME:
+        return "With privacy the standard errors are practically those without."
+    many = " to ".join(dict.fromkeys(_count(rows / max(r, 1.0) ** 2) for r in (high, low)))
+    start = "about as large as" if low < SAME else f"{short(low)} times"
+    said = f"{times(low, high)} those" if low >= SAME else f"{start} to {short(high)} times those"
+    return (
+        f"With privacy the standard errors are {said} without. Seen the other way: "
+        f"{plural(rows, 'row')} with privacy tell about as much as {many} such rows would without. "
+        "Errors follow from public inputs and from the release, so showing them gives nothing away."
     )
-    parts: list[Part] = [
-        f"The privacy level is s = {short(s)}. It limits how sharply the release can point at any "
-        f"one reading (“{facts.response}” of one row). Take any method of guessing it from the "
-        "release that is right on average, whatever the readings are. Its typical error (its "
-        f"standard deviation) is at least 1/√s = {at_least(floor)}, however clever the method and "
-        "however much computing it has.",
-        f"For comparison: rows with the same features differ by chance, with a standard deviation "
-        f"of {short(scatter)}. {_verdict(floor, scatter)}",
-        "Somebody with knowledge from elsewhere starts from that knowledge, and the release adds "
-        "to it. The table shows how much.",
-        table,
-    ]
-    if facts.epsilon is not None and facts.delta is not None and facts.move is not None:
-        parts.append(_differential(facts.epsilon, facts.delta, facts.move))
+
+
+def _count(rows: float) -> str:
+    return f"{rows:,.0f}" if rows >= 10 else f"{rows:.2g}"
+
+
+def _exposed(facts: Facts) -> tuple[Part, ...]:
+    """By what an attacker can do; ε comes last, where it was asked for."""
+    parts: list[Part] = []
+    for one in facts.outcomes:
+        parts.append(
+            f"“{one.response}” was released at privacy level s = {short(one.level)} (larger shows "
+            "more). An attacker who sees the whole release, knows all of this page and has any "
+            "amount of computing time can do this, and no more:"
+            if len(parts) == 0
+            else f"“{one.response}”: privacy level s = {short(one.level)}."
+        )
+        parts += exposure(
+            Exposed(
+                level=one.level, spread=one.spread, apart=one.apart, transform=one.transform,
+                law=one.law, epsilon=one.epsilon,
+            )
+        )  # fmt: skip
+        if one.informed is not None:
+            parts.append(
+                "Who also knows how the columns go together, and sees all of them, knows it to "
+                f"± {at_least(one.informed)}."
+            )
+        if one.epsilon is not None and one.delta is not None and one.move is not None:
+            parts.append(_differential(one.epsilon, one.delta, one.move))
     return tuple(parts)
 
 
 def _differential(epsilon: float, delta: float, move: float) -> str:
     power = int(np.ceil(epsilon / np.log(10.0)))
     factor = at_most(np.exp(epsilon)) if power <= 7 else f"a 1 with {power:,} zeros"
+    rest = f", apart from δ = {short(delta)} of probability" if delta else ""
     return (
         f"In the language of differential privacy: if one reading is changed by at most "
         f"{short(move)}, then the probability of anything that can be seen in the release "
-        f"changes by a factor of at most {factor} (that is e^ε with ε = {at_most(epsilon)}), "
-        f"apart from a probability of δ = {short(delta)} (one in {1 / delta:,.0f}). A factor "
-        "close to 1 is a strong promise, one of many thousands a weak one. It holds for exact "
-        "Gaussian noise and for a change of that size; it is not about whether a row is in "
+        f"changes by a factor of at most {factor} (that is e^ε with ε = {at_most(epsilon)}){rest}. "
+        "A factor close to 1 is a strong promise, one of many thousands says little, and then the "
+        "sentences above say what an attacker can really do. It is not about whether a row is in "
         "the data at all."
-    )
-
-
-def _verdict(floor: float, scatter: float) -> str:
-    ratio = floor / scatter
-    if ratio >= 1:
-        return (
-            f"The promised error is {short(ratio)} times that: the release alone says less about "
-            "one reading than its features and the true model do."
-        )
-    return (
-        f"The promised error is only {short(ratio)} times that: the release alone can say more "
-        "about one reading than its features and the true model do. A smaller s promises more."
     )
 
 
@@ -283,16 +251,16 @@ def _not_promised(simulated: bool) -> tuple[Part, ...]:
         )
     return (
         drawn,
-        "The features and the noise variance are public inputs: they are not protected at all, and "
-        "they must not have been fitted on the private readings. So is which rows are there, and "
-        "which readings are missing.",
-        "The promise bounds guesses that are right on average. It does not make anybody forget: a "
-        "person who knows that readings lie in a narrow range has a good guess before any release.",
+        "The features and a stated noise variance are public inputs: they are not protected at "
+        "all, and they must not have been fitted on the private readings. So is which rows are "
+        "there, and which readings are missing.",
+        "A release does not make anybody forget: a person who knows that readings lie in a narrow "
+        "range has a good guess before it, and a better one after.",
         "What the estimates say about everybody may say something about one person too, also about "
         "one who is not in the data. No privacy level prevents that; it limits what the release "
         "says about a reading beyond it.",
         "Every further release of the same readings adds up: two releases with independent noise "
         "at level s count as one at 2s. The same noise used twice can give the readings away.",
-        "Errors and intervals hold if the model is right: a straight-line relation, and noise of "
-        "the stated variance.",
+        "Errors and intervals hold if the model is right: a relation of the stated form, and rows "
+        "that were chosen without regard to the readings.",
     )

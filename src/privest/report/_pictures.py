@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_array
+from privest.arrays import Array, as_array
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
-from privest.records import quantile
 from privest.report._canvas import (
     INK,
     OPEN,
@@ -25,7 +24,8 @@ from privest.report._canvas import (
     shown,
     tidy,
 )
-from privest.report._digits import plural, rounded, short, span, tick_format
+from privest.report._coefficients import FACTORS, INTERCEPT, Coefficient
+from privest.report._digits import plural, short, span, tick_format
 from privest.report._page import Picture
 from privest.report._streams import Trail
 
@@ -33,18 +33,8 @@ if TYPE_CHECKING:
     from privest.report._canvas import Axes, Figure
 
 SECRET = "The estimate without privacy is secret and is not shown, only how precise it would be."
+ACROSS = 44  # letters of a name and its numbers that fit beside each other
 MOST_POINTS = 300  # a phone has no more pixels across
-
-
-def errors_of(result: Result) -> tuple[Array, Array]:
-    """The standard errors with privacy and without, (n,), checked."""
-    if result.classical_error is None:
-        raise InvalidInput("the result must know the errors without privacy (`classical`).")
-    as_array(result.estimate, "estimate", ndim=1)
-    private = as_array(result.standard_error, "standard_error", ndim=1)
-    plain = as_array(result.classical_error, "classical_error", ndim=1)
-    require_larger(private, plain)
-    return private, plain
 
 
 def require_larger(private: Array, plain: Array) -> None:
@@ -59,55 +49,63 @@ def require_larger(private: Array, plain: Array) -> None:
 # --- intervals ------------------------------------------------------------------------------------
 
 
-def intervals_picture(result: Result, confidence: float = CONFIDENCE) -> Picture:
-    """Estimates and intervals; the alternative text lists them all."""
-    private, plain = errors_of(result)
-    q = quantile(confidence, result.degrees_of_freedom)
-    each = "; ".join(
-        f"{name} {rounded(v, q * wide)} ± {rounded(q * wide, q * wide)} (without privacy "
-        f"± {rounded(q * narrow, q * narrow)})"
-        for name, v, wide, narrow in zip(result.names, result.estimate, private, plain)
+def intervals_picture(found: Sequence[Coefficient], scale: str = "none") -> Picture:
+    """Estimates and 95 % intervals; the alternative text lists them all, in the table's digits.
+
+    `scale`: where coefficients are logarithms the intercept is none of a kind, and is not drawn.
+    """
+    drawn = drawable(found, scale)
+    each = "; ".join(f"{one.name} {one.value_text}, {one.interval_text}" for one in drawn)
+    known = any(one.low_open is not None for one in drawn)
+    bar = (
+        " Thick bar: the interval that the same data would give without privacy, drawn around the "
+        f"same dot. {SECRET}"
     )
-    percent = f"{100 * confidence:g} %"
     return Picture(
-        intervals_figure(result, confidence),
-        f"Private estimates with their {percent} intervals: {each}.",
-        f"Dot: the private estimate. Thin bar: its {percent} interval. Thick bar: the interval "
-        f"that the same data would give without privacy, drawn around the same dot. {SECRET} "
-        "Every row has its own scale; a dashed line marks zero.",
+        intervals_figure(drawn),
+        f"Private estimates with their 95 % intervals: {each}.",
+        f"Dot: the private estimate. Thin bar: its 95 % interval.{bar if known else ''} Every row "
+        "has its own scale; a dashed line marks zero.",
     )
 
 
-def intervals_figure(result: Result, confidence: float = CONFIDENCE) -> Figure:
-    """Rows of θ̂_j ± q·(standard error), q as in `Result.interval`.
+def drawable(found: Sequence[Coefficient], scale: str) -> list[Coefficient]:
+    """What a figure of intervals shows: of per cents without the intercept."""
+    slopes = [one for one in found if not (scale in FACTORS and one.name == INTERCEPT)]
+    return slopes or list(found)
+
+
+def intervals_figure(found: Sequence[Coefficient]) -> Figure:
+    """A row for each: its interval, and around the same dot the one without privacy.
 
     Zero is marked where it is in or near an interval.
     """
-    private, plain = errors_of(result)
-    q = quantile(confidence, result.degrees_of_freedom)
-    count = len(result.names)
-    with narrow_figure(0.86 * count + 0.7) as figure:
-        rows = figure.subplots(count, 1, squeeze=False).ravel()
+    with narrow_figure(0.86 * len(found) + 0.7) as figure:
+        rows = figure.subplots(len(found), 1, squeeze=False).ravel()
         figure.set_layout_engine("constrained", hspace=0.0, h_pad=0.055)
-        for axes, name, middle, wide, narrow in zip(
-            rows, result.names, result.estimate, private, plain
-        ):
-            _row(axes, shown(name, 26), middle, q * wide, q * narrow)
+        for axes, one in zip(rows, found):
+            _row(axes, one)
+        known = found[0].low_open is not None
         figure.legend(
-            handles=rows[0].get_lines()[:2],
-            labels=[f"{100 * confidence:g} % interval, with privacy", "its width without privacy"],
+            handles=rows[0].get_lines()[: 2 if known else 1],
+            labels=["95 % interval, with privacy", "its width without privacy"][
+                : 2 if known else 1
+            ],
             loc="outside lower left",
             frameon=False,
         )
     return figure
 
 
-def _row(axes: Axes, name: str, middle: float, wide: float, narrow: float) -> None:
-    axes.plot([middle - wide, middle + wide], [0, 0], color=PRIVATE, lw=3, solid_capstyle="butt")
-    axes.plot([middle - narrow, middle + narrow], [0, 0], color=OPEN, lw=9, solid_capstyle="butt")
-    axes.plot(middle, 0, "o", color="white", mec=INK, ms=6, mew=1.4)
-    low, high = middle - wide, middle + wide
-    if low - wide <= 0.0 <= high + wide:  # near enough to be worth the room
+def _row(axes: Axes, one: Coefficient) -> None:
+    low, high = one.low, one.high
+    axes.plot([low, high], [0, 0], color=PRIVATE, lw=3, solid_capstyle="butt")
+    if one.low_open is not None and one.high_open is not None:
+        ends = [one.low_open, one.high_open]
+        axes.plot(ends, [0, 0], color=OPEN, lw=9, solid_capstyle="butt")
+    axes.plot(one.estimate, 0, "o", color="white", mec=INK, ms=6, mew=1.4)
+    half = (high - low) / 2
+    if low - half <= 0.0 <= high + half:  # near enough to be worth the room
         axes.axvline(0.0, color=INK, lw=0.9, ls=(0, (3, 2)), zorder=0)
         low, high = min(low, 0.0), max(high, 0.0)
     margin = 0.06 * (high - low)
@@ -115,11 +113,12 @@ def _row(axes: Axes, name: str, middle: float, wide: float, narrow: float) -> No
     axes.set_ylim(-1, 1)
     axes.set_yticks([])
     axes.locator_params(axis="x", nbins=5)
-    axes.xaxis.set_major_formatter(tick_format(middle, wide))
+    axes.xaxis.set_major_formatter(tick_format(one.estimate, half) + (" %" if one.percent else ""))
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="x", alpha=0.25, lw=0.7)
+    number = f"{one.value_text}  ({one.interval_text})"
+    name = shown(one.name, max(12, ACROSS - len(number)))
     axes.set_title(name, loc="left", pad=1, fontsize=11, fontweight="bold")
-    number = f"{rounded(middle, wide)} ± {rounded(wide, wide)}"
     axes.set_title(number, loc="right", pad=1, fontsize=10.5)
 
 

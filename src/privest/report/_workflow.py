@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+import privest
 from privest.estimator.result import Result
 from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
+from privest.report._coefficients import INTERCEPT
+from privest.report._digits import plural, short
+from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._page import save_page
-from privest.report._page_sections import Facts, story
+from privest.report._page_sections import story
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve, tradeoff_figure
-from privest.workflow import Estimate, Plan
-from privest.workflow._modelled import counted_move
+from privest.workflow import Estimate, Plan, TableRelease
+from privest.workflow._route_columns import ColumnsEstimate
 
 
 def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
@@ -52,52 +57,167 @@ def save_plan_figure(plan: Plan, path: Path) -> None:
     save(tradeoff_figure(curve_of(plan), plan.level), path)
 
 
-def save_report(plan: Plan, estimate: Estimate, commands: Sequence[str], path: Path) -> None:
-    """One self-contained page: what was found, what privacy cost, what is promised."""
-    header = estimate.release
-    assert header.noise_variance is not None
-    transform = "" if header.transform == "none" else f" ({header.transform})"
+def save_report(
+    plan: Plan,
+    estimate: Estimate,
+    commands: Sequence[str],
+    path: Path,
+    date: datetime.date | None = None,
+) -> None:
+    """One self-contained page: what was found, what it cost, what one person is exposed to.
+
+    `date`: of the page; today where it is not given.
+    """
+    header, parts = estimate.release, _columns(estimate)
+    told = _provenance(header, date or datetime.datetime.now(datetime.UTC).date())
+    single = len(parts) == 1
+    informed = getattr(estimate, "informed_error", None)
     facts = Facts(
-        response=header.target + transform,
-        result=estimate,
-        level=header.level,
+        outcomes=tuple(
+            _outcome(plan, part, None if informed is None else float(informed[j]))
+            for j, part in enumerate(parts)
+        ),
         rows=header.rows,
         dropped=header.dropped,
-        doubt=estimate.doubt,
-        noise_variance=header.noise_variance,
         simulated=header.simulated,
         commands=commands,
-        epsilon=header.epsilon,
-        delta=header.delta,
-        move=counted_move(header.move, header.limits) if header.delta is not None else None,
-        limits=header.limits,
-        clipped=estimate.clipped,
-        # What clipping costs at other levels is not known here.
-        curve=None if estimate.clipped is not None else curve_of(plan, estimate),
-        pair=_pair(estimate),
-        trail=_trail(estimate),
+        people=_people(header),
+        weights=_weights(header),
+        joint=_joint(estimate),
+        curve=_curve(plan, estimate) if single else None,
+        pair=_pair(estimate) if single else None,
+        trail=_trail(estimate) if single else None,
+        provenance=told,
     )
+    names = ", ".join(column.target for column in header.columns)
     save_page(
-        f"{header.target}: a private regression",
-        f"{header.rows:,} rows, {len(header.names)} coefficients, privacy level {header.level:.4g}",
+        f"{names}: what a private release shows",
+        f"{plural(header.rows, 'row')}, {plural(len(header.names), 'coefficient')}, privacy level "
+        f"s = {', '.join(short(column.level) for column in header.columns)} (larger shows more)",
         story(facts),
         path,
+        f"Made on {told.date} by privest {told.version}.",
     )
+
+
+def _columns(estimate: Estimate) -> tuple[Estimate, ...]:
+    """The estimates of the private columns, one by one."""
+    return estimate.parts if isinstance(estimate, ColumnsEstimate) else (estimate,)
+
+
+def _outcome(plan: Plan, estimate: Estimate, informed: float | None) -> Outcome:
+    header = estimate.release
+    column, stated = header.column, plan.spec.privacy
+    return Outcome(
+        response=column.target,
+        result=estimate,
+        level=column.level,
+        noise_variance=column.noise_variance,
+        reference_rows=column.reference_rows,
+        transform=column.transform,
+        family=header.family,
+        doubt=estimate.doubt,
+        law=column.law,
+        epsilon=column.epsilon,
+        delta=None if column.epsilon is None else column.delta,
+        move=None if column.epsilon is None else column.counted_move,
+        apart=stated.move if stated.tolerance is None else stated.tolerance,
+        informed=informed,
+        limits=column.limits,
+        clipped=estimate.clipped,
+    )
+
+
+def _provenance(header: TableRelease, date: datetime.date) -> Provenance:
+    entry = header.entry
+    ledger = "none: the noise was simulated" if header.simulated else "none"
+    if entry is not None:
+        ledger = f"entry {entry.sequence} of ledger {entry.ledger}, {entry.subject}; {entry.hash}"
+    return Provenance(
+        table=header.table,
+        checksum=header.checksum,
+        sha256=header.sha256,
+        ledger=ledger,
+        version=privest.__version__,
+        date=f"{date.day} {date:%B %Y}",
+    )
+
+
+def _people(header: TableRelease) -> str | None:
+    if header.people is None or header.persons is None:
+        return None
+    most = header.people.most
+    cut = "" if most is None else f" Rows of a person beyond {most} were left out."
+    promised = {
+        "A": "the level is that of all rows of a person together: a promise for the whole person",
+        "B": "the level is that of each reading and of the mean of a person's readings; what "
+        "changes within a person is shown as each reading is",
+    }
+    return (
+        f"The rows are of {header.persons:,} people; {promised[header.people.design]}. How many "
+        f"rows a person has is public.{cut}"
+    )
+
+
+def _weights(header: TableRelease) -> str | None:
+    if header.weights is None:
+        return None
+    kind = {
+        "survey": "as many people as each row stands for (survey weights)",
+        "precision": "rows count by how precise their readings are (precision weights)",
+    }
+    public = f"Rows are weighted by “{header.weights.column}”, which is public"
+    return f"{public}: {kind[header.weights.kind]}."
+
+
+def _joint(estimate: Estimate) -> str | None:
+    """Which features go with any of the columns at all."""
+    if not isinstance(estimate, ColumnsEstimate):
+        return None
+    if estimate.joint is None or estimate.joint.p_value is None:
+        return None if estimate.silent is None else f"No joint test: {estimate.silent}."
+    names = estimate.parts[0].names
+    said = [
+        f"{name} (p = {short(float(p))})"
+        for name, p in zip(names, estimate.joint.p_value)
+        if name != INTERCEPT
+    ]
+    if not said:
+        return None
+    return (
+        "All columns together (Hotelling's test, p: how often chance alone would look like this): "
+        f"{', '.join(said)}."
+    )
+
+
+def _curve(plan: Plan, estimate: Estimate) -> Curve | None:
+    """The errors at other levels, where they are known: of rows, Gaussian noise, no clipping."""
+    header = estimate.release
+    plain = (
+        plan.noise_variance is not None
+        and estimate.sampling is not None
+        and estimate.clipped is None
+        and header.people is None
+        and header.weights is None
+        and header.family == "gaussian"
+        and header.column.law == "gaussian"
+    )
+    return curve_of(plan, estimate) if plain else None
 
 
 def _pair(result: Result) -> Result | None:
     """The two coefficients, not the intercept, whose errors are tied most."""
-    slopes = [i for i, name in enumerate(result.names) if name != "intercept"]
-    if len(slopes) < 2:
+    slopes = [i for i, name in enumerate(result.names) if name != INTERCEPT]
+    classical = result.classical
+    if len(slopes) < 2 or classical is None or not (np.diagonal(classical) > 0).all():
         return None
     size = result.standard_error
     tied = np.abs(result.covariance / np.outer(size, size))
     two = list(max(combinations(slopes, 2), key=lambda pair: tied[pair]))
-    assert result.classical is not None
     return Result(
         estimate=result.estimate[two],
         covariance=result.covariance[np.ix_(two, two)],
-        classical=result.classical[np.ix_(two, two)],
+        classical=classical[np.ix_(two, two)],
         names=(result.names[two[0]], result.names[two[1]]),
     )
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.report import _page as page
-from privest.report._canvas import new_figure
+from privest.report import _drawing as drawn
+from privest.report import _letters as letters
+from privest.report._canvas import DARK, INK, OPEN, PRIVATE, new_figure, save
 from privest.report._page import (
     Commands,
     Note,
@@ -22,8 +23,9 @@ from privest.report._page import (
     render_page,
     save_page,
 )
+from privest.report._tradeoff import COLOURS
 
-VOID = {"meta", "link", "img", "br"}
+VOID = {"meta", "link", "img", "br", "source"}
 HOSTILE = "</style><script>alert('x')</script><img src=http://elsewhere.test/ onerror=\"x\"> & ]]>"
 
 
@@ -108,7 +110,8 @@ def test_commands_are_shown_exactly():
 def test_nothing_comes_from_elsewhere_and_the_browser_is_told_so():
     text = render_page("T", "s", sections())
     read = Reader(text)
-    addresses = [attrs[key] for _, attrs in read.tags for key in ("src", "href") if key in attrs]
+    addresses = [attrs[key] for _, attrs in read.tags for key in ("src", "srcset", "href")
+                 if key in attrs]  # fmt: skip
     assert addresses
     assert all(address.startswith(("data:", "#")) for address in addresses)
     policy = next(a["content"] for a in read.of("meta") if "http-equiv" in a)
@@ -134,9 +137,66 @@ def test_drawings_name_no_address_but_those_of_their_format():
     assert "<text" not in svg  # outlines: no font is needed
 
 
+def svg_of(address):
+    return base64.b64decode(address.partition(";base64,")[2]).decode()
+
+
+def test_drawings_come_in_light_and_dark():
+    """The same shapes in other colours; on paper always the light one."""
+    read = Reader(render_page("T", "s", sections()))
+    (dark,), (light,) = read.of("source"), read.of("img")
+    assert dark["media"] == "screen and (prefers-color-scheme: dark)"
+    day, night = svg_of(light["src"]), svg_of(dark["srcset"])
+    assert "#ffffff" in day
+    assert "#ffffff" not in night
+    assert "#000000" not in night
+    colour = re.compile(r"#[0-9a-f]{6}")
+    assert colour.sub("", day) == colour.sub("", night)
+
+
+def test_colours_of_figures_have_a_dark_one_that_stands_out():
+    """WCAG asks for 3 between lines and paper; letters (INK) have 4.5 and more."""
+
+    def light(colour):
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    paper = light(DARK["#ffffff"])
+    for colour in (*COLOURS, PRIVATE, OPEN, INK):
+        contrast = (light(DARK[colour]) + 0.05) / (paper + 0.05)
+        assert contrast > (4.5 if colour == INK else 3.0), colour
+
+
+def named(name):
+    figure = drawing()
+    figure.axes[0].set_title(name)
+    return [Section("h", (Picture(figure, "alt", "c"),))]
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_in_other_alphabets_are_text_and_no_boxes():
+    address = Reader(render_page("T", "s", named("年齢 age"))).of("img")[0]["src"]
+    assert ">年齢 age</text>" in svg_of(address)
+    assert "sans-serif" in svg_of(address)  # whoever shows it takes a font that has them
+    known = Reader(render_page("T", "s", named("größe θ Ж"))).of("img")[0]["src"]
+    assert "<text" not in svg_of(known)
+
+
+@pytest.mark.filterwarnings("error")
+def test_pixels_say_where_no_font_has_the_letters(tmp_path, monkeypatch):
+    monkeypatch.setattr(letters, "_installed", tuple)
+    (section,) = named("年齢 age")
+    figure = section.parts[0].figure
+    save(figure, tmp_path / "a.png")
+    assert figure.axes[0].get_title() == f"{letters.NO_FONT} age"
+
+
 def test_a_drawing_of_very_many_points_becomes_pixels(monkeypatch):
-    monkeypatch.setattr(page, "MOST_DRAWING_BYTES", 1000)
-    image = Reader(render_page("T", "s", sections())).of("img")[0]
+    monkeypatch.setattr(drawn, "MOST_DRAWING_BYTES", 1000)
+    read = Reader(render_page("T", "s", sections()))
+    image = read.of("img")[0]
+    assert read.of("source") == []  # one picture, on its white card
     assert image["src"].startswith("data:image/png;base64,iVBOR")
     assert (image["width"], image["height"]) == ("288", "192")  # 3×2 inches of 96 pixels
 

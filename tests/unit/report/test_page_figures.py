@@ -12,6 +12,7 @@ from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.report import Trail
 from privest.report._canvas import WIDTH
+from privest.report._coefficients import coefficients
 from privest.report._pictures import (
     MOST_POINTS,
     intervals_figure,
@@ -42,6 +43,10 @@ def result(names, estimate, error, classical_error):
         classical=np.diag(np.square(classical_error)),
         names=tuple(names),
     )
+
+
+def intervals(found, scale="none", **given):
+    return intervals_figure(coefficients(found, scale, **given))
 
 
 def labels(figure):
@@ -89,11 +94,11 @@ def test_levels_without_a_rising_epsilon_are_not_marked(given):
 
 
 def test_the_curve_goes_through_the_exact_errors_at_the_chosen_level(given):
-    curve = given.curve.through(LEVEL, given.result.standard_error)
+    curve = given.curve.through(LEVEL, given.outcomes[0].result.standard_error)
     figure = tradeoff_figure(curve, LEVEL)
     dot = figure.axes[0].get_lines()[1].get_ydata()[0]
     assert dot == pytest.approx(np.sqrt(1 + 1 / (LEVEL * VARIANCE)), rel=1e-9)
-    again = curve.through(LEVEL, given.result.standard_error)
+    again = curve.through(LEVEL, given.outcomes[0].result.standard_error)
     np.testing.assert_array_equal(again.levels, curve.levels)
     np.testing.assert_allclose(again.epsilons, curve.epsilons)
 
@@ -138,9 +143,9 @@ def test_the_tradeoff_refuses_what_it_cannot_draw(given):
 
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_both_intervals_stand_around_the_private_estimate(given, confidence):
-    found = given.result
+    found = given.outcomes[0].result
     values, private, plain = found.estimate, found.standard_error, found.classical_error
-    figure = intervals_figure(found, confidence)
+    figure = intervals(found, confidence=confidence)
     for axes, v, wide, narrow in zip(figure.axes, values, private, plain, strict=True):
         outer, inner = (line.get_xdata() for line in axes.get_lines()[:2])
         np.testing.assert_allclose(outer, scipy.stats.norm.interval(confidence, v, wide))
@@ -151,39 +156,55 @@ def test_both_intervals_stand_around_the_private_estimate(given, confidence):
 
 
 def test_zero_is_marked_only_where_it_is_near():
-    figure = intervals_figure(result("abc", [1.0, 100.0, -1.0], np.ones(3), np.full(3, 0.5)))
+    figure = intervals(result("abc", [1.0, 100.0, -1.0], np.ones(3), np.full(3, 0.5)))
     marked = [len(axes.get_lines()) == 4 for axes in figure.axes]
     assert marked == [True, False, True]
 
 
 def test_very_different_sizes_are_all_readable():
     sizes = np.array([1e-12, 1e-3, 1.0, 1e9])
-    figure = intervals_figure(result("abcd", sizes, 0.3 * sizes, 0.1 * sizes))
+    figure = intervals(result("abcd", sizes, 0.3 * sizes, 0.1 * sizes))
     figure.canvas.draw()
     titles = [axes.get_title(loc="right") for axes in figure.axes]
     assert titles == [
-        "1.00e−12 ± 5.9e−13",
-        "0.00100 ± 0.00059",
-        "1.00 ± 0.59",
-        "1.00e+09 ± 5.9e+08",
+        "1.00e−12  (4.1e−13 to 1.59e−12)",
+        "0.00100  (0.00041 to 0.00159)",
+        "1.00  (0.41 to 1.59)",
+        "1.00e+09  (4.1e+08 to 1.59e+09)",
     ]
     for axes in figure.axes:
         ticks = [t.get_text() for t in axes.get_xticklabels()]
         assert len(set(ticks)) == len(ticks)
 
 
+def test_logarithms_are_drawn_as_per_cent_without_the_intercept():
+    """e^{θ} − 1 of the ends, and of nothing that is no effect."""
+    found = result(["intercept", "age"], [4.0, 0.5], [0.3, 0.1], [0.2, 0.05])
+    picture = intervals_picture(coefficients(found, "log"), "log")
+    (axes,) = picture.figure.axes
+    ends = axes.get_lines()[0].get_xdata()
+    np.testing.assert_allclose(ends, 100 * np.expm1(scipy.stats.norm.interval(0.95, 0.5, 0.1)))
+    assert axes.get_title(loc="right") == "65 %  (36 to 101 %)"
+    assert "intercept" not in picture.alt
+
+
+def test_where_errors_without_privacy_are_not_known_none_are_drawn():
+    found = replace(result("ab", [1.0, 2.0], [0.3, 0.1], [0.2, 0.05]), classical=None)
+    picture = intervals_picture(coefficients(found))
+    assert "without privacy" not in picture.caption
+    assert labels(picture.figure) == ["95 % interval, with privacy"]
+
+
 def test_intervals_refuse_what_cannot_be():
     one = np.ones(2)
     for args, words in [
         (("a", one, one, one), "1 names"),
-        (("ab", one, one, 2 * one), "cannot make one smaller"),
-        (("ab", one, one, 0 * one), "positive"),
         (("ab", [1.0, np.nan], one, one), "finite"),
     ]:
         with pytest.raises(InvalidInput, match=words):
-            intervals_figure(result(*args))
+            intervals(result(*args))
     with pytest.raises(InvalidInput, match="confidence"):
-        intervals_figure(result("ab", one, one, one), 1.0)
+        intervals(result("ab", one, one, one), confidence=1.0)
 
 
 # --- ellipses and stream -------------------------------------------------------------------------
@@ -207,7 +228,7 @@ def test_the_pair_refuses_what_is_no_covariance(given):
         with pytest.raises(InvalidInput):
             pair_figure(replace(pair, classical=bad))
     with pytest.raises(InvalidInput, match="two coefficients"):
-        pair_figure(given.result)
+        pair_figure(given.outcomes[0].result)
 
 
 def test_the_stream_is_drawn_as_it_came(given):
@@ -246,7 +267,7 @@ def test_letters_stay_readable_on_a_phone(given):
     """Shown 313 pixels wide (360 less margins), no letter is smaller than 10 pixels."""
     figures = [
         tradeoff(given),
-        intervals_figure(given.result),
+        intervals(given.outcomes[0].result),
         trail_figure(given.trail, NAMES),
         pair_picture(given.pair).figure,
     ]  # fmt: skip
@@ -261,10 +282,10 @@ def test_letters_stay_readable_on_a_phone(given):
 def test_alternative_texts_hold_the_numbers(given):
     private, plain, _ = errors(LEVEL, np.eye(5))
     ratio = private[0] / plain[0]
-    curve = given.curve.through(LEVEL, given.result.standard_error)
+    curve = given.curve.through(LEVEL, given.outcomes[0].result.standard_error)
     text = tradeoff_picture(curve, LEVEL).alt
     assert f"chosen level s = 4 they are {ratio:.3g} times" in text
-    named = intervals_picture(given.result)
+    named = intervals_picture(coefficients(given.outcomes[0].result))
     assert all(name in named.alt for name in NAMES)
     assert "secret" in named.caption
     assert f"{ratio**2:.3g} times the area" in pair_picture(given.pair).alt

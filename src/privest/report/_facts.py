@@ -1,0 +1,128 @@
+"""What a report tells: the estimates of one release, and the public facts they are from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privest.arrays import Array, as_positive
+from privest.errors import InvalidInput
+from privest.estimator.result import Result
+from privest.privacy import Range
+from privest.report._coefficients import FACTORS
+from privest.report._streams import Trail
+from privest.report._tradeoff import Curve
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome:
+    """What was found of one private column, released at the level s.
+
+    response        what was measured
+    result          the private estimate; where it is known also the errors without privacy
+    transform       of the readings; `family` of the model: both say whether coefficients are logs
+    noise_variance  σ² of a reading given its features, as stated or from `reference_rows` rows of a
+                    public reference set; None: from the release itself, `found_variance` where
+                    that is known, with its interval
+    doubt           what the estimate says against itself, if anything
+    law             of the noise; epsilon, delta, move: together or not at all, comparing data in
+                    which one reading differs by at most `move`
+    apart           a difference between two readings that matters, where one was stated
+    informed        ± of one who knows the model and sees all other columns, where there are some
+    limits, clipped the public range of the readings, and the share that it clipped, by the fit
+    """
+
+    response: str
+    result: Result
+    level: float
+    noise_variance: float | None = None
+    reference_rows: int | None = None
+    found_variance: tuple[float, float, float] | None = None
+    transform: str = "none"
+    family: str = "gaussian"
+    doubt: str | None = None
+    law: str = "gaussian"
+    epsilon: float | None = None
+    delta: float | None = None
+    move: float | None = None
+    apart: float | None = None
+    informed: float | None = None
+    limits: Range | None = None
+    clipped: float | None = None
+
+    def __post_init__(self) -> None:
+        as_positive(self.level, "level")
+        if self.noise_variance is not None:
+            as_positive(self.noise_variance, "noise_variance")
+        if len({x is None for x in (self.epsilon, self.delta, self.move)}) > 1:
+            raise InvalidInput("epsilon, delta and move belong together: give all three or none.")
+
+    @property
+    def scale(self) -> str:
+        """Whether coefficients are logarithms, and of what."""
+        return self.family if self.family in FACTORS else self.transform
+
+    @property
+    def spread(self) -> float | None:
+        """σ, how readings scatter about what the features say: as stated, or as it was found."""
+        known = self.noise_variance
+        if known is None and self.found_variance is not None:
+            known = self.found_variance[0]
+        return float(np.sqrt(known)) if known is not None and known > 0 else None
+
+    @property
+    def ratios(self) -> Array | None:
+        """(n,): standard errors with privacy over those without; None where these are not known."""
+        plain = self.result.classical_error
+        if plain is None or not (np.isfinite(plain).all() and (plain > 0).all()):
+            return None
+        return np.asarray(self.result.standard_error / plain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Which release a page is about, and what made the page; texts as they are shown."""
+
+    table: str
+    checksum: str
+    sha256: str
+    ledger: str
+    version: str
+    date: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Facts:
+    """All that a report tells.
+
+    outcomes        one for each private column
+    rows, dropped   used, and left out for missing values; `people` and `weights`, in words
+    joint           a sentence on all columns together
+    curve, pair, trail
+                    the errors over levels, two coefficients together, the estimates as rows came:
+                    told where they are given, of one column
+    commands        how to repeat it
+    """
+
+    outcomes: tuple[Outcome, ...]
+    rows: int
+    simulated: bool
+    commands: Sequence[str]
+    dropped: int = 0
+    people: str | None = None
+    weights: str | None = None
+    joint: str | None = None
+    curve: Curve | None = None
+    pair: Result | None = None
+    trail: Trail | None = None
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows < 1:
+            raise InvalidInput(f"rows must be at least 1; received {self.rows}.")
+        if not self.outcomes:
+            raise InvalidInput("outcomes must hold at least one column.")
+        if len(self.commands) == 0:
+            raise InvalidInput("commands must hold at least one line: how to repeat this report.")
