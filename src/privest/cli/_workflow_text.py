@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from rich.console import Console
+from rich.table import Table
 
 from privest.arrays import Array
 from privest.cli._columns_text import print_joint, print_record_plan
 from privest.cli._console import new_table, shown
+from privest.cli._guess_text import guess_sentences, guess_table
 from privest.cli._people_text import print_people_plan
 from privest.estimator import CostByShare
 from privest.report import (
@@ -44,6 +46,15 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
         left += " Rows without a reading will be left out too: which they are becomes public."
     head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
     console.print(shown(head + left))
+    console.print(guess_table(found) if found.guesses else _error_table(found))
+    for line in sentences:
+        console.print(shown(line))
+    for want, count in (rows or {}).items():
+        console.print(shown(f"For {want} at this level {count:,} rows like these are needed."))
+
+
+def _error_table(found: Plan) -> Table:
+    """The errors with and without privacy."""
     table = new_table(
         "Standard errors to expect (± for 95 %)", "coefficient", "without privacy", "with privacy"
     )
@@ -53,21 +64,22 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
             f"{open_:.4g} (± {BAND * open_:.3g})",
             f"{private:.4g} (± {BAND * private:.3g})",
         )
-    console.print(table)
-    for line in sentences:
-        console.print(shown(line))
-    for want, count in (rows or {}).items():
-        console.print(shown(f"For {want} at this level {count:,} rows like these are needed."))
+    return table
 
 
 def _sentences(found: Plan) -> list[str]:
     """What the level costs, what it means for one reading, and what other levels would cost."""
+    if found.noise_variance is None:
+        return [
+            *guess_sentences(found),
+            *(line for one in exposed_by(found) for line in exposure(one)),
+            *_differential(found),
+        ]
     noise = (
         "as given"
         if found.reference_rows is None
         else f"from {found.reference_rows:,} reference rows"
     )
-    assert found.noise_variance is not None
     lines = [
         f"Noise variance {found.noise_variance:.4g}, {noise}. At {level_words(found.level)} "
         f"errors are {_compared(found.errors_at(found.level), found)}; "

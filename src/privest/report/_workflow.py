@@ -53,7 +53,8 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
 
 
 def save_plan_figure(plan: Plan, path: Path) -> None:
-    """Write the curve of errors over levels, before any data."""
+    """Write the curve of errors over levels, before any data; it needs a noise variance."""
+    _ = plan.model
     save(tradeoff_figure(curve_of(plan), plan.level), path)
 
 

@@ -31,6 +31,7 @@ from privest.estimator import (
 )
 from privest.model import LinearModel
 from privest.privacy import Range
+from privest.records import Record, standard_errors
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
@@ -46,6 +47,16 @@ from privest.workflow._terms import (
 
 CURVE = (1e-2, 1e2, 41)  # levels of the curve: around the chosen one
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
+GUESSED = (1 / 3, 1.0, 3.0)  # σ² in units of 1/s, where nobody states it
+
+
+@dataclass(frozen=True, eq=False)
+class Guess(Record):
+    """Errors to expect if the noise variance of the readings is this."""
+
+    noise_variance: float
+    classical_error: Array
+    standard_error: Array
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,7 +67,8 @@ class Plan(Terms):
     triangle        R with RᵀR = HᵀH, which takes the place of H.
     clipping        what the range costs: with coefficients to expect, of the reference set or as
                     stated, a `ClippingCost`; where nothing public tells them what it costs by the
-                    share that is clipped, a `CostByShare`; None without a range.
+                    share that is clipped, a `CostByShare`; None without a range, or where the noise
+                    variance is not stated.
     people          where persons have several rows: who has how many, and what that allows. The
                     errors are then those of generalised least squares if half of the stated noise
                     variance is between persons; without one they are what privacy alone adds.
@@ -69,8 +81,8 @@ class Plan(Terms):
     people: PlannedPeople | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = (
-        "epsilon", "standard_error", "classical_error", "privacy_share", "reading_error",
-        "informed_error",
+        "epsilon", "standard_error", "classical_error", "privacy_error", "privacy_share",
+        "reading_error", "informed_error", "guesses",
     )  # fmt: skip
 
     # --- accuracy ---------------------------------------------------------------------------------
@@ -85,9 +97,33 @@ class Plan(Terms):
         if self.noise_variance is None:
             raise InvalidInput(
                 "the noise variance of the readings is not stated: what they would show without "
-                "privacy is not known before the release. State a guess, or a reference set."
+                "privacy is not known before the release. State a guess (--noise-variance), or a "
+                "reference set (--reference). The release and its estimate do not need it."
             )
         return self.noise_variance
+
+    @property
+    def privacy_error(self) -> Array:
+        """√(A_jj/s): what privacy alone adds, exactly, whatever the noise of the readings is."""
+        if self.people is not None:
+            return self.people.errors(self.level, 0.0, 0.0)
+        return standard_errors(self._unit_covariance) / math.sqrt(self.level)
+
+    @cached_property
+    def _unit_covariance(self) -> Array:
+        """A = (HᵀH)⁻¹."""
+        return classical_bound(LinearModel(self.triangle, 1.0, names=self.names))
+
+    @property
+    def guesses(self) -> tuple[Guess, ...]:
+        """What errors are if σ² is ⅓, 1 or 3 times the release noise 1/s; () where it is stated."""
+        if self.noise_variance is not None or self.people is not None:
+            return ()
+        own = self.privacy_error
+        return tuple(
+            Guess(times / self.level, math.sqrt(times) * own, math.sqrt(1 + times) * own)
+            for times in GUESSED
+        )
 
     @cached_property
     def bound(self) -> Bound:
@@ -96,9 +132,11 @@ class Plan(Terms):
 
     @property
     def classical_error(self) -> Array:
-        """Standard errors without privacy, σ√A_jj."""
+        """Standard errors without privacy, σ√A_jj; NaN where σ² is not stated."""
         if self.people is not None:
             return self._person_errors(math.inf)
+        if self.noise_variance is None:
+            return np.full(len(self.names), np.nan)
         return self.bound.classical_error
 
     def _person_errors(self, level: float) -> Array:
@@ -111,8 +149,10 @@ class Plan(Terms):
 
     @property
     def standard_error(self) -> Array:
-        """Standard errors at the plan's level, √((σ² + 1/s)A_jj)."""
-        return self.errors_at(self.level) if self.people is not None else self.bound.standard_error
+        """Standard errors at the plan's level, √((σ² + 1/s)A_jj); NaN where σ² is not stated."""
+        if self.people is not None or self.noise_variance is None:
+            return self.errors_at(self.level)
+        return self.bound.standard_error
 
     @property
     def attained_error(self) -> Array:
@@ -128,19 +168,23 @@ class Plan(Terms):
         """
         if self.people is not None:
             return float(1 - (self.classical_error[0] / self.standard_error[0]) ** 2)
-        return 1 / (1 + self.level * self._known_noise)
+        if self.noise_variance is None:
+            return math.nan
+        return 1 / (1 + self.level * self.noise_variance)
 
     def errors_at(self, level: float) -> Array:
         """Standard errors at another level."""
         if self.people is not None:
             return self._person_errors(level)
+        if self.noise_variance is None:
+            return np.full(len(self.names), np.nan)
         return bound(self.model, level).standard_error
 
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
         low, high, count = CURVE
         levels = self.level * np.geomspace(low, high, int(count))
-        if self.people is not None:
+        if self.people is not None or self.noise_variance is None:
             return levels, np.array([self.errors_at(float(level)) for level in levels])
         return levels, bound_sweep(self.model, levels).standard_error
 
@@ -152,6 +196,8 @@ class Plan(Terms):
         their number. Raises InvalidInput beyond 2⁵³ rows, which nobody has.
         """
         wanted = as_positive(standard_error, "standard_error")
+        if self.people is None:
+            _ = self._known_noise
         times = float(self.attained_error[self.index(of)]) / wanted
         if times > math.sqrt(MOST_ROWS / self.rows):
             raise InvalidInput(
@@ -244,7 +290,7 @@ def _finished(
 ) -> Plan:
     """The plan of one column with what its range costs; refused where it has no numbers."""
     _require_finite(plan)
-    if plan.limits is None or plan.people is not None:
+    if plan.limits is None or plan.people is not None or plan.noise_variance is None:
         return plan
     return replace(plan, clipping=_clipping(plan, plan.limits, expected, features))
 
@@ -274,7 +320,7 @@ def _require_finite(plan: Plan) -> None:
         with np.errstate(over="ignore"):
             levels = plan.level * np.array([CURVE[0], 1.0, CURVE[1]])
             errors = (
-                bound_sweep(plan.model, levels).standard_error
+                bound_sweep(_model(plan), levels).standard_error
                 if plan.people is None
                 else np.array([plan.errors_at(float(level)) for level in levels])
             )
@@ -286,3 +332,10 @@ def _require_finite(plan: Plan) -> None:
             f"privacy: at the level {plan.level:g}, or at {CURVE[0]:g} to {CURVE[1]:g} times it, "
             "the standard errors are too large or too small for numbers. State another level."
         )
+
+
+def _model(plan: Plan) -> LinearModel:
+    """The model of the plan; where σ² is not stated with that of the middle guess, 1/s."""
+    if plan.noise_variance is not None:
+        return plan.model
+    return LinearModel(plan.triangle, 1 / plan.level, names=plan.names)

@@ -9,7 +9,7 @@ import pytest
 
 from privest.data import open_source
 from privest.errors import InvalidInput, NotIdentifiable
-from privest.workflow import Noise, make_plan
+from privest.workflow import Noise, Privacy, make_plan
 from workflow_tables import LEVEL, VARIANCE, matrix, people, spec, write
 
 
@@ -160,3 +160,40 @@ def test_references_that_say_nothing(table, tmp_path):
     without = {name: column for name, column in table.items() if name != "bmi"}
     with pytest.raises(InvalidInput, match="'bmi'"):
         plan(without)
+
+
+# --- without a noise variance ---------------------------------------------------------------------
+
+
+def test_a_plan_needs_no_noise_variance():
+    """The part of privacy is exact: that of a plan with σ² next to none; guesses are plans too."""
+    table = people()
+    plan = make_plan(spec(noise=Noise()), table)
+    assert plan.noise_variance is None
+    none = make_plan(spec(noise=Noise(1e-12)), table)
+    np.testing.assert_allclose(plan.privacy_error, none.standard_error, rtol=1e-10)
+    assert [guess.noise_variance * LEVEL for guess in plan.guesses] == pytest.approx([1 / 3, 1, 3])
+    for guess in plan.guesses:
+        known = make_plan(spec(noise=Noise(guess.noise_variance)), table)
+        np.testing.assert_allclose(guess.standard_error, known.standard_error, rtol=1e-10)
+        np.testing.assert_allclose(guess.classical_error, known.classical_error, rtol=1e-10)
+        assert known.guesses == ()
+        np.testing.assert_allclose(known.privacy_error, plan.privacy_error, rtol=1e-12)
+    assert np.isnan(plan.standard_error).all()
+    assert np.isnan(plan.classical_error).all()
+    record = json.loads(json.dumps(plan.to_dict()))
+    assert record["standard_error"] == [None] * 4
+    assert len(record["guesses"]) == 3
+
+
+def test_what_needs_a_noise_variance_says_so():
+    table = people()
+    plan = make_plan(spec(noise=Noise()), table)
+    with pytest.raises(InvalidInput, match="State a guess"):
+        plan.rows_for(0.1, "age")
+    with pytest.raises(InvalidInput, match="State a guess"):
+        _ = plan.model
+    with pytest.raises(InvalidInput, match="state a guess from public knowledge"):
+        make_plan(spec(noise=Noise(), privacy=Privacy(standard_error=0.1, of="age")), table)
+    ranged = make_plan(spec(noise=Noise(), privacy=Privacy(LEVEL, range=(-5.0, 10.0))), table)
+    assert ranged.clipping is None
