@@ -29,8 +29,8 @@ NAMES = {
         "verify_release", "Weights",
     },
     "paper": {
-        "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "fig1", "fig2", "fig3", "fig4", "load",
-        "load_nhanes", "reference",
+        "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
+        "fig4", "load", "load_nhanes", "reference",
     },
     "report": {
         "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
@@ -148,7 +148,8 @@ MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",
     "estimator.inference", "estimator.likelihood", "estimator.result", "linalg.batched",
     "linalg.tolerances",
-    "mechanism.source", "network.agent", "network.mpi", "noise.quadrature", "paper.fig1",
+    "mechanism.source", "network.agent", "network.mpi", "noise.quadrature",
+    "paper.coverage", "paper.fig1",
     "paper.fig2", "paper.fig3", "paper.fig4", "paper.reference",
     "privacy.attacker", "privacy.gdp", "privacy.metric",
 }  # fmt: skip

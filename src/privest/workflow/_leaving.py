@@ -17,6 +17,7 @@ from privest.workflow._column import Column
 from privest.workflow._header_fields import unit_of
 from privest.workflow._modelled import clip_ends, clipped
 from privest.workflow._planning import Plan
+from privest.workflow._route_weighted import require_weights
 from privest.workflow._terms import Terms, add_rows, new_sums, require_full, require_target
 
 
@@ -96,8 +97,9 @@ class LeavingRows:
         """The columns of each block, in the order of the header's `table_columns`."""
         plan, spec, design = self.plan, self.plan.spec, self.plan.spec.design
         sums, rows = None if isinstance(plan, Plan) else new_sums(design), 0
+        beside = () if spec.weights is None else (spec.weights.column,)
         for block in read_rows(
-            self.data, design, spec.targets, missing=spec.missing,
+            self.data, design, spec.targets, beside=beside, missing=spec.missing,
             infinite=not self.source.simulated,
         ):  # fmt: skip
             self.dropped += block.dropped
@@ -109,7 +111,10 @@ class LeavingRows:
                 self._noisy(mechanism, column, y)
                 for mechanism, column, y in zip(self.mechanisms, plan.columns, block.targets.T)
             ]
-            yield [*block.H.T[int(design.intercept) :], *noisy]
+            public = [np.asarray(block.beside[name]) for name in beside]
+            for name, weights in zip(beside, public):
+                require_weights(weights, name, self.data.name)
+            yield [*block.H.T[int(design.intercept) :], *public, *noisy]
         if sums is not None:
             require_full(sums, design.names, self.data.name, rows)
 

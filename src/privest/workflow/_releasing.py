@@ -89,12 +89,11 @@ def _released(
             return _shown(found, table, part)
         _require_free(table)
         part.kept = False
-        leaving = LeavingRows if plan.spec.person is None else LeavingPeople
-        rows = leaving(plan, source, plan.spec.data if data is None else data)
+        rows = leaving_of(plan, source, plan.spec.data if data is None else data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
-        form = _described(plan, table, source, "")
+        form = described(plan, table, source, "")
         count = write(part.file, form.table_columns, rows.blocks())
         part.settle()
         found = replace(
@@ -105,12 +104,18 @@ def _released(
         return _shown(found, table, part)
 
 
+def leaving_of(plan: Terms, source: Source, data: object) -> LeavingRows | LeavingPeople:
+    """The rows of a table as they leave: one by one, or by persons."""
+    kind = LeavingRows if plan.spec.person is None else LeavingPeople
+    return kind(plan, source, data)
+
+
 def _paid(
     plan: Terms, table: Path, source: Source, part: Draft, account: Account
 ) -> TableRelease | None:
     """What a killed run has left in the draft, if it is whole and in the ledger."""
     part.kept = True  # whatever happens while this is not known
-    found = account.paid(_described(plan, table, source, _digest(part)))
+    found = account.paid(described(plan, table, source, _digest(part)))
     part.kept = found is not None
     return found
 
@@ -165,7 +170,7 @@ def _require_free(table: Path) -> None:
         )
 
 
-def _described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRelease:
+def described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRelease:
     """The header of a table, but for what is known when it is written."""
     spec = plan.spec
     return TableRelease(

@@ -16,9 +16,11 @@ from privest.privacy import EndlessLevel
 from privest.workflow import (
     Privacy,
     TableMechanism,
+    Weights,
     estimate_release,
     make_plan,
     read_release,
+    release,
     simulate_release,
     stated_terms,
     trial_source,
@@ -295,3 +297,17 @@ def test_tied_features_are_refused_at_the_end_of_the_pass(table, tmp_path):
     with pytest.raises(NotIdentifiable, match="tied"):
         simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(3), tied)
     assert not list(tmp_path.iterdir())
+
+
+def test_weights_leave_beside_the_features(tmp_path):
+    """A public column, as it is; weights of 0 are refused before anything is drawn."""
+    table = people(50) | {"w": np.linspace(1, 5, 50)}
+    given = spec(weights=Weights("w", "survey"))
+    release(stated_terms(given), tmp_path / "z.csv", table)
+    found = read_release(tmp_path / "z.csv")
+    assert found.table_columns[-2:] == ("w", "z")
+    (block,) = found.blocks()
+    assert np.allclose(block.weights, table["w"])
+    with pytest.raises(InvalidInput, match="above 0"):
+        release(stated_terms(given), tmp_path / "y.csv", table | {"w": np.zeros(50)})
+    assert not (tmp_path / "y.csv").exists()

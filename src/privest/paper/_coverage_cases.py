@@ -1,0 +1,11 @@
+"""All cases of coverage, in the order of the table."""
+
+from __future__ import annotations
+
+from privest.paper._coverage_people import CASES as PEOPLE
+from privest.paper._coverage_rows import CASES as ROWS
+from privest.paper.coverage import Case
+
+CASES: tuple[Case, ...] = tuple(
+    sorted([*ROWS, *PEOPLE], key=lambda case: int(case.topic.split()[0]))
+)

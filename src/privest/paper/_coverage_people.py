@@ -1,0 +1,47 @@
+"""Cases of coverage: people with several rows, designs A and B."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.paper._coverage_rows import held
+from privest.paper._held import held_release
+from privest.paper.coverage import Case
+from privest.workflow import Noise, People, Privacy, Spec, make_plan
+from privest.workflow._estimating import estimate_table
+
+ROWS = (1, 2, 5, 20)  # of a person, in turn
+THETA = np.array([1.0, 0.5, -0.3])
+KNOWN = {"A": ".943 to .981 (CR1 .84 to .95)", "B": ".943 to .971 (ordinary t .52 to .95)"}
+
+
+def people(rng: np.random.Generator, trials: int, *, persons: int, design: str) -> Array:
+    """A feature of a person (between), one of a row (within); σ² = τ² = .5, s = 2."""
+    public = np.random.default_rng(persons)
+    counts = np.array(ROWS)[np.arange(persons) % len(ROWS)]
+    who = np.repeat(np.arange(persons), counts)
+    between, within = public.normal(size=persons)[who], public.normal(size=len(who))
+    H = np.column_stack([np.ones(len(who)), between, within])
+    table = {"between": between, "within": within, "person": who.astype(float)}
+    spec = Spec(
+        data="held.csv", target="y", features=("between", "within"), noise=Noise(),
+        privacy=Privacy(2.0), person=People("person", design),  # type: ignore[arg-type]
+    )  # fmt: skip
+    plan = make_plan(spec, table | {"y": np.zeros(len(who))})
+    hits = np.empty((trials, 3))
+    for row in hits:
+        y = H @ THETA + np.sqrt(0.5) * (rng.normal(size=persons)[who] + rng.normal(size=len(who)))
+        row[:] = held(estimate_table(held_release(plan, table | {"y": y}, rng)), THETA)
+    return hits
+
+
+CASES = [
+    Case(
+        "2 people with several rows", f"design {design}, {persons} people", people,
+        ("intercept", "between", "within"), "whitened, CR2 with Bell-McCaffrey degrees of freedom",
+        KNOWN[design],
+        {"persons": persons, "design": design}, (0.93, 0.985),
+    )
+    for design in ("A", "B") for persons in (15, 40, 100)
+]  # fmt: skip

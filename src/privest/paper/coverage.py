@@ -1,0 +1,119 @@
+"""How often the intervals that are printed hold the truth: one table, by simulation.
+
+Every row of it is a case: readings are drawn, released with simulated noise and estimated by the
+very code of the commands (`_held`), many times. `CASES` has them with what is known of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.paper._engine import Running, Task, trials_of
+from privest.records import Record
+
+SEED = 2026
+TRIALS = 1000
+CHUNK = 50
+CHANCE = 3.0  # Monte Carlo errors beyond an end of what is expected that chance may do
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: `work(rng, trials, **arguments)` gives (trials, m), 1 where an interval held the
+    truth, 0 where it did not, NaN where no interval was given.
+
+    topic     what is examined, with its section of the note: "1 variance from the release".
+    name      which case of it.
+    of        what the m columns are.
+    interval  how it is made.
+    known     what earlier simulations say, in their words.
+    expected  (low, high): where the coverage of 95 % has to be.
+    """
+
+    topic: str
+    name: str
+    work: Callable[..., Array]
+    of: tuple[str, ...]
+    interval: str
+    known: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    expected: tuple[float, float] = (0.93, 0.97)
+
+    @property
+    def key(self) -> str:
+        return f"{self.topic} | {self.name}"
+
+
+@dataclass(frozen=True)
+class Covered(Record):
+    """How often one interval of a case held the truth.
+
+    coverage  of the trials in which there was an interval; `error`: its Monte Carlo error.
+    refused   the share of trials without one.
+    verdict   "yes": within `expected`; "by chance": beyond an end of it by no more than three
+              Monte Carlo errors; "NO".
+    """
+
+    topic: str
+    case: str
+    of: str
+    interval: str
+    coverage: float
+    error: float
+    refused: float
+    trials: int
+    known: str
+    expected: tuple[float, float]
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("verdict",)
+
+    @property
+    def verdict(self) -> str:
+        low, high = self.expected
+        off = max(low - self.coverage, self.coverage - high)
+        if off <= 0:
+            return "yes"
+        return "by chance" if off <= CHANCE * self.error else "NO"
+
+
+def coverage_table(
+    cases: Sequence[Case], *, trials: int = TRIALS, seed: int = SEED, **running: Unpack[Running]
+) -> list[Covered]:
+    """Run the cases; a row for every interval of each, in their order."""
+    tasks = [Task(case.key, case.work, case.arguments) for case in cases]
+    found = trials_of(tasks, trials=trials, seed=seed, chunk=CHUNK, **running)
+    return [row for case in cases for row in _rows(case, found[case.key])]
+
+
+def _rows(case: Case, hits: Array) -> Iterable[Covered]:
+    if hits.shape[1:] != (len(case.of),):
+        raise InvalidInput(f"{case.key}: {len(case.of)} intervals are named, not {hits.shape[1:]}.")
+    for name, column in zip(case.of, hits.T):
+        given = column[np.isfinite(column)]
+        share = float(given.mean()) if given.size else math.nan
+        # Of a share of exactly 0 or 1 the plain error would be 0: one trial more on either side.
+        near = (given.sum() + 1) / (given.size + 2)
+        yield Covered(
+            topic=case.topic, case=case.name, of=name, interval=case.interval, coverage=share,
+            error=math.sqrt(near * (1 - near) / max(given.size, 1)),
+            refused=float(np.isnan(column).mean()), trials=len(column), known=case.known,
+            expected=case.expected,
+        )  # fmt: skip
+
+
+def chosen(cases: Sequence[Case], topics: Sequence[str]) -> list[Case]:
+    """The cases whose topic begins with one of these; all for none."""
+    if not topics:
+        return list(cases)
+    found = [case for case in cases if case.topic.split()[0] in topics]
+    if not found:
+        known = ", ".join(dict.fromkeys(case.topic.split()[0] for case in cases))
+        raise InvalidInput(f"there is no topic {', '.join(topics)}; there are {known}.")
+    return found
