@@ -35,7 +35,7 @@ class LeavingPeople:
         if not isinstance(plan, Plan):
             raise InvalidInput("rows of persons are released under a plan: make_plan(spec).")
         self.plan, self.spec, self.source = plan, plan.spec, source
-        self.data = open_source(data)
+        self.data = open_source(data, plan.spec.reading)
         require_target(plan.spec, self.data)
         column = plan.column
         assert plan.spec.person is not None

@@ -11,7 +11,6 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.bounds import classical_bound, informed_errors
-from privest.data import open_source, read_rows
 from privest.errors import InvalidInput
 from privest.linalg import least_squares
 from privest.model import LinearModel
@@ -20,6 +19,7 @@ from privest.workflow._column import Column
 from privest.workflow._modelled import as_modelled
 from privest.workflow._planning import Plan
 from privest.workflow._spec import Spec
+from privest.workflow._terms import reference_rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,10 +110,7 @@ def _covariance(spec: Spec, columns: Sequence[Column]) -> Array | None:
     """EᵀE/(m − n) of the reference set, after the transforms of its columns."""
     if spec.noise.reference is None:
         return None
-    source, design = open_source(spec.noise.reference), spec.design
-    blocks = list(read_rows(source, design, spec.targets, missing=spec.missing))
-    H = np.concatenate([block.H for block in blocks])
-    y = np.concatenate([block.targets for block in blocks])
+    H, y, _ = reference_rows(spec, spec.design)
     E = np.empty(y.shape)
     for j, column in enumerate(columns):
         modelled = as_modelled(column.transform, column.exponent, y[:, j])

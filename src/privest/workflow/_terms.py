@@ -227,17 +227,21 @@ def noise_of(spec: Spec, design: Design) -> list[KnownNoise]:
     noise = spec.noise
     if noise.reference is None:
         return [KnownNoise(noise.variance, noise.exponent)] * len(spec.targets)
-    columns = (*design.columns, *spec.targets)
-    source = open_source(noise.reference, spec.reading.of_columns(columns))
-    blocks = list(read_rows(source, design, spec.targets, missing=spec.missing))
-    H = np.concatenate([block.H for block in blocks])
-    readings = np.concatenate([block.targets for block in blocks])
+    H, readings, where = reference_rows(spec, design)
     sums = new_sums(design)
     add_rows(sums, H)
-    require_full(sums, design.names, source.name, len(H))
-    return [
-        _reference(spec, H, y, target, source.name) for target, y in zip(spec.targets, readings.T)
-    ]
+    require_full(sums, design.names, where, len(H))
+    return [_reference(spec, H, y, target, where) for target, y in zip(spec.targets, readings.T)]
+
+
+def reference_rows(spec: Spec, design: Design) -> tuple[Array, Array, str]:
+    """H and the readings (rows, targets) of the public reference set, and its name."""
+    assert spec.noise.reference is not None
+    columns = (*design.columns, *spec.targets)
+    source = open_source(spec.noise.reference, spec.reading.of_columns(columns))
+    blocks = list(read_rows(source, design, spec.targets, missing=spec.missing))
+    H = np.concatenate([block.H for block in blocks])
+    return H, np.concatenate([block.targets for block in blocks]), source.name
 
 
 def _reference(spec: Spec, H: Array, y: Array, target: str, where: str) -> KnownNoise:
