@@ -100,6 +100,8 @@ OTHER = [
     {"names": "age"}, {"names": [1]}, {"names": []}, {"names": ["a", "a"]}, {"names": ["a", "z"]},
     {"level": 3.0}, {"level": -1}, {"level": "2"}, {"level": 10**400}, {"level": True},
     {"name": "y"}, {"name": 3}, {"law": "cauchy"}, {"law": 1}, {"alone": False}, {"alone": 0},
+    {"person": {"design": "A", "rows": 2, "capped": False}}, {"person": 2},
+    {"scale": 0.0}, {"scale": "x"},
     {"columns": []}, {"columns": 3}, {"columns": [3]}, {"columns": [{}]},
     {"family": "gamma"}, {"family": 2}, {"people": {}}, {"people": 3}, {"persons": 3},
     {"people": {"column": "id", "design": "A", "most": None}},
