@@ -20,7 +20,7 @@ class Persons:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, int] = {}
+        self._known = _Numbers()
         self.rows: Index = np.zeros(0, dtype=np.intp)  # of person 1, 2, ...
 
     @property
@@ -30,12 +30,11 @@ class Persons:
 
     def numbers(self, cells: Texts) -> Index:
         """The numbers of these rows, from 1; nobody is missing there. Rows are not counted yet."""
-        present, first = np.unique(cells.codes, return_index=True)
+        order = _first_seen(cells.codes, len(cells.distinct))
+        names = cells.distinct[order]
         table = np.zeros(len(cells.distinct), dtype=np.intp)
-        for code in present[np.argsort(first)].tolist():
-            name = cells.distinct[code]
-            table[code] = self._known.setdefault(name, len(self._known) + 1)
-        return table[cells.codes]
+        table[order] = np.fromiter(map(self._known.__getitem__, names), np.intp, len(names))
+        return np.asarray(table[cells.codes])
 
     def add(self, numbers: Index) -> Index:
         """Count these rows; how many rows of the same person were before each of them."""
@@ -49,6 +48,22 @@ class Persons:
     def most(self) -> int:
         """Of the rows of one person."""
         return int(self.rows.max(initial=0))
+
+
+class _Numbers(dict[str, int]):
+    """The next number for who is not known yet; looked up without a step of Python a name."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self) + 1
+        return number
+
+
+def _first_seen(codes: Index, distinct: int) -> Index:
+    """The codes that are there, in the order in which they first are."""
+    first = np.full(distinct, len(codes), dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first place
+    present = np.flatnonzero(first < len(codes))
+    return np.asarray(present[np.argsort(first[present])])
 
 
 def ranks(labels: Array | Index) -> Index:

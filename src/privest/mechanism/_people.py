@@ -96,9 +96,9 @@ class PeopleMechanism:
         return self._protected(*self._single(y, rows), as_protected(source))
 
     def _simulated(self, given: Array, counts: Index, source: Source) -> Array:
-        found = self._exactly(given, counts, finite=True)
-        missing = np.isnan(found.high)
-        shown = np.where(missing, 0.0, found.high)
+        found = self._in_doubles(given, counts)
+        missing = np.isnan(found)
+        shown = np.where(missing, 0.0, found)
         return np.where(missing, np.nan, self._released(source, counts, lambda: shown))
 
     def _protected(self, given: Array, counts: Index, source: Source) -> Array:
@@ -167,12 +167,24 @@ class PeopleMechanism:
         self.steps += len(sizes)
         return values
 
-    def _exactly(self, given: Array, counts: Index, *, finite: bool = False) -> lattice.Exactly:
+    def _in_doubles(self, given: Array, counts: Index) -> Array:
+        """Lᵀy of all rows, for a simulation; NaN where a reading of them is missing."""
+        y, absent = split_missing(given, finite=True)
+        y = y if absent is None else np.where(absent, np.nan, y)
+        if self.design == "A":
+            weights = _looked_up(self._levels(counts), lambda r: own_root(self.level, r))
+            return np.asarray(weights * y)
+        d = _looked_up(counts, lambda r: mixing(self.level, r)[0])
+        o = _looked_up(counts, lambda r: mixing(self.level, r)[1])
+        totals = np.add.reduceat(y, np.cumsum(counts) - counts)
+        return np.asarray(np.repeat(d - o, counts) * y + np.repeat(o * totals, counts))
+
+    def _exactly(self, given: Array, counts: Index) -> lattice.Exactly:
         """Lᵀy of all rows, as exact sums; NaN where a reading of them is missing.
 
         counts  under A of the person of each row, under B of each person.
         """
-        y, absent = split_missing(given, finite=finite)
+        y, absent = split_missing(given, finite=False)
         if self.design == "A":
             weights = _looked_up(self._levels(counts), lambda r: own_root(self.level, r))
             return marked(lattice.sum_of_products([(weights, y)]), absent)

@@ -15,6 +15,10 @@ Rows = Iterator[tuple[Array, Index]]  # X (rows, m), and the number of each row'
 HELD = 1 << 22  # entries of sums that are kept whatever the order of the rows: 32 MB
 
 
+class Scattered(Exception):
+    """The rows of a person are not one after another."""
+
+
 class PersonSums:
     """XᵀX (m, m) of every person, to be gone through as often as needed.
 
@@ -23,33 +27,27 @@ class PersonSums:
 
     Few persons: their sums are kept, and the table is read once. Many, with their rows one after
     another (numbers never go down): only a block is kept, and the table is read for every pass.
-    Many and scattered: the sums of all of them are kept, m² numbers a person.
+    Many and scattered (`Scattered` is raised on the way): `hold` keeps the sums of all of them, m²
+    numbers a person.
     """
 
     def __init__(self, rows: Callable[[], Rows], people: int, width: int) -> None:
         self._rows, self.people, self.width = rows, people, width
         self._held: Array | None = None
-        self._scattered = people * width**2 <= HELD
+        self._keep = people * width**2 <= HELD
+
+    def hold(self) -> None:
+        """From now on keep the sums of all persons."""
+        self._keep = True
 
     def __iter__(self) -> Iterator[Array]:
         """Sums (some persons, m, m), one person after another; each person once."""
-        if self._held is None and not self._scattered and not self._in_order():
-            self._scattered = True
-        if self._held is None and self._scattered:
-            self._held = self._gathered()
-        if self._held is not None:
-            yield self._held
+        if not self._keep:
+            yield from self._streamed()
             return
-        yield from self._streamed()
-
-    def _in_order(self) -> bool:
-        """Whether the rows of a person are one after another; a pass that stops where not."""
-        last = 0
-        for _, numbers in self._rows():
-            if len(numbers) and (numbers[0] < last or (np.diff(numbers) < 0).any()):
-                return False
-            last = int(numbers[-1]) if len(numbers) else last
-        return True
+        if self._held is None:
+            self._held = self._gathered()
+        yield self._held
 
     def _gathered(self) -> Array:
         sums = np.zeros((self.people, self.width, self.width))
@@ -64,6 +62,8 @@ class PersonSums:
         last, rest = 0, np.zeros((self.width, self.width))
         for X, numbers in self._rows():
             self._require_known(numbers)
+            if numbers[0] < last or (np.diff(numbers) < 0).any():
+                raise Scattered
             present, place = np.unique(numbers, return_inverse=True)
             sums = group_sums(X, place, len(present))
             if present[0] == last:

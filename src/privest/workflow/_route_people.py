@@ -18,7 +18,7 @@ from privest.estimator.inference import (
 from privest.release import extra_variance
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease
-from privest.workflow._person_sums import PersonSums, Rows, as_numbers
+from privest.workflow._person_sums import PersonSums, Rows, Scattered, as_numbers
 from privest.workflow._route_rows import require_rows
 
 KINDS = ("auto", "cr2", "reml")
@@ -36,7 +36,12 @@ def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
             f'errors of persons with several rows are "cr2" (the default) or "reml" (random person '
             f"effects); received {errors!r}."
         )
-    return _People(release).estimate(reml=errors.lower() == "reml")
+    people = _People(release)
+    try:
+        return people.estimate(reml=errors.lower() == "reml")
+    except Scattered:
+        people.persons.hold()
+        return people.estimate(reml=errors.lower() == "reml")
 
 
 class _People:

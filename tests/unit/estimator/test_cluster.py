@@ -7,6 +7,7 @@ from scipy.stats import binom, t
 
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator.inference import ClusterSums, cluster_errors, group_sums
+from privest.estimator.inference import _cluster as cluster
 
 
 def inverse_root(matrix):
@@ -83,6 +84,28 @@ def test_batches_give_the_same():
     np.testing.assert_allclose(parts.covariance, whole.covariance, rtol=1e-12)
     np.testing.assert_allclose(parts.degrees_of_freedom, whole.degrees_of_freedom, rtol=1e-12)
     assert parts.groups == whole.groups == len(matrices)
+
+
+def test_many_small_groups_have_roots_by_series(monkeypatch):
+    """To rounding those by eigenvalues; one group is large, and is not done by the series."""
+    rng = np.random.default_rng(9)
+    labels = np.r_[np.zeros(300, dtype=int), np.repeat(np.arange(1, 700), 2)]
+    rows = np.column_stack([np.ones(len(labels)), rng.standard_normal((len(labels), 2))])
+    sums = sums_of(rows, rng.standard_normal(len(labels)), labels)
+    found = cluster_errors(*sums)
+    monkeypatch.setattr(cluster, "SMALL", 0.0)
+    exact = cluster_errors(*sums)
+    np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-12, atol=1e-18)
+    np.testing.assert_allclose(found.degrees_of_freedom, exact.degrees_of_freedom, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-16, 1e-6, 1e-3, 0.0155])
+def test_the_series_is_the_root(size):
+    """Relative to 1, with an eigenvalue as large as is said, and others below."""
+    basis, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))
+    shares = (basis * np.array([size, size / 2, size / 3, 0.0])) @ basis.T
+    found = cluster._series(shares[None], size)[0]
+    np.testing.assert_allclose(found, inverse_root(np.eye(4) - shares), atol=4e-15)
 
 
 def test_trials_at_once():

@@ -154,7 +154,7 @@ def test_rows_in_order_are_not_all_kept():
             yield np.ones((100, 2)), numbers
 
     found = sums_module.PersonSums(rows, 1000, 2)
-    found._scattered = False
+    found._keep = False
     parts = list(found)
     assert max(map(len, parts)) < 40
     whole = np.concatenate(parts)

@@ -25,6 +25,7 @@ reason; the others are not touched by it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -38,6 +39,7 @@ from privest.linalg.tolerances import TAKES_PART, condition, rank_tolerance, rou
 from privest.records import Record, standard_errors
 
 BATCH = 4096  # groups at a time
+SMALL = 2.0**-6  # part of the information below which a group's root is a series of few terms
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -132,8 +134,8 @@ class ClusterSums:
             towards = np.abs(null @ self.root.T)  # (…, n): |vᵀCᵀe_j|
             size = np.sqrt((self.root**2).sum(axis=1))
             self._alone = np.maximum(self._alone, (towards / size).max(axis=0))
-        turned = np.einsum("gab,...gb->...ga", roots, scores @ self.root)
-        meat = np.einsum("...ga,...gb->...ab", turned, turned)
+        turned = (roots @ (scores @ self.root)[..., None])[..., 0]
+        meat = np.swapaxes(turned, -1, -2) @ turned
         self._meat = meat if self._meat is None else self._meat + meat
         own = roots @ self.root.T  # a_g, one column a coefficient
         seen = shares @ own  # b_g
@@ -147,6 +149,18 @@ class ClusterSums:
 
     def _inverse_roots(self, shares: Array) -> tuple[Array, Array | None]:
         """(I − N_g)^{-½} (B, n, n), zero along null directions, and these (how many, n)."""
+        sizes = np.einsum("gaa->g", shares)  # at least their largest eigenvalues
+        small = sizes < SMALL
+        if small.all():
+            return _series(shares, float(sizes.max())), None
+        if small.any():
+            roots, null = np.empty_like(shares), None
+            roots[small] = _series(shares[small], float(sizes[small].max()))
+            roots[~small], null = self._by_eigenvalues(shares[~small])
+            return roots, null
+        return self._by_eigenvalues(shares)
+
+    def _by_eigenvalues(self, shares: Array) -> tuple[Array, Array | None]:
         left, vectors = np.linalg.eigh(np.eye(shares.shape[-1]) - shares)
         null = left < self._null
         powers = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left)))
@@ -166,6 +180,19 @@ class ClusterSums:
         return ClusterErrors(
             covariance=covariance, degrees_of_freedom=freedom, groups=self.groups, refused=refused
         )
+
+
+def _series(shares: Array, size: float) -> Array:
+    """(I − N)^{-½} = I + N/2 + 3N²/8 + …, to rounding, for N ≥ 0 of norm `size` at most, < 1/64.
+
+    The terms after k are below size^(k + 1)/(1 − size): as many are taken as leave less than 2⁻⁵⁵.
+    """
+    terms = max(1, math.ceil(55 / -math.log2(max(size, 2.0**-55))))
+    unit = np.eye(shares.shape[-1])
+    found = np.broadcast_to(unit, shares.shape)
+    for k in range(terms, 0, -1):  # c_k/c_{k−1} = (2k − 1)/(2k)
+        found = unit + (2 * k - 1) / (2 * k) * (shares @ found)
+    return found
 
 
 def cluster_errors(matrices: ArrayLike, scores: ArrayLike) -> ClusterErrors:

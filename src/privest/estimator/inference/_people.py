@@ -92,7 +92,9 @@ class PeopleSums:
 
     def add(self, sums: Array, rows: Index) -> None:
         """Persons: sums of [H, z, 1] (G, n + 2, n + 2), and how many rows each has."""
-        self.total += self.noise.whitened(sums, rows).sum(axis=0)
+        a, b = self.noise.precision(rows)
+        total = sums[:, :-1, -1]
+        self.total += np.tensordot(a, sums[:, :-1, :-1], 1) + (total * b[:, None]).T @ total
         self.people += len(rows)
         self.rows += int(rows.sum())
 
