@@ -14,6 +14,7 @@ from privest.estimator.inference import (
     PeopleEstimate,
     PeopleNoise,
     PeopleSums,
+    less_noise_p,
 )
 from privest.release import extra_variance
 from privest.workflow._estimate import Estimate
@@ -74,11 +75,13 @@ class _People:
         require_rows(release, sums.rows)
         first = sums.solve(release.names)
         found = self._random(effects) if reml else self._clustered(sums, first)
-        column = release.column
+        freedom, column = sums.rows - n, release.column
+        # Readings can only add to what the known noise scatters.
+        audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
         return Estimate(
             **found, floor=np.sqrt(first.floor.diagonal()), names=release.names,
             simulated=release.simulated, level=column.level, noise=column.noise_variance,
-            rows=sums.rows, dropped=release.dropped, misfit=1.0,
+            rows=sums.rows, dropped=release.dropped, misfit=None, less_noise_p=audit,
             reference_rows=release.reference_rows, release=release, trail=None,
         )  # fmt: skip
 

@@ -103,6 +103,7 @@ def test_from_the_plan_to_the_estimate(tmp_path, design, most, real, scattered):
     assert made.method == "CR2, 30 persons"
     assert made.degrees_of_freedom.shape == (3,)
     assert made.doubt is None
+    assert made.less_noise is None
     random = estimate_release(path, errors="reml")
     assert random.degrees_of_freedom == 28
     assert "between persons" in random.remark
@@ -240,6 +241,19 @@ def test_a_header_that_was_changed_is_refused(tmp_path):
         header.write_text(json.dumps(other))
         with pytest.raises(InvalidInput, match=said):
             read_release(path)
+
+
+@pytest.mark.parametrize("design", "AB")
+def test_less_noise_than_the_header_says_is_noticed(tmp_path, design, monkeypatch):
+    """Readings that are all 0, released with a tenth of the noise."""
+    data = table().assign(y=0.0)
+    plan = make_plan(spec(design), data)
+    made = type(plan.column.person.mechanism(4.0, None))
+    honest = made._released
+    monkeypatch.setattr(made, "_released", lambda *given: 0.1 * honest(*given))
+    path = tmp_path / "z.csv"
+    simulate_release(plan, path, np.random.default_rng(1), data)
+    assert "less noise than it says" in estimate_release(path).less_noise
 
 
 def test_a_table_with_other_persons_is_refused(tmp_path):
