@@ -34,7 +34,7 @@ def print_conclusion(report: Console, found: StreamConclusion) -> None:
     blocks = found.by_blocks
     title = "Estimate from the releases"
     if blocks is not None:
-        title += f"; intervals: {blocks.method}"
+        title += f"; intervals {blocks.method}"
     table = new_table(title, "parameter", "estimate", "error", "by blocks", "df", "95 % interval")
     errors = np.full(len(found.names), np.nan) if found.stated_error is None else found.stated_error
     own = np.full((2, len(found.names)), np.nan)

@@ -70,7 +70,7 @@ def test_errors_by_blocks_are_printed_and_the_stated_ones_doubted(privest):
     np.testing.assert_allclose(
         numbers(line, "_block_error"), np.sqrt(covariance.diagonal()), rtol=1e-7
     )
-    assert "CR2, 16 blocks of 64 readings" in said
+    assert "by 16 blocks of 64 readings (CR2)" in said
     assert f"{freedom[0]:.1f}" in said
     assert "errors by blocks of time are up to" in said
     assert "(intercept, temperature, weekend)" in said

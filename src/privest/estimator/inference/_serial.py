@@ -95,6 +95,10 @@ class BlockSums:
 
     def _cross(self, rows: Array) -> None:
         every = np.concatenate([self._recent, rows])
+        if len(rows) == 1:
+            self._crossed += self._recent[::-1, :, None] * rows
+            self._recent = every[1:]
+            return
         for lag in range(1, LAGS + 1):
             self._crossed[lag - 1] += every[LAGS - lag : -lag].T @ rows
         self._recent = every[-LAGS:].copy()
@@ -223,7 +227,7 @@ class SerialErrors(Record):
     def method(self) -> str:
         """How the errors were made, in a few words."""
         of = "a reading" if self.length == 1 else f"{self.length} readings"
-        return f"CR2, {self.blocks} blocks of {of}"
+        return f"by {self.blocks} blocks of {of} (CR2)"
 
     def reasons(self, names: Sequence[str]) -> list[str]:
         """Why coefficients have no interval, in sentences; none where all have one."""
