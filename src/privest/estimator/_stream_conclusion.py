@@ -171,8 +171,8 @@ def _doubts(
         return audit
     return (
         f"The releases scatter {rls.misfit / freedom:.3g} times as much as the noise variance "
-        f"{own:.3g} and the level say (by chance with a probability below {DOUBTFUL:g}): that variance is "
-        "wrong, or the model is. The intervals do not need it.",
+        f"{own:.3g} and the level say (by chance with a probability below {DOUBTFUL:g}): "
+        "that variance is wrong, or the model is. The intervals do not need it.",
     )
 
 
