@@ -114,7 +114,8 @@ def print_joint(console: Console, found: ColumnsEstimate) -> None:
     )
     console.print(
         shown(
-            "Columns tell of each other: one who knows the coefficients, and how the columns go "
+            "The test is exact for normal readings of equal variance. Columns tell of each other: "
+            "one who knows the coefficients, and how the columns go "
             f"together (as this release shows it), knows a reading to {known}."
         )
     )

@@ -469,7 +469,7 @@ def report(
         if output.exists() and not overwrite:
             raise InvalidInput(f"{output} exists: choose another name, or say --overwrite.")
     estimated, spec = estimate_release(table), load_spec(plan_file)
-    if spec.privacy.range is None:  # the release may have been given one (--range)
+    if spec.privacy.range is None and len(spec.targets) == 1:  # given to the release (--range)
         spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.range))
     found = make_plan(spec)
     require_same_plan(found, estimated.release, str(table))

@@ -100,6 +100,7 @@ class Facts:
     outcomes        one for each private column
     rows, dropped   used, and left out for missing values; `people` and `weights`, in words
     joint           a sentence on all columns together
+    record          ε and δ of several columns for replacing all of a person's readings at once
     curve, pair, trail
                     the errors over levels, two coefficients together, the estimates as rows came:
                     told where they are given, of one column
@@ -114,6 +115,7 @@ class Facts:
     people: str | None = None
     weights: str | None = None
     joint: str | None = None
+    record: tuple[float, float] | None = None
     curve: Curve | None = None
     pair: Result | None = None
     trail: Trail | None = None

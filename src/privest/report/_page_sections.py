@@ -217,6 +217,13 @@ def _exposed(facts: Facts) -> tuple[Part, ...]:
             )
         if one.epsilon is not None and one.delta is not None and one.move is not None:
             parts.append(_differential(one.epsilon, one.delta, one.move))
+    if facts.record is not None:
+        epsilon, delta = facts.record
+        parts.append(
+            f"All {len(facts.outcomes)} readings of a person together, each changed as far as was "
+            f"said above: ε = {at_most(epsilon)} at δ = {short(delta)}. That is the promise for "
+            "the whole person."
+        )
     return tuple(parts)
 
 

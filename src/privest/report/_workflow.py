@@ -85,6 +85,7 @@ def save_report(
         people=_people(header),
         weights=_weights(header),
         joint=_joint(estimate),
+        record=None if single else _record(header),
         curve=_curve(plan, estimate) if single else None,
         pair=_pair(estimate) if single else None,
         trail=_trail(estimate) if single else None,
@@ -99,6 +100,12 @@ def save_report(
         path,
         f"Made on {told.date} by privest {told.version}.",
     )
+
+
+def _record(header: TableRelease) -> tuple[float, float] | None:
+    """ε and δ for replacing a whole record of several columns, where they are stated."""
+    epsilon, delta = header.epsilon, header.columns[0].delta
+    return None if epsilon is None or delta is None else (epsilon, delta)
 
 
 def _columns(estimate: Estimate) -> tuple[Estimate, ...]:

@@ -309,7 +309,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     units = [part for name, unit in UNITS.items() for part in ("--unit", f"{name}={unit}")]
     done = run(
         "plan", people, "--target", "a,b,c d", "--features", "age", "--level", 6, *units,
-        "--reference", public, "--save", plan,
+        "--delta", 1e-6, "--move", 1, "--reference", public, "--save", plan,
     )  # fmt: skip
     assert done.code == 0
     assert "Columns tell of each other" in done.out
@@ -323,6 +323,11 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     assert "One test of all" in " ".join(done.out.split())
     assert "knows a reading to a ±" in " ".join(done.out.split())
     assert run("verify", out, "--ledger", tmp_path / "privest-ledger.db").code == 0
+    assert run("report", plan, out, "--output", tmp_path / "page.html").code == 0
+    page = " ".join((tmp_path / "page.html").read_text().split())
+    assert all(f"What was found: {name}" in page for name in TARGETS)
+    assert "how the columns go together" in page
+    assert "for the whole person" in page
     again = run("release", plan, "--output", tmp_path / "y.csv")
     assert (again.code, "was released" in again.err) == (2, True)
     done = run("plan", people, "--target", "a,b", "--features", "age", "--level", 6)
