@@ -13,6 +13,7 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _options as common
 from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
+from privest.cli._original_text import print_means, print_total, rows_given
 from privest.cli._workflow_model import terms_of
 from privest.cli._workflow_text import charged_to, left_out, level_of, print_estimate, print_plan
 from privest.data._cells import is_number
@@ -427,6 +428,18 @@ def estimate(
             "HOW",
         ),
     ] = "auto",
+    at: Annotated[
+        list[str] | None,
+        option(
+            "The mean and the median of the target in its own units at this row, with a value for "
+            "every feature: age=50,sex=male. Repeat for several rows.",
+            "NAME=VALUE,…",
+        ),
+    ] = None,
+    total: Annotated[
+        bool,
+        option("The total of the target over the rows, in its own units.", "", names=("--total",)),
+    ] = False,
     json: common.Json = False,
 ) -> None:
     """The coefficients from a release alone, with intervals that include the privacy noise.
@@ -434,16 +447,31 @@ def estimate(
     The noise variance of the readings need not be known: errors come from what the release itself
     scatters, and the estimate says how they were made.
 
-    Example:
+    Of a target that is modelled as its logarithm also as per cent.
+
+    Examples:
 
     privest estimate release.csv --confidence 0.9
+
+    privest estimate release.csv --at age=50,sex=male --at age=70,sex=male --total
     """
+    rows = rows_given(at)
     found = estimate_release(table, errors)
     found.interval(confidence)
+    # All of it before anything is printed: what is asked for may not be there.
+    means = {name: found.mean_at(row, confidence) for name, row in rows.items()}
+    sum_ = found.total(confidence) if total else None
     if json:
-        print_json(found.to_dict(confidence))
-    else:
-        print_estimate(to_people(), found, confidence)
+        more = {"at": {name: mean.to_dict() for name, mean in means.items()}} if means else {}
+        if sum_ is not None:
+            more["total"] = sum_.to_dict()
+        print_json(found.to_dict(confidence) | more)
+        return
+    console = to_people()
+    print_estimate(console, found, confidence)
+    print_means(console, found, means, confidence)
+    if sum_ is not None:
+        print_total(console, found, sum_, confidence)
 
 
 def report(

@@ -12,6 +12,7 @@ from privest.arrays import Array
 from privest.cli._columns_text import print_joint, print_record_plan
 from privest.cli._console import new_table, shown
 from privest.cli._guess_text import guess_sentences, guess_table
+from privest.cli._original_text import print_percent
 from privest.cli._people_text import print_people_plan
 from privest.estimator import CostByShare
 from privest.report import (
@@ -226,14 +227,9 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
     if header.transform != "none":
         how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"
         console.print(shown(f"{header.target} is transformed: {header.transform}{how}."))
-    if found.clipped is not None and header.limits is not None:
-        console.print(
-            shown(
-                f"Range {header.limits.low:.4g} to {header.limits.high:.4g}: "
-                f"{_percent(found.clipped)} of the readings were clipped, by the fit. Maximum "
-                "likelihood has undone the bias, and the errors hold what it costs."
-            )
-        )
+    print_percent(console, found, confidence)
+    if found.range_sentence is not None:
+        console.print(shown(found.range_sentence))
     for line in _errors(found):
         console.print(shown(line))
     if found.remark is not None:

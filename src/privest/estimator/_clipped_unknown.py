@@ -37,6 +37,11 @@ from privest.estimator.likelihood._clipped_information import clipped_informatio
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 
+
+class VarianceHidden(NotIdentifiable):
+    """The release does not tell the noise variance of clipped readings."""
+
+
 Rows = Callable[[], Iterable[ClippedRows]]
 
 ITERATIONS = 100
@@ -190,7 +195,7 @@ class JointClimb:
     def step(self, at: Array, point: Point) -> tuple[Array, float]:
         """The step and the rise that it promises, twice; ψ stays at its end where it pushes."""
         if at[-1] >= self.most and point.gradient[-1] > 0:
-            raise NotIdentifiable(
+            raise VarianceHidden(
                 "the release does not tell the noise variance of the readings: it may be so large "
                 "that most of them are clipped. State the noise variance, or release "
                 "with a wider range or at a higher level."

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from privest.arrays import CONFIDENCE, Array, Index
-from privest.estimator import PrivateRLS, Result
+from privest.estimator import ClippedResult, PrivateRLS, Result
 from privest.estimator.inference import Scatter, misfit_p, reference_p, stated_p
 from privest.estimator.inference._misfit import DOUBTFUL
+from privest.estimator.inference._original_scale import OriginalMean
+from privest.estimator.inference._totals import Total
+from privest.records import plain
 from privest.workflow._header import TableRelease
+from privest.workflow._original_units import mean_at, percent_of, range_sentence, total_in_units
 
 STATED = ("the stated noise variance", "reference set and release pooled")  # methods that use it
 
@@ -63,13 +68,15 @@ class Estimate(Fit):
     """θ̂ from a release file; `method` says how its errors were made.
 
     Least squares, with errors from what the release itself scatters (`estimator.inference`): σ² is
-    not needed. A release with a range is estimated by maximum likelihood, which undoes the bias of
-    clipping (`estimate_clipped`): cov θ̂ is the inverse of its information at θ̂.
+    not needed. Where a range clips so much that it matters θ and σ² are estimated by maximum
+    likelihood, which undoes the bias of clipping (`estimate_clipped`).
 
     release         the public facts of the release.
-    trail           (row counts, estimates, standard errors) along the release; None with a range,
-                    or weights.
+    trail           (row counts, estimates, standard errors) along the release; None with maximum
+                    likelihood, or weights.
     clipped         the share of the readings that is clipped, by the fit; None without a range.
+    clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
+    likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
     less_noise_p    how likely so little scatter is if the noise of the header is in the release.
@@ -83,8 +90,10 @@ class Estimate(Fit):
     noise_found: float | None = None
     noise_interval: tuple[float, float] | None = None
     less_noise_p: float | None = None
+    clipping_bias: float | None = None
+    likelihood: ClippedResult | None = field(default=None, repr=False)
 
-    DERIVED: ClassVar[tuple[str, ...]] = (*Fit.DERIVED, "less_noise")
+    DERIVED: ClassVar[tuple[str, ...]] = (*Fit.DERIVED, "less_noise", "range_sentence")
 
     @property
     def less_noise(self) -> str | None:
@@ -103,7 +112,8 @@ class Estimate(Fit):
 
     @property
     def _consequence(self) -> str:
-        if self.method in STATED or self.clipped is not None:
+        known = self.likelihood is not None and self.likelihood.noise_variance is None
+        if self.method in STATED or known:
             return super()._consequence
         return "Errors and intervals do not use it: they come from the release itself."
 
@@ -123,11 +133,50 @@ class Estimate(Fit):
             f"{low:.3g} … {high:.3g})."
         )
 
+    # --- in the units of the file -----------------------------------------------------------------
+
+    @property
+    def range_sentence(self) -> str | None:
+        """What the range did to the estimate, and what was done about it, for people."""
+        return range_sentence(self)
+
+    def percent(self, confidence: float = CONFIDENCE) -> dict[str, Array]:
+        """Of a logarithm: by how many per cent the target grows for one unit more, by name.
+
+        (3,): 100(e^θ − 1) and the ends of its interval. Empty for other targets.
+        """
+        return percent_of(self, confidence)
+
+    def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
+        """The mean and the median of the target at a row, in the units of the file.
+
+        row: {"age": 50, "sex": "male"}, a value for every feature. For logarithms it is exactly
+        unbiased (real-tables.md 5).
+        """
+        return mean_at(self, row, confidence)
+
+    def total(self, confidence: float = CONFIDENCE) -> Total:
+        """The total of the people of the release, in the units of the file, unbiased.
+
+        Its error is that of the release noise: of these people, not of others like them. Readings
+        beyond the range count as its ends.
+        """
+        return total_in_units(self, confidence)
+
+    def summary(self, confidence: float = CONFIDENCE) -> str:
+        """The table of `Result.summary`; for logarithms the per cent below it."""
+        lines = [super().summary(confidence)]
+        for name, (value, low, high) in self.percent(confidence).items():
+            lines.append(f"{name}: {value:+.3g} % for one unit more ({low:+.3g} to {high:+.3g})")
+        return "\n".join(lines)
+
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; without the trail."""
         record = super().to_dict(confidence)
-        del record["trail"]
-        return record
+        for name in ("trail", "likelihood"):
+            del record[name]
+        percent = self.percent(confidence)
+        return record | ({"percent": plain(percent)} if percent else {})
 
 
 def _stated(given: float | str | None) -> str:

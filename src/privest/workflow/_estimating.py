@@ -7,7 +7,7 @@ from pathlib import Path
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease, read_release
 from privest.workflow._modelled import clip_ends
-from privest.workflow._route_clipped import estimate_clipped_rows
+from privest.workflow._route_clipped import undo_clipping
 from privest.workflow._route_columns import estimate_columns
 from privest.workflow._route_people import estimate_people
 from privest.workflow._route_rows import estimate_rows
@@ -21,7 +21,8 @@ def estimate_release(path: str | Path, errors: str = "auto") -> Estimate:
     degrees of freedom on, Student's t from the release below, and with persons CR2. Or "t", "HC3",
     "HC2", or "stated": by the noise variance of the header. With persons "cr2", or "reml" for
     random person effects.
-    With a range by maximum likelihood, and the table is read some six times.
+    Where a range clips so much that it matters θ and σ² are found by maximum likelihood, and the
+    table is read some eight times.
     Raises InvalidInput where the table is not the one that the header was made for.
     """
     return estimate_table(read_release(path), errors)
@@ -32,10 +33,10 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
     if len(release.columns) > 1:
         return estimate_columns(release, lambda one: estimate_table(one, errors))
     if release.people is not None:
-        return estimate_people(release, errors)
+        found = estimate_people(release, errors)
+    elif release.weights is not None:
+        found = estimate_weighted(release, errors)
+    else:
+        found = estimate_rows(release, errors)
     ends = clip_ends(release.level, release.limits)
-    if ends is not None:
-        return estimate_clipped_rows(release, ends)
-    if release.weights is not None:
-        return estimate_weighted(release, errors)
-    return estimate_rows(release, errors)
+    return found if ends is None else undo_clipping(found, ends, errors)

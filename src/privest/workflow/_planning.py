@@ -301,7 +301,10 @@ def _clipping(
     expected: Mapping[str, float] | None,
     features: Callable[[], Iterable[Array]],
 ) -> ClippingCost | CostByShare:
-    """What the range costs, with another look at the features where coefficients are expected."""
+    """What the range costs, with another look at the features where coefficients are expected.
+
+    The estimate will take the noise variance from the release, and that is part of the cost.
+    """
     theta = plan.expected[0] if plan.expected else None
     if expected is not None:
         stated = np.zeros(len(plan.names))
@@ -310,7 +313,9 @@ def _clipping(
         theta = tuple(stated.tolist())
     if theta is None:
         return clipping_cost_by_share(plan._known_noise, plan.level, limits)
-    return clipping_cost(features, theta, plan._known_noise, plan.level, limits)
+    return clipping_cost(
+        features, theta, plan._known_noise, plan.level, limits, variance_known=False
+    )
 
 
 def _require_finite(plan: Plan) -> None:

@@ -20,6 +20,7 @@ from privest.workflow import (
     trial_source,
 )
 from privest.workflow import release as release_table
+from privest.workflow._route_rows import added_of, estimate_rows
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 
 
@@ -59,7 +60,7 @@ def test_expected_coefficients_give_share_and_cost():
     mean, sd = H @ theta, np.sqrt(VARIANCE)
     clipped = scipy.special.ndtr((1.0 - mean) / sd) + scipy.special.ndtr((mean - 3.0) / sd)
     assert found.share == pytest.approx(clipped.mean(), rel=1e-12)
-    other = clipping_cost(H, theta, VARIANCE, LEVEL, (1.0, 3.0))
+    other = clipping_cost(H, theta, VARIANCE, LEVEL, (1.0, 3.0), variance_known=False)
     np.testing.assert_allclose(found.variance_ratio, other.variance_ratio, rtol=1e-9)
     np.testing.assert_allclose(found.bias, other.bias, rtol=1e-7, atol=1e-9)
     # The errors of the plan are those without a range.
@@ -144,22 +145,89 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
         header = release_table(plan, table)
     else:
         header = simulate_release(plan, table, trial_source(plan, 1))
-    found = estimate_release(table)
-    assert found.simulated is not real
-    assert (np.abs(found.estimate - THETA) < 5 * found.standard_error).all()
-    assert found.clipped == pytest.approx(plan.clipping.share, abs=0.01)
-    np.testing.assert_allclose(found.standard_error, plan.clipping.standard_error, rtol=0.02)
-    assert abs(found.misfit - 1) < 5 * np.sqrt(2 / found.rows)
-    assert found.doubt is None
     H = np.concatenate([block for _, block in header.stream()])
+    known = clipping_cost(H, THETA, VARIANCE, LEVEL, (0.2, 1.5))
+    for errors, cost in (("stated", known), ("auto", plan.clipping)):
+        found = estimate_release(table, errors)
+        assert found.simulated is not real
+        assert (np.abs(found.estimate - THETA) < 5 * found.standard_error).all()
+        # Shares and errors move with σ̂², about in proportion: 5 of its relative errors.
+        off = 0.0 if errors == "stated" else 5 * found.likelihood.noise_error / VARIANCE
+        assert found.clipped == pytest.approx(cost.share, abs=0.01 + off / 3)
+        np.testing.assert_allclose(found.standard_error, cost.standard_error, rtol=0.02 + off)
+        assert found.misfit_p > 1e-6
+        assert found.doubt is None
+        assert "Maximum likelihood has undone the bias" in found.range_sentence
+        assert (found.likelihood.noise_variance is None) is (errors == "stated")
+    low, high = found.noise_interval
+    assert low < found.noise_found < high
+    assert abs(found.noise_found - VARIANCE) < 5 * found.likelihood.noise_error
     naive = np.linalg.lstsq(H, header.values, rcond=None)[0] - THETA
     assert (np.abs(naive - plan.clipping.bias) < 5 * plan.standard_error).all()
-    assert np.abs(naive / found.standard_error).max() > 10
+    assert np.abs(naive / plan.standard_error).max() > 10
     assert found.to_dict()["clipped"] == found.clipped
     page = folder / f"{real}.html"
     save_report(plan, found, ["privest plan"], page)
     text = page.read_text(encoding="utf-8")
     assert "Readings below 0.2 or above 1.5 were released as if they lay" in text
+
+
+def released(tmp_path, low, high, rows=500, **changes):
+    """An estimate of a simulated release with a range."""
+    data = write(people(rows, seed=4), tmp_path / "people.csv")
+    asked = dataclasses.replace(
+        spec(data), privacy=Privacy(level=LEVEL, range=(low, high)), **changes
+    )
+    terms = stated_terms(asked)
+    simulate_release(terms, tmp_path / "z.csv", trial_source(terms, 2))
+    return estimate_release(tmp_path / "z.csv")
+
+
+def test_a_range_that_clips_next_to_nothing_leaves_the_ordinary_estimate(tmp_path):
+    """Bit for bit that of least squares, with its errors; what clipping does is said."""
+    found = released(tmp_path, -2.0, 6.0)
+    plain = estimate_rows(found.release)
+    assert np.array_equal(found.estimate, plain.estimate)
+    assert np.array_equal(found.covariance, plain.covariance)
+    assert (found.method, found.likelihood) == (plain.method, None)
+    assert found.clipping_bias < 0.05
+    assert found.trail is not None
+    assert "least squares is used as it is" in found.range_sentence
+
+
+def test_the_bias_that_decides_is_that_of_least_squares(tmp_path):
+    """Against `clipping_cost` at the fit, with σ² one deviation above what the release shows."""
+    found = released(tmp_path, 0.5, 3.0)
+    plain = estimate_rows(found.release)
+    H = np.concatenate([part.H for part in found.release.blocks()])
+    left, added = len(H) - 4, added_of(found.release)
+    variance = plain.noise_found + np.sqrt(2 / left) * (plain.noise_found + added)
+    cost = clipping_cost(H, plain.estimate, max(variance, VARIANCE), LEVEL, (0.5, 3.0))
+    expected = np.abs(cost.bias / plain.standard_error).max()
+    assert found.clipping_bias == pytest.approx(expected, rel=5e-3)  # the ends on the grid
+    assert found.likelihood is not None
+    assert found.trail is None
+
+
+def test_a_release_that_does_not_tell_the_variance_says_so(tmp_path):
+    """Few rows at a low level: the stated variance is used where there is one, else least squares
+    and a sentence. (Readings at both ends, so that σ² could be anything.)
+    """
+    rng = np.random.default_rng(0)
+    table = {"age": rng.uniform(20, 80, 40), "ldl": np.where(rng.random(40) < 0.5, -9.0, 9.0)}
+    data = write(table, tmp_path / "people.csv")
+    for noise, fitted in ((None, False), (Noise(variance=1.0), True)):
+        asked = dataclasses.replace(
+            spec(data), features=("age",), categories={}, noise=noise or Noise(),
+            privacy=Privacy(level=9.0, range=(-1.0, 1.0)),
+        )  # fmt: skip
+        terms = stated_terms(asked)
+        file = tmp_path / f"{fitted}.csv"
+        simulate_release(terms, file, trial_source(terms, 2))
+        found = estimate_release(file)
+        assert (found.likelihood is not None) is fitted
+        if not fitted:
+            assert "does not tell the noise variance" in found.range_sentence
 
 
 def test_epsilon_follows_from_the_range(clipped):

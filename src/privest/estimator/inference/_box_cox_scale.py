@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_number, as_positive
+from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.inference._original_scale import OriginalMean, refuse_far_row
 from privest.records import quantile
@@ -86,10 +86,7 @@ def box_cox_mean(
     slope, _ = _applied(weights, centre, exponent, 1)
     bend, _ = _applied(weights, centre, exponent, 2)
     if not mean > 0:
-        raise InvalidInput(
-            "the mean at this row is not above 0, which Box-Cox values are: the fit is too "
-            "uncertain there for a mean on the original scale."
-        )
+        raise _too_uncertain()
     own = math.sqrt(variance * leverage) if error is None else as_number(error, "error")
     known = math.sqrt(added * leverage)
     half = max(
@@ -107,6 +104,52 @@ def box_cox_mean(
         median_interval=_back(centre, side, exponent),
         method=f"{'exactly' if exact else 'nearly'} unbiased for Box-Cox {exponent:.4g}",
         approximate=left,
+    )
+
+
+def box_cox_likelihood_mean(
+    eta: float,
+    variance: float,
+    covariance: ArrayLike,
+    exponent: float,
+    *,
+    freedom: float | None = None,
+    confidence: float = CONFIDENCE,
+) -> OriginalMean:
+    """The same where η̂ and σ̂² were fitted together: arguments as those of `likelihood_mean`.
+
+    E g(u) at (η̂, σ̂²), less half its second derivatives times their covariance, which is what the
+    curve of the mean adds on average: unbiased to second order.
+    """
+    cov = as_array(covariance, "covariance", ndim=2)
+    centre = as_number(eta, "eta")
+    # exp(t∂²) with t = σ̂²/2: c_j = t^j/j!
+    weights = [(variance / 2) ** j / math.factorial(j) for j in range(MOST)]
+    found = [_applied(weights, centre, exponent, order) for order in range(5)]
+    mean, slope, second, third, fourth = (value for value, _ in found)
+    # ∂/∂σ² is half of ∂²/∂η².
+    curve = second * cov[0, 0] + third * cov[0, 1] + fourth / 4 * cov[1, 1]
+    slopes = np.array([slope, second / 2])
+    mean = mean - curve / 2
+    if not mean > 0:
+        raise _too_uncertain()
+    q = quantile(confidence, freedom)
+    half = q * math.sqrt(float(slopes @ cov @ slopes))
+    middle = (mean**exponent - 1) / exponent
+    return OriginalMean(
+        mean=mean,
+        interval=_back(middle, half * mean ** (exponent - 1), exponent),
+        median=float(_back(centre, 0.0, exponent)[0]),
+        median_interval=_back(centre, q * math.sqrt(float(cov[0, 0])), exponent),
+        method=f"maximum likelihood for Box-Cox {exponent:.4g}, corrected to second order",
+        approximate=found[0][1],
+    )
+
+
+def _too_uncertain() -> InvalidInput:
+    return InvalidInput(
+        "the mean at this row is not above 0, which Box-Cox values are: the fit is too uncertain "
+        "there for a mean on the original scale."
     )
 
 

@@ -1,0 +1,232 @@
+"""An estimate in the units of the file: percent for logarithms, means at a row, totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privest.arrays import CONFIDENCE, Array, as_array, as_number
+from privest.data._names import meant
+from privest.errors import InvalidInput
+from privest.estimator.inference._box_cox_scale import box_cox_likelihood_mean, box_cox_mean
+from privest.estimator.inference._original_scale import (
+    OriginalMean,
+    as_percent,
+    likelihood_mean,
+    lognormal_mean,
+)
+from privest.estimator.inference._totals import Total, total_of
+from privest.estimator.inference._unknown import Scatter
+from privest.linalg._running import RunningLeastSquares, tall_triangle
+from privest.linalg.tolerances import rank_tolerance
+from privest.records import quantile
+from privest.workflow._header import TableRelease
+
+if TYPE_CHECKING:
+    from privest.workflow._estimate import Estimate
+
+INTERCEPT = "intercept"
+SMALL = 0.05  # standard errors: what clipping may do to an ordinary estimate
+NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
+
+
+def share_text(share: float) -> str:
+    """A share of the readings, for people."""
+    small = 0 < share < NEXT_TO_NONE
+    return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
+
+
+def range_sentence(found: Estimate) -> str | None:
+    """What the range did to the estimate, and what was done about it."""
+    ends, share, off = found.release.range, found.clipped, found.clipping_bias
+    if ends is None or share is None or off is None:
+        return None
+    start = (
+        f"Range {ends[0]:.6g} to {ends[1]:.6g}: {share_text(share)} of the readings were clipped, "
+        "by the fit."
+    )
+    if found.likelihood is not None:
+        return (
+            f"{start} Maximum likelihood has undone the bias, and the errors hold what it costs. "
+            f"(Least squares would be off by up to {off:.2g} standard errors.)"
+        )
+    if off < SMALL:
+        return (
+            f"{start} That moves no coefficient by more than {SMALL:g} of its standard error: "
+            "least squares is used as it is."
+        )
+    return (
+        f"{start} That moves least squares by up to {off:.2g} standard errors, which is not undone "
+        f"here: {_why_not(found)}. Intervals miss the truth more often than they say."
+    )
+
+
+def _why_not(found: Estimate) -> str:
+    release = found.release
+    if release.people is not None:
+        return "the likelihood of clipped readings is for one row a person; a wider range avoids it"
+    if str(release.column.law) != "gaussian":
+        return "the likelihood of clipped readings is for Gaussian noise; a wider range avoids it"
+    if release.weights is not None:
+        return "the likelihood of clipped readings knows no survey weights; a wider range avoids it"
+    return (
+        "the release does not tell the noise variance, on which the likelihood of clipped readings "
+        "depends. A stated noise variance, a wider range or a higher level would"
+    )
+
+
+def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
+    """100(e^θ − 1) of every coefficient of a logarithm with its interval, (3,), by name.
+
+    Without the intercept, which is no difference. Empty where the target is not a logarithm.
+    """
+    if found.release.transform != "log":
+        return {}
+    ends = found.interval(confidence)
+    return {
+        name: as_percent([value, *pair])
+        for name, value, pair in zip(found.names, found.estimate, ends)
+        if name != INTERCEPT
+    }
+
+
+def row_of(names: tuple[str, ...], given: Mapping[str, object]) -> Array:
+    """h for values by name: numbers of coefficients, or a category of a column.
+
+    {"age": 50, "sex": "male"} with the coefficients intercept, age, sex=male. A value of a column
+    of categories that is not among the names is its baseline. Every feature must be there.
+
+    >>> row_of(("intercept", "age", "sex=male"), {"age": 50, "sex": "male"}).tolist()
+    [1.0, 50.0, 1.0]
+    """
+    row = {INTERCEPT: 1.0} if INTERCEPT in names else {}
+    for name, value in given.items():
+        own = [one for one in names if one.startswith(f"{name}=")]
+        if name in names and name != INTERCEPT:
+            row[name] = as_number(value, f"the value of {name!r}")  # type: ignore[arg-type]
+        elif own:
+            row |= {one: float(one == f"{name}={value}") for one in own}
+        else:
+            listed = ", ".join(dict.fromkeys(one for one in names if one != INTERCEPT))
+            raise InvalidInput(
+                f"there is no feature {name!r}; coefficients are {listed}.{meant(name, names)}"
+            )
+    absent = [name for name in names if name not in row]
+    if absent:
+        raise InvalidInput(
+            f"a mean at a row needs a value for every feature; {absent[0]!r} has none."
+        )
+    return np.array([row[name] for name in names])
+
+
+def mean_at(
+    found: Estimate, row: Mapping[str, object], confidence: float = CONFIDENCE
+) -> OriginalMean:
+    """The mean and the median of the target at a row, in the units of the file.
+
+    For a logarithm exactly unbiased (`lognormal_mean`), for Box-Cox by its series; after maximum
+    likelihood of clipped readings from θ̂ and σ̂² together. One more pass over the release.
+    """
+    release = found.release
+    if release.people is not None or release.weights is not None or release.family != "gaussian":
+        raise InvalidInput(
+            "a mean at a row is for tables of one row a person, without weights, whose readings "
+            "are numbers: it needs the variance of single readings, which is not known otherwise."
+        )
+    h = row_of(found.names, row)
+    eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
+    if release.transform == "none":
+        return _linear(found, h, eta, own, confidence)
+    if found.likelihood is not None:
+        return _by_likelihood(found, h, eta, confidence)
+    inverse, scatter = _least_squares(release)
+    if scatter is None:
+        raise InvalidInput(
+            "there are as many coefficients as rows: a mean on the original scale needs the "
+            "scatter of the readings, and nothing is left to see it by."
+        )
+    leverage = float(h @ inverse @ h)
+    facts = eta, leverage, scatter.total, scatter.freedom, scatter.added
+    if release.transform == "log":
+        return lognormal_mean(*facts, error=own, confidence=confidence)
+    assert release.exponent is not None
+    if release.exponent == 0:
+        return lognormal_mean(*facts, error=own, confidence=confidence)
+    return box_cox_mean(*facts, release.exponent, error=own, confidence=confidence)
+
+
+def _added(release: TableRelease) -> float:
+    return release.column.added(simulated=release.simulated)
+
+
+def _least_squares(release: TableRelease) -> tuple[Array, Scatter | None]:
+    """(HᵀH)⁻¹ and what least squares leaves, by one pass over the rows."""
+    n, rows = len(release.names), 0
+    sums = RunningLeastSquares(n, rank_tolerance(n))
+    for part in release.blocks():
+        sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
+        rows += len(part)
+    left = rows - n
+    return sums.inverse(), Scatter(sums.misfit, left, _added(release)) if left > 0 else None
+
+
+def _linear(found: Estimate, h: Array, eta: float, own: float, confidence: float) -> OriginalMean:
+    """Without a transform the mean is hᵀθ̂, and so is the median."""
+    half = quantile(confidence, _freedom(found, h)) * own
+    ends = np.array([eta - half, eta + half])
+    return OriginalMean(
+        mean=eta, interval=ends, median=eta, median_interval=ends, method="least squares"
+    )
+
+
+def _freedom(found: Estimate, h: Array) -> float | None:
+    """Of hᵀθ̂: the least of those of the coefficients that take part."""
+    freedom = found.degrees_of_freedom
+    if freedom is None:
+        return None
+    return float(np.min(np.broadcast_to(as_array(freedom, "freedom"), h.shape)[h != 0]))
+
+
+def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> OriginalMean:
+    """From θ̂ and σ̂² of the likelihood of clipped readings."""
+    fit, exponent = found.likelihood, found.release.exponent or 0.0
+    assert fit is not None
+    units = np.zeros((2, len(h) + 1))
+    units[0, :-1], units[1, -1] = h, 1.0
+    joint = fit.joint
+    if joint is None:  # σ² was stated
+        joint = np.zeros((len(h) + 1, len(h) + 1))
+        joint[:-1, :-1] = fit.covariance
+    variance = fit.noise_variance
+    if variance is None:
+        assert found.noise is not None
+        variance = float(found.noise)
+    facts = eta, variance, units @ joint @ units.T
+    freedom = _freedom(found, h)
+    if exponent == 0:
+        return likelihood_mean(*facts, freedom=freedom, confidence=confidence)
+    return box_cox_likelihood_mean(*facts, exponent, freedom=freedom, confidence=confidence)
+
+
+def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
+    """Σ x_k of the people of the release, in the units of the file (`total_of`).
+
+    Readings that the range clipped count as what they were clipped to. One pass.
+    """
+    release = found.release
+    if release.people is not None or len(release.columns) != 1 or release.family != "gaussian":
+        raise InvalidInput(
+            "a total is for tables with one private column and one row a person, whose readings "
+            "are numbers: rows of one person share their noise."
+        )
+    exponent = {"none": 1.0, "log": 0.0}.get(release.transform, release.exponent or 0.0)
+    shift = 1.0 if release.transform == "none" else 0.0  # Box-Cox of exponent 1 is x − 1
+    return total_of(
+        (part.z[:, 0] - shift for part in release.blocks()),
+        _added(release),
+        exponent=exponent,
+        law=release.column.law,
+        confidence=confidence,
+    )
