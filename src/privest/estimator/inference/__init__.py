@@ -3,6 +3,11 @@
 Everything here is done to what was released, and costs no privacy.
 """
 
+from privest.estimator.inference._box_cox_scale import (
+    box_cox_likelihood_mean,
+    box_cox_mean,
+    reading_width,
+)
 from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
 from privest.estimator.inference._choosing import row_errors, survey_errors
 from privest.estimator.inference._cluster import (
@@ -14,6 +19,15 @@ from privest.estimator.inference._cluster import (
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._levels import LevelFit, fit_levels
 from privest.estimator.inference._misfit import less_noise_p, misfit_p, reference_p, stated_p
+from privest.estimator.inference._original_scale import (
+    OriginalMean,
+    as_factor,
+    as_percent,
+    likelihood_mean,
+    lognormal_mean,
+    reading_factor,
+    smeared_mean,
+)
 from privest.estimator.inference._people import (
     PeopleEstimate,
     PeopleNoise,
@@ -28,6 +42,7 @@ from privest.estimator.inference._sandwich import (
     second_pass,
 )
 from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
+from privest.estimator.inference._totals import Total, noise_factor, total_of
 from privest.estimator.inference._unknown import (
     Scatter,
     new_reading_error,
@@ -40,10 +55,12 @@ from privest.estimator.inference._weighted_sums import LevelRows
 
 __all__ = [
     "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",
-    "LevelRows", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects", "Scatter",
-    "SecondPass", "SerialErrors", "WeightedRows", "cluster_errors", "coin_rows", "fit_family",
-    "fit_levels", "group_sums", "less_noise_p", "misfit_p", "new_reading_error",
-    "new_release_error", "people_errors", "reference_p", "row_errors", "sandwich_errors",
-    "second_pass", "serial_errors", "stated_errors", "stated_p", "survey_errors", "unknown_errors",
-    "without_privacy",
+    "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects",
+    "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows", "as_factor", "as_percent",
+    "box_cox_likelihood_mean", "box_cox_mean", "cluster_errors", "coin_rows", "fit_family",
+    "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "lognormal_mean", "misfit_p",
+    "new_reading_error", "new_release_error", "noise_factor", "people_errors", "reading_factor",
+    "reading_width", "reference_p", "row_errors", "sandwich_errors", "second_pass",
+    "serial_errors", "smeared_mean", "stated_errors", "stated_p", "survey_errors", "total_of",
+    "unknown_errors", "without_privacy",
 ]  # fmt: skip
