@@ -1,0 +1,174 @@
+"""Estimates in the units of the file, through files and the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from privest.errors import InvalidInput
+from privest.estimator.inference import Scatter, box_cox_mean, lognormal_mean
+from privest.workflow import (
+    Noise,
+    Privacy,
+    estimate_release,
+    simulate_release,
+    stated_terms,
+    trial_source,
+)
+from privest.workflow._original_units import row_of
+from workflow_command import runner
+from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
+
+NAMES = ("intercept", "age", "bmi", "sex=male")
+ROW = {"age": 50, "bmi": 27.0, "sex": "male"}
+H = np.array([1.0, 50.0, 27.0, 1.0])
+
+
+def released(folder, table, transform="none", ends=(1e-3, 1e3), **changes):
+    """The estimate of a simulated release of this table."""
+    data = write(table, folder / "people.csv")
+    privacy = Privacy(level=LEVEL, range=ends)
+    terms = stated_terms(spec(data, transform=transform, privacy=privacy, **changes))
+    file = folder / f"{transform}.csv"
+    simulate_release(terms, file, trial_source(terms, 3))
+    return estimate_release(file)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """exp(ldl), so that the model is that of its logarithm."""
+    table = people(400, seed=2)
+    table["ldl"] = np.exp(table["ldl"])
+    return released(tmp_path_factory.mktemp("logs"), table, "log"), table
+
+
+def plain_fit(found):
+    """Least squares and its scatter, written out."""
+    blocks = list(found.release.blocks())
+    rows, z = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("H", "z"))
+    theta = np.linalg.lstsq(rows, z[:, 0], rcond=None)[0]
+    left = len(rows) - len(theta)
+    squares = float(((z[:, 0] - rows @ theta) ** 2).sum())
+    return np.linalg.inv(rows.T @ rows), Scatter(squares, left, 1 / LEVEL), z[:, 0]
+
+
+def test_coefficients_of_a_logarithm_are_per_cent(logs):
+    found, _ = logs
+    percent = found.percent()
+    assert set(percent) == {"age", "bmi", "sex=male"}  # an intercept is no difference
+    ends = found.interval()
+    for name, (value, low, high) in percent.items():
+        j = NAMES.index(name)
+        assert value == pytest.approx(100 * (np.exp(found.estimate[j]) - 1))
+        assert (low, high) == pytest.approx(tuple(100 * (np.exp(ends[j]) - 1)))
+    assert found.to_dict()["percent"]["age"] == percent["age"].tolist()
+    assert "% for one unit more" in found.summary()
+
+
+def test_the_mean_at_a_row_is_the_unbiased_one(logs):
+    """That of `lognormal_mean`, with the errors of the estimate; within 5 errors of the truth."""
+    found, _ = logs
+    inverse, scatter, _ = plain_fit(found)
+    own = float(np.sqrt(H @ found.covariance @ H))
+    expected = lognormal_mean(
+        H @ found.estimate, H @ inverse @ H, scatter.total, scatter.freedom, 1 / LEVEL, error=own
+    )
+    mean = found.mean_at(ROW)
+    assert mean.mean == pytest.approx(expected.mean, rel=1e-9)
+    np.testing.assert_allclose(mean.interval, expected.interval, rtol=1e-9)
+    truth = np.exp(H @ THETA + VARIANCE / 2)
+    low, high = found.mean_at(ROW, confidence=1 - 1e-6).interval
+    assert low < truth < high
+    # v̂ in place of σ² would be e^{1/2s} too large.
+    assert abs(np.log(mean.mean / truth)) < 0.1 < 0.5 / LEVEL
+
+
+def test_the_total_is_that_of_the_people(logs):
+    found, table = logs
+    total = found.total(confidence=1 - 1e-6)
+    assert total.interval[0] < table["ldl"].sum() < total.interval[1]
+    assert total.rows == 400
+    _, _, z = plain_fit(found)
+    assert total.total == pytest.approx(np.exp(z - 0.5 / LEVEL).sum(), rel=1e-9)
+
+
+def test_maximum_likelihood_gives_the_mean_too(tmp_path):
+    """A range that clips a fifth: the mean is of the readings as they were, not as clipped."""
+    table = people(3000, seed=2)
+    table["ldl"] = np.exp(table["ldl"])
+    low, high = np.exp([0.2, 1.6])
+    found = released(tmp_path, table, "log", (low, high))
+    assert found.likelihood is not None
+    assert 0.1 < found.clipped < 0.5
+    truth = np.exp(H @ THETA + VARIANCE / 2)
+    ends = found.mean_at(ROW, confidence=1 - 1e-6).interval
+    assert ends[0] < truth < ends[1]
+    assert "maximum likelihood" in found.mean_at(ROW).method
+    # The total is of what was released, clipped.
+    total = found.total(confidence=1 - 1e-6)
+    assert total.interval[0] < np.clip(table["ldl"], low, high).sum() < total.interval[1]
+
+
+def test_box_cox_and_plain_targets_have_means_too(tmp_path):
+    table = people(400, seed=2)
+    plain = released(tmp_path, table, "none", (-50.0, 50.0))
+    mean = plain.mean_at(ROW)
+    assert mean.mean == mean.median == pytest.approx(H @ plain.estimate)
+    assert plain.percent() == {}
+    ends = plain.total(confidence=1 - 1e-6).interval
+    assert ends[0] < table["ldl"].sum() < ends[1]
+    table["ldl"] = (1 + table["ldl"] / 2 + 2) ** 2  # λ = ½ of it is ldl + 4
+    found = released(
+        tmp_path, table, "box-cox", (0.05, 500.0), noise=Noise(variance=VARIANCE, exponent=0.5)
+    )
+    inverse, scatter, z = plain_fit(found)
+    own = float(np.sqrt(H @ found.covariance @ H))
+    expected = box_cox_mean(
+        H @ found.estimate, H @ inverse @ H, scatter.total, scatter.freedom, 1 / LEVEL, 0.5,
+        error=own,
+    )  # fmt: skip
+    assert found.mean_at(ROW).mean == pytest.approx(expected.mean, rel=1e-9)
+    truth = (1 + H @ THETA / 2 + 2) ** 2 + VARIANCE / 4
+    low, high = found.mean_at(ROW, confidence=1 - 1e-6).interval
+    assert low < truth < high
+    total = found.total(confidence=1 - 1e-6)
+    assert total.total == pytest.approx(((1 + z / 2) ** 2 - 1 / (4 * LEVEL)).sum(), rel=1e-9)
+    assert total.interval[0] < table["ldl"].sum() < total.interval[1]
+
+
+def test_rows_by_name():
+    np.testing.assert_array_equal(row_of(NAMES, ROW), H)
+    np.testing.assert_array_equal(row_of(NAMES, ROW | {"sex": "female"}), [1, 50, 27, 0])
+    by_coefficient = {"age": 50, "bmi": 27, "sex=male": 1}
+    np.testing.assert_array_equal(row_of(NAMES, by_coefficient), H)
+    np.testing.assert_array_equal(row_of(("age",), {"age": 3}), [3.0])
+    for row, said in (
+        ({"age": 50, "bmi": 27}, "'sex=male' has none"),
+        (ROW | {"aeg": 3}, "Did you mean 'age'"),
+        (ROW | {"age": "old"}, "age"),
+        (ROW | {"intercept": 3}, "no feature 'intercept'"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            row_of(NAMES, row)
+    assert (matrix(people(3))[:, 0] == 1).all()
+
+
+def test_the_command_says_the_same(logs, capsys, monkeypatch):
+    found, _ = logs
+    privest = runner(capsys, monkeypatch)
+    table = found.release.path
+    at = "age=50,bmi=27,sex=male"
+    done = privest("estimate", table, "--at", at, "--total", "--json")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["at"][at] == found.mean_at(ROW).to_dict()
+    assert record["total"] == found.total().to_dict()
+    assert record["percent"] == found.to_dict()["percent"]
+    shown = privest("estimate", table, "--at", at, "--total").out
+    for said in ("ldl itself, for one unit more", "ldl in its own units", "Total of ldl", at):
+        assert said in shown, said
+    for wrong, said in (("age", "NAME=VALUE"), ("age=50", "has none"), ("age=1,age=2", "twice")):
+        failed = privest("estimate", table, "--at", wrong)
+        assert failed.code == 2
+        assert said in failed.err
+        assert failed.out == ""  # nothing before the error
