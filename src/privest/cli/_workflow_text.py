@@ -141,6 +141,14 @@ def _clipping(found: Plan) -> list[str]:
         listed = ", ".join(
             f"{times:.2f} at {100 * share:.3g} %" for share, times in zip(cost.share, cost.one_end)
         )
+        if cost.assumed:
+            return [
+                f"{range_}the noise variance of the readings is not stated, and so what share will "
+                "be clipped is not known (a reference set tells; or --noise-variance with "
+                "--expect). If it is about that of the release noise, and all have one mean, "
+                f"variances grow with the share clipped at one end: {listed}. The estimate will "
+                "say what share it was."
+            ]
         return [
             f"{range_}nothing public says where the readings lie (a reference set would, or "
             "--expect), and so what share will be clipped is not known. By the noise alone at "

@@ -128,7 +128,8 @@ class CostByShare(Record):
     variance of maximum likelihood is when that share is clipped at one end, or half of it at each;
     bias (k,): by how much the mean of clipped readings is off when it is one end, in their units.
     least_share: clipped at least, 2Φ(−width/2σ), of readings whose mean is in the middle of the
-    range; None where no range was given.
+    range; None where no range was given, or σ² is not known.
+    variance: σ² that all this is for; `assumed`: nobody knows it, and 1/s is taken for it.
     """
 
     share: Array
@@ -136,21 +137,27 @@ class CostByShare(Record):
     both_ends: Array
     bias: Array
     least_share: float | None
+    variance: float
+    assumed: bool = False
 
 
 def clipping_cost_by_share(
-    variance: float,
+    variance: float | None,
     level: float,
     limits: Range | tuple[float, float] | None = None,
     shares: ArrayLike = (0.01, 0.05, 0.1, 0.2, 0.3),
 ) -> CostByShare:
     """The cost of clipping as a function of the share that is clipped: of public numbers alone.
 
+    variance None: σ² is not known. Costs are then those of σ² = 1/s, and what share a range clips
+    at least is not known.
+
     >>> found = clipping_cost_by_share(1.0, 1.0, (-1.0, 1.0), shares=[0.1587])
     >>> found.one_end.round(3).tolist(), round(found.least_share, 4)
     ([1.218], 0.3173)
     """
-    sd, added = np.sqrt(as_positive(variance, "variance")), 1 / as_positive(level, "level")
+    added = 1 / as_positive(level, "level")
+    sd = np.sqrt(added if variance is None else as_positive(variance, "variance"))
     share = as_array(shares, "shares", ndim=1)
     if not ((share > 0) & (share < 1)).all():
         raise InvalidInput("shares of clipped readings lie between 0 and 1.")
@@ -160,7 +167,7 @@ def clipping_cost_by_share(
     single = clipped_information(one, 1.0, noise, 0.0, WIDE)[0]
     double = [clipped_information(np.array([x]), 1.0, noise, 0.0, 2 * x)[0][0] for x in both]
     least = None
-    if limits is not None:
+    if limits is not None and variance is not None:
         ends = limits if isinstance(limits, Range) else Range(*limits)
         least = float(2 * scipy.special.ndtr(-0.5 * ends.width / sd))
     return CostByShare(
@@ -169,4 +176,6 @@ def clipping_cost_by_share(
         both_ends=1 / (total * np.array(double)),
         bias=sd * clipped_moments(one, 1.0, 0.0, WIDE)[1],
         least_share=least,
+        variance=float(sd) ** 2,
+        assumed=variance is None,
     )

@@ -303,7 +303,8 @@ def _clipping(
 ) -> ClippingCost | CostByShare:
     """What the range costs, with another look at the features where coefficients are expected.
 
-    The estimate will take the noise variance from the release, and that is part of the cost.
+    The estimate will take the noise variance from the release, and that is part of the cost. Where
+    nobody states one beforehand the share that is clipped cannot be told, expected or not.
     """
     theta = plan.expected[0] if plan.expected else None
     if expected is not None:
@@ -311,11 +312,10 @@ def _clipping(
         for name, value in expected.items():
             stated[plan.index(name)] = as_number(value, f"the expected coefficient of {name!r}")
         theta = tuple(stated.tolist())
-    if theta is None:
-        return clipping_cost_by_share(plan._known_noise, plan.level, limits)
-    return clipping_cost(
-        features, theta, plan._known_noise, plan.level, limits, variance_known=False
-    )
+    variance = plan.noise_variance
+    if theta is None or variance is None:
+        return clipping_cost_by_share(variance, plan.level, limits)
+    return clipping_cost(features, theta, variance, plan.level, limits, variance_known=False)
 
 
 def _require_finite(plan: Plan) -> None:

@@ -157,6 +157,13 @@ def test_the_cost_by_share_is_that_of_one_mean():
         middle = clipping_cost(ones, [0.0], 4.0, 0.5, (-double, double))
         assert middle.variance_ratio[0] == pytest.approx(both, rel=1e-8)
     assert (np.diff(found.one_end) > 0).all()
+    assert (found.variance, found.assumed) == (4.0, False)
+    # Nobody knows σ²: 1/s is taken for it, and what a range clips at least is not said.
+    guess, other = clipping_cost_by_share(None, 0.5, (-1.0, 5.0)), clipping_cost_by_share(2.0, 0.5)
+    assert guess.assumed
+    assert guess.least_share is None
+    assert guess.variance == pytest.approx(2.0)
+    np.testing.assert_allclose(guess.one_end, other.one_end, rtol=1e-9)
 
 
 def test_what_clipping_hides_is_told():
