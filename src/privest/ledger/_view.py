@@ -145,10 +145,13 @@ class LedgerView:
             return [as_entry(row) for row in self._store.rows(clause, as_subject(subject))]
 
     def under_key(self, key: str) -> list[Entry]:
-        """The releases of any subject on the line `key`, or on a line `key`.something."""
+        """The releases of any subject on a line that is `key`, or has it among its parts.
+
+        Parts of a line stand between points. Cost: one pass over the ledger.
+        """
         with self._store.reading():
-            clause = "WHERE line = ? OR (line > ? AND line < ?) ORDER BY seq"
-            return [as_entry(row) for row in self._store.rows(clause, key, f"{key}.", f"{key}/")]
+            clause = "WHERE instr('.' || line || '.', ?) > 0 ORDER BY seq"
+            return [as_entry(row) for row in self._store.rows(clause, f".{key}.")]
 
     def written(self, entry: Entry) -> Written | None:
         """The numbers of an entry, as they were written ahead; None where it has none."""

@@ -118,14 +118,16 @@ class Account:
                 "recorded."
             )
 
-    def charge(self, plan: Terms, found: TableRelease, readings: bytes) -> TableRelease:
-        """The release with its entry, which is on disk now; `readings`: a digest of the readings.
+    def charge(self, plan: Terms, found: TableRelease, readings: Sequence[bytes]) -> TableRelease:
+        """The release with its entry, which is on disk now; `readings`: a digest of each column.
 
-        The ledger keeps an HMAC of that digest, so that the same readings under another name are
-        noticed, and nobody who has not its key can try out what they may have been.
+        The ledger keeps HMACs of the digests, so that the same readings under another name, or
+        among other columns, are noticed, and nobody who has not its key can try out what they may
+        have been.
         """
-        tag = self.ledger.sign(b"privest readings " + readings)
-        known = self.ledger.under_key(tag)
+        tags = [self.ledger.sign(b"privest readings " + digest) for digest in readings]
+        tag = ".".join(tags)
+        known = [entry for one in tags for entry in self.ledger.under_key(one)]
         for entry in known:
             if entry.subject != self.subject:
                 raise InvalidInput(

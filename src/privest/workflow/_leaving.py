@@ -81,7 +81,8 @@ def mechanism_of(column: Column) -> TableMechanism:
 class LeavingRows:
     """The rows of a table as they leave, block by block: public columns, and z for each target.
 
-    `dropped`: rows left out so far, for gaps. `readings`: a digest of the private ones.
+    `dropped`: rows left out so far, for gaps. `readings`: a digest of each private
+    column.
     """
 
     persons: int | None = None  # `LeavingPeople` counts them
@@ -90,7 +91,7 @@ class LeavingRows:
         self.plan, self.source = plan, source
         self.data = open_source(data, plan.spec.reading)
         require_target(plan.spec, self.data)
-        self.dropped, self.readings = 0, hashlib.sha256()
+        self.dropped, self.readings = 0, [hashlib.sha256() for _ in plan.columns]
         self.mechanisms = [mechanism_of(column) for column in plan.columns]
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
@@ -106,7 +107,8 @@ class LeavingRows:
             rows += len(block.H)
             if sums is not None:
                 add_rows(sums, block.H)
-            self.readings.update(np.add(block.targets, 0.0, dtype="<f8").tobytes())  # −0 is 0
+            for digest, y in zip(self.readings, block.targets.T):
+                digest.update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
             noisy = [
                 self._noisy(mechanism, column, y)
                 for mechanism, column, y in zip(self.mechanisms, plan.columns, block.targets.T)

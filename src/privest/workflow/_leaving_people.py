@@ -27,7 +27,7 @@ from privest.workflow._terms import Terms, require_target
 class LeavingPeople:
     """The rows of a table as they leave, block by block: features, the person's number, z.
 
-    `dropped`: rows left out so far, for gaps or beyond the cap. `readings`: a digest of those that
+    `dropped`: rows left out so far, for gaps or beyond the cap. `readings`: digests of those that
     left. `persons`: how many there are.
     """
 
@@ -43,7 +43,7 @@ class LeavingPeople:
         self.column, self.rows = column, column.person
         self.most = plan.spec.person.most
         self.mechanism = column.person.mechanism(column.level, column.limits)
-        self.dropped, self.readings, self.persons = 0, hashlib.sha256(), 0
+        self.dropped, self.readings, self.persons = 0, [hashlib.sha256()], 0
         self.expected = self._counted()
 
     def _counted(self) -> Index | None:
@@ -85,7 +85,7 @@ class LeavingPeople:
                 H, y, numbers = H[kept], y[kept], numbers[kept]
             self.persons = persons.count
             if len(y):
-                self.readings.update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
+                self.readings[0].update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
                 yield H, numbers, self._modelled(y)
 
     def _modelled(self, y: Array) -> Array:

@@ -100,7 +100,8 @@ def _released(
             form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
         )
         if account is not None:
-            found = _charged(plan, found, part, account, rows.readings.digest())
+            digests = [one.digest() for one in rows.readings]
+            found = _charged(plan, found, part, account, digests)
         return _shown(found, table, part)
 
 
@@ -121,7 +122,7 @@ def _paid(
 
 
 def _charged(
-    plan: Terms, found: TableRelease, part: Draft, account: Account, readings: bytes
+    plan: Terms, found: TableRelease, part: Draft, account: Account, readings: list[bytes]
 ) -> TableRelease:
     """The release, paid for. From here on its draft stays where it is, whatever happens."""
     part.kept = True

@@ -18,6 +18,7 @@ from privest.ledger import Budget, Ledger
 from privest.mechanism.source import seeded
 from privest.workflow import (
     Account,
+    Noise,
     Privacy,
     estimate_release,
     make_plan,
@@ -237,3 +238,23 @@ def test_killed_at_every_step_and_at_random(tmp_path):
 def test_killed_often(tmp_path):
     found = killed(tmp_path, 2, 300)
     assert {"drawing", "paid"} <= set(found)
+
+
+def test_a_column_among_others_is_still_the_same(ledger, tmp_path):
+    """Released alone it has an account: with a second column beside it, it is not another one."""
+    table = people()
+    both = spec(
+        target=("ldl", "bmi"),
+        features=("age", "sex"),
+        privacy=Privacy(LEVEL, units={"ldl": 1.0, "bmi": 5.0}),
+        noise=Noise(),
+    )
+    account = Account(ledger, "ldl and bmi")
+    release(make_plan(both, table), tmp_path / "both.csv", table, account=account)
+    for target in ("ldl", "bmi"):
+        features = ("age", "sex")
+        one = spec(target=target, features=features, noise=Noise())
+        with pytest.raises(InvalidInput, match="these readings have an account: 'ldl and bmi'"):
+            release(
+                make_plan(one, table), tmp_path / "z.csv", table, account=Account(ledger, target)
+            )
