@@ -93,7 +93,7 @@ def test_sums_over_blocks_are_those_of_matrices():
 
     first = prepared(blocks, 2)
     variances = np.array([0.0, 0.03, 1.0, 50.0])
-    sums = first.sums(variances)
+    sums = first.sums(variances, whole=True)
     D = np.diag(shape)
     base = sums.likelihood[0] - dense(H, z, added, shape, 0.0)[2]
     for k, variance in enumerate(variances):

@@ -21,7 +21,7 @@ import numpy as np
 
 from privest.arrays import Array, as_number, as_positive
 from privest.bounds import Bound, bound, bound_sweep, classical_bound
-from privest.data import open_source, read_rows
+from privest.data import Source, open_source, read_rows
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import (
     ClippingCost,
@@ -33,6 +33,7 @@ from privest.model import LinearModel
 from privest.privacy import Range
 from privest.records import Record, standard_errors
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
+from privest.workflow._planning_weights import WeightReader
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
@@ -64,7 +65,9 @@ class Plan(Terms):
     """What is known before a release: its terms, and what the features add.
 
     rows, dropped   rows of H used, and left out because something was missing in the features.
-    triangle        R with RᵀR = HᵀH, which takes the place of H.
+    triangle        R with RᵀR = HᵀH, which takes the place of H; with weights as
+                    `_planning_weights` says, and `shape` then has the variances of its rows in
+                    units of σ² (None: all 1).
     clipping        what the range costs: with coefficients to expect, of the reference set or as
                     stated, a `ClippingCost`; where nothing public tells them what it costs by the
                     share that is clipped, a `CostByShare`; None without a range, or where the noise
@@ -77,6 +80,7 @@ class Plan(Terms):
     rows: int
     dropped: int
     triangle: Array
+    shape: Array | None = None
     clipping: ClippingCost | CostByShare | None = None
     people: PlannedPeople | None = None
 
@@ -90,7 +94,11 @@ class Plan(Terms):
     @cached_property
     def model(self) -> LinearModel:
         """The linear model of the readings, with R in place of H; it needs their noise variance."""
-        return LinearModel(self.triangle, self._known_noise, names=self.names)
+        return self._model_with(self._known_noise)
+
+    def _model_with(self, noise_variance: float) -> LinearModel:
+        noise = noise_variance if self.shape is None else noise_variance * self.shape
+        return LinearModel(self.triangle, noise, names=self.names)
 
     @property
     def _known_noise(self) -> float:
@@ -119,11 +127,11 @@ class Plan(Terms):
         """What errors are if σ² is ⅓, 1 or 3 times the release noise 1/s; () where it is stated."""
         if self.noise_variance is not None or self.people is not None:
             return ()
-        own = self.privacy_error
-        return tuple(
-            Guess(times / self.level, math.sqrt(times) * own, math.sqrt(1 + times) * own)
-            for times in GUESSED
-        )
+        found = []
+        for variance in (times / self.level for times in GUESSED):
+            limit = bound(self._model_with(variance), self.level)
+            found.append(Guess(variance, limit.classical_error, limit.standard_error))
+        return tuple(found)
 
     @cached_property
     def bound(self) -> Bound:
@@ -164,9 +172,9 @@ class Plan(Terms):
     def privacy_share(self) -> float:
         """The part of the variance that privacy costs, the same for all coefficients.
 
-        Where persons have several rows it differs: of the first of them.
+        Where persons have several rows, or rows precisions, it differs: of the first of them.
         """
-        if self.people is not None:
+        if self.people is not None or self.shape is not None:
             return float(1 - (self.classical_error[0] / self.standard_error[0]) ** 2)
         if self.noise_variance is None:
             return math.nan
@@ -228,7 +236,7 @@ class Plan(Terms):
         """Plain numbers and lists, for JSON."""
         levels, errors = self.curve()
         record = super().to_dict()
-        del record["triangle"]
+        del record["triangle"], record["shape"]
         curve = {"level": levels.tolist(), "standard_error": errors.tolist()}
         return record | {"curve": curve}
 
@@ -251,22 +259,25 @@ def make_plan(
     rows = dropped = 0
     counted_by = None if design.columns else spec.targets
     people = None if spec.person is None else PeopleReader(spec, source)
-    read = read_rows(source, design, counted_by, missing=spec.missing)
-    for H, gaps in ((one.H, one.dropped) for one in read) if people is None else people.blocks():
+    weights = None if spec.weights is None else WeightReader(spec, source, counted_by)
+    for H, gaps in _blocks(spec, source, counted_by, people or weights):
         add_rows(sums, H)
         rows, dropped = rows + len(H), dropped + gaps
     require_full(sums, design.names, source.name, rows)
-    triangle = np.triu(sums.triangle[:-1, :-1])
-    shape = classical_bound(LinearModel(triangle, 1.0, names=design.names))
+    triangle, shape = np.triu(sums.triangle[:-1, :-1]), None
+    if weights is not None:
+        triangle, shape = weights.rows()
+    unit = classical_bound(LinearModel(triangle, 1.0, names=design.names))
     found = Plan(
         spec=spec,
         names=design.names,
         rows=rows,
         dropped=dropped,
         triangle=triangle,
+        shape=shape,
         people=None if people is None else people.facts(),
         **columns_of(
-            spec, design.names, noise_of(spec, design), shape,
+            spec, design.names, noise_of(spec, design), unit,
             None if people is None else people.person,
         ),
     )  # fmt: skip
@@ -281,6 +292,20 @@ def make_plan(
     from privest.workflow._record_plan import record_plan  # which is made of plans
 
     return record_plan(found, expected, lambda plan: _finished(plan, None, features))
+
+
+def _blocks(
+    spec: Spec,
+    source: Source,
+    counted_by: tuple[str, ...] | None,
+    reader: PeopleReader | WeightReader | None,
+) -> Iterator[tuple[Array, int]]:
+    """The rows of each block, and how many were dropped."""
+    if reader is not None:
+        yield from reader.blocks()
+        return
+    for block in read_rows(source, spec.design, counted_by, missing=spec.missing):
+        yield block.H, block.dropped
 
 
 def _finished(
@@ -343,4 +368,4 @@ def _model(plan: Plan) -> LinearModel:
     """The model of the plan; where σ² is not stated with that of the middle guess, 1/s."""
     if plan.noise_variance is not None:
         return plan.model
-    return LinearModel(plan.triangle, 1 / plan.level, names=plan.names)
+    return plan._model_with(1 / plan.level)

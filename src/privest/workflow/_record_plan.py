@@ -75,7 +75,7 @@ class RecordPlan(Plan):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         record = Record.to_dict(self)
-        del record["triangle"]
+        del record["triangle"], record["shape"]
         return record
 
 

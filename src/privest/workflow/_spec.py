@@ -88,8 +88,8 @@ class Spec:
     data: str
     target: str | tuple[str, ...]
     features: tuple[str, ...]
-    noise: Noise
     privacy: Privacy
+    noise: Noise = field(default_factory=Noise)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     intercept: bool = True
     missing: Missing = "refuse"
@@ -122,6 +122,13 @@ class Spec:
             require_record(self)
         if self.person is not None:
             self._require_person(self.person)
+        precise = self.weights is not None and self.weights.kind == "precision"
+        if precise and self.privacy.standard_error is not None:
+            raise InvalidInput(
+                "privacy: the level for a wanted standard error is not known with weights that are "
+                "precisions, as privacy costs some rows more than others. State a level; the plan "
+                "says what errors it gives."
+            )
 
     def _take(self, formula: Formula) -> None:
         """Target, features and transform, which the formula says; nothing else may say another."""

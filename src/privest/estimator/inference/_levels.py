@@ -26,9 +26,11 @@ from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._weighted_sums import Blocks, Prepared, WeightedSums, prepared
 from privest.records import Record
 
-A_DECADE = 6  # values of σ² a factor of ten, among which roots are looked for
-NODES = 12  # Chebyshev nodes in the interval of a root: the sums are smooth there, 1e-9 is left
-BELOW = 1e-3  # of the least a_k/c_k: smaller σ² change nothing
+A_DECADE = 4  # values of σ² a factor of ten, among which roots are looked for
+# Chebyshev nodes between two of them: sums have their poles at σ² = −a_k/c_k < 0, so that the error
+# of the interpolation falls by a factor of 7 a node, to 1e-9.
+NODES = 11
+BELOW = 0.1  # of the least a_k/c_k: sums are nearly straight below
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,7 +77,7 @@ def fit_levels(blocks: Blocks, parameters: int, confidence: float = CONFIDENCE) 
     roots = iter(_roots(first, sought))
     maxima = [0.0, *(next(roots) for _ in _falls(grid, coarse.score))]
     low, high = (next(roots) if found else None for found in profile)
-    final = first.sums(np.array(maxima))
+    final = first.sums(np.array(maxima), whole=True)
     best = int(np.argmax(final.likelihood))
     interval = None
     if coarse.quadratic[0] >= ends[1]:  # at σ² = 0 the scatter is not too small already

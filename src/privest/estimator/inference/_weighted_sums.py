@@ -57,7 +57,7 @@ class WeightedSums:
     shift      (m, n): δ̂.
     spread     (m, n, n): C·HᵀWDWH·C.
     quadratic  (m,) zᵀPz;  `slope` (m,) zᵀPDPz.
-    trace      (m,) tr PD;  `square` (m,) tr PDPD.
+    trace      (m,) tr PD;  `square` (m,) tr PDPD, NaN where it was not asked for.
     logarithm  (m,) Σ log v_k + log |HᵀWH|.
     """
 
@@ -104,11 +104,11 @@ class Prepared:
     def freedom(self) -> int:
         return self.rows - len(self.start)
 
-    def sums(self, variances: Array) -> WeightedSums:
-        """One pass over the release for these values of σ² ≥ 0."""
+    def sums(self, variances: Array, *, whole: bool = False) -> WeightedSums:
+        """One pass over the release for these values of σ² ≥ 0; `square` is NaN unless `whole`."""
         total = None
         for part in self.blocks():
-            found = _part_sums(part, self.start, self.scale, variances)
+            found = _part_sums(part, self.start, self.scale, variances, whole)
             total = found if total is None else [a + b for a, b in zip(total, found)]
         assert total is not None
         return _concluded(variances, *total)
@@ -136,18 +136,22 @@ def prepared(blocks: Blocks, parameters: int) -> Prepared:
     return Prepared(blocks, fit.solution(), scale, rows, least, most, fit.misfit)
 
 
-def _part_sums(part: LevelRows, start: Array, scale: Array, variances: Array) -> list[Array]:
-    """The sums of a block: HᵀWH, HᵀW²DH, HᵀW³D²H, HᵀWr, HᵀW²Dr and the scalar ones."""
+def _part_sums(
+    part: LevelRows, start: Array, scale: Array, variances: Array, whole: bool
+) -> list[Array]:
+    """The sums of a block: HᵀWH, HᵀW²DH, HᵀW³D²H (if `whole`), HᵀWr, HᵀW²Dr and scalar ones."""
     added, shape = part.columns()
     rows, left = part.H @ scale, part.z - part.H @ start
     found = []
-    wide = np.column_stack([rows, left])
+    wide, unknown = np.column_stack([rows, left]), np.full((rows.shape[1],) * 2, np.nan)
     for variance in variances:
         size = variance * shape + added
         weight, ratio = 1 / size, shape / size
         first = wide.T @ (wide * weight[:, None])
         second = wide.T @ (wide * (weight * ratio)[:, None])
-        third = rows.T @ (rows * (weight * ratio**2)[:, None])
+        third = unknown
+        if whole:
+            third = rows.T @ (rows * (weight * ratio**2)[:, None])
         scalar = np.array([np.log(size).sum(), ratio.sum(), ratio @ ratio])
         found.append((first, second, third, scalar))
     return [np.array(each) for each in zip(*found)]
