@@ -471,6 +471,9 @@ CASES = {
         dynamics.smooth(dynamics.filter_releases(WALK, level, release)) for level, release in [
             *((1.0, series(g, count)) for count in (1, 4, 9)),
             *((level, stream(g, level=level)) for level in LEVELS)]],
+    "dynamics.fit_autoregressive": lambda g: [
+        dynamics.fit_autoregressive(level, stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
+        for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
     "dynamics.predict": lambda g: dynamics.predict(
         dynamics.filter_releases(DRIVEN, 1.0, stream(g), inputs=g(np.ones((3, 1)))), 2,
         inputs=g(np.ones((2, 1)))),
@@ -511,12 +514,12 @@ CASES = {
     "estimator.PrivateLinearRegression.predict": lambda g: regression(
         g, fit_intercept=False).fit(g(H), g(Y)).predict(g(H), return_std=True),
     "estimator.PrivateRLS.follow": lambda g: [
-        pv.PrivateRLS(level, 2, GAUSS).follow(stream(g, Y, level), g(H))
+        pv.PrivateRLS(level, 2, GAUSS, blocks=True).follow(stream(g, Y, level), g(H))
         for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
     "estimator.LearntSoFar.restore": lambda g: restored(
         g, rls(g), pv.PrivateRLS(pv.EndlessLevel(1.0), 2, GAUSS)).result(),
     "estimator.PrivateRLS.update": lambda g: [
-        pv.PrivateRLS(level, 2, GAUSS, classical=True).update(
+        pv.PrivateRLS(level, 2, GAUSS, classical=True, blocks=True).update(
             stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
         for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]),
                       pv.StreamLevel.from_cumulative(SPREAD))],
@@ -865,6 +868,7 @@ CASES = {
 RESULT = "a Result, whose constructor has an entry"
 DOCUMENT = "reads one value of a parsed document: nothing there can be written to"
 NO_DATA = {
+    "dynamics.AutoregressiveFit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "workflow.Fit.__init__": RESULT,
