@@ -123,7 +123,7 @@ NAMES = {
         "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
         "OneRecord",
         "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level", "as_stream_level",
-        "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement", "guess_between",
+        "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement",
         "level_for_attacker", "level_on_grid", "load_level", "metric", "person_level",
         "person_statement",
         "pure_epsilon", "pure_level", "relative_variance", "rows_statement",

@@ -72,7 +72,12 @@ class Model:
         option("The means of groups, by these columns; each needs a --category.", "NAME,…"),
     ] = None
     family: Annotated[
-        str | None, option("What the readings are: gaussian (numbers, the default).", "KIND")
+        str | None,
+        option(
+            "What the readings are: gaussian (numbers, the default), binomial (yes or no, 1 or "
+            "0), poisson (counts).",
+            "KIND",
+        ),
     ] = None
     person: Annotated[
         str | None, option("Column that says whose row it is, where a person has several.", "NAME")
@@ -176,7 +181,14 @@ class WantedPrivacy(common.PrivacyOfReading):
         list[str] | None,
         option("Of several targets: what counts as one unit in each. Repeat.", "NAME=U"),
     ] = None
-    law: Annotated[str | None, option("Of the noise: gaussian (the default).", "LAW")] = None
+    law: Annotated[
+        str | None,
+        option(
+            "Of the noise: gaussian (the default), or laplace or bit, which keep a pure ε. A yes "
+            "or no has coins.",
+            "LAW",
+        ),
+    ] = None
 
     def stated(self) -> Privacy:
         """The same as a section of a plan."""
@@ -191,7 +203,7 @@ class WantedPrivacy(common.PrivacyOfReading):
             self.tolerance,
             self.attacker,
             _numbers(self.unit, "--unit"),
-            self.law or "gaussian",  # type: ignore[arg-type] # checked by Privacy
+            self.law,  # type: ignore[arg-type] # checked by Privacy
         )
 
 

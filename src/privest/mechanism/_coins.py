@@ -8,7 +8,7 @@ from privest.arrays import Array, ArrayLike, as_count, as_positive
 from privest.lattice import Coin, flips_for
 from privest.mechanism._missing import real_numbers
 from privest.mechanism.source import Source, as_protected, as_source
-from privest.privacy import guess_between
+from privest.privacy.attacker import coin_chance
 
 
 class OneBit:
@@ -52,7 +52,7 @@ class OneBit:
     @property
     def guess(self) -> float:
         """How often a guess between the two ends is right: e^ε/(1 + e^ε)."""
-        return guess_between("coin", self.epsilon)
+        return coin_chance(self.epsilon)
 
     def chance(self, y: ArrayLike) -> Array:
         """P(z = 1 | y), the nearest doubles."""

@@ -9,7 +9,6 @@ from privest.privacy._people import person_level, person_statement
 from privest.privacy._pure import (
     coin_epsilon,
     coin_of,
-    guess_between,
     pure_epsilon,
     pure_level,
     relative_variance,
@@ -23,7 +22,7 @@ __all__ = [
     "AdjacentSteps", "Along", "EndlessLevel", "GridStatement", "Move", "OneBlock", "OneReading",
     "OneRecord", "PrivacyLevel", "Range", "SequentialLevel", "StreamLevel", "as_level",
     "as_stream_level", "attacker", "coin_epsilon", "coin_of", "gdp", "grid_statement",
-    "guess_between", "level_for_attacker",
+    "level_for_attacker",
     "level_on_grid", "load_level", "metric", "person_level", "person_statement",
     "pure_epsilon", "pure_level", "relative_variance", "rows_statement",
 ]  # fmt: skip

@@ -72,20 +72,6 @@ def pure_epsilon(law: PureLaw, level: float, width: float) -> float:
     return coin_epsilon(coin_of(level, (0.0, width)))
 
 
-def guess_between(law: PureLaw, epsilon: float) -> float:
-    """How often one who sees the release is right about which of two readings it was.
-
-    The readings are the farthest apart that ε speaks of, and equally likely beforehand:
-    e^ε/(1 + e^ε) for a coin, which is the most that ε allows; 1 − e^{−ε/2}/2 for Laplace noise.
-
-    >>> round(guess_between("coin", 1.0), 3), round(guess_between("laplace", 1.0), 3)
-    (0.731, 0.697)
-    """
-    if law == "laplace":
-        return 1.0 - math.exp(-epsilon / 2) / 2
-    return 1.0 / (1.0 + math.exp(-epsilon))
-
-
 def relative_variance(law: PureLaw, epsilon: float) -> float:
     """Variance of the noise on a reading, in units of the width squared.
 

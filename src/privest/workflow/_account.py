@@ -26,6 +26,7 @@ from privest.records import plain
 from privest.workflow._column import Column
 from privest.workflow._header import TableRelease, parsed_header
 from privest.workflow._header_fields import LedgerPlace
+from privest.workflow._laws import BITS
 from privest.workflow._record import record_information, record_move
 from privest.workflow._terms import Terms
 
@@ -182,15 +183,21 @@ class Account:
 
     def _budget(self, plan: Terms) -> Budget:
         """Of an account that is opened now."""
-        own = record_information(plan.columns)
-        return Budget(level=own if self.budget is None else self.budget)
+        if self.budget is not None:
+            return Budget(level=self.budget)
+        own, pure = record_information(plan.columns), self._cost(plan)
+        if pure.epsilon is None:
+            return Budget(level=own)
+        return Budget(level=own, epsilon=pure.epsilon, delta=0.0, move=pure.move)
 
     def _cost(self, plan: Terms) -> Cost:
         if len(plan.columns) > 1:
             return _record_cost(plan.columns)
         if plan.spec.person is not None:
             return _person_cost(plan.column)
-        return cost_of(plan.level, move=plan.move)
+        column = plan.column
+        law = column.coin if column.law in BITS else column.law
+        return cost_of(plan.level, move=plan.move, law=law)  # type: ignore[arg-type] # BITS are out
 
     def _releases(self) -> list[Entry]:
         return [one for one in self.ledger.history(self.subject) if one.cost is not None]

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from privest.errors import InvalidInput, PrivestError
-from privest.lattice import GRID
-from privest.privacy import EndlessLevel, Range
+from privest.lattice import GRID, Coin
+from privest.privacy import EndlessLevel, Range, coin_of, pure_epsilon
 from privest.reading import (
     read_count,
     read_fields,
@@ -22,10 +22,10 @@ from privest.reading._fields import Field, optional
 from privest.records import Record
 from privest.release import extra_variance
 from privest.workflow._header_fields import read_ends, unit_of
+from privest.workflow._laws import BITS, LAWS, Law
 from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
 from privest.workflow._person import PersonRows
 from privest.workflow._record import record_statement
-from privest.workflow._sections import LAWS, Law
 from privest.workflow._spec import TRANSFORMS
 
 READING = "z"
@@ -84,7 +84,13 @@ class Column(Record):
 
     @cached_property
     def epsilon(self) -> float | None:
-        """ε of this level at the stated δ and move; None where they are not stated."""
+        """ε of this level at the stated δ and move; None where they are not stated.
+
+        Of Laplace noise and of bits it is pure, δ = 0, for the move or the width of the range.
+        """
+        move = self.counted_move
+        if self.law != "gaussian":
+            return None if move is None else pure_epsilon(self.law, self.level, move)
         try:
             if self.person is not None and self.delta is not None and self.counted_move is not None:
                 return self.person.statement(
@@ -102,17 +108,37 @@ class Column(Record):
         """Of the level, as of a stream of readings."""
         return EndlessLevel(self.level).fingerprint
 
+    @cached_property
+    def coin(self) -> Coin:
+        """Of a column that leaves as bits."""
+        limits = self.limits
+        assert limits is not None
+        return coin_of(self.level, (limits.low, limits.high), nearest=self.law == "coin")
+
     def unit(self, *, simulated: bool) -> float:
-        """What one step of z is, in the units of the modelled target."""
-        return unit_of(self.level, simulated=simulated)
+        """What one step of z is, in the units of the modelled target; of bits, from 0 to 1."""
+        return self.coin.unit if self.law in BITS else unit_of(self.level, simulated=simulated)
+
+    @property
+    def zero(self) -> float:
+        """z·unit + zero is a reading with its noise: 0, but for bits."""
+        return self.coin.zero if self.law in BITS else 0.0
 
     def added(self, *, simulated: bool) -> float:
-        """The variance of the noise on a reading: 1/s, and what the grid adds to a real release."""
+        """The variance of the noise on a reading: 1/s, and what the grid adds to a real release.
+
+        Of Laplace noise 2/s. Of bits 1/s at both ends of the range; between them they scatter more.
+        """
+        if self.law in BITS:
+            return 1.0 / float(self.coin.level)
+        if self.law == "laplace":
+            return (2.0 + (0.0 if simulated else 1.25 * GRID**2)) / self.level
         return (1.0 + extra_variance(0.0 if simulated else GRID)) / self.level
 
     def facts(self, *, simulated: bool) -> dict[str, Any]:
         """What is public of it, for the checksum of a header."""
         found = self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
+        found["zero"] = self.zero
         del found["epsilon"]  # written for readers; another machine may round it otherwise
         return found
 
@@ -137,6 +163,8 @@ class Column(Record):
             raise InvalidInput("name is not that of its target: it was changed.")
         if record["unit"] != found.unit(simulated=simulated):
             raise InvalidInput("unit must be grid/√level, 1 where it is simulated.")
+        if record["zero"] != found.zero:
+            raise InvalidInput("zero must be 0, or that of the bits of its level and range.")
         return found
 
     def _require_sense(self) -> None:
@@ -152,11 +180,14 @@ class Column(Record):
                 self.reference_rows is not None and self.noise_variance is None
             ),
             "delta and move go together, or delta and a range": (
-                (move is not None and delta is None)
+                (move is not None and delta is None and self.law == "gaussian")
                 or (delta is not None and move is None and ends is None)
             ),
             "scale goes with several columns": self.alone != (self.scale is None),
             "delta must be a probability, below 1": (delta or 0.0) >= 1,
+            "delta goes with Gaussian noise": delta is not None and self.law != "gaussian",
+            "bits must have a range, and no move": self.law in BITS
+            and (ends is None or move is not None),
             "a transform must have a range above 0": (
                 self.transform != "none" and not (ends and ends[0] > 0)
             ),
@@ -253,5 +284,6 @@ KINDS: dict[str, Field] = {
     "person": optional(PersonRows.read),
 }  # fmt: skip
 FOLLOWS: dict[str, Field] = {
-    "epsilon": optional(read_positive), "name": read_text, "unit": read_positive
+    "epsilon": optional(read_positive), "name": read_text, "unit": read_positive,
+    "zero": read_number,
 }  # fmt: skip

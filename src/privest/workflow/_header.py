@@ -35,7 +35,14 @@ from privest.reading import (
 from privest.records import plain
 from privest.release import Release, StreamRelease
 from privest.workflow._column import Column, OneColumn
-from privest.workflow._header_fields import LedgerPlace, read_hash, read_names, require_whole
+from privest.workflow._header_fields import (
+    LedgerPlace,
+    read_hash,
+    read_names,
+    require_bits,
+    require_whole,
+)
+from privest.workflow._laws import BITS
 from privest.workflow._person_sums import readings_of
 from privest.workflow._sections import People, Weights
 from privest.workflow._spec import FAMILIES
@@ -144,9 +151,10 @@ class TableRelease(Release, OneColumn):
         Raises InvalidInput where a real release holds anything but whole numbers.
         """
         units = np.array([column.unit(simulated=self.simulated) for column in self.columns])
+        zeros = np.array([column.zero for column in self.columns])
         for block in self._read():
             yield ReleasedRows(
-                block.H, block.targets * units, self._found(self.weights, block),
+                block.H, block.targets * units + zeros, self._found(self.weights, block),
                 self._found(self.people, block),
             )  # fmt: skip
 
@@ -172,6 +180,9 @@ class TableRelease(Release, OneColumn):
         for block in read_rows(open_source(self.path), design, private, beside=self._beside):
             if not self.simulated:
                 require_whole(block.targets, self.path)
+            for column, z in zip(self.columns, block.targets.T):
+                if column.law in BITS:
+                    require_bits(z, self.path)
             yield block
 
     @property

@@ -56,6 +56,14 @@ def require_whole(z: Array, path: Path) -> None:
         )
 
 
+def require_bits(z: Array, path: Path) -> None:
+    """Refuse what is neither 0 nor 1 in a column of bits."""
+    if not bool(((z == 0) | (z == 1)).all()):
+        raise InvalidInput(
+            f"{path}: this release holds bits, 0 or 1, and one of them is neither: it was changed."
+        )
+
+
 def read_ends(given: object, name: str) -> Ends:
     """A range, as JSON gives it."""
     ends = list(given) if isinstance(given, list | tuple) else []

@@ -15,8 +15,10 @@ from privest.mechanism.source import Source
 from privest.privacy import Range
 from privest.workflow._column import Column
 from privest.workflow._header_fields import unit_of
+from privest.workflow._laws import BITS
 from privest.workflow._modelled import clip_ends, clipped
 from privest.workflow._planning import Plan
+from privest.workflow._pure_rows import CoinRows, LaplaceRows, RowsMechanism
 from privest.workflow._route_weighted import require_weights
 from privest.workflow._terms import Terms, add_rows, new_sums, require_full, require_target
 
@@ -71,10 +73,14 @@ class TableMechanism:
         return f"TableMechanism({self.level:g})"
 
 
-def mechanism_of(column: Column) -> TableMechanism:
+def mechanism_of(column: Column) -> RowsMechanism:
     """What puts noise on the readings of a column, after their transform."""
     limits = column.limits
     ends = None if limits is None else (limits.low, limits.high)
+    if column.law in BITS:
+        return CoinRows(column.coin)
+    if column.law == "laplace":
+        return LaplaceRows(column.level, range=ends)
     return TableMechanism(column.level, range=ends)
 
 
@@ -120,7 +126,7 @@ class LeavingRows:
         if sums is not None:
             require_full(sums, design.names, self.data.name, rows)
 
-    def _noisy(self, mechanism: TableMechanism, column: Column, readings: Array) -> AnyArray:
+    def _noisy(self, mechanism: RowsMechanism, column: Column, readings: Array) -> AnyArray:
         y = clipped(column.transform, column.exponent, column.range, readings)
         if self.source.simulated:
             return mechanism.simulate(y, self.source)

@@ -45,7 +45,7 @@ def require_record(spec: Spec) -> None:
         "own": spec.family != "gaussian",
         f"{several} have Gaussian noise: laws are not mixed, and the budget of a record is shared "
         "as Gaussian noise shares it. Leave the law out, or release one target at a "
-        "time": privacy.law != "gaussian",
+        "time": privacy.law not in (None, "gaussian"),
         f"{several} have a noise variance each: one number cannot be all of them. Give a "
         "reference set, or nothing (the release shows it)": spec.noise.variance is not None,
         f"{several} share one budget, which no single coefficient decides: state --level (the "

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from privest.arrays import as_number, as_positive
 from privest.errors import InvalidInput
 from privest.privacy import Range
 from privest.reading import read_count, read_fields, read_text
 from privest.reading._fields import optional
+from privest.workflow._laws import LAWS, Law
 
 Ends = tuple[float, float]
-Law = Literal["gaussian"]
-LAWS: tuple[str, ...] = get_args(Law)
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class Privacy:
                            several targets: a mapping with one each.
     units                  of several targets: what counts as one unit in each, for their shares of
                            one budget; the widths of their ranges, where left out.
-    law                    of the noise.
+    law                    of the noise: "gaussian", "laplace", "bit"; None: as the family needs it.
     """
 
     level: float | None = None
@@ -123,7 +122,7 @@ class Privacy:
     tolerance: float | None = None
     attacker: float | None = None
     units: Mapping[str, float] = field(default_factory=dict)
-    law: Law = "gaussian"
+    law: Law | None = None
 
     def __post_init__(self) -> None:
         self._require_one_way()
@@ -152,7 +151,8 @@ class Privacy:
             object.__setattr__(self, "attacker", chance)
         if self.of is not None:
             require_text(self.of, "privacy of")
-        require_choice(self.law, LAWS, "privacy law")
+        if self.law is not None:
+            require_choice(self.law, LAWS[:3], "privacy law")
 
     def _require_one_way(self) -> None:
         """One of the four, and what belongs to it."""
@@ -175,17 +175,10 @@ class Privacy:
         self._require_epsilon()
 
     def _require_epsilon(self) -> None:
-        if self.delta is None and self.move is not None:
-            raise InvalidInput("privacy: delta and move go together; delta is not given.")
         if self.delta is not None and self.move is None and self.range is None:
             raise InvalidInput(
                 "privacy: delta and move go together; move is not given, nor a range of the "
                 "readings, which limits it."
-            )
-        if self.epsilon is not None and self.delta is None:
-            raise InvalidInput(
-                "privacy: ε needs delta and move, the distance by which one reading moves (or a "
-                "range, which limits it): an ε without them says nothing."
             )
 
     def range_of(self, target: str) -> Ends | None:

@@ -28,7 +28,7 @@ level = 1.0                      # Fisher information about one reading; or
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading moves by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
 # tolerance = 2.0; attacker = 0.75            a guess between values 2 apart is right so often
-# law = "gaussian"                 # of the noise
+# law = "laplace"                  # of the noise: gaussian (the default), laplace, bit (pure ε)
 # range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
 # range = { ldl = [1, 9], hdl = [0.3, 4] }    of several targets; or
 # units = { ldl = 1.0, hdl = 0.5 }
@@ -57,6 +57,7 @@ from privest.errors import InvalidInput
 from privest.files import atomic_write
 from privest.reading import parse_toml, parse_yaml, read_document, require_parameters
 from privest.records import plain
+from privest.workflow._laws import require_law
 from privest.workflow._record import require_record
 from privest.workflow._sections import (
     Noise,
@@ -70,7 +71,7 @@ from privest.workflow._sections import (
 
 Missing = Literal["refuse", "drop"]
 Transform = Literal["none", "log", "box-cox"]
-Family = Literal["gaussian"]
+Family = Literal["gaussian", "binomial", "poisson"]
 TRANSFORMS: tuple[str, ...] = get_args(Transform)
 FAMILIES: tuple[str, ...] = get_args(Family)
 CHOICES = {"missing": get_args(Missing), "transform": TRANSFORMS, "family": FAMILIES}
@@ -118,6 +119,7 @@ class Spec:
                 "private readings would leak. The reference must be other, public data."
             )
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
+        require_law(self)
         if len(self.targets) > 1:
             require_record(self)
         if self.person is not None:

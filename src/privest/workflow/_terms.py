@@ -20,8 +20,10 @@ from privest.estimator import PrivateRLS, reference_variance
 from privest.linalg import least_squares
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
+from privest.privacy import pure_level
 from privest.records import Record
 from privest.workflow._column import Column, OneColumn
+from privest.workflow._laws import law_of, range_of
 from privest.workflow._modelled import (
     as_modelled,
     counted_move,
@@ -88,8 +90,8 @@ def columns_of(
             level=share.level,
             transform=spec.transform,
             exponent=one.exponent,
-            range=privacy.range_of(target),
-            law=privacy.law,
+            range=range_of(spec, target),
+            law=law_of(spec),
             noise_variance=one.variance,
             reference_rows=one.rows,
             delta=privacy.delta,
@@ -281,10 +283,12 @@ def level_of(
         assert privacy.attacker is not None
         return level_for_chance(privacy.tolerance, privacy.attacker)
     if privacy.epsilon is not None:
-        limits = modelled_range(spec.transform, noise.exponent, privacy.range_of(target))
-        move = counted_move(privacy.move, limits)
-        assert privacy.delta is not None
+        limits = modelled_range(spec.transform, noise.exponent, range_of(spec, target))
+        move, law = counted_move(privacy.move, limits), law_of(spec)
         assert move is not None
+        if law != "gaussian":
+            return pure_level(law, privacy.epsilon, move)
+        assert privacy.delta is not None
         if person is not None:
             return person.level_for(privacy.epsilon, privacy.delta, move, limits)
         return level_for(privacy.epsilon, privacy.delta, move)

@@ -11,7 +11,6 @@ from privest.ledger import Budget, Ledger, cost_of
 from privest.privacy import (
     coin_epsilon,
     coin_of,
-    guess_between,
     pure_epsilon,
     pure_level,
     relative_variance,
@@ -39,16 +38,6 @@ def test_epsilon_of_a_coin_is_proved_and_near():
         assert found <= epsilon * (1 + 1e-15)
         assert found == pytest.approx(epsilon, rel=1e-14)
         assert flips_for(found) <= coin.flips  # the promise: (1 − q)/q ≤ e^found
-
-
-def test_the_guess_is_that_of_the_likelihood_ratio():
-    """Half the overlap of the two laws is how often the best guess errs: sums over outcomes."""
-    q = float(Coin(flips_for(1.7)).wrong)
-    assert guess_between("coin", 1.7) == pytest.approx(0.5 + 0.5 * (1 - 2 * q))
-    x = np.linspace(-60.0, 60.0, 1_200_001)
-    overlap = np.minimum(np.exp(-np.abs(x)), np.exp(-np.abs(x - 1.7))).sum() * 1e-4 / 2
-    assert guess_between("laplace", 1.7) == pytest.approx(1 - overlap / 2, abs=1e-7)
-    assert guess_between("laplace", 1.7) < guess_between("coin", 1.7)
 
 
 def test_a_level_that_is_no_number_is_refused():
