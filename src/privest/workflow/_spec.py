@@ -220,7 +220,7 @@ class Spec:
         apart = {
             "weights": self.weights is not None,
             f"family {self.family}": self.family != "gaussian",
-            f"law {self.privacy.law}": self.privacy.law != "gaussian",
+            f"law {self.privacy.law}": self.privacy.law not in (None, "gaussian"),
         }  # fmt: skip
         for what, there in apart.items():
             if there:
