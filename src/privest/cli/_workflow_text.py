@@ -12,6 +12,7 @@ from privest.arrays import Array
 from privest.cli._columns_text import print_joint, print_record_plan
 from privest.cli._console import new_table, shown
 from privest.cli._guess_text import guess_sentences, guess_table
+from privest.cli._law_text import family_lines, print_law_plan, print_offers, yes_or_no
 from privest.cli._original_text import print_percent
 from privest.cli._people_text import print_people_plan
 from privest.estimator import CostByShare
@@ -26,6 +27,7 @@ from privest.report import (
     short,
 )
 from privest.workflow import Account, Estimate, Plan, TableRelease
+from privest.workflow._law_plan import LawPlan
 from privest.workflow._record import record_information
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
@@ -41,6 +43,9 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
     if found.people is not None:
         print_people_plan(console, found)
         return
+    if isinstance(found, LawPlan):
+        print_law_plan(console, found, rows)
+        return
     sentences = _sentences(found)  # before anything is printed: it may fail
     left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
     if found.spec.missing == "drop":
@@ -48,8 +53,9 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
     head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
     console.print(shown(head + left))
     console.print(guess_table(found) if found.guesses else _error_table(found))
-    for line in sentences:
+    for line in [*sentences, *yes_or_no(found)]:
         console.print(shown(line))
+    print_offers(console, found)
     for want, count in (rows or {}).items():
         console.print(shown(f"For {want} at this level {count:,} rows like these are needed."))
 
@@ -238,7 +244,7 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
     print_percent(console, found, confidence)
     if found.range_sentence is not None:
         console.print(shown(found.range_sentence))
-    for line in _errors(found):
+    for line in [*family_lines(found, confidence), *_errors(found)]:
         console.print(shown(line))
     if found.remark is not None:
         console.print(shown(f"{found.remark[0].upper()}{found.remark[1:]}"))

@@ -57,7 +57,7 @@ def exposed_of(column: Column, apart: float | None = None) -> Exposed:
     return Exposed(
         level=column.level,
         spread=None if variance is None else math.sqrt(variance),
-        apart=column.move if apart is None else apart,
+        apart=_apart(column) if apart is None else apart,
         transform=column.transform,
         law=column.law,
         epsilon=column.epsilon,
@@ -69,6 +69,11 @@ def _what(column: Column) -> str:
     """What is guessed: of persons with several rows the level is that of their mean."""
     what = "One reading" if column.person is None else "The mean of one person's readings"
     return what if column.alone else f"{what} of {column.target!r}"
+
+
+def _apart(column: Column) -> float | None:
+    """What ε speaks of, where it is pure; else what was stated."""
+    return column.counted_move if column.law == "laplace" else column.move
 
 
 def exposure(exposed: Exposed) -> list[str]:

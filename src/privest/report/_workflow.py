@@ -127,7 +127,7 @@ def _outcome(plan: Plan, estimate: Estimate, informed: float | None) -> Outcome:
         doubt=estimate.doubt,
         law=column.law,
         epsilon=column.epsilon,
-        delta=None if column.epsilon is None else column.delta,
+        delta=None if column.epsilon is None else column.delta or 0.0,
         move=None if column.epsilon is None else column.counted_move,
         apart=stated.move if stated.tolerance is None else stated.tolerance,
         informed=informed,

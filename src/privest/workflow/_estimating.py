@@ -9,6 +9,7 @@ from privest.workflow._header import TableRelease, read_release
 from privest.workflow._modelled import clip_ends
 from privest.workflow._route_clipped import undo_clipping
 from privest.workflow._route_columns import estimate_columns
+from privest.workflow._route_family import estimate_family
 from privest.workflow._route_people import estimate_people
 from privest.workflow._route_rows import estimate_rows
 from privest.workflow._route_weighted import estimate_weighted
@@ -21,6 +22,7 @@ def estimate_release(path: str | Path, errors: str = "auto") -> Estimate:
     degrees of freedom on, Student's t from the release below, and with persons CR2. Or "t", "HC3",
     "HC2", or "stated": by the noise variance of the header. With persons "cr2", or "reml" for
     random person effects.
+    Yes or no, and counts: "auto", "model" or "HC3".
     Where a range clips so much that it matters θ and σ² are found by maximum likelihood, and the
     table is read some eight times.
     Raises InvalidInput where the table is not the one that the header was made for.
@@ -34,9 +36,13 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
         return estimate_columns(release, lambda one: estimate_table(one, errors))
     if release.people is not None:
         found = estimate_people(release, errors)
+    elif release.family != "gaussian":
+        return estimate_family(release, errors)
     elif release.weights is not None:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
     ends = clip_ends(release.level, release.limits)
-    return found if ends is None else undo_clipping(found, ends, errors)
+    if ends is None or release.column.law != "gaussian":
+        return found
+    return undo_clipping(found, ends, errors)

@@ -314,6 +314,10 @@ def _finished(
     features: Callable[[], Iterable[Array]],
 ) -> Plan:
     """The plan of one column with what its range costs; refused where it has no numbers."""
+    if plan.spec.family != "gaussian" or plan.column.law != "gaussian":
+        from privest.workflow._law_plan import law_plan  # which is made of a plan
+
+        return law_plan(plan, expected)
     _require_finite(plan)
     if plan.limits is None or plan.people is not None or plan.noise_variance is None:
         return plan

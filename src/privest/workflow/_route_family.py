@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from privest.errors import InvalidInput
 from privest.estimator.inference import FamilyFit, WeightedRows, fit_family
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease
-from privest.workflow._laws import BITS
 
 HOW = {"model": "model", "auto": None, "hc3": "HC3"}
 
 
-def estimate_family(release: TableRelease, errors: str | None = None) -> Estimate:
+def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
     """Logistic or Poisson regression (`fit_family`): the table is read some ten times.
 
-    errors: "model", as the family says; "HC3", as the release scatters; None: the former for yes
+    errors: "model", as the family says; "HC3", as the release scatters; "auto": the former for yes
     or no, the latter for counts and with weights.
     """
-    how = (errors or "auto").lower()
+    how = errors.lower()
     if how not in HOW:
         raise InvalidInput(
             f'errors of family {release.family} are "model" or "HC3"; received {errors!r}.'
@@ -59,21 +56,3 @@ def _fields(release: TableRelease, found: FamilyFit) -> dict[str, Any]:
         "release": release,
         "trail": None,
     }
-
-
-def chance_at(estimate: Estimate) -> tuple[float, float, float] | None:
-    """The chance of a yes, or the mean count, where all features are 0; with its interval.
-
-    None without an intercept.
-    """
-    if "intercept" not in estimate.names:
-        return None
-    place = estimate.names.index("intercept")
-    eta = np.array([estimate.estimate[place], *estimate.interval()[place]])
-    found = np.exp(eta) if estimate.release.family == "poisson" else 1 / (1 + np.exp(-eta))
-    return float(found[0]), float(found[1]), float(found[2])
-
-
-def is_linear(release: TableRelease) -> bool:
-    """Whether least squares speaks of the clipped reading itself: no likelihood undoes it."""
-    return release.column.law != "gaussian" or release.column.law in BITS

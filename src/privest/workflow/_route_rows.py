@@ -155,6 +155,8 @@ def said_of_noise(
     quiet = None
     if release.column.law == "gaussian":
         quiet = less_noise_p(scatter.squares, scatter.freedom, scatter.added)
+    if release.column.law != "gaussian":  # the intervals of σ² are those of Gaussian noise
+        return found
     return found | {
         "less_noise_p": quiet,
         "noise_found": scatter.noise_variance,
