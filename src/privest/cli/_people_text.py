@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from rich.console import Console
 
 from privest.cli._console import new_table, shown
@@ -18,7 +21,7 @@ DESIGNS = {
 }
 
 
-def print_people_plan(console: Console, found: Plan) -> None:
+def print_people_plan(console: Console, found: Plan, rows: Mapping[str, int]) -> None:
     """Who has how many rows, what privacy adds to the errors, and what it means for a person."""
     people = found.people
     assert people is not None
@@ -38,6 +41,9 @@ def print_people_plan(console: Console, found: Plan) -> None:
     console.print(table)
     for line in sentences:
         console.print(shown(line))
+    for want, count in rows.items():
+        like = math.ceil(count / people.mean_rows)
+        console.print(shown(f"For {want} at this level {like:,} persons like these are needed."))
 
 
 def _head(found: Plan, people: PlannedPeople) -> str:

@@ -41,7 +41,7 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
         print_record_plan(console, found)
         return
     if found.people is not None:
-        print_people_plan(console, found)
+        print_people_plan(console, found, rows or {})
         return
     if isinstance(found, LawPlan):
         print_law_plan(console, found, rows)

@@ -204,8 +204,7 @@ class Plan(Terms):
         their number. Raises InvalidInput beyond 2⁵³ rows, which nobody has.
         """
         wanted = as_positive(standard_error, "standard_error")
-        if self.people is None:
-            _ = self._known_noise
+        _ = self._known_noise  # what privacy alone adds is not all of the error
         times = float(self.attained_error[self.index(of)]) / wanted
         if times > math.sqrt(MOST_ROWS / self.rows):
             raise InvalidInput(

@@ -19,6 +19,7 @@ from privest.estimator.inference import (
 from privest.release import extra_variance
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease
+from privest.workflow._people_range import range_remark
 from privest.workflow._person_sums import PersonSums, Rows, Scattered, as_numbers
 from privest.workflow._route_rows import require_rows
 
@@ -67,14 +68,19 @@ class _People:
 
     def estimate(self, *, reml: bool) -> Estimate:
         release, n = self.release, len(self.release.names)
-        sums, effects = PeopleSums(n, self.noise), EffectSums(n)
+        sums, effects, rows = PeopleSums(n, self.noise), EffectSums(n), []
+        ranged = release.limits is not None
         for part, counts in self.parts():
             sums.add(part, counts)
-            if reml:
+            if reml or ranged:
                 effects.add(part, counts, *self.noise.variances(counts))
+            if ranged:
+                rows.append(counts)
         require_rows(release, sums.rows)
         first = sums.solve(release.names)
         found = self._random(effects) if reml else self._clustered(sums, first)
+        if ranged:
+            found["remark"] = self._with_range(found, first, effects, np.concatenate(rows))
         freedom, column = sums.rows - n, release.column
         # Readings can only add to what the known noise scatters.
         audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
@@ -84,6 +90,20 @@ class _People:
             rows=sums.rows, dropped=release.dropped, misfit=None, less_noise_p=audit,
             reference_rows=release.reference_rows, release=release, trail=None,
         )  # fmt: skip
+
+    def _with_range(
+        self, found: dict[str, Any], first: PeopleEstimate, effects: EffectSums, rows: Index
+    ) -> str | None:
+        """The remark, with what the range does to the estimate; `rows` of persons 1, 2, ..."""
+        limits, errors = self.release.limits, np.sqrt(np.diagonal(found["covariance"]))
+        assert limits is not None
+        fitted = effects.fit()
+        weights = self.noise.precision(rows)[0] if self.noise.design == "A" else None
+        said = range_remark(
+            _rows(self.release), weights, first.floor, found["estimate"],
+            fitted.within + fitted.between, limits, errors, self.release.names,
+        )  # fmt: skip
+        return " ".join(filter(None, (found["remark"], said))) or None
 
     def _clustered(self, sums: PeopleSums, first: PeopleEstimate) -> dict[str, Any]:
         """CR2 errors: the second time through the persons."""

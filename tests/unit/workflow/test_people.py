@@ -12,7 +12,7 @@ from privest import workflow
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.inference import PeopleNoise
 from privest.ledger import Ledger
-from privest.privacy import person_statement
+from privest.privacy import Range, person_statement
 from privest.workflow import (
     Noise,
     People,
@@ -25,6 +25,7 @@ from privest.workflow import (
     verify_release,
 )
 from privest.workflow import _person_sums as sums_module
+from privest.workflow._people_range import clip_shift
 
 CASES = [("A", None), ("A", 3), ("B", None), ("B", 3)]
 
@@ -288,6 +289,32 @@ def test_a_logarithm(tmp_path, design):
         wrong = data.id.isin(data.id[[3, 7]]).to_numpy()
         assert np.isfinite(values).all()
         np.testing.assert_allclose(values[~wrong], np.log(data.y[~wrong]), atol=1e-3)
+
+
+def test_what_a_range_does_is_said(tmp_path):
+    """Many clipped readings: a sentence with the bias, which is that of the readings themselves."""
+    data = table(people=2000, seed=3)
+    for k, (ends, design) in enumerate([((-9, 9), "A"), ((0.5, 9), "A"), ((0.5, 9), "B")]):
+        (tmp_path / str(k)).mkdir()
+        stated = spec(design, privacy=Privacy(level=50.0, range=ends))
+        _, path = released(tmp_path / str(k), stated, data, real=False)
+        found = estimate_release(path)
+        if ends[0] < 0:
+            assert found.remark is None
+        elif design == "B":
+            assert "under design B" in found.remark
+        else:
+            assert "were clipped, by the fit: that moves 'intercept' by about" in found.remark
+
+
+def test_the_mean_shift_of_clipping():
+    """By sampling: 10⁶ draws, five standard errors."""
+    rng = np.random.default_rng(2)
+    y = 0.3 + np.sqrt(2.0) * rng.standard_normal(1_000_000)
+    shift, beyond = clip_shift(np.array([0.3]), 2.0, Range(-1.0, 0.9))
+    clipped = np.clip(y, -1.0, 0.9)
+    assert shift[0] == pytest.approx(clipped.mean() - 0.3, abs=5 * clipped.std() / 1000)
+    assert beyond[0] == pytest.approx((clipped != y).mean(), abs=5 * 0.5 / 1000)
 
 
 # --- wrong uses: each gets a sentence that says what to do ----------------------------------------
