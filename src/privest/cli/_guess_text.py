@@ -28,16 +28,10 @@ def guess_sentences(found: Plan) -> list[str]:
     ratios = ", ".join(
         f"{one.standard_error[0] / one.classical_error[0]:.3g}" for one in found.guesses
     )
-    lines = [
+    return [
         "The noise variance σ² of the readings (how much they vary where all features are equal) "
         "is not stated. The release will show it, and errors and intervals come from there. What "
         f"privacy adds is exact; the other columns are errors at {level_words(found.level)} if σ² "
         "is a third of the variance of the noise that is added to a reading, equal to it, or three "
         f"times it. They are then {ratios} times those without privacy."
     ]
-    if found.limits is not None:
-        lines.append(
-            f"Range {found.limits.low:.4g} to {found.limits.high:.4g}: what clipping costs depends "
-            "on σ²; state a guess of it (--noise-variance) to see that."
-        )
-    return lines

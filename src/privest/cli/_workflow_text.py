@@ -81,6 +81,7 @@ def _sentences(found: Plan) -> list[str]:
             *guess_sentences(found),
             *(line for one in exposed_by(found) for line in exposure(one)),
             *_differential(found),
+            *_clipping(found),
         ]
     noise = (
         "as given"
@@ -138,11 +139,10 @@ def _units(found: Plan) -> str:
 
 def _clipping(found: Plan) -> list[str]:
     """What share the range clips, and what that costs; where nobody knows, that."""
-    cost, limits = found.clipping, found.limits
-    if cost is None or limits is None:
+    cost, ends = found.clipping, found.range
+    if cost is None or ends is None:
         return []
-    after = "" if found.spec.transform == "none" else f", after {found.spec.transform}"
-    range_ = f"Range {limits.low:.4g} to {limits.high:.4g}{after}: "
+    range_ = f"Range {ends[0]:.6g} to {ends[1]:.6g}: "
     if isinstance(cost, CostByShare):
         listed = ", ".join(
             f"{times:.2f} at {100 * share:.3g} %" for share, times in zip(cost.share, cost.one_end)
@@ -274,6 +274,5 @@ def _freedom(freedom: float | Array | None) -> str:
     if freedom is None:
         return ""
     least, most = float(np.nanmin(freedom)), float(np.nanmax(freedom))
-    if f"{least:.3g}" == f"{most:.3g}":
-        return f", {least:.3g} degrees of freedom"
-    return f", {least:.3g} to {most:.3g} degrees of freedom"
+    low, high = (f"{f:,.0f}" if f >= 100 else f"{f:.3g}" for f in (least, most))
+    return f", {low} degrees of freedom" if low == high else f", {low} to {high} degrees of freedom"

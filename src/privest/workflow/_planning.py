@@ -318,7 +318,7 @@ def _finished(
 
         return law_plan(plan, expected)
     _require_finite(plan)
-    if plan.limits is None or plan.people is not None or plan.noise_variance is None:
+    if plan.limits is None or plan.people is not None:
         return plan
     return replace(plan, clipping=_clipping(plan, plan.limits, expected, features))
 

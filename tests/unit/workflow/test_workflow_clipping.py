@@ -47,6 +47,21 @@ def test_where_nothing_public_tells_the_means_it_says_so():
     assert plan.to_dict()["clipping"]["least_share"] == found.least_share
 
 
+def test_where_nobody_knows_the_noise_variance_it_says_so():
+    """Costs by share at σ² = 1/s, and what is not known; coefficients to expect do not help."""
+    asked = with_range(spec(noise=Noise()), 1.0, 3.0)
+    for expected in (None, {"intercept": 2.0}):
+        plan = make_plan(asked, people(), expected=expected)
+        found = plan.clipping
+        assert isinstance(found, CostByShare)
+        assert found.assumed
+        assert found.variance == pytest.approx(1 / LEVEL)
+        said = _clipping(plan)[0]
+        assert "Range 1 to 3: the noise variance of the readings is not stated" in said
+        assert f"{found.one_end[0]:.2f} at 1 %" in said
+        assert plan.to_dict()["clipping"]["least_share"] is None
+
+
 def test_expected_coefficients_give_share_and_cost():
     """By `clipping_cost` on the whole H, and the share by Φ written out; any block size."""
     table = people(300)
