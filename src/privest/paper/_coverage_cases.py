@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from privest.paper._coverage_people import CASES as PEOPLE
 from privest.paper._coverage_rows import CASES as ROWS
+from privest.paper._coverage_scale import CASES as SCALE
 from privest.paper._coverage_streams import CASES as STREAMS
 from privest.paper.coverage import Case
 
 CASES: tuple[Case, ...] = tuple(
-    sorted([*ROWS, *PEOPLE, *STREAMS], key=lambda case: int(case.topic.split()[0]))
+    sorted([*ROWS, *PEOPLE, *SCALE, *STREAMS], key=lambda case: int(case.topic.split()[0]))
 )

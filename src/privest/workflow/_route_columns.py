@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,10 +12,13 @@ from privest.arrays import CONFIDENCE, Array
 from privest.bounds import informed_errors
 from privest.errors import InvalidInput
 from privest.estimator.inference._joint import Joint, joint_test
+from privest.estimator.inference._original_scale import OriginalMean
+from privest.estimator.inference._totals import Total
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease
+from privest.workflow._original_units import SMALL
 from privest.workflow._terms import add_rows
 
 
@@ -60,9 +63,44 @@ class ColumnsEstimate(Estimate):
     @property
     def doubt(self) -> str | None:
         """What is doubtful of each column."""
-        doubts = [(part.release.target, part.doubt) for part in self.parts]
-        lines = [f"{target}: {doubt}" for target, doubt in doubts if doubt is not None]
-        return "\n".join(lines) or None
+        return self._of_each("doubt")
+
+    @property
+    def less_noise(self) -> str | None:
+        """Which columns hold less noise than the header says."""
+        return self._of_each("less_noise")
+
+    @property
+    def range_sentence(self) -> str | None:
+        """What the range did to each column."""
+        return self._of_each("range_sentence")
+
+    def _of_each(self, name: str) -> str | None:
+        """A sentence of each column that has one, a line each."""
+        said = [(part.release.target, getattr(part, name)) for part in self.parts]
+        return "\n".join(f"{target}: {text}" for target, text in said if text) or None
+
+    def percent(self, confidence: float = CONFIDENCE) -> dict[str, Array]:
+        """Of logarithms: by how many per cent each target grows for one unit more."""
+        return {
+            f"{part.release.target}: {name}": values
+            for part in self.parts
+            for name, values in part.percent(confidence).items()
+        }
+
+    def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
+        """Of one column only: `of`."""
+        raise self._one_by_one("the mean at a row")
+
+    def total(self, confidence: float = CONFIDENCE) -> Total:
+        """Of one column only: `of`."""
+        raise self._one_by_one("the total")
+
+    def _one_by_one(self, what: str) -> InvalidInput:
+        first = self.parts[0].release.target
+        return InvalidInput(
+            f"{what} is of one column: take it of one of them, estimate.of({first!r})."
+        )
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
@@ -126,7 +164,7 @@ def _freedom(part: Estimate) -> Array:
 
 def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
     """Why there is no joint test; None: there is one."""
-    if any(part.clipped for part in parts):
+    if any((part.clipping_bias or 0.0) >= SMALL for part in parts):
         return "readings were clipped, and the joint test is of least squares"
     if release.weights is not None:
         return "rows have weights, and the joint test is of rows that count the same"

@@ -289,6 +289,30 @@ def test_an_estimate_is_that_of_each_column(planned, tmp_path):
     assert len(record["parts"]) == 3
 
 
+def test_a_wide_range_leaves_least_squares_and_the_joint_test(tmp_path):
+    terms = stated_terms(spec(privacy=Privacy(30.0, range=RANGES)))
+    simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(1), table())
+    found = estimate_release(tmp_path / "z.csv")
+    assert found.joint is not None
+    assert "a: Range" in found.range_sentence
+
+
+def test_logarithms_are_told_in_per_cent(tmp_path):
+    ends = dict.fromkeys(TARGETS, (1e-06, 1000000.0))
+    terms = stated_terms(spec(transform="log", privacy=Privacy(1e4, range=ends)))
+    data = {
+        name: column if name == "age" else np.exp(column / 50) for name, column in table().items()
+    }
+    simulate_release(terms, tmp_path / "z.csv", np.random.default_rng(1), data)
+    found = estimate_release(tmp_path / "z.csv")
+    assert list(found.percent()) == [f"{name}: age" for name in TARGETS]
+    assert "per" in found.summary() or "%" in found.summary()
+    for refused in (lambda: found.mean_at({"age": 50}), found.total):
+        with pytest.raises(InvalidInput, match="one column"):
+            refused()
+    assert found.of("a").mean_at({"age": 50.0}).mean > 0
+
+
 def test_clipped_readings_have_no_joint_test(tmp_path):
     narrow = {"a": (1.5, 2.5), "b": (90.0, 110.0), "c d": (0.7, 0.9)}
     write(table(100, 5), tmp_path / "ref.csv")
