@@ -167,3 +167,19 @@ def test_as_many_coefficients_as_rows_are_refused():
         fit_levels(lambda: [LevelRows(np.eye(3), np.ones(3), 1.0)], 3)
     with pytest.raises(InvalidInput, match="as many coefficients as rows"):
         Scatter(0.0, 0, 1.0)
+
+
+def test_without_noise_both_parts_are_covariances():
+    """Where release noise hides much of the rest: no negative variance, and the parts add up."""
+    _, H, _ = table()
+    A = np.linalg.inv(H.T @ H)
+    for seed in range(5):
+        z = np.random.default_rng(seed).normal(size=60)  # release noise alone
+        theta = A @ H.T @ z
+        seen = second_pass([WeightedRows(H, z)], theta, A)
+        found = sandwich_errors("HC3", A, seen, 1.0)
+        for part in (found.sampling, found.covariance - found.sampling):
+            values = np.linalg.eigvalsh(part / np.sqrt(np.outer(np.diag(A), np.diag(A))))
+            assert values.min() > -1e-9
+    plenty = sandwich_errors("HC3", A, seen, 1e-3)
+    np.testing.assert_allclose(plenty.sampling, plenty.covariance - 1e-3 * A, rtol=1e-6, atol=1e-9)

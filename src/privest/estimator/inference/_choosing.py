@@ -16,6 +16,7 @@ from privest.estimator.inference._sandwich import (
     row_clusters,
     sandwich_errors,
     second_pass,
+    without_noise,
 )
 from privest.estimator.inference._unknown import Scatter, unknown_errors
 
@@ -46,7 +47,7 @@ def row_errors(
     seen = second_pass(rows(), estimate, inverse, (kind,))
     if how == "auto" and seen.alone:
         return unknown_errors(inverse, scatter), seen
-    return sandwich_errors(kind, inverse, seen, scatter.added, scatter.noise_variance), seen
+    return sandwich_errors(kind, inverse, seen, scatter.added), seen
 
 
 def survey_errors(
@@ -61,12 +62,12 @@ def survey_errors(
     kind = "HC3" if how == "auto" else how
     seen = second_pass(rows(), estimate, inverse, (kind,))
     if how != "auto" or (scatter.freedom >= ENOUGH and not seen.alone):
-        return sandwich_errors(
-            kind, inverse, seen, scatter.added, scatter.noise_variance, survey=True
-        )
+        return sandwich_errors(kind, inverse, seen, scatter.added, survey=True)
     found = row_clusters(rows(), estimate, inverse)
     known = inverse @ seen.weighted @ inverse
-    own = scatter.noise_variance * known
+    own = None
+    if not found.refused.any():
+        own = without_noise(found.covariance, known, scatter.added)
     return Errors(
         covariance=found.covariance,
         degrees_of_freedom=found.degrees_of_freedom,

@@ -92,15 +92,13 @@ def sandwich_errors(
     inverse: Array,
     seen: SecondPass,
     added: float,
-    noise_variance: float | None = None,
     *,
     survey: bool = False,
 ) -> Errors:
     """HC2 or HC3 with Student's t of f = K − n, floored at the known release noise.
 
-    inverse         A. `added`: the release noise on a row, of variance a.
-    noise_variance  σ̂², for what there would be without privacy; None: it is not said.
-    survey          the second pass had weights.
+    inverse  A. `added`: the release noise on a row, of variance a.
+    survey   the second pass had weights.
 
     Coverage of 95 % with strongly unequal noise: HC3 .938 to .949 (K = 30, 100); classical t .60 to
     .93. Below some 25 degrees of freedom t of `_unknown` is better (HC3 on a dummy at K = 8: .91).
@@ -112,15 +110,31 @@ def sandwich_errors(
             "to another, or ask for other errors."
         )
     known = inverse @ seen.weighted @ inverse if survey else inverse
-    own = None if noise_variance is None else noise_variance * known
+    covariance = inverse @ seen.meat[kind] @ inverse
+    own = without_noise(covariance, known, added)
     return Errors(
-        covariance=inverse @ seen.meat[kind] @ inverse,
+        covariance=covariance,
         degrees_of_freedom=float(seen.rows - len(inverse)),
         floor=np.sqrt(added) * standard_errors(known),
         sampling=own,
         classical=own,
         method=f"{kind}, survey weights" if survey else kind,
     )
+
+
+def without_noise(covariance: Array, known: Array, added: float) -> Array:
+    """What is left of a covariance without release noise, whose part of it is a·`known`.
+
+    covariance − a·known, without the directions in which that is negative, which is chance: with
+    known = LLᵀ the eigenvalues of L⁻¹·covariance·L⁻ᵀ less a, and 0 where they are below. For
+    covariance = v̂A and known = A it is max(v̂ − a, 0)·A.
+    """
+    root = np.linalg.cholesky(known)
+    half = np.linalg.solve(root, covariance)
+    scaled = np.linalg.solve(root, half.T)
+    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+    turned = root @ vectors
+    return np.asarray((turned * np.maximum(values - added, 0.0)) @ turned.T)
 
 
 def row_clusters(blocks: Iterable[WeightedRows], estimate: Array, inverse: Array) -> ClusterErrors:
