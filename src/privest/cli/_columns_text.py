@@ -89,7 +89,7 @@ def _condition(found: RecordPlan) -> str:
     if not free:
         return ", by the ranges, whatever the readings are"
     listed = ", ".join(free)
-    return f"; that {listed} move by no more than stated is a condition: only a range enforces it"
+    return f"; that {listed} differ by no more is a condition, which only a range enforces"
 
 
 def print_joint(console: Console, found: ColumnsEstimate) -> None:

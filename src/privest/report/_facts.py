@@ -12,6 +12,7 @@ from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.privacy import Range
 from privest.report._coefficients import FACTORS
+from privest.report._exposure import Exposed
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve
 
@@ -24,12 +25,14 @@ class Outcome:
     result          the private estimate; where it is known also the errors without privacy
     transform       of the readings; `family` of the model: both say whether coefficients are logs
     noise_variance  σ² of a reading given its features, as stated or from `reference_rows` rows of a
-                    public reference set; None: from the release itself, `found_variance` where
-                    that is known, with its interval
-    doubt           what the estimate says against itself, if anything
-    law             of the noise; epsilon, delta, move: together or not at all, comparing data in
-                    which one reading differs by at most `move`
-    apart           a difference between two readings that matters, where one was stated
+                    public reference set; None: nobody stated it
+    found_variance  what the release itself says of σ², in a sentence
+    doubts          what the estimate says against itself; `checked`: what spoke for it
+    remark          what else should be known of it
+    exposed         one reading to an attacker; None: as the level and σ² say
+    epsilon, delta, move
+                    together or not at all, comparing data in which one reading differs by at most
+                    `move`
     informed        ± of one who knows the model and sees all other columns, where there are some
     limits, clipped the public range of the readings, and the share that it clipped, by the fit
     """
@@ -39,15 +42,16 @@ class Outcome:
     level: float
     noise_variance: float | None = None
     reference_rows: int | None = None
-    found_variance: tuple[float, float, float] | None = None
+    found_variance: str | None = None
     transform: str = "none"
     family: str = "gaussian"
-    doubt: str | None = None
-    law: str = "gaussian"
+    doubts: tuple[str, ...] = ()
+    checked: str | None = None
+    remark: str | None = None
+    exposed: Exposed | None = None
     epsilon: float | None = None
     delta: float | None = None
     move: float | None = None
-    apart: float | None = None
     informed: float | None = None
     limits: Range | None = None
     clipped: float | None = None
@@ -65,12 +69,13 @@ class Outcome:
         return self.family if self.family in FACTORS else self.transform
 
     @property
-    def spread(self) -> float | None:
-        """σ, how readings scatter about what the features say: as stated, or as it was found."""
+    def attacked(self) -> Exposed:
+        """What an attacker sees of one reading."""
+        if self.exposed is not None:
+            return self.exposed
         known = self.noise_variance
-        if known is None and self.found_variance is not None:
-            known = self.found_variance[0]
-        return float(np.sqrt(known)) if known is not None and known > 0 else None
+        spread = None if known is None else float(np.sqrt(known))
+        return Exposed(level=self.level, spread=spread, transform=self.transform)
 
     @property
     def ratios(self) -> Array | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from privest.report._digits import plural, short
 from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._page import Note, Part, TableBlock
@@ -14,16 +16,13 @@ def origin(facts: Facts) -> tuple[Part, ...]:
     several = len(facts.outcomes) > 1
     for one in facts.outcomes:
         name = f"“{one.response}”: " if several else ""
-        parts += [name + text for text in (_noise(one), _errors(one), *_range(one))]
-        if one.doubt is not None:
-            parts.append(Note(name + one.doubt, "warning"))
-    if all(one.doubt is None for one in facts.outcomes):
+        said = [_noise(one), _errors(one), *_range(one), *filter(None, (one.remark, one.checked))]
+        parts += [name + text for text in said]
+        parts += [Note(name + text, "warning") for text in one.doubts]
+    if not any(one.doubts for one in facts.outcomes):
         parts.append(
-            "Nothing was found against it: the release scatters about the model as its noise "
-            "variance and its level say. (That cannot show every mistake of a model.)"
-            if any(one.noise_variance is not None for one in facts.outcomes)
-            else "Nothing was found against it: the release does not scatter less than its level "
-            "says. How much more it may scatter nobody stated."
+            "No warning came up. That does not show that the model is right: a check sees only "
+            "some of what may be wrong."
         )
     return tuple(parts)
 
@@ -41,13 +40,10 @@ def _rows(facts: Facts) -> str:
 def _noise(one: Outcome) -> str:
     """Where σ² is from."""
     if one.noise_variance is None:
-        text = "The scatter of the readings was taken from the release itself"
-        if one.found_variance is None:
-            return f"{text}: nobody had to state it, and it costs no privacy."
-        value, low, high = one.found_variance
+        found = "." if one.found_variance is None else f". {one.found_variance}"
         return (
-            f"{text}, at no cost of privacy: a noise variance of {short(value)} (95 % interval "
-            f"{short(low)} to {short(high)})."
+            "How much the readings scatter nobody had to state: it was taken from the release "
+            f"itself, which costs no privacy{found}"
         )
     where = (
         "as the data holder stated it"
@@ -60,11 +56,24 @@ def _noise(one: Outcome) -> str:
     )
 
 
+# What the short names of ways to make errors mean.
+WAYS = {
+    "HC3": "right also where some rows scatter more than others",
+    "HC2": "right also where some rows scatter more than others",
+    "CR2": "right also where the rows of a person go together",
+    "Student": "exact for rows that scatter alike",
+}
+
+
 def _errors(one: Outcome) -> str:
-    how = one.result.method
+    how, freedom = one.result.method, one.result.degrees_of_freedom
     if how is None:
         return "Standard errors are those of least squares with this noise and that of the release."
-    return f"Standard errors: {how}."
+    why = next((f": {meaning}" for name, meaning in WAYS.items() if name in how), "")
+    left = ""
+    if freedom is not None and np.isfinite(freedom).any():
+        left = f", {short(float(np.min(freedom)))} degrees of freedom"
+    return f"Standard errors: {how}{left}{why}."
 
 
 def _range(one: Outcome) -> list[str]:

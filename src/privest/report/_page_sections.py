@@ -11,7 +11,7 @@ import numpy as np
 
 from privest.report._coefficients import Coefficient, coefficients
 from privest.report._digits import at_least, at_most, plural, rounded, short, times
-from privest.report._exposure import Exposed, exposure
+from privest.report._exposure import exposure
 from privest.report._facts import Facts, Outcome
 from privest.report._finding import finding
 from privest.report._origin import identity, origin
@@ -83,9 +83,7 @@ def _found(facts: Facts) -> list[Section]:
 
 def _cautions(facts: Facts) -> list[Part]:
     """What a reader must know before the numbers."""
-    found: list[Part] = [
-        Note(one.doubt, "warning") for one in facts.outcomes if one.doubt is not None
-    ]
+    found: list[Part] = [Note(text, "warning") for one in facts.outcomes for text in one.doubts]
     if facts.simulated:
         found.append(
             Note(
@@ -204,12 +202,7 @@ def _exposed(facts: Facts) -> tuple[Part, ...]:
             if len(parts) == 0
             else f"“{one.response}”: privacy level s = {short(one.level)}."
         )
-        parts += exposure(
-            Exposed(
-                level=one.level, spread=one.spread, apart=one.apart, transform=one.transform,
-                law=one.law, epsilon=one.epsilon,
-            )
-        )  # fmt: skip
+        parts += exposure(one.attacked)
         if one.informed is not None:
             parts.append(
                 "Who also knows how the columns go together, and sees all of them, knows it to "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
 from privest.report._coefficients import INTERCEPT
 from privest.report._digits import plural, short
+from privest.report._exposure import exposed_by
 from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._page import save_page
 from privest.report._page_sections import story
@@ -114,25 +117,42 @@ def _columns(estimate: Estimate) -> tuple[Estimate, ...]:
 
 
 def _outcome(plan: Plan, estimate: Estimate, informed: float | None) -> Outcome:
-    header = estimate.release
-    column, stated = header.column, plan.spec.privacy
+    column = estimate.release.column
+    exposed = next(
+        one for one, planned in zip(exposed_by(plan), plan.columns)
+        if planned.target == column.target
+    )  # fmt: skip
+    if exposed.spread is None and column.person is None and estimate.noise_found:
+        exposed = replace(exposed, spread=math.sqrt(estimate.noise_found))
     return Outcome(
         response=column.target,
         result=estimate,
         level=column.level,
         noise_variance=column.noise_variance,
         reference_rows=column.reference_rows,
+        found_variance=estimate.noise_sentence,
         transform=column.transform,
-        family=header.family,
-        doubt=estimate.doubt,
-        law=column.law,
+        family=estimate.release.family,
+        doubts=tuple(filter(None, (estimate.doubt, estimate.less_noise))),
+        checked=_checked(estimate),
+        remark=estimate.remark,
+        exposed=exposed,
         epsilon=column.epsilon,
         delta=None if column.epsilon is None else column.delta or 0.0,
         move=None if column.epsilon is None else column.counted_move,
-        apart=stated.move if stated.tolerance is None else stated.tolerance,
         informed=informed,
         limits=column.limits,
         clipped=estimate.clipped,
+    )
+
+
+def _checked(estimate: Estimate) -> str | None:
+    """What was compared with the stated noise variance, where it agrees."""
+    if estimate.misfit is None or estimate.misfit_p is None or estimate.doubt is not None:
+        return None
+    return (
+        f"The release scatters {short(estimate.misfit)} times as much as the stated noise variance "
+        f"and the level say, as chance allows (p = {short(estimate.misfit_p)})."
     )
 
 

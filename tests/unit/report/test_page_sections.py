@@ -155,10 +155,7 @@ def test_an_informed_guess_is_that_of_the_joint_gaussian_law(given, level, varia
         ({}, "as the data holder stated it"),
         ({"reference_rows": 40}, "from a public reference set of 40 rows"),
         ({"noise_variance": None}, "taken from the release itself"),
-        (
-            {"noise_variance": None, "found_variance": (0.2, 0.0, 0.5)},
-            "a noise variance of 0.2 (95 % interval 0 to 0.5)",
-        ),
+        ({"noise_variance": None, "found_variance": "It is 0.2."}, "no privacy. It is 0.2."),
     ],
 )
 def test_where_the_noise_variance_is_from(given, own, words_):
@@ -167,13 +164,13 @@ def test_where_the_noise_variance_is_from(given, own, words_):
 
 def test_rows_left_out_misfit_and_method_are_told(given):
     result = replace(given.outcomes[0].result, method="HC3")
-    told = bare(given, dropped=7, doubt="The release scatters 9 times as much.", result=result)
+    told = bare(given, dropped=7, doubts=("The release scatters 9 times as much.",), result=result)
     text = words(told, "Where the numbers come from")
     assert "7 rows left out because a reading or a feature was missing" in text
-    assert "Standard errors: HC3." in text
+    assert "Standard errors: HC3: right also where some rows scatter more than others." in text
     assert "scatters 9 times" in text
     assert "scatters 9 times" in words(told, "What was found")  # where nobody misses it
-    assert "Nothing was found against it" not in text
+    assert "No warning came up" not in text
 
 
 def test_the_release_is_named(told):
