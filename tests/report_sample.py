@@ -72,7 +72,7 @@ def facts(**changed):
         error = np.sqrt(np.diagonal(inverse) * (VARIANCE + 1 / LEVEL))
         trail.add(k - 1, inverse @ H[:k].T @ z[:k], error)
     estimate = np.linalg.lstsq(H, z, rcond=None)[0]
-    levels = np.geomspace(0.05, 500.0, 25)
+    levels = np.geomspace(LEVEL / 100, LEVEL * 100, 25)  # the chosen one in the middle
     epsilons = [pv.PrivacyLevel(float(s)).to_epsilon(delta=DELTA, move=MOVE) for s in levels]
     told = {
         "response": "log triglycerides",

@@ -513,13 +513,16 @@ def report(
         spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.range))
     found = make_plan(spec)
     require_same_plan(found, estimated.release, str(table))
-    save_report(found, estimated, commands_of(plan_file, table, output), output)
+    trial = estimated.release.simulated
+    commands = commands_of(plan_file, table, output, simulated=trial)
+    save_report(found, estimated, commands, output)
     tell_file("Report", output)
 
 
 COMPARED = {
     "target": "target", "transform": "transform", "Box-Cox exponent": "exponent",
-    "level": "level", "law of the noise": "law", "δ": "delta", "move": "move", "range": "range",
+    "level": "level", "law of the noise": "law", "δ": "delta",
+    "difference that ε speaks of (--move)": "move", "range": "range",
     "noise variance": "noise_variance", "number of reference rows": "reference_rows",
 }  # fmt: skip
 
@@ -548,12 +551,15 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
             )
 
 
-def commands_of(plan_file: Path, table: Path, page: Path, seed: int | None = None) -> list[str]:
+def commands_of(
+    plan_file: Path, table: Path, page: Path, seed: int | None = None, *, simulated: bool = False
+) -> list[str]:
     """What to type to do it all again, safe for a shell."""
     plan_name, release_name, page_name = (
         shlex.quote(str(path)) for path in (plan_file, table, page)
     )
-    seeded = "" if seed is None else f" --simulate --seed {seed}"
+    seeded = " --simulate" if simulated or seed is not None else ""
+    seeded += "" if seed is None else f" --seed {seed}"
     return [
         f"privest plan {plan_name}",
         f"privest release {plan_name} --output {release_name}{seeded}",

@@ -103,7 +103,8 @@ class Facts:
     """All that a report tells.
 
     outcomes        one for each private column
-    rows, dropped   used, and left out for missing values; `people` and `weights`, in words
+    rows, dropped   used, and left out for missing values; of so many `persons`, where a person has
+                    several; `people` and `weights` in words
     joint           a sentence on all columns together
     record          ε and δ of several columns for replacing all of a person's readings at once
     curve, pair, trail
@@ -117,6 +118,7 @@ class Facts:
     simulated: bool
     commands: Sequence[str]
     dropped: int = 0
+    persons: int | None = None
     people: str | None = None
     weights: str | None = None
     joint: str | None = None

@@ -70,7 +70,9 @@ def _found(facts: Facts) -> list[Section]:
                 parts.append(facts.joint)
             parts.append(_short(facts))
         found = coefficients(one.result, one.scale)
-        parts += [_table(one, found, facts), _READ.get(one.scale, _READ["none"])]
+        parts.append(_table(one, found, facts))
+        if k == 0:
+            parts.append(_READ.get(one.scale, _READ["none"]))
         parts.append(intervals_picture(found, one.scale))
         heading = "What was found"
         sections.append(
@@ -97,9 +99,10 @@ def _cautions(facts: Facts) -> list[Part]:
 
 def _short(facts: Facts) -> str:
     left = f" ({plural(facts.dropped, 'row')} left out)" if facts.dropped else ""
+    whose = "" if facts.persons is None else f" of {facts.persons:,} people"
     return (
-        f"It was estimated from {plural(facts.rows, 'row')}{left} that were released with noise; "
-        "the readings themselves were not handed over."
+        f"It was estimated from {plural(facts.rows, 'row')}{whose}{left} that were released with "
+        "noise; the readings themselves were not handed over."
     )
 
 
@@ -159,10 +162,11 @@ def _cost(facts: Facts) -> tuple[Part, ...]:
     for one in facts.outcomes:
         name = f"“{one.response}”: " if len(facts.outcomes) > 1 else ""
         parts.append(name + _price(one, facts.rows))
+    parts.append(
+        "Errors follow from public inputs and from the release, so showing them gives nothing away."
+    )
     if facts.curve is not None:
-        only = facts.outcomes[0]
-        curve = facts.curve.through(only.level, only.result.standard_error)
-        parts.append(tradeoff_picture(curve, only.level))
+        parts.append(tradeoff_picture(facts.curve, facts.outcomes[0].level))
     return tuple(parts)
 
 
@@ -170,10 +174,7 @@ def _price(one: Outcome, rows: int) -> str:
     """Errors with privacy compared with those without; so many rows would do without."""
     ratios = one.ratios
     if ratios is None:
-        return (
-            "The errors above hold the noise that was added for privacy. What they would be "
-            "without it the release does not tell."
-        )
+        return f"The errors above hold the noise that was added for privacy.{_by_noise(one)}"
     low, high = float(ratios.min()), float(ratios.max())
     if high < SAME:
         return "With privacy the standard errors are practically those without."
@@ -182,8 +183,20 @@ def _price(one: Outcome, rows: int) -> str:
     said = f"{times(low, high)} those" if low >= SAME else f"{start} to {short(high)} times those"
     return (
         f"With privacy the standard errors are {said} without. Seen the other way: "
-        f"{plural(rows, 'row')} with privacy tell about as much as {many} such rows would without. "
-        "Errors follow from public inputs and from the release, so showing them gives nothing away."
+        f"{plural(rows, 'row')} with privacy tell about as much as {many} such rows would without."
+    )
+
+
+def _by_noise(one: Outcome) -> str:
+    """What the noise of the release adds, where errors without it are not known."""
+    floor = one.result.floor
+    if floor is None:
+        return " What they would be without it the release does not tell."
+    share = np.minimum((floor / one.result.standard_error) ** 2, 1.0)
+    ends = dict.fromkeys(f"{100 * x:.0f}" for x in (float(share.min()), float(share.max())))
+    return (
+        f" It makes {' to '.join(ends)} % of the variance of the estimates; the rest is how the "
+        "readings scatter, and would be there without privacy."
     )
 
 
@@ -198,7 +211,7 @@ def _exposed(facts: Facts) -> tuple[Part, ...]:
         parts.append(
             f"“{one.response}” was released at privacy level s = {short(one.level)} (larger shows "
             "more). An attacker who sees the whole release, knows all of this page and has any "
-            "amount of computing time can do this, and no more:"
+            "amount of computing time can do this with it:"
             if len(parts) == 0
             else f"“{one.response}”: privacy level s = {short(one.level)}."
         )

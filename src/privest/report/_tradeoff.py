@@ -93,23 +93,6 @@ class Curve:
         logs = [np.interp(at, x, np.log(column)) for column in self.ratios.T]
         return np.asarray(np.exp(logs))
 
-    def through(self, level: float, errors: Array) -> Curve:
-        """The curve with the exact errors (n,) at one level, so that its mark lies on it."""
-        others = self.levels != level
-        k = int(np.searchsorted(self.levels[others], level))
-        epsilons = self.epsilons
-        if epsilons is not None:
-            here = np.interp(np.log(level), np.log(self.levels), epsilons)
-            epsilons = np.insert(epsilons[others], k, here)
-        return Curve(
-            self.names,
-            np.insert(self.levels[others], k, level),
-            np.insert(self.standard_error[others], k, errors, axis=0),
-            self.classical_error,
-            epsilons,
-            self.target,
-        )
-
 
 def tradeoff_picture(curve: Curve, chosen: float) -> Picture:
     """Errors against the level."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import privest
+from privest.arrays import Array
 from privest.estimator.result import Result
 from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
@@ -36,13 +37,12 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
     """
     levels, errors = plan.curve()
     open_errors = plan.classical_error
-    if estimate is not None and estimate.sampling is not None:
-        # Sampling stays as it is; what privacy adds goes with 1/s.
-        assert estimate.privacy is not None
+    if estimate is not None:
         assert estimate.classical_error is not None
-        own, private = np.diagonal(estimate.sampling), np.diagonal(estimate.privacy)
-        errors = np.sqrt(own + np.outer(estimate.release.level / levels, private))
+        # Sampling stays as it is; what privacy adds goes with 1/s.
         open_errors = estimate.classical_error
+        added = np.outer(estimate.release.level / levels, _added(estimate))
+        errors = np.sqrt(open_errors**2 + added)
     stated, move = plan.spec.privacy, plan.move
     epsilons = None
     if stated.delta is not None and move is not None:
@@ -53,6 +53,14 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
     if stated.standard_error is not None and stated.of is not None:
         target = {stated.of: stated.standard_error}
     return Curve(plan.names, levels, errors, open_errors, epsilons, target)
+
+
+def _added(estimate: Estimate) -> Array:
+    """What the noise of the release adds to the variances: known exactly, whatever the errors."""
+    if estimate.floor is not None:
+        return np.asarray(estimate.floor**2)
+    assert estimate.privacy is not None
+    return np.asarray(np.diagonal(estimate.privacy))
 
 
 def save_plan_figure(plan: Plan, path: Path) -> None:
@@ -85,6 +93,7 @@ def save_report(
         dropped=header.dropped,
         simulated=header.simulated,
         commands=commands,
+        persons=header.persons,
         people=_people(header),
         weights=_weights(header),
         joint=_joint(estimate),
@@ -97,7 +106,7 @@ def save_report(
     names = ", ".join(column.target for column in header.columns)
     save_page(
         f"{names}: what a private release shows",
-        f"{plural(header.rows, 'row')}, {plural(len(header.names), 'coefficient')}, privacy level "
+        f"{_whose(header)}, {plural(len(header.names), 'coefficient')}, privacy level "
         f"s = {', '.join(short(column.level) for column in header.columns)} (larger shows more)",
         story(facts),
         path,
@@ -171,6 +180,11 @@ def _provenance(header: TableRelease, date: datetime.date) -> Provenance:
     )
 
 
+def _whose(header: TableRelease) -> str:
+    rows = plural(header.rows, "row")
+    return rows if header.persons is None else f"{header.persons:,} people with {rows}"
+
+
 def _people(header: TableRelease) -> str | None:
     if header.people is None or header.persons is None:
         return None
@@ -223,7 +237,9 @@ def _curve(plan: Plan, estimate: Estimate) -> Curve | None:
     header = estimate.release
     plain = (
         plan.noise_variance is not None
-        and estimate.sampling is not None
+        and estimate.classical_error is not None
+        and bool((estimate.classical_error > 0).all())
+        and (estimate.floor is not None or estimate.sampling is not None)
         and estimate.clipped is None
         and header.people is None
         and header.weights is None

@@ -189,6 +189,14 @@ def test_errors_without_privacy_need_not_be_known(given):
         assert "without privacy" not in words(told, "What was found")
 
 
+def test_what_the_noise_adds_is_told_where_nothing_else_is_known(given):
+    result = given.outcomes[0].result
+    floor = result.standard_error * np.sqrt([0.2, 0.3, 0.5, 0.4, 0.2])
+    told = bare(given, result=replace(result, classical=None, floor=floor), persons=40)
+    assert "It makes 20 to 50 % of the variance" in words(told, "What it cost")
+    assert "442 rows of 40 people that" in words(told, "What was found")
+
+
 def test_an_error_that_privacy_does_not_change_is_not_called_one_times(given):
     result = given.outcomes[0].result
     told = bare(given, result=replace(result, classical=result.covariance * 0.9999))
