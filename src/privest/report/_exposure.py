@@ -45,10 +45,10 @@ class Exposed:
 
 def exposed_by(terms: Terms) -> list[Exposed]:
     """One reading of each private column of a release; differences that matter as it states."""
-    return [exposed_of(column, _apart(terms)) for column in terms.columns]
+    return [exposed_of(column, _tolerance(terms)) for column in terms.columns]
 
 
-def _apart(terms: Terms) -> float | None:
+def _tolerance(terms: Terms) -> float | None:
     """The difference that was stated to matter; several columns have their own."""
     return terms.spec.privacy.tolerance if len(terms.columns) == 1 else None
 
