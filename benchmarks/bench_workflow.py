@@ -16,7 +16,7 @@ from privest.data import write_table
 from privest.ledger import Ledger
 from privest.workflow import (
     Account,
-    Noise,
+    People,
     Privacy,
     Spec,
     estimate_release,
@@ -28,24 +28,25 @@ from privest.workflow import release as real_release
 
 ROWS = 1_000_000
 BLOCK = 100_000
-NAMES = ("age", "bmi", "bp", "hdl", "ldl")
+NAMES = ("age", "bmi", "bp", "hdl", "ldl", "person")
+VISITS = 4  # rows of a person
 
 
 def _table(path):
     rng = np.random.default_rng(0)
 
     def blocks():
-        for _ in range(0, ROWS, BLOCK):
+        for first in range(0, ROWS, BLOCK):
             X = rng.normal([50, 27, 120, 55], [15, 4, 20, 12], (BLOCK, 4))
             X = X.round(1)
             y = X @ [0.1, 0.5, 0.2, -0.3] + 10 * rng.standard_normal(len(X))
-            yield [*X.T, y.round(4)]
+            yield [*X.T, y.round(4), np.arange(first, first + BLOCK) // VISITS]
 
     write_table(path, NAMES, blocks())
 
 
-def _spec(path):
-    return Spec(str(path), "ldl", NAMES[:-1], Noise(100.0), Privacy(0.05))
+def _spec(path, **more):
+    return Spec(str(path), "ldl", NAMES[:4], Privacy(0.05), **more)
 
 
 def rows():
@@ -66,11 +67,17 @@ def rows():
         def stated():
             return stated_terms(_spec(data))
 
-        def estimate():
-            return estimate_release(table)
+        def of_persons():
+            return make_plan(_spec(data, person=People("person")))
 
-        table = release(planning)
-        reads = {"plan": (planning, data), "estimate from the release": (estimate, table)}
+        table, persons = release(planning), release(of_persons)
+        reads = {
+            "plan": (planning, data, 3),
+            "plan, persons": (of_persons, data, 6),
+            "estimate, Student's t": (lambda: estimate_release(table, "t"), table, 3),
+            "estimate, HC3": (lambda: estimate_release(table, "HC3"), table, 6),
+            "estimate, persons (CR2)": (lambda: estimate_release(persons), persons, 6),
+        }
         writes = {
             "simulated release": lambda: release(lambda: plan),
             # As the command does it where the level is stated: one pass over the file.
@@ -78,13 +85,13 @@ def rows():
             # Where the level is that of a wanted accuracy, or the noise is seeded: two passes.
             "plan and simulated release": lambda: release(planning),
         }
-        for step, (work, path) in reads.items():
+        for step, (work, path, limit) in reads.items():
             yield compare(
                 f"workflow: {step}, {ROWS:,} rows",
                 work,
                 "pandas.read_csv of its input",
                 lambda path=path: pd.read_csv(path),
-                limit=5,
+                limit=limit,
                 repeats=5,
             )
         frame = pd.read_csv(table)
