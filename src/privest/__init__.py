@@ -20,8 +20,8 @@ __all__ = [
     "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "Ledger", "LinearModel",
     "NonlinearModel", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
     "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data",
-    "dynamics", "errors", "estimator", "identifiability", "ledger", "linalg", "mechanism", "model",
-    "network", "noise", "pipeline", "privacy", "scale", "workflow",
+    "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger", "linalg",
+    "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale", "workflow",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from privest.estimator._regression import PrivateLinearRegression
     from privest.ledger import Ledger
     from privest.mechanism import StreamMechanism
+    from privest.workflow import estimate, plan
 else:
     _HOME = {
         "Checkpoint": "checkpoint",
@@ -49,6 +50,8 @@ else:
         "PrivateLinearRegression": "estimator._regression",  # needs scikit-learn
         "PrivateRLS": "estimator",
         "StreamMechanism": "mechanism",
+        "estimate": "workflow",
+        "plan": "workflow",
     }
 
     def __getattr__(name: str) -> object:

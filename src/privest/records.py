@@ -1,4 +1,6 @@
-"""What every result can do, written once: go to JSON, and give intervals about an estimate."""
+"""What every result can do, written once: go to JSON and to frames, and give intervals about an
+estimate.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.errors import InvalidInput, MissingDependency
 
+LIBRARIES = ("pandas", "polars")
 NOT_FINITE = {"nan": None, "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -116,3 +120,20 @@ def quantile(confidence: float, freedom: float | Array | None = None) -> float |
         return float(scipy.special.ndtri(upper))
     found = np.asarray(scipy.special.stdtrit(freedom, upper), dtype=np.float64)
     return float(found) if found.ndim == 0 else found
+
+
+def as_frame(columns: Mapping[str, Any], library: str = "pandas") -> Any:  # noqa: ANN401
+    """A frame with these columns."""
+    if library not in LIBRARIES:
+        raise InvalidInput(f"frames are of {' or '.join(LIBRARIES)}; received {library!r}.")
+    try:
+        if library == "polars":
+            import polars
+
+            return polars.DataFrame(dict(columns))
+        import pandas
+    except ImportError as missing:
+        raise MissingDependency(
+            f"a frame needs {library}: install it, or use to_dict()."
+        ) from missing
+    return pandas.DataFrame(dict(columns))

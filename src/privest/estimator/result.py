@@ -10,7 +10,7 @@ import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_confidence
 from privest.errors import InvalidInput
-from privest.records import Estimated, Record, plain, standard_errors
+from privest.records import Estimated, Record, as_frame, plain, standard_errors
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -92,16 +92,40 @@ class Result(Estimated, Record):
             z = self.estimate / errors
         letter, chance = "z" if self.degrees_of_freedom is None else "t", self.p_values()
         columns = {
-            "coef": _decimals(self.estimate),
-            "std err": _decimals(errors),
+            "coef": decimals(self.estimate),
+            "std err": decimals(errors),
             letter: [f"{value:.3f}" for value in z],
             f"P>|{letter}|": [f"{value:.3f}" for value in chance],
-            f"[{tail:.4g}": _decimals(low),
-            f"{1 - tail:.4g}]": _decimals(high),
+            f"[{tail:.4g}": decimals(low),
+            f"{1 - tail:.4g}]": decimals(high),
         }
         if self.classical_error is not None:
-            columns["without privacy"] = _decimals(self.classical_error)
-        return "\n".join([*self._heading(), *_table(self.names, columns)])
+            columns["without privacy"] = decimals(self.classical_error)
+        return "\n".join([*self._heading(), *text_table(self.names, columns)])
+
+    def to_frame(self, confidence: float = CONFIDENCE, library: str | None = None) -> Any:  # noqa: ANN401
+        """A row for each parameter: estimate, standard error, p-value, interval.
+
+        `library`: "pandas" or "polars"; None: that of the data, pandas where they were a file.
+        """
+        if self.estimate.ndim != 1:
+            raise InvalidInput(
+                f"a frame is of one estimate; this result holds {len(self.estimate)} of them."
+            )
+        low, high = self.interval(confidence).T
+        columns = {
+            "coefficient": list(self.names),
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "p_value": self.p_values(),
+            "low": low,
+            "high": high,
+        }
+        return as_frame(columns, library or self._library)
+
+    @property
+    def _library(self) -> str:
+        return "pandas"
 
     def p_values(self) -> Array:
         """Of θ_j = 0, two-sided, (…, n): the law of `interval`, its floor too."""
@@ -136,12 +160,12 @@ class Result(Estimated, Record):
         )
 
 
-def _decimals(values: Array) -> list[str]:
+def decimals(values: Array) -> list[str]:
     """Four decimals, or four digits where a number is too small or too large for them."""
     return [f"{v:.4f}" if v == 0 or 1e-3 <= abs(v) < 1e5 else f"{v:.4g}" for v in values]
 
 
-def _table(names: tuple[str, ...], columns: dict[str, list[str]]) -> list[str]:
+def text_table(names: tuple[str, ...], columns: dict[str, list[str]]) -> list[str]:
     """Right-aligned columns under a rule, as in statsmodels."""
     first = max(map(len, names))
     widths = [max(map(len, [head, *cells])) for head, cells in columns.items()]

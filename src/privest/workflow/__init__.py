@@ -1,6 +1,7 @@
 """What a data owner does: plan, release, estimate, report; one plan file for all of it."""
 
 from privest.workflow._account import Account
+from privest.workflow._calls import estimate, plan
 from privest.workflow._estimate import Estimate, Fit
 from privest.workflow._estimating import estimate_release
 from privest.workflow._header import TableRelease, read_release
@@ -26,9 +27,11 @@ __all__ = [
     "Terms",
     "Verified",
     "Weights",
+    "estimate",
     "estimate_release",
     "load_spec",
     "make_plan",
+    "plan",
     "read_release",
     "release",
     "save_spec",

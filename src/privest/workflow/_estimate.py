@@ -170,6 +170,10 @@ class Estimate(Fit):
             lines.append(f"{name}: {value:+.3g} % for one unit more ({low:+.3g} to {high:+.3g})")
         return "\n".join(lines)
 
+    @property
+    def _library(self) -> str:
+        return self.release.library
+
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; without the trail."""
         record = super().to_dict(confidence)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from privest.arrays import Array
 from privest.data import Features, open_source, read_rows
 from privest.data._rows import Block
 from privest.errors import InvalidInput, PrivestError
+from privest.files import atomic_write
 from privest.lattice import GRID
 from privest.reading import (
     parse_json,
@@ -32,7 +34,7 @@ from privest.reading import (
     read_text,
     require_parameters,
 )
-from privest.records import plain
+from privest.records import as_frame, plain
 from privest.release import Release, StreamRelease
 from privest.workflow._column import Column, OneColumn
 from privest.workflow._header_fields import (
@@ -42,6 +44,7 @@ from privest.workflow._header_fields import (
     require_bits,
     require_whole,
 )
+from privest.workflow._held import HeldTable
 from privest.workflow._laws import BITS
 from privest.workflow._person_sums import readings_of
 from privest.workflow._sections import People, Weights
@@ -52,7 +55,7 @@ WARNING = (
     "protection; do not publish it as a private release."
 )
 DERIVED = ("warning", "checksum")  # written for readers; computed again on reading
-OUTSIDE = ("path", "signature")  # not under the checksum: the signature is of it
+OUTSIDE = ("path", "memory", "signature")  # not under the checksum: the signature is of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,8 @@ class ReleasedRows:
 class TableRelease(Release, OneColumn):
     """A release that is a table of rows (features, z), and the public facts that make z usable.
 
-    table           its name; `path` is where it was found. `blocks`, `stream`, `values` read it.
+    table           its name; `path` is where it was found, `memory` holds it where there is no
+                    file. `blocks`, `stream`, `values` read it.
     columns         of private readings: how each of them left, its level among that. z·unit is a
                     reading with its noise, in the units of the modelled target.
     names           of the coefficients, `intercept` among them where there is one.
@@ -105,6 +109,7 @@ class TableRelease(Release, OneColumn):
     entry: LedgerPlace | None = None
     signature: str | None = None
     path: Path | None = field(default=None, compare=False, repr=False)
+    memory: HeldTable | None = field(default=None, compare=False, repr=False)
 
     @property
     def fingerprint(self) -> str:  # type: ignore[override] # of the level of its column
@@ -173,17 +178,59 @@ class TableRelease(Release, OneColumn):
 
     def _read(self) -> Iterator[Block]:
         """The table as it is written."""
-        if self.path is None:
+        held = None if self.memory is None else self.memory.columns
+        table = self.path if held is None else held
+        if table is None:
             raise InvalidInput(f"where is the table {self.table}? read_release finds it.")
         design = Features(self._features, {}, "intercept" in self.names)
         private = tuple(column.name for column in self.columns)
-        for block in read_rows(open_source(self.path), design, private, beside=self._beside):
+        where = Path(self.table) if self.path is None else self.path
+        for block in read_rows(open_source(table), design, private, beside=self._beside):
             if not self.simulated:
-                require_whole(block.targets, self.path)
+                require_whole(block.targets, where)
             for column, z in zip(self.columns, block.targets.T):
                 if column.law in BITS:
-                    require_bits(z, self.path)
+                    require_bits(z, where)
             yield block
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a table that is held in memory, and its header, into a folder; where it is now.
+
+        Both keep their names. A file that exists is never written over.
+        """
+        if self.memory is None or self.memory.columns is None:
+            raise InvalidInput(
+                f"the release {self.table} is a file already: copy it and its header."
+            )
+        table = Path(folder) / self.table
+        for file in (table, header_path(table)):
+            if file.exists():
+                raise InvalidInput(f"{file} exists: choose another folder.")
+        atomic_write(table, self.memory.text)
+        atomic_write(header_path(table), self.header_text)
+        return table
+
+    @property
+    def header_text(self) -> str:
+        """What is in the header file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+    def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
+        """The table: public columns, and the noisy readings in units of the modelled target."""
+        blocks = list(self._read())
+        columns = dict(zip(self.names, np.concatenate([block.H for block in blocks]).T))
+        columns.pop("intercept", None)
+        for name in self._beside:
+            columns[name] = np.concatenate([np.asarray(block.beside[name]) for block in blocks])
+        readings = np.concatenate([block.targets for block in blocks])
+        for column, values in zip(self.columns, readings.T):
+            columns[column.name] = values * column.unit(simulated=self.simulated)
+        return as_frame(columns, library or self.library)
+
+    @property
+    def library(self) -> str:
+        """Of the frames it is shown as."""
+        return "pandas" if self.memory is None else self.memory.library
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -218,7 +265,7 @@ class TableRelease(Release, OneColumn):
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`: every field checked, whatever was received."""
-        known = {"kind", *DERIVED, *(one.name for one in fields(cls))} - {"path"}
+        known = {"kind", *DERIVED, *(one.name for one in fields(cls))} - {"path", "memory"}
         kind = record.get("kind") if isinstance(record, Mapping) else None
         another = str(kind).startswith("privest release") and kind != cls.KIND
         if another or (kind == cls.KIND and set(record) != known):
@@ -227,7 +274,7 @@ class TableRelease(Release, OneColumn):
                 "are not there, or others are. Read it with the version that wrote it."
             )
         found = super().from_dict(
-            {**record, "path": None} if isinstance(record, Mapping) else record
+            {**record, "path": None, "memory": None} if isinstance(record, Mapping) else record
         )
         found._require_derived(record)
         return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -32,6 +32,7 @@ from privest.estimator import (
 from privest.model import LinearModel
 from privest.privacy import Range
 from privest.records import Record, standard_errors
+from privest.workflow._plan_calls import PlanCalls
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
 from privest.workflow._planning_weights import WeightReader
 from privest.workflow._spec import Spec
@@ -61,7 +62,7 @@ class Guess(Record):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan(Terms):
+class Plan(PlanCalls, Terms):
     """What is known before a release: its terms, and what the features add.
 
     rows, dropped   rows of H used, and left out because something was missing in the features.
@@ -83,6 +84,7 @@ class Plan(Terms):
     shape: Array | None = None
     clipping: ClippingCost | CostByShare | None = None
     people: PlannedPeople | None = None
+    _data: object = field(default=None, repr=False)  # a frame, of this process only
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "privacy_share",

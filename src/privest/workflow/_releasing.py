@@ -7,7 +7,6 @@ ordinary generator, z = y + e/√s in doubles, no protection, and the header say
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,7 +151,7 @@ def _digest(part: Draft) -> str:
 
 
 def _write_header(found: TableRelease, path: Path) -> None:
-    atomic_write(path, json.dumps(found.to_dict(), indent=1, ensure_ascii=False) + "\n")
+    atomic_write(path, found.header_text)
 
 
 def _require_free(table: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_plan_file_holds_the_formula_and_how_to_read(privest, frame, tmp_path)
         (["--formula", "ldl ~ age", "--features", "age"], "say two models"),
         (["--formula", "ldl ~ age", "--target", "bmi"], "the formula says the target"),
         (["--formula", "ldl ~ age", "--no-intercept"], "`- 1`"),
-        (["--target", "ldl", "--mean", "--by", "sex"], "--by sex needs its public list of groups"),
+        (["--target", "ldl", "--mean", "--by", "sex"], "the public list of its groups"),
         (["--target", "ldl", "--mean", "--no-intercept"], "a mean is the intercept"),
         (["--target", "ldl", "--mean", "--missing-code", "lld=9"], "Did you mean 'ldl'?"),
         (["--target", "ldl", "--features", "sex", "--category", "sexe=a,b"], "Did you mean 'sex'?"),

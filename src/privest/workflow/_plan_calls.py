@@ -1,0 +1,137 @@
+"""What is done with a plan in Python: release it, try it, look at it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from privest.arrays import CONFIDENCE
+from privest.data._source import EMBEDDED
+from privest.estimator.result import decimals, text_table
+from privest.ledger import Ledger
+from privest.records import as_frame, quantile
+from privest.workflow._held import HeldTable, library_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privest.workflow._header import TableRelease
+    from privest.workflow._planning import Plan
+
+HELD = "release.csv"  # the name of a table that is held in memory
+
+
+class PlanCalls:
+    """The calls of a `Plan`, which remembers the data it was made for."""
+
+    def release(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        subject: str | None = None,
+        budget: float | None = None,
+        again: bool = False,
+    ) -> TableRelease:
+        """Release the readings, for real: protected noise, charged to a ledger before it is shown.
+
+        path     of the table, .csv or .parquet; its header is written beside it. None: no file,
+                 the object that is returned holds the table (`save` writes it).
+        ledger   a `Ledger` or the path of one. None: privest-ledger.db beside the data file; in the
+                 current folder where the data are a frame.
+        subject  whose readings these are. None: the target and the name of the data.
+        budget, again   as in `Account`.
+
+        The same readings are not released twice unless their budget allows it and you say `again`.
+        Without a path a run that is killed after the charge has spent it for nothing.
+        """
+        from privest.workflow._account import LEDGER, Account
+        from privest.workflow._releasing import release
+
+        plan = cast("Plan", self)
+        data = plan._data
+        file = None if data is not None or plan.spec.data == EMBEDDED else Path(plan.spec.data)
+        place = (Path() if file is None else file.parent) / LEDGER if ledger is None else ledger
+        name = plan.spec.data if file is None else file.name
+        own = f"{', '.join(plan.spec.targets)} of {name}"
+        with Account(place, subject or own, budget, again=again) as account:
+            return _made(plan, path, lambda to: release(plan, to, data, account=account))
+
+    def simulate(
+        self, path: str | os.PathLike[str] | None = None, *, seed: int | None = None
+    ) -> TableRelease:
+        """A trial of `release`: simulated noise, no protection, no ledger; a seed repeats it."""
+        from privest.workflow._releasing import simulate_release, trial_source
+
+        plan = cast("Plan", self)
+        noise = trial_source(plan, seed)
+        return _made(plan, path, lambda to: simulate_release(plan, to, noise, plan._data))
+
+    def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
+        """Standard errors to expect, a row for each coefficient (of each target).
+
+        privacy_error    by the noise of the release alone, √(A_jj/s), A = (HᵀH)⁻¹.
+        standard_error   with what the readings scatter; `classical_error`: without privacy. Both
+                         are missing where the noise variance is not known before the release.
+
+        `library`: "pandas" or "polars"; None: that of the data, pandas where they are a file.
+        """
+        plan = cast("Plan", self)
+        columns: dict[str, list[Any]] = {"target": [], "coefficient": []}
+        errors: dict[str, list[float]] = {
+            "classical_error": [], "privacy_error": [], "standard_error": [],
+        }  # fmt: skip
+        for part in _parts(plan):
+            columns["target"] += [part.column.target] * len(plan.names)
+            columns["coefficient"] += plan.names
+            for name, values in errors.items():
+                values += getattr(part, name).tolist()
+        if len(plan.columns) == 1:
+            del columns["target"]
+        return as_frame(columns | errors, library or library_of(plan._data))
+
+    def summary(self, confidence: float = CONFIDENCE) -> str:
+        """A table for people: errors to expect, as ± of an interval, and what one reading shows."""
+        plan, q = cast("Plan", self), quantile(confidence)
+        lines = [f"Plan: {plan.rows} rows, {plan.dropped} left out"]
+        for part in _parts(plan):
+            column = part.column
+            cells = {
+                head: decimals(q * getattr(part, name))
+                for head, name in (
+                    ("± without privacy", "classical_error"),
+                    ("± by privacy alone", "privacy_error"),
+                    ("± with privacy", "standard_error"),
+                )
+                if column.noise_variance is not None or name == "privacy_error"
+            }  # fmt: skip
+            epsilon = column.epsilon
+            promise = "" if epsilon is None else f"; ε = {epsilon:.4g} at δ = {column.delta:g}"
+            lines += [
+                f"{column.target}: privacy level s = {column.level:.6g} (larger shows more), one "
+                f"reading is known to ± {column.level**-0.5:.4g} (standard deviation){promise}",
+                *text_table(plan.names, cells),
+            ]
+        return "\n".join(lines)
+
+
+def _parts(plan: Plan) -> tuple[Plan, ...]:
+    """A plan for each private column."""
+    found: tuple[Plan, ...] = getattr(plan, "plans", (plan,))
+    return found
+
+
+def _made(
+    plan: Plan, path: str | os.PathLike[str] | None, make: Callable[[Path], TableRelease]
+) -> TableRelease:
+    """The release at `path`; or held, with nothing left on the disk."""
+    library = library_of(plan._data)
+    if path is not None:
+        return replace(make(Path(path)), memory=HeldTable(library))
+    with tempfile.TemporaryDirectory(prefix="privest-") as folder:
+        table = Path(folder) / HELD
+        found = make(table)
+        return replace(found, path=None, memory=HeldTable.read(table, found.table_columns, library))
