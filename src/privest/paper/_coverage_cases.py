@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privest.paper._coverage_families import CASES as FAMILIES
 from privest.paper._coverage_people import CASES as PEOPLE
 from privest.paper._coverage_rows import CASES as ROWS
 from privest.paper._coverage_scale import CASES as SCALE
@@ -9,5 +10,8 @@ from privest.paper._coverage_streams import CASES as STREAMS
 from privest.paper.coverage import Case
 
 CASES: tuple[Case, ...] = tuple(
-    sorted([*ROWS, *PEOPLE, *SCALE, *STREAMS], key=lambda case: int(case.topic.split()[0]))
+    sorted(
+        [*ROWS, *PEOPLE, *SCALE, *STREAMS, *FAMILIES],
+        key=lambda case: int(case.topic.split()[0]),
+    )
 )

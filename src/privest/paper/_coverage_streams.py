@@ -69,6 +69,7 @@ CASES = [
         (48, 0.0, ".93 to .97 where the degrees of freedom are 3 or more", (0.93, 0.985)),
         (336, 0.0, ".93 to .97 where the degrees of freedom are 3 or more", (0.93, 0.985)),
         (336, 0.8, "8 blocks .91 .92 .95 .90 (before: .65 .72 .86 .64)", (0.87, 0.97)),
+        (336, 0.95, "refused as too short; .87 to .97 where not", (0.87, 0.97)),
         (2016, 0.0, ".93 to .97 where the degrees of freedom are 3 or more", (0.93, 0.985)),
         (2016, 0.8, "8 blocks .93 to .95", (0.91, 0.97)),
         (2016, 0.95, "8 blocks .93 to .95, 32 .89 to .95 (before: .36 to .92)", (0.89, 0.97)),
