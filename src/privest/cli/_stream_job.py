@@ -37,7 +37,7 @@ from privest.errors import CheckpointError, InvalidInput
 from privest.estimator._stream_conclusion import StreamConclusion, conclude
 from privest.files import make_folder
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
-from privest.report import Trail
+from privest.report import BAND, Trail
 
 INTERCEPT = "intercept"
 
@@ -273,9 +273,10 @@ class Job:
             self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
             self.kept.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
-        known = self.estimator
-        if self.plan.output.png is not None and known is not None and known.identifiable:
-            self.trail.add(known.steps - 1, known.estimate, known.standard_error)
+        if self.plan.output.png is not None and self.estimator is not None:
+            found, step = self.concluded(), self.estimator.steps * self.width - 1
+            if found is not None:
+                self.trail.add(step, found.estimate, np.diff(found.interval())[:, 0] / 2 / BAND)
 
     def _lines(self, release: pv.StreamRelease, public: Public) -> str:
         """What is written of a block: what the output has already is not."""

@@ -107,19 +107,20 @@ def conclude(
     common: dict[str, Any] = {"names": tuple(names), "estimate": rls.estimate, "by_blocks": blocks}
     if plain and freedom > 0 and (not known or reference is not None):
         return _scattered(rls, freedom, common, reference if known else None)
-    error: Array | None = rls.standard_error if known else None
-    if not known or not plain:
-        by = "by the stated noise variance" if known else ""
+    if not known:  # readings are shown mixed: rows of unit noise, if only release noise were there
+        doubts = _audit(rls.misfit, freedom, 1.0)
         return StreamConclusion(
-            **common, stated_error=error, stated_by=by, floor=None,
-            noise_variance=_stated(rls) if known else None,
+            **common, stated_error=None, stated_by="", floor=None, noise_variance=None,
+            doubts=doubts,
         )  # fmt: skip
-    own, added = _stated(rls), _added(rls)
+    own, floor = _stated(rls), None
+    if plain:
+        added = _added(rls)
+        floor = rls.standard_error * np.sqrt(added / (own + added))
     doubts = _doubts(rls, freedom, blocks, stated_p(rls.misfit, max(freedom, 1), 1.0), own)
     return StreamConclusion(
-        **common, stated_error=error, stated_by="by the stated noise variance",
-        floor=rls.standard_error * np.sqrt(added / (own + added)), noise_variance=own,
-        doubts=doubts if freedom > 0 else (),
+        **common, stated_error=rls.standard_error, stated_by="by the stated noise variance",
+        floor=floor, noise_variance=own, doubts=doubts,
     )  # fmt: skip
 
 
@@ -164,8 +165,10 @@ def _doubts(
     """Whether the releases scatter as σ² says. Where they remember the law of that is another."""
     if freedom < 1:
         return ()
-    added = _added(rls)
-    audit = _audit(rls.misfit * (own + added), freedom, added)
+    audit: tuple[str, ...] = ()
+    if rls.one_level is not None:
+        added = _added(rls)
+        audit = _audit(rls.misfit * (own + added), freedom, added)
     remembers = blocks is not None and bool(blocks.correlation)
     if audit or remembers or chance >= DOUBTFUL:
         return audit

@@ -57,8 +57,11 @@ def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
     for j, (axes, name) in enumerate(zip(panels, names)):
         edges = draw_band(axes, steps, estimates[:, j], errors[:, j], COLOURS[0], alpha=0.2, lw=1.4)
         axes.axhline(estimates[-1, j], color="#444444", lw=0.7, ls=":")
-        low, high = edges[0][late].min(), edges[1][late].max()
-        axes.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+        # Where there is no interval there is no band: the line alone then gives the scale.
+        low = np.nanmin([edges[0][late], estimates[late, j]])
+        high = np.nanmax([edges[1][late], estimates[late, j]])
+        room = 0.1 * (high - low) or 1.0
+        axes.set_ylim(low - room, high + room)
         axes.set_title(shown(name), fontsize=10, loc="left")
         tidy(axes)
     for axes in panels[len(names) :]:
