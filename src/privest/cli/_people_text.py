@@ -57,7 +57,7 @@ def _head(found: Plan, people: PlannedPeople) -> str:
     if found.spec.missing == "drop":
         left += " Rows without a reading will be left out too: which they are becomes public."
     return (
-        f"{people.persons:,} persons with {each} rows ({people.mean_rows:.3g} on average), "
+        f"{people.persons:,} persons with {each} rows ({short(people.mean_rows)} on average), "
         f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated.{left}"
     )
 

@@ -1,0 +1,113 @@
+"""`--person` through the commands: plan, release, estimate, report, and every wrong use."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workflow_command import runner
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.resize([1, 2, 5, 8], 40)
+    person = np.repeat(np.arange(40), rows)
+    frame = pd.DataFrame({"id": [f"P{k:02d}" for k in person]})
+    frame["age"], frame["week"] = rng.integers(20, 80, 40)[person], rng.integers(0, 9, len(frame))
+    frame["ldl"] = 3 + 0.01 * frame.age + 0.5 * rng.standard_normal(40)[person]
+    frame["ldl"] += 0.5 * rng.standard_normal(len(frame))
+    path = tmp_path / "clinic.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def planned(run, data, *more):
+    return run("plan", data, "--target", "ldl", "--features", "age,week", "--person", "id",
+               "--level", 4, *more)  # fmt: skip
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("design", "AB")
+def test_from_plan_to_report(run, data, tmp_path, design):
+    plan, table = tmp_path / "plan.toml", tmp_path / "z.csv"
+    done = planned(run, data, "--person-design", design, "--delta", 1e-6, "--move", 1,
+                   "--save", plan)  # fmt: skip
+    assert done.code == 0, done.err
+    said = words(done.out)
+    assert "40 persons with 1 to 8 rows (4 on average), 160 rows, 3 coefficients" in said
+    assert "privacy alone" in said
+    assert f"Design {design}:" in said
+    assert (
+        "The mean of one person's readings: whoever sees the release can tell it to ± 0.5" in said
+    )
+    assert "As differential privacy for a whole person" in said
+    assert "How many rows a person has is public" in said
+    done = run("release", plan, "-o", table)
+    assert done.code == 0, done.err
+    done = run("estimate", table)
+    assert "40 persons (160 released rows)" in words(done.out)
+    assert "CR2, 40 persons" in words(done.out)
+    done = run("estimate", table, "--errors", "reml")
+    assert "Variance between persons" in words(done.out)
+    done = run("estimate", table, "--json")
+    assert len(json.loads(done.out)["degrees_of_freedom"]) == 3
+    assert run("verify", table, "--ledger", tmp_path / "privest-ledger.db").code == 0
+    assert run("report", plan, table, "-o", tmp_path / "page.html").code == 0
+    assert "persons" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    done = run("release", plan, "-o", tmp_path / "again.csv")
+    assert done.code != 0
+    assert "was released" in done.err
+
+
+def test_errors_to_expect_and_a_cap(run, data):
+    done = planned(run, data, "--noise-variance", 0.5, "--most-rows", 3, "--want", "age=0.002")
+    said = words(done.out)
+    assert "70 rows beyond the first 3 of a person are cut" in said
+    assert "half is taken to be between persons" in said
+    assert "persons like these are needed" in said
+    assert "is public in the release" not in said
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "told"),
+    [
+        (lambda t: t.assign(id="me"), (), "one person only"),
+        (lambda t: t.assign(id=range(len(t))), (), "Leave --person out: rows are persons"),
+        (lambda t: t.assign(id=t.id.where(t.index != 2)), (), "does not say whose row it is"),
+        (lambda t: t.rename(columns={"id": "who"}), (), "no column 'id'"),
+        (lambda t: t, ("--most-rows", 0), "a whole number of rows, 1 or more"),
+        (lambda t: t, ("--person-design", "C"), '"A" or "B"'),
+        (lambda t: t, ("--weights", "age"), "do not go together yet"),
+        (lambda t: t, ("--want", "age=0.1"), "noise variance of the readings is not stated"),
+    ],
+)
+def test_wrong_uses_are_told(run, data, change, options, told):
+    change(pd.read_csv(data)).to_csv(data, index=False)
+    done = planned(run, data, *options)
+    assert done.code != 0
+    assert told in words(done.err)
+    assert "Traceback" not in done.err
+
+
+def test_one_person_with_very_many_rows(run, data):
+    """10⁵ rows of one person: A says what it costs, B refuses, both name the cap."""
+    table = pd.read_csv(data)
+    many = table.iloc[[0] * 100_000].assign(week=np.arange(100_000) % 9)
+    pd.concat([table, many]).to_csv(data, index=False)
+    said = words(planned(run, data).out)
+    assert "One person has 100,001 rows, half of the persons have 5 or fewer" in said
+    assert "--most-rows 10" in said
+    done = planned(run, data, "--person-design", "B")
+    assert done.code != 0
+    assert "100,001 rows: design B" in words(done.err)
+    assert planned(run, data, "--person-design", "B", "--most-rows", 10).code == 0
