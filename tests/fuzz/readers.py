@@ -107,7 +107,7 @@ STREAMS = [
 def _checkpoint(path: Path, stream: int):
     level, source = STREAMS[stream]
     mechanism, own = pv.StreamMechanism(level), source()
-    rls = pv.PrivateRLS(level, 2, GAUSSIAN)
+    rls = pv.PrivateRLS(level, 2, GAUSSIAN, blocks=level.block is not None)
     kept = pv.Checkpoint(path, mechanism=mechanism, estimator=rls, source=own)
     return kept, mechanism, rls, own
 
@@ -136,6 +136,8 @@ def use_checkpoint(stream: int) -> Callable[[Path], None]:
             release = _step(mechanism, rls, source)
             if rls.identifiable:
                 rls.result(["a", "b"])
+                if rls.level.block is not None:
+                    rls.block_errors()
             kept.save(pending=release, notes=kept.notes)
 
     return use

@@ -127,6 +127,23 @@ def test_a_shared_noise_hides_the_mean_of_a_day(privest, tmp_path):
     assert privest("stream", "z.jsonl", "--from", "releases", "--level", 16).code == 2
 
 
+def test_a_day_of_which_a_line_is_lost_is_not_used(privest):
+    """Its other numbers are mixed with the lost one: they say nothing alone."""
+    day = ("--level", 16, "--shared-day", 24)
+    privest("stream", METER, *TRIAL, *day, "--emit", "releases", "--output", "z.csv")
+    whole = Path("z.csv").read_text(encoding="utf-8").splitlines()
+    step, fingerprint, grid, _, *rest = whole[30].split(",")
+    holed = [*whole[:30], ",".join([step, fingerprint, grid, "", *rest]), *whole[31:]]
+    Path("holed.csv").write_text("\n".join(holed) + "\n", encoding="utf-8")
+    gone = [row.split(",") for row in whole[25:49]]
+    empty = [",".join([*row[:3], "", *row[4:]]) for row in gone]
+    Path("gone.csv").write_text("\n".join([*whole[:25], *empty, *whole[49:]]), encoding="utf-8")
+    learner = ("--from", "releases", *day, "--intercept", "--block", 2000)
+    found = [privest("stream", name, *learner) for name in ("holed.csv", "gone.csv")]
+    assert found[0].out == found[1].out
+    assert "24 of them in steps of 24 with a missing reading" in told(found[0].err)
+
+
 def test_a_stream_with_a_shared_noise_is_taken_up_again(privest, tmp_path):
     """Half of the rows, then all: what was sent is not drawn again, days stay whole."""
     text = METER.read_text(encoding="utf-8").splitlines(keepends=True)
