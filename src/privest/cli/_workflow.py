@@ -21,6 +21,7 @@ from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
+from privest.records import plain
 from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
     Account,
@@ -42,6 +43,7 @@ from privest.workflow import (
 from privest.workflow import release as release_table
 from privest.workflow._account import LEDGER
 from privest.workflow._header import header_path
+from privest.workflow._law_plan import offered
 from privest.workflow._spec import ENDINGS
 
 PlanFile = Annotated[
@@ -286,7 +288,8 @@ def plan(
         save_spec(spec, output.save)
         tell_file("Plan", output.save)
     if output.json:
-        print_json(found.to_dict() | ({"rows_wanted": rows} if rows else {}))
+        more = {"rows_wanted": rows} if rows else {}
+        print_json(found.to_dict() | {"offers": plain(offered(found))} | more)
     else:
         print_plan(to_people(), found, dict(zip(output.want or [], rows.values())))
     if output.png is not None:

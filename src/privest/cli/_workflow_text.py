@@ -195,6 +195,8 @@ def left_out(header: TableRelease) -> str:
 def level_of(header: TableRelease) -> str:
     """At which level a release was made: of several columns the budget of the record."""
     if len(header.columns) == 1:
+        if header.column.law != "gaussian" and header.epsilon is not None:
+            return f"ε = {at_most(header.epsilon)}, no δ"
         return level_words(header.level)
     budget = float(record_information(header.columns))
     return f"a budget of {budget:.6g} units for the record of {len(header.columns)} columns"
@@ -227,7 +229,7 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
         return
     header = found.release
     table = new_table(
-        f"{header.target}: {_whose(header)}, {level_words(header.level)}",
+        f"{header.target}: {_whose(header)}, {level_of(header)}",
         *("coefficient", "estimate", "error", f"{100 * confidence:.6g} % interval"),
     )
     for name, value, error, (low, high) in zip(

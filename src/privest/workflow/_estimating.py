@@ -42,7 +42,7 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
-    ends = clip_ends(release.level, release.limits)
-    if ends is None or release.column.law != "gaussian":
+    if release.column.law != "gaussian":  # of the clipped readings: no likelihood undoes it
         return found
-    return undo_clipping(found, ends, errors)
+    ends = clip_ends(release.level, release.limits)
+    return found if ends is None else undo_clipping(found, ends, errors)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from privest.data._names import meant
 from privest.errors import InvalidInput
 from privest.estimator.inference import coin_rows
 from privest.model import LinearModel
-from privest.records import plain, standard_errors
+from privest.records import standard_errors
 from privest.workflow._column import Column
 from privest.workflow._laws import BITS, LawOffer, offers
 from privest.workflow._planning import CURVE, Plan
@@ -110,10 +110,6 @@ class LawPlan(Plan):
         """How many rows without privacy a row is worth; None where that is not known."""
         open_, private = self._spreads(self.column)
         return None if open_ is None else open_ / private
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
-        return super().to_dict() | {"offers": plain(offered(self))}
 
 
 def offered(plan: Plan) -> tuple[LawOffer, ...]:

@@ -146,7 +146,7 @@ def offers(epsilon: float, delta: float | None) -> tuple[LawOffer, ...]:
     """Gaussian, Laplace and one bit at the same ε, for readings a width apart.
 
     >>> [(one.law, round(one.variance, 2), round(one.guess, 2)) for one in offers(1.0, 1e-6)]
-    [('gaussian', 17.84, 0.55), ('laplace', 2.0, 0.7), ('bit', 0.92, 0.73)]
+    [('gaussian', 17.9, 0.55), ('laplace', 2.0, 0.7), ('bit', 0.92, 0.73)]
     """
     some = DELTA if delta is None else delta
     level = level_for(epsilon, some, 1.0)

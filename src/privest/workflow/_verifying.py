@@ -13,6 +13,7 @@ from privest.ledger import Head, Ledger
 from privest.records import Record
 from privest.workflow._account import signed_text
 from privest.workflow._header import TableRelease, read_release
+from privest.workflow._laws import BITS
 from privest.workflow._record import record_information
 
 TABLES = (".csv", ".parquet")
@@ -86,7 +87,12 @@ def _table(file: Path, ledger: Ledger | None) -> Verified:
 
 def _whole_numbers(found: TableRelease) -> str:
     """Which columns hold them."""
-    units = [f"{c.name} whole numbers of {c.unit(simulated=False):.6g}" for c in found.columns]
+    units = [
+        f"{c.name} bits, 0 or 1"
+        if c.law in BITS
+        else f"{c.name} whole numbers of {c.unit(simulated=False):.6g}"
+        for c in found.columns
+    ]
     return f"column{'' if len(units) == 1 else 's'} {', '.join(units)}"
 
 

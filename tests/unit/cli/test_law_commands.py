@@ -1,0 +1,111 @@
+"""`plan`, `release`, `estimate`, `report` for a yes or no, counts and pure laws, as people type."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workflow_command import runner
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    age = rng.uniform(20, 80, 900).round(0)
+    ill = (rng.random(900) < 1 / (1 + np.exp(2 - 0.04 * age))).astype(int)
+    visits = rng.poisson(np.exp(0.4 + 0.01 * age))
+    ldl = (2 + 0.02 * age + 0.5 * rng.normal(size=900)).round(2)
+    frame = pd.DataFrame({"age": age, "ill": ill, "visits": visits, "ldl": ldl})
+    frame.to_csv("people.csv", index=False)
+    return runner(capsys, monkeypatch)
+
+
+def flat(done):
+    return " ".join(done.out.split())
+
+
+def test_yes_or_no_from_plan_to_report(run, tmp_path):
+    done = run(
+        "plan", "people.csv", "--target", "ill", "--features", "age", "--family", "binomial",
+        "--epsilon", 2, "--expect", "ill=0.3", "--save", "plan.toml",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    said = flat(done)
+    for words in (
+        "in log odds", "a share of yes of 0.3 in 'ill', as you expect", "probability 0.1192",
+        "at most 88.1 % of cases (a coin: 50 %)", "ε = 2, without a δ", "their ε add up",
+        "count as",
+    ):  # fmt: skip
+        assert words in said, words
+    done = run("release", "plan.toml", "--output", "z.csv")
+    assert done.code == 0, done.err
+    assert "ε = 2, no δ" in done.err
+    assert set(pd.read_csv("z.csv")["z"]) == {0, 1}
+    done = run("estimate", "z.csv")
+    assert done.code == 0, done.err
+    assert "ε = 2, no δ" in flat(done)
+    assert "One unit more multiplies the odds of a yes (95 %): age ×" in flat(done)
+    assert run("verify", "z.csv", "--ledger", "privest-ledger.db").code == 0
+    done = run("report", "plan.toml", "z.csv", "--output", "r.html")
+    assert done.code == 0, done.err
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "88.1&nbsp;%" in page
+    assert "δ = 0" not in page
+    again = run("release", "plan.toml", "--output", "z2.csv")
+    assert again.code == 2
+    assert "was released" in again.err
+
+
+def test_few_rows_are_told_beforehand(run):
+    done = run(
+        "plan", "people.csv", "--target", "ill", "--features", "age", "--family", "binomial",
+        "--epsilon", 0.5,
+    )  # fmt: skip
+    assert "a logistic regression from coins is of use from some" in flat(done)
+    assert "a guess; state yours" in flat(done)
+
+
+def test_counts(run):
+    done = run(
+        "plan", "people.csv", "--target", "visits", "--features", "age", "--family", "poisson",
+        "--level", 0.5, "--expect", "visits=2", "--save", "p.toml",
+    )  # fmt: skip
+    assert "For a mean of 2 in 'visits'" in flat(done)
+    assert run("release", "p.toml", "--output", "p.csv").code == 0
+    done = run("estimate", "p.csv")
+    assert "multiplies the mean count" in flat(done)
+    assert "HC3" in flat(done)
+
+
+def test_an_epsilon_is_offered_three_laws(run):
+    shared = ("people.csv", "--target", "ldl", "--features", "age", "--epsilon", 1)
+    gaussian = ("--delta", 1e-6, "--range", "0,10", "--noise-variance", 0.25)
+    done = run("plan", *shared, *gaussian)
+    assert "one bit (--law bit) needs 15 times fewer rows than this plan" in flat(done)
+    assert "17.9 × 10²" in flat(done)
+    record = json.loads(run("plan", *shared, *gaussian, "--json").out)
+    assert [one["law"] for one in record["offers"]] == ["gaussian", "laplace", "bit"]
+    done = run("plan", *shared, "--range", "0,10", "--law", "bit", "--save", "b.toml")
+    assert done.code == 0, done.err
+    assert "fewer rows" not in flat(done)
+    assert "values a tenth of the range apart" in flat(done)
+    assert run("release", "b.toml", "--output", "b.csv").code == 0
+    assert "count as its ends" in flat(run("estimate", "b.csv"))
+    done = run("plan", *shared)
+    assert done.code == 2
+    assert "--law laplace" in done.err
+    level = run(
+        "plan", "people.csv", "--target", "ldl", "--features", "age", "--level", 1,
+        "--noise-variance", 0.25,
+    )  # fmt: skip
+    assert "--law" not in level.out  # who states a level has what is best for it
+
+
+def test_a_range_of_0_and_1_is_asked_about(run):
+    done = run(
+        "plan", "people.csv", "--target", "ill", "--features", "age", "--level", 1, "--range",
+        "0,1", "--noise-variance", 0.25,
+    )  # fmt: skip
+    assert "say --family binomial" in flat(done)

@@ -1,0 +1,293 @@
+"""Yes or no, counts and pure laws: plans, tables, headers, ledger, estimates, refusals."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.special
+
+from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
+from privest.estimator.inference import WeightedRows, fit_family
+from privest.ledger import Ledger
+from privest.mechanism import RandomisedResponse
+from privest.workflow import (
+    Account,
+    Noise,
+    People,
+    Privacy,
+    Spec,
+    Weights,
+    estimate_release,
+    make_plan,
+    read_release,
+    release,
+    simulate_release,
+    stated_terms,
+    trial_source,
+    verify_release,
+)
+from privest.workflow._laws import offers
+
+RNG = np.random.default_rng(4)
+K = 600
+AGE, DOSE = RNG.uniform(20, 80, K).round(1), RNG.integers(0, 2, K)
+TABLE = {
+    "age": AGE,
+    "dose": DOSE,
+    "ill": (RNG.random(K) < scipy.special.expit(-2 + 0.04 * AGE - 0.4 * DOSE)).astype(int),
+    "visits": RNG.poisson(np.exp(0.5 + 0.01 * AGE - 0.3 * DOSE)),
+    "ldl": (2 + 0.02 * AGE - 0.5 * DOSE + 0.5 * RNG.normal(size=K)).round(3),
+    "w": RNG.integers(1, 4, K),
+}
+H = np.column_stack([np.ones(K), AGE, DOSE])
+
+
+def spec(target="ill", **changes):
+    privacy = changes.pop("privacy", Privacy(epsilon=2.0))
+    fields = {"data": "d.csv", "target": target, "features": ("age", "dose"), "noise": Noise()}
+    return Spec(**fields | {"privacy": privacy, "family": "binomial"} | changes)
+
+
+LAWS = {
+    "coin": spec(),
+    "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range=(1.0, 2.0))),
+    "bit": spec(
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range=(0.0, 8.0), law="bit")
+    ),
+    "laplace": spec(
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range=(0.0, 8.0), law="laplace")
+    ),
+    "laplace, moved": spec(
+        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, move=3.0, law="laplace")
+    ),
+    "counts": spec("visits", family="poisson", privacy=Privacy(level=1.0)),
+    "counts, pure": spec(
+        "visits", family="poisson", privacy=Privacy(epsilon=2.0, range=(0, 12), law="laplace")
+    ),
+    "yes or no, Gaussian": spec(
+        privacy=Privacy(epsilon=8.0, delta=1e-6, range=(0, 1), law="gaussian")
+    ),
+    "weighted": spec(weights=Weights("w")),
+}
+DATA = TABLE | {"code": TABLE["ill"] + 1}
+
+
+def made(name, path, rng=None, data=None, **how):
+    terms = stated_terms(LAWS[name])
+    if rng is not None:
+        return simulate_release(terms, path, rng, DATA if data is None else data)
+    return release(terms, path, DATA if data is None else data, **how)
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("real", [True, False], ids=["real", "trial"])
+def test_from_the_plan_to_the_estimate(name, real, tmp_path):
+    path = tmp_path / "z.csv"
+    header = made(name, path, None if real else np.random.default_rng(3))
+    assert read_release(path) == header
+    assert verify_release(path, allow_simulated=True).simulated is not real
+    column = header.column
+    raw = pd.read_csv(path)["z"]
+    if column.law in ("bit", "coin"):
+        assert set(raw) == {0, 1}
+        assert header.unit == pytest.approx(
+            column.limits.width / math.tanh(column.epsilon / 2), rel=1e-12
+        )
+    elif real:
+        assert (raw == raw.astype(int)).all()
+    # the debiased readings are the readings and noise of the stated variance: 5 deviations
+    own = np.asarray(DATA[column.target], dtype=float)
+    noise = header.values - own
+    spread = column.added(simulated=not real)
+    if column.law == "bit":
+        spread += np.mean((own - column.range[0]) * (column.range[1] - own))
+    assert abs(noise.mean()) < 5 * math.sqrt(spread / K)
+    assert np.mean(noise**2) == pytest.approx(spread, rel=5 * math.sqrt(5 / K))
+    found = estimate_release(path)
+    assert found.names == ("intercept", "age", "dose")
+    assert (found.standard_error > 0).all()
+    assert found.less_noise is None
+    json.dumps(found.to_dict())
+
+
+def test_an_estimate_is_the_fit_of_the_debiased_bits(tmp_path):
+    made("coin", tmp_path / "z.csv", np.random.default_rng(5))
+    bits = pd.read_csv(tmp_path / "z.csv")["z"].to_numpy(float)
+    coin = RandomisedResponse(2.0)
+    direct = fit_family(
+        lambda: [WeightedRows(H, coin.unit * bits + coin.zero)], "binomial", 1 / coin.level
+    )
+    found = estimate_release(tmp_path / "z.csv")
+    assert np.allclose(found.estimate, direct.estimate, rtol=1e-7)
+    assert np.allclose(found.covariance, direct.errors.covariance, rtol=1e-7)
+    robust = estimate_release(tmp_path / "z.csv", "HC3")
+    assert robust.method == "HC3"
+    with pytest.raises(InvalidInput, match=r"model.*HC3"):
+        estimate_release(tmp_path / "z.csv", "reml")
+
+
+def test_codes_of_one_and_two_are_a_yes_or_no(tmp_path):
+    """Yes is the upper end: the same coins give the same odds as codes of 0 and 1."""
+    for name in ("coin", "coin, 1 and 2"):
+        made(name, tmp_path / f"{name}.csv", np.random.default_rng(5))
+    one, other = (estimate_release(tmp_path / f"{n}.csv") for n in ("coin", "coin, 1 and 2"))
+    assert np.allclose(one.estimate, other.estimate, rtol=1e-9)
+
+
+def test_no_value_is_refused_and_text_is_malformed(tmp_path):
+    odd = np.array([0.3, 0.5, -7.0, 1e308, np.inf, -np.inf] * 100)
+    for name in ("coin", "bit", "laplace"):
+        target = LAWS[name].target
+        made(name, tmp_path / f"{name}.csv", data=DATA | {target: odd})
+        assert len(pd.read_csv(tmp_path / f"{name}.csv")) == K
+    text = np.array(["0"] * (K - 1) + ["no"], dtype=object)
+    with pytest.raises(InvalidInput, match="ill"):
+        made("coin", tmp_path / "text.csv", data=DATA | {"ill": text})
+    assert not (tmp_path / "text.csv").exists()
+
+
+def test_the_ledger_counts_pure_epsilon_and_holds_the_table(tmp_path):
+    with Account(tmp_path / "ledger.db", "ill") as account:
+        header = made("coin", tmp_path / "z.csv", account=account)
+        cost = account.ledger.history("ill")[-1].cost
+        assert float(cost.epsilon) == header.epsilon <= 2.0
+        assert float(account.ledger.budget("ill").epsilon) == header.epsilon
+        assert account.ledger.budget("ill").delta == 0
+    verified = verify_release(tmp_path / "z.csv", tmp_path / "ledger.db")
+    assert verified.signed
+    assert any("bits" in line for line in verified.examined)
+    with (
+        Account(tmp_path / "ledger.db", "ill") as account,
+        pytest.raises(BudgetExceeded, match="was released"),
+    ):
+        made("coin", tmp_path / "again.csv", account=account)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        assert not ledger.remaining("ill").level
+
+
+def test_a_changed_bit_is_noticed(tmp_path):
+    path = tmp_path / "z.csv"
+    made("coin", path)
+    header = json.loads((tmp_path / "z.csv.json").read_text())
+    text = path.read_text()
+    path.write_text(text[:-2] + "2\n")
+    with pytest.raises(InvalidInput, match="changed"):
+        estimate_release(path)
+    path.write_text(text)
+    header["columns"][0]["law"] = "gaussian"
+    (tmp_path / "z.csv.json").write_text(json.dumps(header))
+    with pytest.raises(InvalidInput):
+        estimate_release(path)
+
+
+def test_a_seed_repeats_the_very_same_bits(tmp_path):
+    terms = stated_terms(LAWS["coin"])
+    files = []
+    for k in range(2):
+        simulate_release(terms, tmp_path / f"{k}.csv", trial_source(terms, 7), DATA)
+        files.append((tmp_path / f"{k}.csv").read_bytes())
+    assert files[0] == files[1]
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+def test_a_plan_of_coins_knows_its_errors(tmp_path):
+    """At one p for all the errors of the plan are those of the information there, and about
+    those that releases attain."""
+    p = 0.4
+    plan = make_plan(LAWS["coin"], DATA, expected={"ill": p})
+    coin = RandomisedResponse(2.0)
+    pi, d = float(coin.chance(0.0)) + (1 - 2 * float(coin.coin.wrong)) * p, p * (1 - p)
+    fisher = H.T @ H * ((1 - 2 * float(coin.coin.wrong)) * d) ** 2 / (pi * (1 - pi))
+    assert np.allclose(plan.standard_error, np.sqrt(np.diag(np.linalg.inv(fisher))), rtol=1e-9)
+    assert np.allclose(plan.classical_error, np.sqrt(np.diag(np.linalg.inv(H.T @ H * d))))
+    assert plan.effective_share == pytest.approx(d / (d + 1 / (4 * math.sinh(1) ** 2)))
+    assert plan.usefulness == pytest.approx(K * math.tanh(1.0) ** 2)
+    assert plan.epsilon == pytest.approx(2.0, rel=1e-14)
+    levels, errors = plan.curve()
+    assert errors.shape == (len(levels), 3)
+    assert np.allclose(plan.errors_at(plan.level), plan.standard_error)
+    assert make_plan(LAWS["coin"], DATA).guess == 0.5
+    json.dumps(plan.to_dict())
+    with pytest.raises(InvalidInput, match="between 0 and 1"):
+        make_plan(LAWS["coin"], DATA, expected={"ill": 2.0})
+    with pytest.raises(InvalidInput, match=r"ill=0\.2"):
+        make_plan(LAWS["coin"], DATA, expected={"age": 2.0})
+
+
+@pytest.mark.parametrize("name", ["bit", "laplace", "counts"])
+def test_plans_of_other_laws_say_what_releases_attain(name, tmp_path):
+    """The standard errors of a release, within 15 % of those of the plan at the true mean."""
+    target = LAWS[name].target
+    mean = {target: float(np.mean(DATA[target]))} if name != "laplace" else None
+    plan = make_plan(LAWS[name], DATA, expected=mean)
+    made(name, tmp_path / "z.csv", np.random.default_rng(1))
+    found = estimate_release(tmp_path / "z.csv")
+    planned = plan.standard_error
+    if name == "laplace":  # the plan knows no noise variance of the readings: 0.25 of them
+        planned = planned * math.sqrt(1 + 0.25 / plan.column.added(simulated=False))
+    assert np.allclose(found.standard_error, planned, rtol=0.15)
+
+
+def test_three_laws_at_one_epsilon():
+    """real-tables.md §8: 17.8, 2, .92 of the squared range at ε = 1; 15 times fewer rows."""
+    found = {one.law: one for one in offers(1.0, 1e-6)}
+    variance = [found[law].variance for law in ("gaussian", "laplace", "bit")]
+    assert variance == pytest.approx([17.84, 2.0, 0.9207], rel=5e-3)  # the grid: whole steps
+    assert found["gaussian"].variance / (found["bit"].variance + 0.25) == pytest.approx(
+        15, rel=0.03
+    )
+    assert found["gaussian"].guess < found["laplace"].guess < found["bit"].guess
+
+
+NUMBERS = {"family": "gaussian", "target": "ldl"}
+BIT = Privacy(epsilon=1, law="bit", range=(0, 9))
+WRONG = {
+    "leave delta out": {"privacy": Privacy(epsilon=1, delta=1e-6, range=(0, 1))},
+    "--range low,high": NUMBERS | {"privacy": Privacy(epsilon=1, law="bit")},
+    "leave move out": NUMBERS | {"privacy": replace(BIT, move=1)},
+    "how far apart": NUMBERS | {"privacy": Privacy(epsilon=1, law="laplace")},
+    "--law laplace": NUMBERS | {"privacy": Privacy(epsilon=1)},
+    "takes epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
+    "leave the transform out": {"transform": "log", "privacy": Privacy(epsilon=1, range=(1, 2))},
+    "leave the noise variance": {"noise": Noise(0.2)},
+    "coins (the default)": {"privacy": Privacy(epsilon=1, law="laplace")},
+    "counts take noise": {"family": "poisson", "privacy": BIT},
+    "survey weights": {"weights": Weights("w", "precision")},
+    "one row a person": NUMBERS | {"person": People("w"), "privacy": BIT},
+    "one target": {"target": ("ill", "visits")},
+    "state epsilon": {"privacy": Privacy(standard_error=0.1, of="age")},
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_what_does_not_go_together_says_what_to_do(said):
+    with pytest.raises(InvalidInput) as refused:
+        spec(**WRONG[said])
+    assert said in str(refused.value)
+
+
+def test_a_bit_that_shows_nothing_is_refused_before_anything_is_drawn(tmp_path):
+    weak = spec(privacy=Privacy(epsilon=1e-21))
+    with pytest.raises(InvalidInput, match="shows nothing"):
+        release(stated_terms(weak), tmp_path / "z.csv", DATA)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_finite_fit_is_a_sentence_of_the_estimate(tmp_path):
+    """Coins of ε = 0.1 and 600 rows: some draw has no fit, and says so."""
+    weak = stated_terms(spec(privacy=Privacy(epsilon=0.1)))
+    said = None
+    for k in range(30):
+        simulate_release(weak, tmp_path / f"{k}.csv", np.random.default_rng(k), DATA)
+        try:
+            estimate_release(tmp_path / f"{k}.csv")
+        except NotIdentifiable as error:
+            said = str(error)
+            break
+    assert said is not None
+    assert "no finite fit" in said
