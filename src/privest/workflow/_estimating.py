@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease, read_release
+from privest.workflow._laws import BITS
 from privest.workflow._modelled import clip_ends
 from privest.workflow._route_clipped import undo_clipping
 from privest.workflow._route_columns import estimate_columns
@@ -42,6 +44,8 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
+    if release.column.law in BITS:  # what a bit scatters says nothing of how readings do
+        return replace(found, sampling=None, classical=None)
     if release.column.law != "gaussian":  # of the clipped readings: no likelihood undoes it
         return found
     ends = clip_ends(release.level, release.limits)
