@@ -37,11 +37,16 @@ def _rows(facts: Facts) -> str:
     )
 
 
+def _law(one: Outcome) -> str:
+    """Of the noise."""
+    return "gaussian" if one.exposed is None else one.exposed.law
+
+
 def _noise(one: Outcome) -> str:
     """Where σ² is from."""
     if one.family == "binomial":
         return "How answers scatter follows from how likely a yes is: nobody had to state it."
-    if one.law == "bit" and one.noise_variance is None:
+    if _law(one) == "bit" and one.noise_variance is None:
         return "How a bit scatters follows from its mean: nobody had to state it."
     if one.noise_variance is None:
         found = "." if one.found_variance is None else f". {one.found_variance}"
@@ -85,11 +90,11 @@ def _range(one: Outcome) -> list[str]:
         return []
     ends = f"Readings below {short(one.limits.low)} or above {short(one.limits.high)}"
     after = "" if one.transform == "none" else f" (after {one.transform})"
-    if one.law == "coin":
+    if _law(one) == "coin":
         low, high = short(one.limits.low), short(one.limits.high)
         return [f"A reading that is neither {low} nor {high} counts as the nearer of both."]
     text = f"{ends}{after} were released as if they lay at that end of the range, which is public"
-    if one.law != "gaussian" or one.family != "gaussian":
+    if _law(one) != "gaussian" or one.family != "gaussian":
         return [f"{text}; what was found is about readings so clipped."]
     if one.clipped is None:
         return [f"{text}; the fit says that this changes nothing here."]
