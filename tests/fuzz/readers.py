@@ -308,6 +308,24 @@ def _packed(mutate: Mutate) -> Mutate:
 
 
 CSV, TOML = _table(PEOPLE, ".csv"), workflow_tables.spec().to_toml().encode()
+FORMULA = b"""data = "people.csv"
+formula = "np.log(ldl) ~ age*C(sex) + I((bmi - 27)/4)**2 + C(`my ward`, levels=['a', 'b']) - 1"
+missing = "drop"
+
+[categories]
+sex = ["female", "male"]
+
+[reading]
+separator = ";"
+decimal = ","
+encoding = "cp1252"
+missing_codes = ["77777", "bmi=99"]
+sheet = "people"
+
+[privacy]
+level = 2.0
+range = [0.5, 12.0]
+"""
 EUROPEAN = CSV.replace(b",", b";").replace(b".", b",").decode().encode("utf-16")
 YAML = b"""data: people.csv
 target: ldl
@@ -464,6 +482,7 @@ READERS = [
     Reader("header fields", tree, use_header_fields,
            [RELEASED["z.csv.json"], RELEASED["real.csv.json"]], 700),
     Reader("plan, TOML", text, use_spec, [TOML], 600, "plan.toml"),
+    Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),
     Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
     Reader("model", text, use_model, [MODEL], 500, "model.toml"),
     Reader("table, CSV", text, use_table, [CSV], 700, "people.csv"),

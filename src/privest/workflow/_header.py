@@ -217,14 +217,14 @@ class TableRelease(Release, OneColumn):
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
         """The table: public columns, and the noisy readings in units of the modelled target."""
-        blocks = list(self._read())
+        blocks = list(self.blocks())
         columns = dict(zip(self.names, np.concatenate([block.H for block in blocks]).T))
         columns.pop("intercept", None)
-        for name in self._beside:
-            columns[name] = np.concatenate([np.asarray(block.beside[name]) for block in blocks])
-        readings = np.concatenate([block.targets for block in blocks])
-        for column, values in zip(self.columns, readings.T):
-            columns[column.name] = values * column.unit(simulated=self.simulated)
+        for part, own in ((self.weights, "weights"), (self.people, "people")):
+            if part is not None:
+                columns[part.column] = np.concatenate([getattr(block, own) for block in blocks])
+        readings = np.concatenate([block.z for block in blocks])
+        columns |= {column.name: z for column, z in zip(self.columns, readings.T)}
         return as_frame(columns, library or self.library)
 
     @property

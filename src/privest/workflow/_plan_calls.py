@@ -18,6 +18,7 @@ from privest.workflow._held import HeldTable, library_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from privest.workflow._column import Column
     from privest.workflow._header import TableRelease
     from privest.workflow._planning import Plan
 
@@ -108,14 +109,23 @@ class PlanCalls:
                 )
                 if column.noise_variance is not None or name == "privacy_error"
             }  # fmt: skip
-            epsilon = column.epsilon
-            promise = "" if epsilon is None else f"; ε = {epsilon:.4g} at δ = {column.delta:g}"
-            lines += [
-                f"{column.target}: privacy level s = {column.level:.6g} (larger shows more), one "
-                f"reading is known to ± {column.level**-0.5:.4g} (standard deviation){promise}",
-                *text_table(plan.names, cells),
-            ]
+            lines += [f"{column.target}: {_promise(column)}", *text_table(plan.names, cells)]
         return "\n".join(lines)
+
+
+def _promise(column: Column) -> str:
+    """What the level of a column means, in a line."""
+    text = f"privacy level s = {column.level:.6g} (larger shows more)"
+    if column.person is not None:
+        text += ", spread over the rows of a person"
+    elif column.law != "gaussian":
+        text += f", noise: {column.law}"
+    else:
+        text += f", one reading is known to ± {column.level**-0.5:.4g} (standard deviation)"
+    if column.epsilon is not None:
+        text += f"; ε = {column.epsilon:.4g}"
+        text += f" at δ = {column.delta:g}" if column.delta is not None else ""
+    return text
 
 
 def _parts(plan: Plan) -> tuple[Plan, ...]:

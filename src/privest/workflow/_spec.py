@@ -135,9 +135,15 @@ class Spec:
             )
 
     def _take(self, formula: Formula) -> None:
-        """Target, features and transform, which the formula says; nothing else may say another."""
+        """Target, features and transform, which the formula says; nothing else may say another.
+
+        A target that is given may be one of several that the formula has.
+        """
+        wanted = self.target if isinstance(self.target, list | tuple) else (self.target,)
+        some = 0 < len(wanted) < len(formula.targets) and all(n in formula.targets for n in wanted)
+        targets = tuple(wanted) if some else formula.targets
         said = {
-            "target": formula.targets if len(formula.targets) > 1 else formula.targets[0],
+            "target": targets if len(targets) > 1 else targets[0],
             "features": formula.features.columns,
             "transform": formula.transform if formula.transform != "none" else self.transform,
             "intercept": True,
@@ -285,7 +291,9 @@ class Spec:
         if record["family"] == "gaussian":
             del record["family"]
         if self.formula is not None:  # it says these
-            for name in ("target", "features", "intercept"):
+            if set(self.targets) == set(read_formula(self.formula, self.categories).targets):
+                del record["target"]
+            for name in ("features", "intercept"):
                 del record[name]
             if self.transform == "log":
                 del record["transform"]

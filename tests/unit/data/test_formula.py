@@ -12,6 +12,7 @@ import pytest
 from privest.data import Features, open_source, read_rows
 from privest.data._formula import read_formula
 from privest.errors import InvalidInput
+from privest.workflow import Spec
 
 LISTS = {"sex": ("f", "m"), "city": ("B", "K", "M"), "smoker": ("no", "yes")}
 CELLS = list(itertools.product(*LISTS.values())) * 4
@@ -111,6 +112,17 @@ def test_the_left_side():
         read_formula("log(a) + b ~ x")
     with pytest.raises(InvalidInput, match="'y' is the target, which is private"):
         read_formula("y ~ log(y)")
+
+
+def test_a_plan_may_be_of_one_of_several_targets():
+    known = {"data": "p.csv", "formula": "a + b ~ age", "privacy": {"level": 2.0}}
+    for given, found in (((), ("a", "b")), ("b", ("b",)), (["a", "b"], ("a", "b"))):
+        spec = Spec.from_dict(known | {"target": given})
+        assert spec.targets == found
+        assert Spec.from_dict(spec.to_dict()) == spec
+    for bad in ("c", 3, ["a", "c"], [["a"]], {"a": 1}):
+        with pytest.raises(InvalidInput, match="the formula says the target"):
+            Spec.from_dict(known | {"target": bad})
 
 
 def test_baselines():

@@ -155,3 +155,27 @@ def test_estimate_takes_what_estimate_release_takes(tmp_path):
     plan.simulate(tmp_path / "z.csv", seed=2)
     mine, other = pv.estimate(str(tmp_path / "z.csv")), estimate_release(tmp_path / "z.csv")
     assert np.array_equal(mine.covariance, other.covariance)
+
+
+def test_persons_weights_and_several_columns_come_through(tmp_path):
+    rows = len(PEOPLE["age"])
+    table = PEOPLE | {
+        "id": np.repeat(np.arange(rows // 4), 4),
+        "w": np.linspace(1, 2, rows),
+        "hdl": PEOPLE["ldl"][::-1].copy(),
+    }
+    persons = pv.plan(table, FORMULA, person="id", **KNOWN)
+    weighted = pv.plan(table, FORMULA, weights="w", **KNOWN)
+    both = pv.plan(
+        table, "ldl + hdl ~ age + C(sex)", categories=LISTS, level=2.0,
+        units={"ldl": 1.0, "hdl": 0.5},
+    )  # fmt: skip
+    for k, plan in enumerate((persons, weighted, both)):
+        assert "privacy level s" in plan.summary()
+        frame = plan.to_frame()
+        assert len(frame) == len(plan.names) * len(plan.columns)
+        assert (frame["privacy_error"] > 0).all()
+        held = plan.simulate(seed=1)
+        written = plan.simulate(tmp_path / str(k) / "release.csv", seed=1)
+        assert np.array_equal(pv.estimate(held).estimate, pv.estimate(written.path).estimate)
+        assert tuple(held.to_frame()) == held.table_columns
