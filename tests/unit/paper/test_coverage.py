@@ -65,6 +65,8 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     )  # fmt: skip
     assert done.code == 0
     assert "4 intervals" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "exact F" in done.out
     records = json.loads((tmp_path / "c.json").read_text())
     assert [record["trials"] for record in records] == [4] * 4
     with (tmp_path / "c.csv").open(encoding="utf-8", newline="") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -76,23 +77,33 @@ def as_csv(found: Sequence[cover.Covered]) -> str:
 
 
 def _print(console: Console, found: Sequence[cover.Covered]) -> None:
-    table = Table(title="Coverage of 95 % intervals", title_justify="left")
-    for name in ("case", "interval", "of", "coverage", "known", "as it should"):
-        table.add_column(name, overflow="fold", justify="right" if name == "coverage" else "left")
-    topic = case = ""
-    for row in found:
-        if row.topic != topic:
-            topic = row.topic
-            table.add_section()
-            table.add_row(f"[bold]{topic}[/bold]")
-        first = row.case != case
-        case = row.case
-        share = f"{row.coverage:.3f} ± {row.error:.3f}"
-        refused = f" ({100 * row.refused:.2g} % none)" if row.refused else ""
-        table.add_row(
-            row.case if first else "", row.interval if first else "", row.of, share + refused,
-            row.known if first else "", row.verdict,
-        )  # fmt: skip
-    console.print(table)
+    """A table for every way of making intervals, and how many of all are not as they should be."""
+    for (topic, interval, known), rows in groupby(found, _heading):
+        table = new_table(f"{topic}: {interval} (known before: {known})")
+        case = ""
+        for row in rows:
+            first, case = row.case != case, row.case
+            refused = f", none in {100 * row.refused:.2g} %" if row.refused else ""
+            share = f"{row.coverage:.3f} ± {row.error:.3f}{refused}"
+            table.add_row(row.case if first else "", row.of, share, row.verdict)
+        console.print(table)
     wrong = sum(row.verdict == "NO" for row in found)
-    console.print(f"{len(found)} intervals, {wrong} of them not where they should be.")
+    chance = sum(row.verdict == "by chance" for row in found)
+    console.print(
+        f"{len(found)} intervals: {len(found) - wrong - chance} where they should be, {chance} "
+        f"beyond it by what chance may do, {wrong} not."
+    )
+
+
+def _heading(row: cover.Covered) -> tuple[str, str, str]:
+    return row.topic, row.interval, row.known
+
+
+def new_table(title: str) -> Table:
+    """Four columns under a title that may be long."""
+    table = Table(title=title, title_justify="left", min_width=76)
+    table.add_column("case", overflow="fold", ratio=1)
+    table.add_column("of", overflow="fold")
+    table.add_column("coverage of 95 %", justify="right")
+    table.add_column("as it should")
+    return table
