@@ -28,10 +28,16 @@ def guess_sentences(found: Plan) -> list[str]:
     ratios = ", ".join(
         f"{one.standard_error[0] / one.classical_error[0]:.3g}" for one in found.guesses
     )
-    return [
+    lines = [
         "The noise variance σ² of the readings (how much they vary where all features are equal) "
         "is not stated. The release will show it, and errors and intervals come from there. What "
         f"privacy adds is exact; the other columns are errors at {level_words(found.level)} if σ² "
         "is a third of the variance of the noise that is added to a reading, equal to it, or three "
         f"times it. They are then {ratios} times those without privacy."
     ]
+    if found.rows <= len(found.names):
+        lines.append(
+            "There are as many coefficients as rows: nothing will be left over to see the noise "
+            "by, and the estimate will have no errors. Take fewer features, or state σ²."
+        )
+    return lines

@@ -14,6 +14,7 @@ import numpy as np
 import privest
 from privest.arrays import Array
 from privest.estimator.result import Result
+from privest.linalg.tolerances import SINGULAR, condition
 from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
 from privest.report._coefficients import INTERCEPT
@@ -258,6 +259,9 @@ def _pair(result: Result) -> Result | None:
     size = result.standard_error
     tied = np.abs(result.covariance / np.outer(size, size))
     two = list(max(combinations(slopes, 2), key=lambda pair: tied[pair]))
+    # Release noise may hide a direction of what there would be without it: no ellipse then.
+    if not condition(classical[np.ix_(two, two)]) < 1 / SINGULAR:
+        return None
     return Result(
         estimate=result.estimate[two],
         covariance=result.covariance[np.ix_(two, two)],

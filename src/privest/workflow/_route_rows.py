@@ -94,7 +94,8 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
     scatter = first.scatter
     few = scatter is None or scatter.freedom < ENOUGH
     pooled = few and release.reference_rows is not None
-    if how == "stated" or (how == "auto" and (scatter is None or pooled)):
+    bare = scatter is None and release.noise_variance is not None
+    if how == "stated" or (how == "auto" and (bare or pooled)):
         return _stated(release, first), None
     if scatter is None:
         raise too_few(release)

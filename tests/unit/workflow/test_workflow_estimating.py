@@ -111,8 +111,10 @@ def test_as_many_rows_as_coefficients(tmp_path):
     for errors in ("t", "HC3"):
         with pytest.raises(InvalidInput, match="as many coefficients as rows"):
             estimated(tmp_path, table, errors=errors)
-    with pytest.raises(InvalidInput, match="states no noise variance"):
+    with pytest.raises(InvalidInput, match="as many coefficients as rows"):
         estimated(tmp_path, table, noise=Noise())
+    with pytest.raises(InvalidInput, match="states no noise variance"):
+        estimated(tmp_path, people(), noise=Noise(), errors="stated")
     assert json.loads(json.dumps(found.to_dict()))["doubt"] is None
     assert found.trail[0].tolist() == [4]
 
