@@ -31,7 +31,8 @@ def dense_cr2(H, z, groups):
     residual = rest @ z
     meat, columns = np.zeros_like(A), []
     for group in groups:
-        root = scipy.linalg.fractional_matrix_power(rest[np.ix_(group, group)], -0.5).real
+        values, vectors = np.linalg.eigh(rest[np.ix_(group, group)])
+        root = vectors / np.sqrt(values) @ vectors.T
         score = H[group].T @ root @ residual[group]
         meat += np.outer(score, score)
         columns.append(rest[:, group] @ root @ H[group] @ A)

@@ -8,6 +8,7 @@ import scipy
 
 import privest as pv
 from privest.errors import CheckpointError, InvalidInput
+from privest.estimator._stream_conclusion import conclude
 from privest.estimator.inference._cluster import cluster_errors
 from privest.estimator.inference._serial import LAGS, BlockSums, serial_errors
 from serial_streams import dense_cr2, hourly, remembering
@@ -172,3 +173,27 @@ def test_blocks_cover_at_many_lengths(count, correlation):
     assert (np.abs(blocks - 0.95) < 0.02 + 4 * np.sqrt(0.05 * 0.95 / 4000)).all()
     if correlation:
         assert stated[0] < 0.75
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "correlation"), [(336, 0.0), (336, 0.8), (2016, 0.8), (2016, 0.95)]
+)
+def test_intervals_that_are_printed_cover(count, correlation):
+    """Through `conclude`, σ² unknown, at sγ₀ = 1: .93 to .98 of those that are not refused.
+
+    At K = 336 and φ = .8 a tenth is refused: 1/(1 − φ̂) is above K/50 for a φ̂ of .85.
+    """
+    rng, H, level, trials = np.random.default_rng(9), hourly(count), pv.EndlessLevel(1.0), 1500
+    inside, given = np.zeros(4), np.zeros(4)
+    for noise in remembering(rng, (trials, count), correlation):
+        rls = pv.PrivateRLS(level, 4, pv.noise.Gaussian(cov=[0.0]), blocks=True)
+        rls.update(pv.StreamMechanism(level).simulate(noise, rng), H)
+        ends = conclude(rls, count, list("abcd"), known=False).interval()
+        told = ~np.isnan(ends[:, 0])
+        inside += told & (ends[:, 0] <= 0) & (ends[:, 1] >= 0)
+        given += told
+    assert (given > 0.85 * trials).all()
+    room = 4 * np.sqrt(0.05 * 0.95 / given)
+    assert (inside / given > 0.925 - room).all()
+    assert (inside / given < 0.98 + room).all()
