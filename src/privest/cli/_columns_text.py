@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from privest.cli._console import new_table, shown
-from privest.report import at_least, at_most, rounded
+from privest.report import at_least, at_most, exposed_by, exposure, rounded
 from privest.workflow._record import record_information
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
@@ -64,6 +64,10 @@ def _sentences(found: RecordPlan) -> list[str]:
         f"One budget, {float(record_information(found.columns)):.6g} in units of the columns, for "
         "the whole record: the same part for each, so that errors count the same in these units. "
         "Privacy level s: larger shows more."
+    ]
+    lines += [
+        f"{column.target}: {exposure(one)[1]}"
+        for column, one in zip(found.columns, exposed_by(found))
     ]
     if found.informed_errors is not None:
         lines.append(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE
+from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.report._digits import rounded
@@ -62,6 +62,14 @@ class Coefficient:
         return " %" if self.percent else ""
 
 
+def open_errors(result: Result) -> Array | None:
+    """(n,): the errors without privacy; None where they are not known, or hidden by the noise."""
+    plain = result.classical_error
+    if plain is None or not (np.isfinite(plain).all() and (plain > 0).all()):
+        return None
+    return plain
+
+
 def coefficients(
     result: Result, scale: str = "none", confidence: float = CONFIDENCE
 ) -> list[Coefficient]:
@@ -70,7 +78,7 @@ def coefficients(
     if estimate.ndim != 1 or not np.isfinite(estimate).all():
         raise InvalidInput("a report is of one estimate, and its numbers must be finite.")
     ends, errors = result.interval(confidence), result.standard_error
-    plain = result.classical_error
+    plain = open_errors(result)
     found = []
     for j, name in enumerate(result.names):
         half = (ends[j, 1] - ends[j, 0]) / 2

@@ -10,8 +10,7 @@ import numpy as np
 from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
-from privest.privacy import Range
-from privest.report._coefficients import FACTORS
+from privest.report._coefficients import FACTORS, open_errors
 from privest.report._exposure import Exposed
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve
@@ -34,7 +33,8 @@ class Outcome:
                     together or not at all, comparing data in which one reading differs by at most
                     `move`
     informed        ± of one who knows the model and sees all other columns, where there are some
-    limits, clipped the public range of the readings, and the share that it clipped, by the fit
+    ranged          what the public range did to the readings, in a sentence
+    whole           whether ε speaks of all readings of a person at once
     """
 
     response: str
@@ -53,8 +53,8 @@ class Outcome:
     delta: float | None = None
     move: float | None = None
     informed: float | None = None
-    limits: Range | None = None
-    clipped: float | None = None
+    ranged: str | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         as_positive(self.level, "level")
@@ -80,10 +80,8 @@ class Outcome:
     @property
     def ratios(self) -> Array | None:
         """(n,): standard errors with privacy over those without; None where these are not known."""
-        plain = self.result.classical_error
-        if plain is None or not (np.isfinite(plain).all() and (plain > 0).all()):
-            return None
-        return np.asarray(self.result.standard_error / plain)
+        plain = open_errors(self.result)
+        return None if plain is None else np.asarray(self.result.standard_error / plain)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ def origin(facts: Facts) -> tuple[Part, ...]:
     several = len(facts.outcomes) > 1
     for one in facts.outcomes:
         name = f"“{one.response}”: " if several else ""
-        said = [_noise(one), _errors(one), *_range(one), *filter(None, (one.remark, one.checked))]
-        parts += [name + text for text in said]
+        said = (_noise(one), _errors(one), one.ranged, one.remark, one.checked)
+        parts += [name + text for text in said if text is not None]
         parts += [Note(name + text, "warning") for text in one.doubts]
     if not any(one.doubts for one in facts.outcomes):
         parts.append(
@@ -37,17 +37,14 @@ def _rows(facts: Facts) -> str:
     )
 
 
-def _law(one: Outcome) -> str:
-    """Of the noise."""
-    return "gaussian" if one.exposed is None else one.exposed.law
-
-
-def _noise(one: Outcome) -> str:
-    """Where σ² is from."""
+def _noise(one: Outcome) -> str | None:
+    """Where σ² is from; a count has none of its own."""
     if one.family == "binomial":
         return "How answers scatter follows from how likely a yes is: nobody had to state it."
-    if _law(one) == "bit" and one.noise_variance is None:
+    if one.attacked.law == "bit" and one.noise_variance is None:
         return "How a bit scatters follows from its mean: nobody had to state it."
+    if one.family != "gaussian":
+        return None
     if one.noise_variance is None:
         found = "." if one.found_variance is None else f". {one.found_variance}"
         return (
@@ -83,25 +80,6 @@ def _errors(one: Outcome) -> str:
     if freedom is not None and np.isfinite(freedom).any():
         left = f", {short(float(np.min(freedom)))} degrees of freedom"
     return f"Standard errors: {how}{left}{why}."
-
-
-def _range(one: Outcome) -> list[str]:
-    if one.limits is None:
-        return []
-    ends = f"Readings below {short(one.limits.low)} or above {short(one.limits.high)}"
-    after = "" if one.transform == "none" else f" (after {one.transform})"
-    if _law(one) == "coin":
-        low, high = short(one.limits.low), short(one.limits.high)
-        return [f"A reading that is neither {low} nor {high} counts as the nearer of both."]
-    text = f"{ends}{after} were released as if they lay at that end of the range, which is public"
-    if _law(one) != "gaussian" or one.family != "gaussian":
-        return [f"{text}; what was found is about readings so clipped."]
-    if one.clipped is None:
-        return [f"{text}; the fit says that this changes nothing here."]
-    return [
-        f"{text}; by the fit that is {short(100 * one.clipped)} % of them. The estimates allow for "
-        "it, and their errors hold what it costs."
-    ]
 
 
 def identity(told: Provenance) -> TableBlock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.report._coefficients import Coefficient, coefficients
+from privest.report._coefficients import Coefficient, coefficients, open_errors
 from privest.report._digits import at_least, at_most, plural, rounded, short, times
 from privest.report._exposure import exposure
 from privest.report._facts import Facts, Outcome
@@ -49,8 +49,8 @@ _PAIR = (
     "likely too low. Intervals one by one do not show that; the ellipse does."
 )
 _TRAIL = (
-    "The readings were released one after another. An analyst who sees only the releases gets "
-    "these estimates as they come in."
+    "What an analyst would conclude who has only the first rows of the release, as more of them "
+    "come in."
 )
 _REPEAT = (
     "These commands made this page. The second one is for the data holder, and once: every further "
@@ -138,11 +138,11 @@ _READ = {
 
 def _table(one: Outcome, found: list[Coefficient], facts: Facts) -> TableBlock:
     """The digits of the figure and of the sentence."""
-    plain = one.result.classical_error
+    plain = open_errors(one.result)
     header = ["coefficient", "estimate", "95 % interval", "standard error"]
     rows = [
         [c.name, c.value_text, c.interval_text, rounded(c.error, c.error)]
-        + ([] if plain is None else [_open(float(plain[j]))])
+        + ([] if plain is None else [rounded(float(plain[j]), float(plain[j]))])
         for j, c in enumerate(found)
     ]
     return TableBlock(
@@ -150,11 +150,6 @@ def _table(one: Outcome, found: list[Coefficient], facts: Facts) -> TableBlock:
         [tuple(row) for row in rows],
         caption=f"“{one.response}”, from the release of {plural(facts.rows, 'row')}.",
     )
-
-
-def _open(error: float) -> str:
-    """The error without privacy: where it comes from the release it may be none that is seen."""
-    return rounded(error, error) if error > 0 else "about 0"
 
 
 def _cost(facts: Facts) -> tuple[Part, ...]:
@@ -194,6 +189,8 @@ def _by_noise(one: Outcome) -> str:
         return " What they would be without it the release does not tell."
     share = np.minimum((floor / one.result.standard_error) ** 2, 1.0)
     ends = dict.fromkeys(f"{100 * x:.0f}" for x in (float(share.min()), float(share.max())))
+    if "100" in ends:
+        return " It hides how the readings themselves scatter: without it errors would be far less."
     return (
         f" It makes {' to '.join(ends)} % of the variance of the estimates; the rest is how the "
         "readings scatter, and would be there without privacy."
@@ -222,7 +219,7 @@ def _exposed(facts: Facts) -> tuple[Part, ...]:
                 f"± {at_least(one.informed)}."
             )
         if one.epsilon is not None and one.delta is not None and one.move is not None:
-            parts.append(_differential(one.epsilon, one.delta, one.move))
+            parts.append(_differential(one, one.epsilon, one.delta, one.move))
     if facts.record is not None:
         epsilon, delta = facts.record
         parts.append(
@@ -233,12 +230,13 @@ def _exposed(facts: Facts) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _differential(epsilon: float, delta: float, move: float) -> str:
+def _differential(one: Outcome, epsilon: float, delta: float, move: float) -> str:
+    what = "every reading of one person" if one.whole else "one reading"
     power = int(np.ceil(epsilon / np.log(10.0)))
     factor = at_most(np.exp(epsilon)) if power <= 7 else f"a 1 with {power:,} zeros"
     rest = f", apart from δ = {short(delta)} of probability" if delta else ""
     return (
-        f"In the language of differential privacy: if one reading is changed by at most "
+        f"In the language of differential privacy: if {what} is changed by at most "
         f"{short(move)}, then the probability of anything that can be seen in the release "
         f"changes by a factor of at most {factor} (that is e^ε with ε = {at_most(epsilon)}){rest}. "
         "A factor close to 1 is a strong promise, one of many thousands says little, and then the "

@@ -26,6 +26,7 @@ from privest.report._page_sections import story
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve, tradeoff_figure
 from privest.workflow import Estimate, Plan, TableRelease
+from privest.workflow._original_units import range_sentence
 from privest.workflow._route_columns import ColumnsEstimate
 
 
@@ -151,8 +152,21 @@ def _outcome(plan: Plan, estimate: Estimate, informed: float | None) -> Outcome:
         delta=None if column.epsilon is None else column.delta or 0.0,
         move=None if column.epsilon is None else column.counted_move,
         informed=informed,
-        limits=column.limits,
-        clipped=estimate.clipped,
+        ranged=_ranged(estimate),
+        whole=column.person is not None,
+    )
+
+
+def _ranged(estimate: Estimate) -> str | None:
+    """What the range did to the readings, and to the estimate."""
+    column = estimate.release.column
+    if column.limits is None:
+        return None
+    if column.law == "coin":
+        return "What is neither of the two answers counts as the nearer of both."
+    return range_sentence(estimate) or (
+        f"Readings beyond {short(column.limits.low)} to {short(column.limits.high)} count as its "
+        "ends: the estimate is of readings so clipped."
     )
 
 

@@ -186,6 +186,7 @@ def test_errors_without_privacy_need_not_be_known(given):
     for classical in (None, np.zeros((5, 5))):
         told = bare(given, result=replace(given.outcomes[0].result, classical=classical))
         assert "the release does not tell" in words(told, "What it cost")
+        assert "no privacy" not in " ".join(parts(told, TableBlock)[0].header)
         assert "without privacy" not in words(told, "What was found")
 
 
@@ -195,6 +196,8 @@ def test_what_the_noise_adds_is_told_where_nothing_else_is_known(given):
     told = bare(given, result=replace(result, classical=None, floor=floor), persons=40)
     assert "It makes 20 to 50 % of the variance" in words(told, "What it cost")
     assert "442 rows of 40 people that" in words(told, "What was found")
+    hidden = replace(result, classical=None, floor=result.standard_error)
+    assert "It hides how" in words(bare(given, result=hidden), "What it cost")
 
 
 def test_an_error_that_privacy_does_not_change_is_not_called_one_times(given):
