@@ -1,7 +1,12 @@
 """`privest` in this process, as a shell would call it: exit code, what it printed, no traceback."""
 
+import contextlib
+import io
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
+from unittest import mock
 
 from privest.cli import main
 
@@ -11,6 +16,34 @@ class Done:
     code: int
     out: str
     err: str
+
+
+def called(*arguments, text=None):
+    """The same with what a process of its own gives back; `text` is its standard input.
+
+    A process takes a second to import everything, this nothing.
+    """
+    given = io.TextIOWrapper(io.BytesIO((text or "").encode()), encoding="utf-8")
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    wide = {"COLUMNS": "200", "TERMINAL_WIDTH": "200", "NO_COLOR": "1"}
+    code = 0
+    with (
+        mock.patch.object(sys, "argv", ["privest", *map(str, arguments)]),
+        mock.patch.object(sys, "stdin", given),
+        mock.patch.dict(os.environ, wide),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code or 0
+        finally:
+            printed = []
+            for stream in (out, err):
+                stream.flush()
+                printed.append(stream.buffer.getvalue().decode())
+    return subprocess.CompletedProcess(arguments, code, *printed)
 
 
 def runner(capsys, monkeypatch):

@@ -9,24 +9,13 @@ import numpy as np
 import pytest
 
 import privest as pv
+from workflow_command import called
 
 H = np.array([[1.0, 0.2], [1.0, 0.4], [1.0, 0.9], [1.0, 1.0]])
 
 
 def privest(*arguments):
-    return subprocess.run(
-        [sys.executable, "-c", "from privest.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            "COLUMNS": "200",
-            "NO_COLOR": "1",
-            "PATH": "",
-            "PYTHONIOENCODING": "utf-8",
-            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        },
-    )
+    return called(*arguments)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from privest.cli._options import Output, Sides, Trial
 from privest.cli._stream_lines import LineOutput
 from privest.cli._stream_plan import StreamPlan
 from privest.mechanism.source import seeded
+from workflow_command import called
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]
 ENV = {
@@ -32,14 +33,7 @@ ENV = {
 
 
 def stream(*arguments, text=None):
-    return subprocess.run(
-        [*MAIN, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=ENV,
-        input=text,
-    )
+    return called("stream", *arguments, text=text)
 
 
 def ok(*arguments, text=None):
