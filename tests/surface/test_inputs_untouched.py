@@ -853,6 +853,12 @@ CASES = {
         ["a"], level=1.0, noise=0.5, simulate=0),
     "workflow.make_plan": lambda g: [plan(g), workflow.make_plan(
         spec(), g.keep(pd.DataFrame(people(40))))],
+    "workflow.plan": lambda g: [
+        workflow.plan(g.keep(given), "ldl ~ age + C(sex)", categories=g.keep(
+            {"sex": ["female", "male"]}), level=1.0, noise_variance=1.0,
+            reading=g.keep({"missing_codes": [99]})).simulate(seed=0)
+        for given in (plan(g)[1], pd.DataFrame(people(40)))],
+    "workflow.estimate": lambda g, tmp: workflow.estimate(g.keep(estimate(g, tmp)[2])),
     "workflow.simulate_release": estimate,
     "workflow.release": lambda g, tmp: workflow.release(
         g.keep(plan(g)[0]), tmp / "z.csv", g.keep(plan(g)[1])),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from privest.data._cells import is_number
+from privest.data._dates import is_date
 
 MOST = 20  # names that are listed
 
@@ -38,15 +39,21 @@ def _likeness(name: str) -> str:
     return " ".join(bare.replace("_", " ").replace("-", " ").replace(".", " ").split())
 
 
+def _is_value(name: str) -> bool:
+    """Whether a name looks like a cell: a number, with a point or a comma, or a date."""
+    return is_number(name) or is_number(name.replace(",", ".", 1)) or is_date(name)
+
+
 def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool) -> str:
     """Which columns are not there, which were perhaps meant, and which there are.
 
     `certain`: that `known` are names. The first line of a CSV file may be a person's data: it is
-    shown only where none of it is a number and one of the names is like one that was asked for.
+    shown only where none of it is a number or a date, and one of the names is like one that was
+    asked for.
     """
     quoted = ", ".join(repr(name) for name in absent)
     hints = dict.fromkeys(meant(name, known) for name in absent)
-    numbers = [name for name in known if is_number(name)]
+    numbers = [name for name in known if _is_value(name)]
     if known and len(numbers) == len(known):
         return f"no column {quoted}: its first line holds numbers, add one with the column names."
     if not certain and (numbers or not any(hints)):

@@ -35,7 +35,8 @@ class WorkbookSource(FileSource):
     """A sheet of a workbook, its first row with a value the header; blank rows do not count.
 
     Formulas have the value that was stored with them. Numbers stored as texts are numbers. Memory:
-    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place.
+    a chunk of rows, and the distinct texts of the workbook, which the format holds in one place
+    (openpyxl keeps another hundred bytes a row, of which a sheet has a million at most).
     Time: some microseconds a cell; a large table is better saved as .csv or .parquet.
     """
 

@@ -254,6 +254,17 @@ def test_did_you_mean(asked, there):
         open_source({there: [1.0], "w": [2.0]}).read([asked])
 
 
+@pytest.mark.parametrize("first", ["Maier;1,5;ldl", "Maier;2024-03-01;ldl", "Maier;3.5;ldl"])
+def test_a_first_line_that_may_be_a_person_is_not_shown(tmp_path, first):
+    path = tmp_path / "p.csv"
+    path.write_text(f"{first}\n{first}\n")
+    sheet(tmp_path / "p.xlsx", [first.split(";")] * 2)
+    for file in (path, tmp_path / "p.xlsx"):
+        with pytest.raises(InvalidInput, match="no column 'ldl2'; it has 3 columns") as said:
+            open_source(file).read(["ldl2"])
+        assert "Maier" not in str(said.value)
+
+
 def test_a_category_but_for_its_capitals():
     source = open_source({"sex": ["Female", "male"]})
     with pytest.raises(InvalidInput, match="capital letters are not those of 'female'"):
