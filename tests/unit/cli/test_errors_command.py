@@ -1,0 +1,94 @@
+"""`privest plan` and `estimate` where nobody states a noise variance, and `--errors`."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privest.errors import InvalidInput
+from privest.workflow import (
+    Noise,
+    Privacy,
+    estimate_release,
+    make_plan,
+    read_release,
+    simulate_release,
+)
+from privest.workflow._estimating import estimate_table
+from workflow_command import runner
+from workflow_tables import matrix, people, spec, write
+
+
+@pytest.fixture
+def privest(capsys, monkeypatch):
+    return runner(capsys, monkeypatch)
+
+
+def test_from_plan_to_estimate_without_a_noise_variance(privest, tmp_path):
+    data = write(people(), tmp_path / "people.csv")
+    options = (
+        "--target", "ldl", "--features", "age,bmi,sex", "--category", "sex=female,male",
+        "--level", 2,
+    )  # fmt: skip
+    plan = tmp_path / "plan.toml"
+    done = privest("plan", data, *options, "--save", plan)
+    assert done.code == 0, done.err
+    text = " ".join(done.out.split())
+    assert "by privacy alone" in text
+    assert "is not stated. The release will show it" in text
+    assert "noise_variance" not in plan.read_text()
+    assert privest("release", plan, "-o", tmp_path / "z.csv", "--simulate", "--seed", 1).code == 0
+    assert json.loads((tmp_path / "z.csv.json").read_text())["columns"][0]["noise_variance"] is None
+    said = {"auto": "HC3", "t": "Student's t from the release", "HC2": "HC2"}
+    for errors, method in said.items():
+        done = privest("estimate", tmp_path / "z.csv", "--errors", errors)
+        assert f"Errors: {method}, 196 degrees of freedom." in " ".join(done.out.split())
+        assert "Noise variance of the readings, from the release: 0." in done.out
+    record = json.loads(privest("estimate", tmp_path / "z.csv", "--json").out)
+    assert record["method"] == "HC3"
+    assert record["misfit"] is None
+    low, high = record["noise_interval"]
+    assert low < record["noise_found"] < high
+    done = privest("estimate", tmp_path / "z.csv", "--errors", "stated")
+    assert done.code == 2
+    assert "the header states no noise variance" in done.err
+    done = privest("estimate", tmp_path / "z.csv", "--errors", "bootstrap")
+    assert done.code == 2
+    assert "errors are one of auto, t, HC3, HC2, stated" in done.err
+    done = privest("plan", plan, "--want", "age=0.1")
+    assert done.code == 2
+    assert "State a guess" in done.err
+
+
+def test_a_release_with_less_noise_than_its_header_says(tmp_path):
+    """Readings that lie on a plane, noise of level 100, a header that says level 1."""
+    table = people(60)
+    table["ldl"] = matrix(table) @ [1.0, 0.02, -0.05, 0.4]
+    path = tmp_path / "z.csv"
+    plan = make_plan(spec(noise=Noise(), privacy=Privacy(100.0)), table)
+    simulate_release(plan, path, np.random.default_rng(0), table)
+    honest = estimate_release(path)
+    assert honest.less_noise is None
+    assert honest.noise_found < 0.01
+    release = read_release(path)
+    forged = replace(release, columns=(replace(release.column, level=1.0),))
+    found = estimate_table(forged)
+    assert found.less_noise_p < 1e-3
+    assert "it holds less noise than it says" in found.less_noise
+    assert found.noise_interval is None
+    assert "≈ 0" in found.noise_sentence
+    # The interval is that of the noise which the header says.
+    half = np.diff(found.interval())[:, 0] / 2
+    np.testing.assert_allclose(half, 1.959964 * found.floor, rtol=1e-6)
+
+
+def test_a_category_with_one_row_has_no_sandwich(tmp_path):
+    """One man among 60: HC3 does not exist, t does, and who asks for HC3 is told why."""
+    table = people(60)
+    table["sex"] = np.where(np.arange(60) == 7, "male", "female")
+    path = tmp_path / "z.csv"
+    simulate_release(make_plan(spec(noise=Noise()), table), path, np.random.default_rng(0), table)
+    assert estimate_release(path).method == "Student's t from the release"
+    with pytest.raises(InvalidInput, match="one row alone determines a coefficient"):
+        estimate_release(path, "HC3")
