@@ -341,6 +341,15 @@ privacy:
 """
 
 
+SEVERAL = workflow_tables.spec(
+    target=("ldl", "bmi"), features=("age", "sex"), noise=workflow.Noise(),
+    privacy=workflow.Privacy(
+        2.0, delta=1e-6, units={"ldl": 1.0, "bmi": 4.0},
+        range={"ldl": (-9.0, 19.0), "bmi": (0.0, 99.0)},
+    ),
+)  # fmt: skip
+
+
 def use_spec(path: Path) -> None:
     spec = workflow.load_spec(path)
     workflow.Spec.from_dict(spec.to_dict())
@@ -355,6 +364,8 @@ def _released() -> dict[str, bytes]:
         real = Path(folder) / "real.csv"
         with pv.Ledger(Path(folder) / "l.db", marks=Path(folder) / "marks") as ledger:
             workflow.release(plan, real, PEOPLE, account=workflow.Account(ledger, "ldl"))
+        several = workflow.make_plan(SEVERAL, data=PEOPLE)
+        workflow.release(several, Path(folder) / "several.csv", PEOPLE)
         return {one.name: one.read_bytes() for one in Path(folder).glob("*.csv*")}
 
 
@@ -481,7 +492,11 @@ READERS = [
            {"real.csv": RELEASED["real.csv"]}),
     Reader("header fields", tree, use_header_fields,
            [RELEASED["z.csv.json"], RELEASED["real.csv.json"]], 700),
+    Reader("header of several columns", tree, use_header, [RELEASED["several.csv.json"]], 100,
+           "several.csv.json", {"several.csv": RELEASED["several.csv"]}),
     Reader("plan, TOML", text, use_spec, [TOML], 600, "plan.toml"),
+    Reader("plan of several columns", text, use_spec, [SEVERAL.to_toml().encode()], 150,
+           "plan.toml"),
     Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),
     Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
     Reader("model", text, use_model, [MODEL], 500, "model.toml"),

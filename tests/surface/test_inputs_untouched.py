@@ -878,6 +878,8 @@ NO_DATA = {
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "workflow.Fit.__init__": RESULT,
+    "workflow.ColumnsEstimate.__init__": RESULT,
+    "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
     "report.tidy": "takes axes of matplotlib, which it is there to change",
     "reading.read_count": DOCUMENT, "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,
     "reading.read_flags": DOCUMENT, "reading.read_number": DOCUMENT,

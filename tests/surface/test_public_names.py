@@ -23,9 +23,9 @@ NAMES = {
         "workflow",
     },
     "workflow": {
-        "Account", "Estimate", "Fit", "Noise", "People", "Plan", "Privacy", "Spec",
-        "TableMechanism", "TableRelease", "Terms", "Verified", "Weights", "estimate",
-        "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
+        "Account", "ColumnsEstimate", "Estimate", "Fit", "Noise", "People", "Plan", "Privacy",
+        "RecordPlan", "Spec", "TableMechanism", "TableRelease", "Terms", "Verified", "Weights",
+        "estimate", "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
         "save_spec", "simulate_release", "stated_terms", "trial_source", "verify_release",
     },
     "paper": {

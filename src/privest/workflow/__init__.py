@@ -7,7 +7,9 @@ from privest.workflow._estimating import estimate_release
 from privest.workflow._header import TableRelease, read_release
 from privest.workflow._leaving import TableMechanism
 from privest.workflow._planning import Plan, make_plan
+from privest.workflow._record_plan import RecordPlan
 from privest.workflow._releasing import release, simulate_release, trial_source
+from privest.workflow._route_columns import ColumnsEstimate
 from privest.workflow._sections import Noise, People, Privacy, Weights
 from privest.workflow._spec import Spec, load_spec, save_spec
 from privest.workflow._terms import Terms, stated_terms
@@ -15,12 +17,14 @@ from privest.workflow._verifying import Verified, verify_release
 
 __all__ = [
     "Account",
+    "ColumnsEstimate",
     "Estimate",
     "Fit",
     "Noise",
     "People",
     "Plan",
     "Privacy",
+    "RecordPlan",
     "Spec",
     "TableMechanism",
     "TableRelease",
