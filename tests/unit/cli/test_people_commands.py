@@ -63,7 +63,9 @@ def test_from_plan_to_report(run, data, tmp_path, design):
     assert len(json.loads(done.out)["degrees_of_freedom"]) == 3
     assert run("verify", table, "--ledger", tmp_path / "privest-ledger.db").code == 0
     assert run("report", plan, table, "-o", tmp_path / "page.html").code == 0
-    assert "persons" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "if every reading of one person is changed by at most 1" in page
+    assert "of 40 people" in page
     done = run("release", plan, "-o", tmp_path / "again.csv")
     assert done.code != 0
     assert "was released" in done.err
