@@ -27,8 +27,8 @@ from privest.workflow._terms import Terms, require_target
 class LeavingPeople:
     """The rows of a table as they leave, block by block: features, the person's number, z.
 
-    `dropped`: rows left out so far, for gaps or beyond the cap. `readings`: digests of those that
-    left. `persons`: how many there are.
+    `dropped`: rows left out so far, for gaps or beyond the cap. `readings`: a digest, as of a table
+    whose rows are persons, of those beyond the cap too. `persons`: how many there are.
     """
 
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
@@ -79,13 +79,13 @@ class LeavingPeople:
             before = persons.add(numbers)
             H, y = block.H, block.y
             self.dropped += block.dropped
+            self.readings[0].update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
             if self.most is not None:
                 kept = before < self.most
                 self.dropped += int((~kept).sum())
                 H, y, numbers = H[kept], y[kept], numbers[kept]
             self.persons = persons.count
             if len(y):
-                self.readings[0].update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
                 yield H, numbers, self._modelled(y)
 
     def _modelled(self, y: Array) -> Array:
@@ -120,6 +120,8 @@ class LeavingPeople:
                 left += len(counts)
             rest = order[~leaves]
             waiting = H[rest], numbers[rest], y[rest]
+        if len(waiting[2]):
+            raise InvalidInput(f"{self.data.name} was changed while it was in use: start again.")
 
     def _noisy(self, y: Array, sizes: Index) -> AnyArray:
         if self.source.simulated:

@@ -32,7 +32,10 @@ def trial_source(terms: Terms, seed: int | None) -> Source:
     """
     spec, names = terms.spec, list(terms.names)
     levels = [column.level for column in terms.columns]
-    return seeded(seed, "table", list(spec.targets), spec.transform, names, levels)
+    facts = ["table", list(spec.targets), spec.transform, names, levels]
+    if spec.person is not None:  # the same numbers may be shown under another design
+        facts.append([spec.person.design, spec.person.most])
+    return seeded(seed, *facts)
 
 
 def simulate_release(

@@ -204,6 +204,31 @@ def test_the_ledger_counts_persons(tmp_path, design):
     assert header.charged == 30
 
 
+def test_the_same_readings_have_one_account(tmp_path):
+    """Whatever the cap, and whether or not their persons are stated."""
+    data, book = table(), tmp_path / "book.db"
+    with workflow.Account(book, "first") as account:
+        workflow.release(make_plan(spec("A"), data), tmp_path / "a.csv", data, account=account)
+    plain = Spec(data="t.csv", target="y", features=("x", "b"), noise=Noise(1.0),
+                 privacy=Privacy(level=1.0))  # fmt: skip
+    for k, stated in enumerate((spec("B", 2), spec("A", 3), plain)):
+        with (
+            workflow.Account(book, "another") as account,
+            pytest.raises(InvalidInput, match="these readings have an account: 'first'"),
+        ):
+            workflow.release(make_plan(stated, data), tmp_path / f"{k}.csv", data, account=account)
+
+
+def test_a_seed_is_bound_to_the_design(tmp_path):
+    """Readings of 0 are shown as 0 under every design: their noise must differ all the same."""
+    data, shown = table().assign(y=0.0), []
+    for k, (design, most) in enumerate(CASES):
+        plan, path = make_plan(spec(design, most), data), tmp_path / f"{k}.csv"
+        simulate_release(plan, path, workflow.trial_source(plan, 7), data)
+        shown.append(set(pd.read_csv(path).z))
+    assert len(set.union(*shown)) == sum(map(len, shown))
+
+
 def test_a_run_that_was_stopped_is_finished(tmp_path, monkeypatch):
     """It was paid for: the very same table, with its persons."""
     data, path = table(), tmp_path / "z.csv"
