@@ -170,11 +170,16 @@ def _clipping(found: Plan) -> list[str]:
         return [f"{range_}{_percent(cost.share)} of the readings will be clipped: no cost.{missed}"]
     return [
         f"{range_}about {_percent(cost.share)} of the readings will be clipped, and variances "
-        f"are up to {float(cost.variance_ratio.max()):.3g} times those above (maximum likelihood, "
+        f"are {_grown(float(cost.variance_ratio.max()))} those above (maximum likelihood, "
         "which undoes the bias). Least squares on the same release would be off by "
         f"{float(cost.bias[worst]):.2g} in {found.names[worst]!r}, mean squared errors up to "
         f"{float(cost.least_squares_ratio[worst]):.3g} times.{missed}"
     ]
+
+
+def _grown(ratio: float) -> str:
+    """`up to 1.3 times`, before what it is compared with; nobody says `1 times`."""
+    return f"up to {ratio:.3g} times" if ratio >= 1.005 else "about as large as"
 
 
 def _percent(share: float) -> str:

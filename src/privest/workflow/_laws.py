@@ -56,7 +56,7 @@ def require_law(spec: Spec) -> None:
     if law == "gaussian":
         _refuse_if(
             privacy.epsilon is not None and privacy.delta is None,
-            "privacy: ε needs delta and move, the distance by which one reading moves (or a "
+            "privacy: ε needs delta and move, the difference in one reading it speaks of (or a "
             "range, which limits it): an ε without them says nothing. Or take a law that has no "
             "delta: --law laplace, or --law bit with a range (plan says what each costs).",
         )

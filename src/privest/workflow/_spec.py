@@ -24,8 +24,8 @@ column = "w"
 kind = "survey"                  # or "precision"
 
 [privacy]
-level = 1.0                      # Fisher information about one reading; or
-# epsilon = 1.0; delta = 1e-6; move = 2.0     one reading moves by at most this; or
+level = 1.0                      # larger shows more: one reading is known to ± 1/√level; or
+# epsilon = 1.0; delta = 1e-6; move = 2.0     one reading differs by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
 # tolerance = 2.0; attacker = 0.75            a guess between values 2 apart is right so often
 # law = "laplace"                  # of the noise: gaussian (the default), laplace, bit (pure ε)

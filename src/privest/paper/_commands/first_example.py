@@ -54,7 +54,7 @@ def show(console: Console, folder: Path) -> None:
     console.print(table)
     console.print(
         "adversary: standard deviation of the best unbiased guess of one reading; ε: of the "
-        "Gaussian release, when one reading moves by 1; open: without privacy.",
+        "Gaussian release, comparing readings of which one differs by 1; open: without privacy.",
         style="dim",
         highlight=False,
     )
