@@ -22,7 +22,7 @@ from privest.workflow._spec import Spec
 from privest.workflow._terms import reference_rows
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RecordPlan(Plan):
     """What is known before a release of several private columns with one budget.
 
@@ -71,6 +71,9 @@ class RecordPlan(Plan):
         raise InvalidInput(
             f"the rows that {of!r} needs are those of one target: plan it alone, at its level."
         )
+
+    def __repr__(self) -> str:
+        return f"RecordPlan({', '.join(self.spec.targets)}; {self.rows} rows)"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

@@ -102,6 +102,15 @@ class ColumnsEstimate(Estimate):
             f"{what} is of one column: take it of one of them, estimate.of({first!r})."
         )
 
+    def summary(self, confidence: float = CONFIDENCE) -> str:
+        """The table of all columns, and the joint tests below it."""
+        lines = [super().summary(confidence)]
+        if self.joint is not None and self.joint.p_value is not None:
+            tests = zip(self.release.names, self.joint.p_value)
+            listed = ", ".join(f"{name} {float(p):.3g}" for name, p in tests)
+            lines.append(f"P of no effect on any column (one test of all): {listed}")
+        return "\n".join(lines)
+
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         record = super().to_dict(confidence)

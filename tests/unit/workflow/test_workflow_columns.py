@@ -283,6 +283,8 @@ def test_an_estimate_is_that_of_each_column(planned, tmp_path):
     noise = np.array([1 / column.level for column in found.release.columns])
     assert np.allclose(found.joint.covariance, E.T @ E / 298 - np.diag(noise), rtol=1e-6)
     assert found.joint.p_value[1] < 1e-10  # age matters
+    assert "one test of all" in found.summary()
+    assert repr(planned) == "RecordPlan(a, b, c d; 300 rows)"
     with pytest.raises(InvalidInput, match="no target"):
         found.of("x")
     record = json.loads(json.dumps(found.to_dict()))
