@@ -12,6 +12,7 @@ from privest import workflow
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.inference import PeopleNoise
 from privest.ledger import Ledger
+from privest.mechanism.source import Protected
 from privest.privacy import Range, person_statement
 from privest.workflow import (
     Noise,
@@ -25,6 +26,7 @@ from privest.workflow import (
     verify_release,
 )
 from privest.workflow import _person_sums as sums_module
+from privest.workflow._leaving_people import LeavingPeople
 from privest.workflow._people_range import clip_shift
 
 CASES = [("A", None), ("A", 3), ("B", None), ("B", 3)]
@@ -314,6 +316,23 @@ def test_a_logarithm(tmp_path, design):
         wrong = data.id.isin(data.id[[3, 7]]).to_numpy()
         assert np.isfinite(values).all()
         np.testing.assert_allclose(values[~wrong], np.log(data.y[~wrong]), atol=1e-3)
+
+
+def test_readings_beyond_the_range_count_under_b():
+    """Not clipped: along the tangent of the transform, so that none is shown with slope 0."""
+    data = table()
+    data["y"] = np.exp(data.y)
+    y = np.array([0.005, 0.01, 3.0, 1000.0, 3000.0, -5.0])
+    low, high = math.log(0.01), math.log(1000.0)
+    within = [low, math.log(3.0), high]
+    for design, expected in (
+        ("A", [low, *within, high, low]),
+        ("B", [low - 0.5, *within, high + 2.0, low - 501.0]),
+    ):
+        ranged = Privacy(level=1.0, range=(0.01, 1000.0))
+        plan = make_plan(spec(design, privacy=ranged, transform="log"), data)
+        leaving = LeavingPeople(plan, Protected(), data)
+        np.testing.assert_allclose(leaving._modelled(y), expected, rtol=1e-12)
 
 
 def test_what_a_range_does_is_said(tmp_path):
