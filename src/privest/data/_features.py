@@ -135,8 +135,9 @@ class Features:
                 H[:, at] = column
                 at += 1
                 continue
-            all_ = indicator_columns(column, name, self.categories[name], line)
-            H[:, at : at + len(kept)] = all_[:, -len(kept) :]
+            listed = self.categories[name]
+            first = len(listed) - len(kept)
+            H[:, at : at + len(kept)] = indicator_columns(column, name, listed, line, first)
             at += len(kept)
         return H
 
@@ -150,16 +151,20 @@ class Features:
 
 
 def indicator_columns(
-    cells: AnyArray | Texts, name: str, listed: tuple[str, ...], line: NDArray[np.intp]
+    cells: AnyArray | Texts,
+    name: str,
+    listed: tuple[str, ...],
+    line: NDArray[np.intp],
+    first: int = 0,
 ) -> Flags:
-    """(rows, categories): which of the list each cell is; one that is none is refused."""
+    """(rows, categories from `first` on): which of the list each cell is; none of it: refused."""
     codes = _codes(cells, listed)
     if (codes < 0).any():
         raise InvalidInput(
             f"column {name!r}, row {line[np.argmax(codes < 0)]}: "
             f"{_not_listed(cells, codes, listed)}"
         )
-    found: Flags = codes[:, None] == np.arange(len(listed))
+    found: Flags = codes[:, None] == np.arange(first, len(listed))
     return found
 
 
