@@ -7,6 +7,7 @@ and stated, never learnt.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from privest.errors import InvalidInput, MissingDependency
 
 LONGEST = 20_000  # letters
 MOST_TERMS = 10_000
+MOST_CATEGORIES = 8  # in one product: 2⁸ parts
+MOST_COLUMNS = 100_000  # of H, baselines counted; a plan allows fewer
 # How many terms an operator makes at most of those on its sides.
 GROWTH: Mapping[str, Callable[..., int]] = {
     "~": lambda *sides: sum(sides),
@@ -62,6 +65,7 @@ class FormulaFeatures:
     terms: tuple[tuple[Factor, ...], ...] = field(repr=False)
 
     def __post_init__(self) -> None:
+        _require_size(self.terms)
         factors = [one for term in self.terms for one in term]
         both = self.text & {n for one in factors if isinstance(one, Number) for n in one.columns}
         if both:
@@ -230,6 +234,21 @@ def _count(node: Any, counts: Mapping[int, int]) -> int:  # noqa: ANN401
     else:
         raise InvalidInput(f"formula: {symbol!r} is not known here: there are + - * : / ** and ~.")
     return min(found, MOST_TERMS + 1)
+
+
+def _require_size(terms: Sequence[Sequence[Factor]]) -> None:
+    """Refuse products of categories with more columns than any model has, before they are made."""
+    columns = 0
+    for term in terms:
+        listed = [len(one.listed) for one in term if isinstance(one, Category)]
+        if len(listed) > MOST_CATEGORIES:
+            raise InvalidInput(
+                f"formula: a product of {len(listed)} categories; at most {MOST_CATEGORIES} may "
+                "stand in one."
+            )
+        columns += math.prod(listed)
+        if columns > MOST_COLUMNS:
+            raise InvalidInput(f"formula: it has more than {MOST_COLUMNS} columns.")
 
 
 def _degree(term: Any) -> int:  # noqa: ANN401

@@ -211,6 +211,20 @@ def test_terms_do_not_grow_without_end(formula):
     assert time.process_time() - start < 5
 
 
+@pytest.mark.parametrize("sign", [":", "*"])
+def test_products_of_categories_do_not_grow_without_end(sign):
+    listed = "levels=['x', 'y', 'z']"
+    for count, said in (
+        (9, "product of 9 categories|more than 100000 columns"),
+        (30, "categories|more than 10000 terms"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            read_formula("y ~ " + sign.join(f"C(a{k}, {listed})" for k in range(count)))
+    long = f"levels={list(range(400))}"
+    with pytest.raises(InvalidInput, match="more than 100000 columns"):
+        read_formula("y ~ " + sign.join(f"C(a{k}, {long})" for k in range(3)))
+
+
 def test_powers_of_numbers_do_not_grow_without_end():
     features = read_formula("y ~ I(x*9**9**9**9)").features
     with pytest.raises(InvalidInput, match=r"row 1: missing or infinite"):
