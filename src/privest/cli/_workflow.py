@@ -288,8 +288,8 @@ def plan(
         save_spec(spec, output.save)
         tell_file("Plan", output.save)
     if output.json:
-        more = {"rows_wanted": rows} if rows else {}
-        print_json(found.to_dict() | {"offers": plain(offered(found))} | more)
+        more = {"rows_wanted": rows, "offers": plain(offered(found))}
+        print_json(found.to_dict() | {name: value for name, value in more.items() if value})
     else:
         print_plan(to_people(), found, dict(zip(output.want or [], rows.values())))
     if output.png is not None:
