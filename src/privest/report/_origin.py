@@ -56,9 +56,10 @@ def _noise(one: Outcome) -> str | None:
         if one.reference_rows is None
         else f"from a public reference set of {plural(one.reference_rows, 'row')}"
     )
+    found = "" if one.found_variance is None else f" {one.found_variance}"
     return (
         f"The noise variance of a reading given its features is {short(one.noise_variance)}, "
-        + (f"{where}; it was not taken from the private readings.")
+        f"{where}; it was not taken from the private readings.{found}"
     )
 
 

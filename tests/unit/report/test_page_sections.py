@@ -153,6 +153,7 @@ def test_an_informed_guess_is_that_of_the_joint_gaussian_law(given, level, varia
     ("own", "words_"),
     [
         ({}, "as the data holder stated it"),
+        ({"found_variance": "It is 0.2."}, "private readings. It is 0.2."),
         ({"reference_rows": 40}, "from a public reference set of 40 rows"),
         ({"noise_variance": None}, "taken from the release itself"),
         ({"noise_variance": None, "found_variance": "It is 0.2."}, "no privacy. It is 0.2."),
