@@ -7,6 +7,7 @@ import statsmodels.api as sm
 
 from privest.errors import InvalidInput
 from privest.estimator.inference._levels import fit_levels
+from privest.estimator.inference._robust import _counted, _median_of, fit_huber
 from privest.estimator.inference._sandwich import WeightedRows, sandwich_errors, second_pass
 from privest.estimator.inference._unknown import Scatter, stated_errors, unknown_errors
 from privest.estimator.inference._weighted_sums import LevelRows, prepared
@@ -183,3 +184,26 @@ def test_without_noise_both_parts_are_covariances():
             assert values.min() > -1e-9
     plenty = sandwich_errors("HC3", A, seen, 1e-3)
     np.testing.assert_allclose(plenty.sampling, plenty.covariance - 1e-3 * A, rtol=1e-6, atol=1e-9)
+
+
+def test_hubers_estimate_is_that_of_statsmodels():
+    """The median by a histogram is right to a thousandth, the scale with it."""
+    rng, H, z = table(300)
+    z[rng.integers(0, 300, 15)] += 10.0
+    A = np.linalg.inv(H.T @ H)
+    known = sm.RLM(z, H, M=sm.robust.norms.HuberT(1.345)).fit(cov="H1", tol=1e-12, maxiter=200)
+    found = fit_huber(lambda: in_blocks(H, z), np.linalg.lstsq(H, z)[0], A, 0.01)
+    size = np.sqrt(np.diag(known.cov_params()))
+    assert (np.abs(found.estimate - known.params) < 2e-3 * size).all()
+    np.testing.assert_allclose(found.errors.covariance, known.cov_params(), rtol=5e-3)
+    assert 0.05 < found.downweighted < 0.3
+    plain = sm.OLS(z, H).fit().bse
+    assert (size < 0.7 * plain).all()  # what it is for
+
+
+def test_a_median_by_bins():
+    rng = np.random.default_rng(0)
+    for size in (1e-12, 1.0, 1e9):
+        left = size * rng.normal(size=1001)
+        counts = _counted(left)
+        assert _median_of(counts) == pytest.approx(np.median(np.abs(left)), rel=2e-3)

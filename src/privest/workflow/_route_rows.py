@@ -27,6 +27,7 @@ from privest.estimator.inference import (
     stated_errors,
 )
 from privest.estimator.inference._choosing import ENOUGH, require_choice
+from privest.estimator.inference._robust import fit_huber
 from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.workflow._estimate import STATED, Estimate, misfit_of
@@ -39,11 +40,15 @@ TRAIL = 60  # row counts at which the estimate is kept, for the picture
 def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     """Least squares on the rows; `how` errors are made: "auto", "t", "HC3", "HC2" or "stated".
 
+    "huber": Huber's estimate in place of least squares, for readings some of which are wild.
+
     auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
     where there is one).
     """
     require_choice(how)
     first = first_pass(release)
+    if how == "huber":
+        return _estimate_huber(release, first)
     errors, seen = _errors(release, first, how)
     more = said_of_noise(release, first, seen)
     if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
@@ -105,6 +110,25 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
     if seen is None and release.noise_variance is not None and release.reference_rows is None:
         seen = second_pass(plain_rows(release), first.estimate, first.inverse, ())
     return errors, seen
+
+
+def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
+    """Where some readings are wild; with a remark where that has little use."""
+    scatter = first.scatter
+    if scatter is None:
+        raise too_few(release)
+    found = fit_huber(lambda: plain_rows(release), first.estimate, first.inverse, scatter.added)
+    remark = (
+        f"{100 * found.downweighted:.2g} % of the rows count for less than one. Where readings are "
+        "skewed the intercept of Huber's estimate is no mean, and depends on the level."
+    )
+    if scatter.noise_variance < 0.5 * scatter.added:
+        remark += (
+            " The noise of the release is more than twice what the readings scatter: wild ones are "
+            "hidden in it, and least squares is about as good."
+        )
+    more = said_of_noise(release, first, None) | {"trail": None, "remark": remark}
+    return estimated(release, first, found.estimate, found.errors, more)
 
 
 def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:

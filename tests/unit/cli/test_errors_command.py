@@ -53,9 +53,12 @@ def test_from_plan_to_estimate_without_a_noise_variance(privest, tmp_path):
     done = privest("estimate", tmp_path / "z.csv", "--errors", "stated")
     assert done.code == 2
     assert "the header states no noise variance" in done.err
+    done = privest("estimate", tmp_path / "z.csv", "--errors", "huber")
+    assert "Huber's estimate, k = 1.345, 196 degrees of freedom" in " ".join(done.out.split())
+    assert "count for less than one" in " ".join(done.out.split())
     done = privest("estimate", tmp_path / "z.csv", "--errors", "bootstrap")
     assert done.code == 2
-    assert "errors are one of auto, t, HC3, HC2, stated" in done.err
+    assert "errors are one of auto, t, HC3, HC2, stated, huber" in done.err
     done = privest("plan", plan, "--want", "age=0.1")
     assert done.code == 2
     assert "State a guess" in done.err

@@ -20,7 +20,7 @@ from privest.estimator.inference._sandwich import (
 )
 from privest.estimator.inference._unknown import Scatter, unknown_errors
 
-CHOICES = ("auto", "t", "HC3", "HC2", "stated")
+CHOICES = ("auto", "t", "HC3", "HC2", "stated", "huber")
 ENOUGH = 25  # degrees of freedom from which HC3 covers: .938 to .949; below it t is exact
 Rows = Callable[[], Iterable[WeightedRows]]
 
@@ -40,7 +40,7 @@ def row_errors(
     and exact t below; also where a row stands alone and HC3 does not exist. `rows` gives the rows
     again, for leverages; also returned is what that second look saw, where there was one.
     """
-    require_choice(how, CHOICES[:-1])
+    require_choice(how, ("auto", "t", *POWERS))
     if how == "t" or (how == "auto" and scatter.freedom < ENOUGH):
         return unknown_errors(inverse, scatter), None
     kind = "HC3" if how == "auto" else how
