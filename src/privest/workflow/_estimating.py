@@ -22,8 +22,8 @@ def estimate_release(path: str | Path, errors: str = "auto") -> Estimate:
 
     errors: how they are made. "auto" is what covers best at this number of rows: HC3 from 25
     degrees of freedom on, Student's t from the release below, and with persons CR2. Or "t", "HC3",
-    "HC2", "stated": by the noise variance of the header, or "huber": Huber's estimate. With persons "cr2", or "reml" for
-    random person effects.
+    "HC2", "stated": by the noise variance of the header, or "huber": Huber's estimate. With
+    persons "cr2", or "reml" for random person effects.
     Yes or no, and counts: "auto", "model" or "HC3".
     Where a range clips so much that it matters θ and σ² are found by maximum likelihood, and the
     table is read some eight times.

@@ -27,6 +27,7 @@ TUNING = 1.345  # 95 % efficient for Gaussian readings
 NORMAL = 0.6744897501960817  # median of |N(0, 1)|
 FINE, WIDE = 512, 400  # bins of log₂|e| in a factor of 2, and how many of these
 MOST = 100  # passes; a dozen are enough
+KNOWN = 2e-3  # of the scale, and of a standard error: what the bins leave open
 SETTLED = 1e-7  # of a standard error: a smaller step is the last
 
 
@@ -47,13 +48,17 @@ def fit_huber(
     `added`: the variance of the release noise on a row. Memory: that of a block and a histogram,
     from which the median is taken to a thousandth.
     """
-    estimate, scale = start, _median(blocks, start) / NORMAL
-    for _ in range(MOST):
+    estimate, scale, held = start, _median(blocks, start) / NORMAL, False
+    for passes in range(MOST):
         step, counts = _improved(blocks, estimate, scale)
         size = scale * standard_errors(inverse)
-        estimate, scale = estimate + step, _median_of(counts) / NORMAL
-        if (np.abs(step) <= SETTLED * size).all():
+        estimate = estimate + step
+        if held and (np.abs(step) <= SETTLED * size).all():
             return _concluded(blocks, estimate, scale, inverse, added)
+        if not held:  # from then on the problem is convex, and the steps shrink
+            before, scale = scale, _median_of(counts) / NORMAL
+            near = (np.abs(step) <= KNOWN * size).all() and abs(scale / before - 1) < KNOWN
+            held = bool(near) or passes > MOST // 2
     raise NumericalFailure(
         f"Huber's estimate did not settle in {MOST} passes: most readings may be equal. Take the "
         "estimate of least squares (without huber)."
