@@ -510,7 +510,6 @@ def test_reference_sets_that_say_nothing(reference, message):
         ({"level": pv.PrivacyLevel(np.ones(39))}, NotAPrivacyLevel, "39 readings.*has 40"),
         ({"level": pv.PrivacyLevel(np.eye(40) + 1.0)}, NotAPrivacyLevel, "from_cumulative"),
         ({"level": pv.StreamLevel(np.ones(39))}, InvalidInput, "39 more steps; received 40"),
-        ({"noise": None, "range": (0.0, 1.0)}, InvalidInput, "with a range the noise must be"),
         ({"noise": None, "level": pv.EndlessLevel(1.0, lags=[0.5])}, InvalidInput, "looks back"),
         ({"noise": 0.0}, InvalidInput, "must be > 0"),
         ({"noise": [1.0, 2.0]}, InvalidInput, "single number"),

@@ -886,6 +886,7 @@ NO_DATA = {
     "workflow.Estimate.__init__": RESULT, "workflow.Fit.__init__": RESULT,
     "workflow.ColumnsEstimate.__init__": RESULT,
     "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
+    "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
     "report.tidy": "takes axes of matplotlib, which it is there to change",
     "reading.read_count": DOCUMENT, "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,
     "reading.read_flags": DOCUMENT, "reading.read_number": DOCUMENT,

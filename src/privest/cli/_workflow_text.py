@@ -152,8 +152,8 @@ def _clipping(found: Plan) -> list[str]:
                 f"{range_}the noise variance of the readings is not stated, and so what share will "
                 "be clipped is not known (a reference set tells; or --noise-variance with "
                 "--expect). If it is about that of the release noise, and all have one mean, "
-                f"variances grow with the share clipped at one end: {listed}. The estimate will "
-                "say what share it was."
+                f"variances grow with the share clipped at one end, by a factor of {listed}. The "
+                "estimate will say what share it was."
             ]
         return [
             f"{range_}nothing public says where the readings lie (a reference set would, or "

@@ -22,10 +22,13 @@ class ClippedHistory:
         z_k = z̃_k/c_k = clip(y_k, a_k, b_k) + e_k/c_k ,   c_k² ≤ s_k the level that was met,
 
     a_k and b_k the multiples of the grid within the range, which the mechanism clips to. Steps of
-    level 0 and missing ones are left out. Memory: n + 4 numbers a reading.
+    level 0 and missing ones are left out. Memory: n + 4 numbers a reading. `unknown`: nobody knows
+    the variance of the law, which is then that of each reading in units of it, 1.
     """
 
-    def __init__(self, level: SequentialLevel, span: Range, law: ScalarLaw) -> None:
+    def __init__(
+        self, level: SequentialLevel, span: Range, law: ScalarLaw, *, unknown: bool = False
+    ) -> None:
         if level.form != "independent" or level.block != 1:
             raise InvalidInput(
                 "a range is for a level that does not look back: with lags the coordinates of A·y "
@@ -37,8 +40,10 @@ class ClippedHistory:
                 "variance, or no range."
             )
         self._level, self._span, self._variance = level, span, float(law.variance)
+        self.unknown = unknown
         self._kept: tuple[ClippedRows, ...] = ()
-        self.hidden: NotIdentifiable | NumericalFailure | None = None  # why there is no estimate
+        # Why there is no estimate.
+        self.hidden: InvalidInput | NotIdentifiable | NumericalFailure | None = None
 
     def __copy__(self) -> ClippedHistory:
         twin = object.__new__(type(self))
@@ -65,6 +70,11 @@ class ClippedHistory:
             high=grid * most[shown] / unit,
         )
         self._kept = (*self._kept, block)
+
+    @property
+    def rows(self) -> int:
+        """Readings that were released."""
+        return sum(int(np.size(block.z)) for block in self._kept)
 
     def blocks(self) -> Iterator[ClippedRows]:
         """All of them, from the beginning."""

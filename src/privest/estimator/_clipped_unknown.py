@@ -13,7 +13,7 @@ in ψ of the slopes by a difference within the same pass, and where the curvatur
 outer products of the slopes take its place.
 
 σ² = 0 is one end of its range, and a normal result where sσ² is small: σ̂² = 0 then, and θ̂ is that
-of σ² at 10⁻⁶ of the release noise. The other is σ = twice the width of the range, where 80 % of
+of σ² at 10⁻³ of the release noise. The other is σ = twice the width of the range, where 80 % of
 the readings or more would be clipped wherever they lie: who arrives there does not know σ², because
 a release at a low level hardly shows whether readings were clipped. That is an error that says so
 (with 21 % clipped and 1/s = 5σ² in half of all releases of 200 rows; never at 1/s = σ²/2).
@@ -46,12 +46,13 @@ Rows = Callable[[], Iterable[ClippedRows]]
 
 ITERATIONS = 100
 TOLERANCE = 1e-6  # standard errors that the maximum is away
+ENOUGH = 0.01  # the same where the steps have come to an end: a kink, at σ² near 0
 SAFE = 0.02  # of the outer products: where the curvature is below it they take its place
 RISE = 0.1  # part of the promised rise that a step must bring
 ROUNDING = 1e-13  # of the log-likelihood, relative
 LONGEST = 1.5  # step in ψ
-DIFFERENCE = 1e-4  # in ψ
-LEAST = 1e-6  # σ² in units of n at the end of its range
+DIFFERENCE = 1e-5  # in ψ
+LEAST = 1e-3  # σ² in units of n at the end of its range: below it ℓ has kinks where h_kθ is an end
 
 
 @dataclass
@@ -246,6 +247,8 @@ class JointClimb:
             if promised <= TOLERANCE**2:
                 return at, point, steps
             at, point = self.risen(at, point, step)
+        if promised <= ENOUGH**2:
+            return at, point, ITERATIONS
         raise NumericalFailure(
             f"no maximum of the likelihood was reached in {ITERATIONS} steps. Are range and level "
             "those of the release? A stated noise variance, or a wider range, makes it easier."

@@ -14,6 +14,7 @@ from privest.arrays import CONFIDENCE, Array, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import estimate_clipped
 from privest.estimator._clipped_history import ClippedHistory
+from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator._row_history import Beside, RowHistory
@@ -63,7 +64,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         release itself scatters, which costs no privacy: HC3 from 25 degrees of
                         freedom on, Student's t below, exact for Gaussian y; with a vector of levels
                         restricted maximum likelihood (`estimator.inference`). `result_.method` says
-                        which. For levels that do not look back, without a range.
+                        which. For levels that do not look back. With a range σ² is estimated with
+                        the coefficients, by the likelihood of clipped readings.
         reference       (X_ref, y_ref), a PUBLIC data set. Used if noise is None: σ² is the
                         residual variance RSS/(m − rank H) of ordinary least squares there; with
                         one level for all it is pooled with what the release scatters, and
@@ -254,8 +256,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._source = seeded(self.random_state, "regression", level.fingerprint)
         self._mechanism, self._rls = StreamMechanism(level, range=self.range), rls
         if self._mechanism.range is not None:
-            self._require_plain(unknown, beside)
-            self._clipped = ClippedHistory(level, self._mechanism.range, law)
+            self._require_plain(beside)
+            self._clipped = ClippedHistory(level, self._mechanism.range, law, unknown=unknown)
         elif unknown or not beside.nothing:
             self._history = RowHistory(level, None if unknown else float(law.variance))
         self.noise_variance_ = float(law.variance)
@@ -265,18 +267,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         for name in (*RESULTS, *more):
             self.__dict__.pop(name, None)
 
-    def _require_plain(self, unknown: bool, beside: Beside) -> None:
-        """With a range the likelihood needs σ², and has no weights and no groups."""
-        if unknown or not beside.nothing:
+    def _require_plain(self, beside: Beside) -> None:
+        """With a range the likelihood has no weights and no groups."""
+        if not beside.nothing:
             raise InvalidInput(
-                "with a range the noise must be stated (a variance, or a reference set), and "
-                "sample_weight and groups are not for it: errors of least squares do not hold for "
-                "clipped readings. State noise, or leave out the range."
+                "with a range sample_weight and groups are not for it: errors of least squares do "
+                "not hold for clipped readings. Leave them out, or the range."
             )
 
     def _require_spare(self, shown: int) -> None:
         """Before anything is released: refuse samples that leave nothing to see the noise by."""
-        if "_history" in vars(self) and shown <= self._rls.parameters:
+        unknown = "_clipped" in vars(self) and self._clipped.unknown
+        if ("_history" in vars(self) or unknown) and shown <= self._rls.parameters:
             raise self._too_few(shown)
 
     def _too_few(self, shown: int) -> InvalidInput:
@@ -322,6 +324,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             return
         if history is not None:
             self.noise_variance_ = history.noise_variance
+        elif isinstance(found, ClippedResult) and found.noise_variance is not None:
+            self.noise_variance_ = found.noise_variance
         elif self._freedom is not None and clipped is None:
             self.noise_variance_ = rls.pooled(self._freedom)[0]
         self.result_, theta = found, found.estimate
@@ -353,6 +357,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 return None
             return history.fit(tuple(self._names()), simulated=self._rls.simulated)
         if clipped is not None:
+            if clipped.unknown and clipped.rows <= self._rls.parameters:
+                clipped.hidden = self._too_few(clipped.rows)
+                return None
             try:
                 return estimate_clipped(
                     clipped.blocks,
@@ -360,6 +367,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                     reference=self._freedom,
                     names=tuple(self._names()),
                     simulated=self._rls.simulated,
+                    variance_known=not clipped.unknown,
                 )
             except (NotIdentifiable, NumericalFailure) as why:
                 clipped.hidden = why

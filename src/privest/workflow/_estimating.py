@@ -37,16 +37,14 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
     if len(release.columns) > 1:
         return estimate_columns(release, lambda one: estimate_table(one, errors))
     if release.people is not None:
-        found = estimate_people(release, errors)
-    elif release.family != "gaussian":
+        return estimate_people(release, errors)  # what a range does is in its remark
+    if release.family != "gaussian":
         return estimate_family(release, errors)
-    elif release.weights is not None:
+    if release.weights is not None:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
     if release.column.law in BITS:  # what a bit scatters says nothing of how readings do
         return replace(found, sampling=None, classical=None)
-    if release.column.law != "gaussian":  # of the clipped readings: no likelihood undoes it
-        return found
     ends = clip_ends(release.level, release.limits)
     return found if ends is None else undo_clipping(found, ends, errors)

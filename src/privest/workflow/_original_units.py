@@ -130,10 +130,14 @@ def mean_at(
     likelihood of clipped readings from θ̂ and σ̂² together. One more pass over the release.
     """
     release = found.release
-    if release.people is not None or release.weights is not None or release.family != "gaussian":
+    if release.family != "gaussian":
         raise InvalidInput(
-            "a mean at a row is for tables of one row a person, without weights, whose readings "
-            "are numbers: it needs the variance of single readings, which is not known otherwise."
+            f"a mean at a row is for readings that are numbers; this release is {release.family}."
+        )
+    if found.likelihood is None and (found.clipping_bias or 0.0) >= SMALL:
+        raise InvalidInput(
+            f"a mean at a row is not there: {range_sentence(found)} The mean of what was clipped "
+            "is not that of the readings."
         )
     h = row_of(found.names, row)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
@@ -141,6 +145,8 @@ def mean_at(
         return _linear(found, h, eta, own, confidence)
     if found.likelihood is not None:
         return _by_likelihood(found, h, eta, confidence)
+    if release.people is not None or release.weights is not None:
+        return _by_residuals(found, h, eta, own, confidence)
     inverse, scatter = _least_squares(release)
     if scatter is None:
         raise InvalidInput(
@@ -208,6 +214,58 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
     if exponent == 0:
         return likelihood_mean(*facts, freedom=freedom, confidence=confidence)
     return box_cox_likelihood_mean(*facts, exponent, freedom=freedom, confidence=confidence)
+
+
+def _by_residuals(
+    found: Estimate, h: Array, eta: float, own: float, confidence: float
+) -> OriginalMean:
+    """With survey weights or persons: σ² of single readings by their squared residuals.
+
+    Its error is that of a mean of rows, or of persons, whatever their law.
+    """
+    release, exponent = found.release, found.release.exponent or 0.0
+    if release.weights is not None and release.weights.kind == "precision":
+        raise InvalidInput(
+            "with precision weights every row has its own variance, and so its own mean on the "
+            "original scale: a mean at a row is not there."
+        )
+    variance, error = _row_spread(found) if release.people is None else _person_spread(found)
+    facts = eta, variance, np.diag([own**2, error])
+    freedom = _freedom(found, h)
+    if exponent == 0:
+        return likelihood_mean(*facts, freedom=freedom, confidence=confidence)
+    return box_cox_likelihood_mean(*facts, exponent, freedom=freedom, confidence=confidence)
+
+
+def _row_spread(found: Estimate) -> tuple[float, float]:
+    """σ̂² = Σw(e²K/(K − n) − 1/s)/Σw over rows, and the variance of it."""
+    release, sums = found.release, np.zeros(5)
+    more, added = found.rows / max(found.rows - len(found.names), 1), _added(release)
+    for part in release.blocks():
+        w = np.ones(len(part)) if part.weights is None else part.weights
+        d = more * np.square(part.z[:, 0] - part.H @ found.estimate) - added
+        sums += [w.sum(), w @ d, w @ w, (w * w) @ d, (w * w) @ (d * d)]
+    return _ratio(sums)
+
+
+def _person_spread(found: Estimate) -> tuple[float, float]:
+    """The same over persons, from the sums of each: rows of a person are not independent."""
+    from privest.workflow._route_people import persons_of  # which imports this
+
+    more, sums = found.rows / max(found.rows - len(found.names), 1), np.zeros(5)
+    turn = np.append(found.estimate, [-1.0, 0.0])
+    for part, counts, noise in persons_of(found.release):
+        d = more * (part @ turn @ turn) - counts * noise
+        r = counts.astype(float)
+        sums += [r.sum(), d.sum(), r @ r, r @ d, d @ d]
+    return _ratio(sums)
+
+
+def _ratio(sums: Array) -> tuple[float, float]:
+    """σ̂² = Σd/Σr and Σ(d − rσ̂²)²/(Σr)² from Σr, Σd, Σr², Σrd, Σd²."""
+    whole, total, squares, crossed, own = sums.tolist()
+    found = total / whole
+    return found, max(own - 2 * found * crossed + found**2 * squares, 0.0) / whole**2
 
 
 def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:

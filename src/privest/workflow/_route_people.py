@@ -46,6 +46,18 @@ def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
         return people.estimate(reml=errors.lower() == "reml")
 
 
+def persons_of(release: TableRelease) -> Iterator[tuple[Array, Index, Array]]:
+    """Sums of [H, z, 1] of some persons, how many rows each has, and the noise variance of a row.
+
+    Held for all persons: their rows may come in any order.
+    """
+    people = _People(release)
+    people.persons.hold()
+    for part, counts in people.parts():
+        own, shared = people.noise.variances(counts)
+        yield part, counts, own + shared
+
+
 class _People:
     """The persons of a release, gone through once or twice."""
 

@@ -244,6 +244,26 @@ def test_a_range_is_undone():
     assert model.efficiency_ < 1
 
 
+def test_a_range_is_undone_where_nobody_knows_the_noise():
+    """θ̂ within 5 of its errors and σ² within 5 of its own; in pieces the same, from n + 1 on."""
+    law, samples = np.random.default_rng(5), 4000
+    x = law.standard_normal((samples, 1))
+    y = 0.3 + 0.8 * x[:, 0] + 0.5 * law.standard_normal(samples)
+    model = regression(8.0, None, range=SPAN).fit(x, y)
+    errors = np.append(model.intercept_, model.coef_) - [0.3, 0.8]
+    assert (np.abs(errors) < 5 * model.result_.standard_error).all()
+    assert abs(model.noise_variance_ - 0.25) < 5 * model.result_.noise_error
+    assert model.result_.degrees_of_freedom == samples - 2
+    pieces = regression(8.0, None, range=SPAN)
+    pieces.partial_fit(x[:2], y[:2])
+    assert not hasattr(pieces, "coef_")
+    with pytest.raises(InvalidInput, match="2 samples for 2 coefficients"):
+        pieces.predict(x[:2])
+    assert hasattr(pieces.partial_fit(x[2:400], y[2:400]), "coef_")
+    with pytest.raises(InvalidInput, match="nothing is left over"):
+        regression(8.0, None, range=SPAN).fit(x[:2], y[:2])
+
+
 def test_a_range_in_pieces():
     span = (-4.0, 2.0)
     whole = regression(range=span)

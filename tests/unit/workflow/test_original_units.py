@@ -9,13 +9,16 @@ from privest.errors import InvalidInput
 from privest.estimator.inference import Scatter, box_cox_mean, lognormal_mean
 from privest.workflow import (
     Noise,
+    People,
     Privacy,
+    Weights,
     estimate_release,
+    make_plan,
     simulate_release,
     stated_terms,
     trial_source,
 )
-from privest.workflow._original_units import row_of
+from privest.workflow._original_units import _person_spread, _row_spread, row_of
 from workflow_command import runner
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 
@@ -28,8 +31,9 @@ def released(folder, table, transform="none", ends=(1e-3, 1e3), **changes):
     """The estimate of a simulated release of this table."""
     data = write(table, folder / "people.csv")
     privacy = Privacy(level=LEVEL, range=ends)
-    terms = stated_terms(spec(data, transform=transform, privacy=privacy, **changes))
-    file = folder / f"{transform}.csv"
+    asked = spec(data, transform=transform, privacy=privacy, **changes)
+    terms = stated_terms(asked) or make_plan(asked)
+    file = folder / f"{transform}{len(list(folder.iterdir()))}.csv"
     simulate_release(terms, file, trial_source(terms, 3))
     return estimate_release(file)
 
@@ -136,6 +140,32 @@ def test_box_cox_and_plain_targets_have_means_too(tmp_path):
     assert total.interval[0] < table["ldl"].sum() < total.interval[1]
 
 
+def test_persons_and_survey_weights_have_means_too(tmp_path):
+    """σ² by residuals: the truth within an interval of 1 − 1e-6, and σ̂² within 5 of its errors."""
+    rng = np.random.default_rng(3)
+    table = people(2400, seed=2)
+    table["who"] = np.repeat(np.arange(600), 4)
+    table["weight"] = rng.uniform(0.5, 3.0, 2400)
+    shared = np.repeat(0.4 * rng.standard_normal(600), 4)  # of a person
+    table["ldl"] = np.exp(table["ldl"] + shared)
+    total = VARIANCE + 0.16
+    for more, spread in (
+        ({"person": People("who")}, _person_spread),
+        ({"weights": Weights("weight", "survey")}, _row_spread),
+    ):
+        found = released(tmp_path, table, "log", (1e-6, 1e6), **more)
+        variance, square = spread(found)
+        assert abs(variance - total) < 5 * np.sqrt(square)
+        low, high = found.mean_at(ROW, confidence=1 - 1e-6).interval
+        assert low < np.exp(H @ THETA + total / 2) < high
+        if "person" in more:
+            with pytest.raises(InvalidInput, match="rows of one person share"):
+                found.total()
+    precise = released(tmp_path, table, "log", (1e-6, 1e6), weights=Weights("weight", "precision"))
+    with pytest.raises(InvalidInput, match="precision weights"):
+        precise.mean_at(ROW)
+
+
 def test_rows_by_name():
     np.testing.assert_array_equal(row_of(NAMES, ROW), H)
     np.testing.assert_array_equal(row_of(NAMES, ROW | {"sex": "female"}), [1, 50, 27, 0])
@@ -167,6 +197,9 @@ def test_the_command_says_the_same(logs, capsys, monkeypatch):
     shown = privest("estimate", table, "--at", at, "--total").out
     for said in ("ldl itself, for one unit more", "ldl in its own units", "Total of ldl", at):
         assert said in shown, said
+    assert "baseline" not in shown
+    other = privest("estimate", table, "--at", "age=50,bmi=27,sex=female").out
+    assert "Taken as the baseline of its column: sex=female." in " ".join(other.split())
     for wrong, said in (("age", "NAME=VALUE"), ("age=50", "has none"), ("age=1,age=2", "twice")):
         failed = privest("estimate", table, "--at", wrong)
         assert failed.code == 2

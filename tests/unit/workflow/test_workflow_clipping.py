@@ -184,7 +184,8 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
     page = folder / f"{real}.html"
     save_report(plan, found, ["privest plan"], page)
     text = page.read_text(encoding="utf-8")
-    assert "Readings below 0.2 or above 1.5 were released as if they lay" in text
+    assert "Range 0.2 to 1.5: " in text
+    assert "Maximum likelihood has undone the bias" in text
 
 
 def released(tmp_path, low, high, rows=500, **changes):
@@ -243,6 +244,21 @@ def test_a_release_that_does_not_tell_the_variance_says_so(tmp_path):
         assert (found.likelihood is not None) is fitted
         if not fitted:
             assert "does not tell the noise variance" in found.range_sentence
+            with pytest.raises(InvalidInput, match="mean of what was clipped"):
+                found.mean_at({"age": 50})
+
+
+def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
+    """The likelihood is that of Gaussian noise: least squares, and by how much it is off."""
+    privacy = Privacy(epsilon=4.0, range=(0.2, 1.5), law="laplace")
+    data = write(people(2000, seed=4), tmp_path / "people.csv")
+    asked = dataclasses.replace(spec(data), privacy=privacy)
+    terms = stated_terms(asked) or make_plan(asked)
+    simulate_release(terms, tmp_path / "z.csv", trial_source(terms, 2))
+    found = estimate_release(tmp_path / "z.csv")
+    assert found.likelihood is None
+    assert found.clipping_bias > 0.05
+    assert "for Gaussian noise; a wider range avoids it" in found.range_sentence
 
 
 def test_epsilon_follows_from_the_range(clipped):
