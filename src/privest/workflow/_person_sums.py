@@ -12,7 +12,8 @@ from privest.estimator.inference import group_sums
 from privest.workflow._column import Column
 
 Rows = Iterator[tuple[Array, Index]]  # X (rows, m), and the number of each row's person, from 1
-HELD = 1 << 22  # entries of sums that are kept whatever the order of the rows: 32 MB
+TOGETHER = 4096  # persons at a time: their sums stay in cache
+HELD = 1 << 23  # entries of sums that are kept whatever the order of the rows: 64 MB
 
 
 class Scattered(Exception):
@@ -47,7 +48,8 @@ class PersonSums:
             return
         if self._held is None:
             self._held = self._gathered()
-        yield self._held
+        for at in range(0, self.people, TOGETHER):
+            yield self._held[at : at + TOGETHER]
 
     def _gathered(self) -> Array:
         sums = np.zeros((self.people, self.width, self.width))
