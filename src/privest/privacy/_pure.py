@@ -68,7 +68,9 @@ def pure_level(law: PureLaw, epsilon: float, width: float) -> float:
 def pure_epsilon(law: PureLaw, level: float, width: float) -> float:
     """ε of a release of this law at a level, for readings `width` apart; rounded up, proved."""
     if law == "laplace":
-        return rows_statement([math.sqrt(level) * (1 + EPS)], move=width, law="laplace").epsilon
+        with np.errstate(over="ignore"):  # a move beyond the grid counts as all of it
+            root = math.sqrt(level) * (1 + EPS)
+            return rows_statement([root], move=width, law="laplace").epsilon
     return coin_epsilon(coin_of(level, (0.0, width)))
 
 

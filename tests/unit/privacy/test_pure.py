@@ -1,6 +1,7 @@
 """Pure ε: levels of Laplace noise and coins, and what a guess is worth."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -64,3 +65,10 @@ def test_a_ledger_counts_coins_in_pure_epsilon(tmp_path):
         assert not ledger.cost("ill", cost).fits
     with pytest.raises(InvalidInput, match="at least its own"):
         cost_of(level / 2, law=coin_of(level))
+
+
+def test_a_move_beyond_the_grid_is_a_number_without_a_warning():
+    """Whoever writes such a header is answered, not warned: all of the grid, 2^53 steps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 1e12 < pure_epsilon("laplace", 1e300, 1e300) < math.inf
