@@ -46,7 +46,7 @@ def _table(path):
 
 
 def _spec(path, **more):
-    return Spec(str(path), "ldl", NAMES[:4], Privacy(0.05), **more)
+    return Spec(str(path), "ldl", NAMES[:4], privacy=Privacy(0.05), **more)
 
 
 def rows():

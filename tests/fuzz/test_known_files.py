@@ -426,7 +426,7 @@ def test_more_columns_than_there_can_be(tmp_path):
 def test_more_coefficients_than_a_matrix_has_room_for():
     names = tuple(f"x{i}" for i in range(10_001))
     privacy = workflow.Privacy(1.0)
-    refused(lambda: workflow.Spec("t.csv", "y", names, privacy), match="at most 10000")
+    refused(lambda: workflow.Spec("t.csv", "y", names, privacy=privacy), match="at most 10000")
 
 
 def test_a_line_without_an_end(tmp_path):

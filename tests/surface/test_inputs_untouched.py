@@ -875,6 +875,21 @@ CASES = {
         g.keep(estimate(g, tmp)[2].to_dict())),
     "workflow.Spec.__init__": lambda g: spec(categories=g.keep({"sex": ("female", "male")})),
     "workflow.Spec.from_dict": lambda g: workflow.Spec.from_dict(g.keep(spec().to_dict())),
+    "workflow.People.read": lambda g: workflow.People.read(
+        g.keep({"column": "id", "design": "A", "most": None}), "people"),
+    "workflow.Weights.read": lambda g: workflow.Weights.read(
+        g.keep({"column": "w", "kind": "survey"}), "weights"),
+    "workflow.Privacy.__init__": lambda g: workflow.Privacy(
+        1.0, range=g.keep({"a": [0.0, 1.0]}), units=g.keep({"a": 1.0})),
+    "workflow.Estimate.mean_at": lambda g: pv.estimate(
+        pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", level=1.0).simulate(seed=1)
+    ).mean_at(g.keep({"x": 2.0})),
+    "lattice.tossed": lambda g: lattice.tossed(
+        lattice.Coin(2**62), g(np.abs(Y)), WORDS[: len(Y)].copy()),
+    "mechanism.OneBit.chance": lambda g: mechanism.OneBit(1.0, 0.0, 9.0).chance(g(Y)),
+    "mechanism.OneBit.release": lambda g: mechanism.OneBit(1.0, 0.0, 9.0).release(g(Y)),
+    "mechanism.OneBit.simulate": lambda g: mechanism.OneBit(1.0, 0.0, 9.0).simulate(
+        g(Y), np.random.default_rng(0)),
 }  # fmt: skip
 
 RESULT = "a Result, whose constructor has an entry"

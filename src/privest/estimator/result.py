@@ -144,8 +144,10 @@ class Result(Estimated, Record):
         """Lines above the table of `summary`."""
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
         count = f"{len(self.names)} parameter{'' if len(self.names) == 1 else 's'}"
-        errors = "" if self.method is None else f"; errors: {self.method}"
-        return [f"{type(self).__name__}: {count}{errors}{noise}"]
+        return [f"{type(self).__name__}: {count}{self._errors_said()}{noise}"]
+
+    def _errors_said(self) -> str:
+        return "" if self.method is None else f"; errors: {self.method}"
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

@@ -35,7 +35,8 @@ def options(function):
         ("Noise", ("noise_variance",), ("bound", "stream", "plan", "consensus")),
         ("Noise", ("seed",), ("stream", "filter", "release", "consensus")),
         ("Output", ("json",), ("bound", "plan", "estimate", "consensus")),
-        ("Model", ("target", "features"), ("plan", "stream", "consensus")),
+        ("Model", ("features",), ("plan", "stream", "consensus")),
+        ("Model", ("target",), ("stream", "consensus")),  # a plan takes several
     ],
 )  # fmt: skip
 def test_a_group_is_the_same_on_every_command(group, names, commands):

@@ -36,7 +36,7 @@ def peak_of(folder, rows):
     blocks = ([*rng.normal(50, 10, (4, 50_000)).round(2)] for _ in range(rows // 50_000))
     data, plan = folder / f"{rows}.csv", folder / f"{rows}.toml"
     write_table(data, ["a", "b", "c", "y"], blocks)
-    spec = Spec(str(data), "y", ("a", "b", "c"), Privacy(0.05), Noise(100.0))
+    spec = Spec(str(data), "y", ("a", "b", "c"), noise=Noise(100.0), privacy=Privacy(0.05))
     plan.write_text(spec.to_toml())
     arguments = [sys.executable, "-c", PEAK, str(plan), str(folder / f"{rows}-z.csv")]
     return float(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout)
