@@ -884,12 +884,6 @@ CASES = {
     "workflow.Estimate.mean_at": lambda g: pv.estimate(
         pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", level=1.0).simulate(seed=1)
     ).mean_at(g.keep({"x": 2.0})),
-    "lattice.tossed": lambda g: lattice.tossed(
-        lattice.Coin(2**62), g(np.abs(Y)), WORDS[: len(Y)].copy()),
-    "mechanism.OneBit.chance": lambda g: mechanism.OneBit(1.0, 0.0, 9.0).chance(g(Y)),
-    "mechanism.OneBit.release": lambda g: mechanism.OneBit(1.0, 0.0, 9.0).release(g(Y)),
-    "mechanism.OneBit.simulate": lambda g: mechanism.OneBit(1.0, 0.0, 9.0).simulate(
-        g(Y), np.random.default_rng(0)),
 }  # fmt: skip
 
 RESULT = "a Result, whose constructor has an entry"
