@@ -167,7 +167,7 @@ class Estimate(Fit):
         """The table of `Result.summary`; for logarithms the per cent below it."""
         lines = [super().summary(confidence)]
         for name, (value, low, high) in self.percent(confidence).items():
-            lines.append(f"{name}: {value:+.3g} % for one unit more ({low:+.3g} to {high:+.3g})")
+            lines.append(f"{name}: {value:+.3g} % {_more(name)} ({low:+.3g} to {high:+.3g})")
         return "\n".join(lines)
 
     @property
@@ -181,6 +181,12 @@ class Estimate(Fit):
             del record[name]
         percent = self.percent(confidence)
         return record | ({"percent": plain(percent)} if percent else {})
+
+
+def _more(name: str) -> str:
+    """Of what the per cent of a coefficient are: a category has no unit."""
+    alone = "=" in name and ":" not in name
+    return "against the baseline" if alone else "for one unit more"
 
 
 def _stated(given: float | str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import replace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from privest.workflow._planning import Plan
 
 HELD = "release.csv"  # the name of a table that is held in memory
+LARGE = 30.0  # of a logarithm: factors beyond e^30 tell nobody anything, and e^710 is no number
 
 
 class PlanCalls:
@@ -97,7 +99,11 @@ class PlanCalls:
     def summary(self, confidence: float = CONFIDENCE) -> str:
         """A table for people: errors to expect, as ± of an interval, and what one reading shows."""
         plan, q = cast("Plan", self), quantile(confidence)
-        lines = [f"Plan: {plan.rows} rows, {plan.dropped} left out"]
+        share = f"{100 * confidence:.6g} %"
+        lines = [f"Plan: {plan.rows} rows, {plan.dropped} left out; ± of coefficients: for {share}"]
+        if plan.spec.missing == "drop":
+            private = ", ".join(plan.spec.targets)
+            lines.append(f"(and rows without {private}, which only the release reads)")
         for part in _parts(plan):
             column = part.column
             cells = {
@@ -121,11 +127,19 @@ def _promise(column: Column) -> str:
     elif column.law != "gaussian":
         text += f", noise: {column.law}"
     else:
-        text += f", one reading is known to ± {column.level**-0.5:.4g} (standard deviation)"
+        text += f", one reading is known to {_known_to(column)} (standard deviation)"
     if column.epsilon is not None:
         text += f"; ε = {column.epsilon:.4g}"
         text += f" at δ = {column.delta:g}" if column.delta is not None else ""
     return text
+
+
+def _known_to(column: Column) -> str:
+    """How well whoever sees the release can tell a reading: after a logarithm up to a factor."""
+    error = column.level**-0.5
+    if column.transform == "log" and error < LARGE:
+        return f"a factor of {math.exp(error):.4g}"
+    return f"± {error:.4g}{'' if column.transform == 'none' else ' after the transform'}"
 
 
 def _parts(plan: Plan) -> tuple[Plan, ...]:

@@ -66,7 +66,9 @@ def test_coefficients_of_a_logarithm_are_per_cent(logs):
         assert value == pytest.approx(100 * (np.exp(found.estimate[j]) - 1))
         assert (low, high) == pytest.approx(tuple(100 * (np.exp(ends[j]) - 1)))
     assert found.to_dict()["percent"]["age"] == percent["age"].tolist()
-    assert "% for one unit more" in found.summary()
+    lines = found.summary().splitlines()[-3:]
+    ends = ["for one unit more", "for one unit more", "against the baseline"]  # sex=male
+    assert all(f"% {end} (" in line for end, line in zip(ends, lines))
 
 
 def test_the_mean_at_a_row_is_the_unbiased_one(logs):

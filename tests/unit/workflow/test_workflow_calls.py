@@ -179,3 +179,18 @@ def test_persons_weights_and_several_columns_come_through(tmp_path):
         written = plan.simulate(tmp_path / str(k) / "release.csv", seed=1)
         assert np.array_equal(pv.estimate(held).estimate, pv.estimate(written.path).estimate)
         assert tuple(held.to_frame()) == held.table_columns
+
+
+def test_the_summary_of_a_plan_speaks_the_units_of_the_readings():
+    """After a logarithm a reading is known up to a factor; ± of coefficients say for how many."""
+    asked = {"categories": LISTS, "level": 4.0, "range": (0.5, 20.0)}
+    logs = pv.plan(PEOPLE, "log(ldl) ~ age + C(sex)", missing="drop", **asked).summary()
+    assert "known to a factor of 1.649 (standard deviation)" in logs  # e^½
+    assert "(and rows without ldl, which only the release reads)" in logs
+    plain = pv.plan(PEOPLE, "ldl ~ age + C(sex)", **asked)
+    assert "known to ± 0.5 (standard deviation)" in plain.summary()
+    assert "without ldl" not in plain.summary()
+    for confidence, share in ((0.95, "95 %"), (0.9, "90 %")):
+        assert f"± of coefficients: for {share}\n" in plain.summary(confidence)
+    faint = pv.plan(PEOPLE, "log(ldl) ~ age + C(sex)", **asked | {"level": 1e-6}).summary()
+    assert "known to ± 1000 after the transform" in faint  # no factor of e^1000
