@@ -89,8 +89,8 @@ class Spec:
     data: str
     target: str | tuple[str, ...]
     features: tuple[str, ...]
+    privacy: Privacy
     noise: Noise = field(default_factory=Noise)
-    privacy: Privacy = None  # type: ignore[assignment] # needed; behind what may be left out
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     intercept: bool = True
     missing: Missing = "refuse"
@@ -103,8 +103,6 @@ class Spec:
 
     def __post_init__(self) -> None:
         require_text(self.data, "data")
-        if not isinstance(self.privacy, Privacy):
-            raise InvalidInput("privacy is needed: a level, ε, an accuracy or a tolerance.")
         object.__setattr__(self, "reading", as_reading(self.reading))
         if self.formula is not None:
             self._take(read_formula(self.formula, self.categories))
