@@ -122,7 +122,7 @@ def test_rows_without_a_reading(plan, table, tmp_path):
     drop = make_plan(spec(missing="drop"), gaps)
     header = released(drop, tmp_path / "z.csv", gaps)
     assert (drop.dropped, header.rows, header.dropped) == (0, 196, 4)
-    found = estimate_release(tmp_path / "z.csv")
+    found = estimate_release(tmp_path / "z.csv", "stated")
     assert (found.standard_error > drop.standard_error).all()  # four rows fewer than planned
 
 
