@@ -241,7 +241,10 @@ def listed(text: str) -> list[str]:
     try:
         (names,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):
-        raise InvalidInput(f"{text}: a quote is not closed.") from None
+        raise InvalidInput(
+            f"{text}: a quote is not closed, or something stands behind it. Quote all that is "
+            'between two commas: "ldl, mg/dl", or "ldl, mg/dl=3" where a value belongs to it.'
+        ) from None
     return [name.strip() for name in names if name.strip()]
 
 

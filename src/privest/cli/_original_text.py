@@ -13,7 +13,7 @@ from privest.errors import InvalidInput
 from privest.estimator.inference import OriginalMean, Total
 from privest.report import rounded
 from privest.workflow import Estimate
-from privest.workflow._original_units import share_text
+from privest.workflow._original_units import is_category, share_text
 
 
 def print_percent(console: Console, found: Estimate, confidence: float) -> None:
@@ -21,8 +21,9 @@ def print_percent(console: Console, found: Estimate, confidence: float) -> None:
     percent = found.percent(confidence)
     if not percent:
         return
+    categories = " (a category: against the first)" if any(map(is_category, percent)) else ""
     table = new_table(
-        f"{found.release.target} itself, for one unit more",
+        f"{found.release.target} itself, for one unit more{categories}",
         *("coefficient", "change", f"{100 * confidence:.6g} % interval"),
     )
     for name, (value, low, high) in percent.items():

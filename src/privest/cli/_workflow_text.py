@@ -21,6 +21,7 @@ from privest.report import (
     at_most,
     exposed_by,
     exposure,
+    freedom_text,
     level_words,
     plural,
     rounded,
@@ -266,7 +267,7 @@ def _errors(found: Estimate) -> list[str]:
     """How the errors were made, and what the release says of the noise of the readings."""
     lines = []
     if found.method is not None:
-        lines.append(f"Errors: {found.method}{_freedom(found.degrees_of_freedom)}.")
+        lines.append(f"Errors: {found.method}{freedom_text(found.degrees_of_freedom)}.")
     if found.noise_sentence is not None:
         lines.append(found.noise_sentence)
     if found.misfit is not None and found.misfit_p is not None and found.doubt is None:
@@ -275,11 +276,3 @@ def _errors(found: Estimate) -> list[str]:
             f"much as it and the level say, as chance allows (p = {found.misfit_p:.2g})."
         )
     return lines
-
-
-def _freedom(freedom: float | Array | None) -> str:
-    if freedom is None:
-        return ""
-    least, most = float(np.nanmin(freedom)), float(np.nanmax(freedom))
-    low, high = (f"{f:,.0f}" if f >= 100 else f"{f:.3g}" for f in (least, most))
-    return f", {low} degrees of freedom" if low == high else f", {low} to {high} degrees of freedom"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import decimal
 import math
 
+import numpy as np
+
 from privest.arrays import Array
 
 
@@ -94,3 +96,19 @@ def tick_format(value: float, half: float) -> str:
 def plural(count: int, one: str) -> str:
     """`1 row`, `442 rows`."""
     return f"{count:,} {one}" + ("" if count == 1 else "s")
+
+
+def freedom_text(freedom: float | Array | None) -> str:
+    """`, 2,535 degrees of freedom`, or from the least to the most of them; nothing if not known.
+
+    Those of many rows are not rounded: 2,540 would be taken for the number of rows.
+
+    >>> freedom_text(2535.0), freedom_text(np.array([11.94, 38.2])), freedom_text(None)
+    (', 2,535 degrees of freedom', ', 11.9 to 38.2 degrees of freedom', '')
+    """
+    known = np.asarray([] if freedom is None else freedom, float)
+    known = known[np.isfinite(known)]
+    if known.size == 0:
+        return ""
+    low, high = (f"{f:,.0f}" if f >= 100 else f"{f:.3g}" for f in (known.min(), known.max()))
+    return f", {low if low == high else f'{low} to {high}'} degrees of freedom"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from privest.report._digits import plural, short
+from privest.report._digits import freedom_text, plural, short
 from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._page import Note, Part, TableBlock
 
@@ -77,10 +75,7 @@ def _errors(one: Outcome) -> str:
     if how is None:
         return "Standard errors are those of least squares with this noise and that of the release."
     why = next((f": {meaning}" for name, meaning in WAYS.items() if name in how), "")
-    left = ""
-    if freedom is not None and np.isfinite(freedom).any():
-        left = f", {short(float(np.min(freedom)))} degrees of freedom"
-    return f"Standard errors: {how}{left}{why}."
+    return f"Standard errors: {how}{freedom_text(freedom)}{why}."
 
 
 def identity(told: Provenance) -> TableBlock:

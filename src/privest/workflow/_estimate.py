@@ -14,7 +14,13 @@ from privest.estimator.inference._original_scale import OriginalMean
 from privest.estimator.inference._totals import Total
 from privest.records import plain
 from privest.workflow._header import TableRelease
-from privest.workflow._original_units import mean_at, percent_of, range_sentence, total_in_units
+from privest.workflow._original_units import (
+    is_category,
+    mean_at,
+    percent_of,
+    range_sentence,
+    total_in_units,
+)
 
 STATED = ("the stated noise variance", "reference set and release pooled")  # methods that use it
 
@@ -167,7 +173,8 @@ class Estimate(Fit):
         """The table of `Result.summary`; for logarithms the per cent below it."""
         lines = [super().summary(confidence)]
         for name, (value, low, high) in self.percent(confidence).items():
-            lines.append(f"{name}: {value:+.3g} % {_more(name)} ({low:+.3g} to {high:+.3g})")
+            more = "against the baseline" if is_category(name) else "for one unit more"
+            lines.append(f"{name}: {value:+.3g} % {more} ({low:+.3g} to {high:+.3g})")
         return "\n".join(lines)
 
     @property
@@ -181,12 +188,6 @@ class Estimate(Fit):
             del record[name]
         percent = self.percent(confidence)
         return record | ({"percent": plain(percent)} if percent else {})
-
-
-def _more(name: str) -> str:
-    """Of what the per cent of a coefficient are: a category has no unit."""
-    alone = "=" in name and ":" not in name
-    return "against the baseline" if alone else "for one unit more"
 
 
 def _stated(given: float | str | None) -> str:

@@ -92,6 +92,11 @@ def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Arr
     }
 
 
+def is_category(name: str) -> bool:
+    """Whether the coefficient is that of a category alone, which has no unit: sex=male."""
+    return "=" in name and ":" not in name
+
+
 def row_of(names: tuple[str, ...], given: Mapping[str, object]) -> Array:
     """h for values by name: numbers of coefficients, or a category of a column.
 

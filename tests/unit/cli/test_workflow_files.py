@@ -114,6 +114,7 @@ def test_a_plan_file_holds_the_formula_and_how_to_read(privest, frame, tmp_path)
         (["--target", "ldl", "--mean", "--missing-code", "lld=9"], "Did you mean 'ldl'?"),
         (["--target", "ldl", "--features", "sex", "--category", "sexe=a,b"], "Did you mean 'sex'?"),
         (["--target", "ldl", "--features", '"age'], "a quote is not closed"),
+        (["--target", "ldl", "--features", '"a, b"=5'], "Quote all that is between two commas"),
         (["--target", "ldl"], "--features is needed"),
     ],
 )

@@ -163,6 +163,12 @@ def test_where_the_noise_variance_is_from(given, own, words_):
     assert words_ in words(bare(given, **own), "Where the numbers come from")
 
 
+def test_degrees_of_freedom_are_not_rounded_to_the_number_of_rows(given):
+    result = replace(given.outcomes[0].result, method="HC3", degrees_of_freedom=2535.0)
+    text = words(bare(given, result=result), "Where the numbers come from")
+    assert "Standard errors: HC3, 2,535 degrees of freedom: right also" in text
+
+
 def test_rows_left_out_misfit_and_method_are_told(given):
     result = replace(given.outcomes[0].result, method="HC3")
     told = bare(given, dropped=7, doubts=("The release scatters 9 times as much.",), result=result)

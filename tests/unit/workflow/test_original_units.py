@@ -199,6 +199,7 @@ def test_the_command_says_the_same(logs, capsys, monkeypatch):
     shown = privest("estimate", table, "--at", at, "--total").out
     for said in ("ldl itself, for one unit more", "ldl in its own units", "Total of ldl", at):
         assert said in shown, said
+    assert "for one unit more (a category: against the first)" in " ".join(shown.split())
     assert "baseline" not in shown
     other = privest("estimate", table, "--at", "age=50,bmi=27,sex=female").out
     assert "Taken as the baseline of its column: sex=female." in " ".join(other.split())
