@@ -34,7 +34,7 @@ NAMES = {
     },
     "report": {
         "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-        "ellipse_points", "exposed_by", "exposure", "level_words", "new_figure",
+        "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "new_figure",
         "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
         "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
     },
