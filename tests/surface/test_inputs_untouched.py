@@ -841,6 +841,7 @@ CASES = {
     "reading.state_array": lambda g: reading.state_array(
         frozen_state(g, {"a": PAIR}), "a", (2, 2)),
     "report.ellipse_points": lambda g: report.ellipse_points(g(PAIR)),
+    "report.freedom_text": lambda g: report.freedom_text(g(Y)),
     "report.Trail.add": lambda g: trail(g).columns(),
     "report.save_convergence": lambda g, tmp: report.save_convergence(
         trail(g), ["a", "b"], tmp / "a.png"),
