@@ -86,7 +86,9 @@ def print_total(console: Console, found: Estimate, total: Total, confidence: flo
     """The total of the people of the release."""
     low, high = total.interval
     clipped = ""
-    if found.clipped:
+    if found.beyond is not None:
+        clipped = " Readings beyond the range, which may be all of them, count as its ends."
+    elif found.clipped:
         clipped = f" Readings beyond the range ({share_text(found.clipped)}) count as its ends."
     short = (
         ""

@@ -242,7 +242,8 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
         header.names, found.estimate, found.standard_error, found.interval(confidence)
     ):
         digits = [rounded(number, error) for number in (value, error, low, high)]
-        table.add_row(shown(name), digits[0], digits[1], f"{digits[2]} … {digits[3]}")
+        ends = f"{digits[2]} … {digits[3]}" if np.isfinite(error) else "none"
+        table.add_row(shown(name), digits[0], digits[1] if np.isfinite(error) else "∞", ends)
     console.print(table)
     if header.dropped:
         console.print(shown(left_out(header)))

@@ -22,6 +22,7 @@ import numpy as np
 
 from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._beyond_range import EndTest, require_within
 from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._clipped_rows import ClippedRows, chunks
 from privest.estimator._clipped_unknown import JointClimb, Reference
@@ -71,7 +72,8 @@ def estimate_clipped(
 
     Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
     the release was made with. Raises NotIdentifiable where the rows, or what clipping left of them,
-    do not show θ, NumericalFailure where no maximum was reached.
+    do not show θ, or all readings may lie beyond an end of the range (`_beyond_range.py`);
+    NumericalFailure where no maximum was reached.
 
     >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
     >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
@@ -88,7 +90,7 @@ def estimate_clipped(
         if reference is not None and reference_variance is not None:
             public = Reference(as_positive(reference_variance, "reference_variance"), reference)
         return _with_variance(JointClimb(source, noise, public), names, simulated)
-    start = _LeastSquares(source)
+    start = _LeastSquares(source, noise)
     climb = _Climb(source, start.inverse_root(), noise)
     theta, back = start.solution(), climb.back
     now = climb.look(theta)
@@ -176,9 +178,11 @@ def _require_left(least: float, share: float) -> None:
 class _LeastSquares:
     """The start, and the units: weighted least squares as if nothing had been clipped."""
 
-    def __init__(self, source: Callable[[], Iterable[ClippedRows]]) -> None:
+    def __init__(self, source: Callable[[], Iterable[ClippedRows]], noise: float) -> None:
         private: RunningLeastSquares | None = None
-        for H, z, variance, level, _, _ in chunks(source()):
+        ends = EndTest()
+        for H, z, variance, level, low, high in chunks(source()):
+            ends.add(z, noise / level, low, high)
             if private is None:
                 n = H.shape[1]
                 private, self.open = (RunningLeastSquares(n, rounding(n)) for _ in range(2))
@@ -197,6 +201,7 @@ class _LeastSquares:
                 "needed, or fewer coefficients.",
                 private.root().hidden,
             )
+        require_within(ends, source)
 
     def solution(self) -> Array:
         return self.private.solution()

@@ -31,6 +31,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator._beyond_range import EndTest, require_within
 from privest.estimator._clipped_rows import ClippedRows, chunks
 from privest.estimator.likelihood._clipped import clipped_terms
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
@@ -102,10 +103,11 @@ class JointClimb:
     def __init__(self, source: Rows, noise: float, reference: Reference | None = None) -> None:
         self.source, self.noise, self.reference = source, noise, reference
         sums: RunningLeastSquares | None = None
-        total, count, widest = 0.0, 0, 0.0
+        total, count, widest, ends = 0.0, 0, 0.0, EndTest()
         for H, z, shape, level, low, high in chunks(source()):
             if sums is None:
                 sums = RunningLeastSquares(H.shape[1], rounding(H.shape[1]))
+            ends.add(z, noise / level, low, high)
             own = noise / (level * shape)
             total, count = total + float(np.broadcast_to(own, z.shape).sum()), count + len(z)
             widest = max(widest, float(((high - low) ** 2 / shape).max()))
@@ -125,6 +127,7 @@ class JointClimb:
                 f"{count} rows for {n} coefficients leave nothing to see the noise by. Give the "
                 "noise variance, more rows, or fewer coefficients."
             )
+        require_within(ends, source)
         self.added, self.readings = total / count, count
         ratio = 1 + (0.0 if reference is None else reference.variance / self.added)
         if count > n:

@@ -78,6 +78,11 @@ class Outcome:
         return Exposed(level=self.level, spread=spread, transform=self.transform)
 
     @property
+    def bounded(self) -> bool:
+        """Whether the release bounds the coefficients: else there is no interval to show."""
+        return bool(np.isfinite(self.result.standard_error).all())
+
+    @property
     def ratios(self) -> Array | None:
         """(n,): standard errors with privacy over those without; None where these are not known."""
         plain = open_errors(self.result)

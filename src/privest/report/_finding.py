@@ -13,8 +13,11 @@ MOST_NAMED = 4  # of those that are not told in full
 def finding(outcome: Outcome) -> str:
     """The clearest effect with its interval, the other clear ones, and what is left open.
 
+    Where the release bounds nothing, that alone.
     Per cent where coefficients are logarithms. Clear: the 95 % interval does not hold zero.
     """
+    if not outcome.bounded:
+        return f"No coefficient of “{outcome.response}” can be told. {outcome.ranged or ''}".strip()
     every = coefficients(outcome.result, outcome.scale)
     slopes = [one for one in every if one.name != INTERCEPT]
     if not slopes:

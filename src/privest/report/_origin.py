@@ -14,7 +14,13 @@ def origin(facts: Facts) -> tuple[Part, ...]:
     several = len(facts.outcomes) > 1
     for one in facts.outcomes:
         name = f"“{one.response}”: " if several else ""
-        said = (_noise(one), _errors(one), one.ranged, one.remark, one.checked)
+        said = (
+            _noise(one),
+            _errors(one),
+            one.ranged if one.bounded else None,
+            one.remark,
+            one.checked,
+        )
         parts += [name + text for text in said if text is not None]
         parts += [Note(name + text, "warning") for text in one.doubts]
     if not any(one.doubts for one in facts.outcomes):

@@ -69,11 +69,12 @@ def _found(facts: Facts) -> list[Section]:
             if facts.joint is not None:
                 parts.append(facts.joint)
             parts.append(_short(facts))
-        found = coefficients(one.result, one.scale)
-        parts.append(_table(one, found, facts))
-        if k == 0:
-            parts.append(_READ.get(one.scale, _READ["none"]))
-        parts.append(intervals_picture(found, one.scale))
+        if one.bounded:
+            found = coefficients(one.result, one.scale)
+            parts.append(_table(one, found, facts))
+            if k == 0:
+                parts.append(_READ.get(one.scale, _READ["none"]))
+            parts.append(intervals_picture(found, one.scale))
         heading = "What was found"
         sections.append(
             Section(
@@ -168,6 +169,8 @@ def _cost(facts: Facts) -> tuple[Part, ...]:
 def _price(one: Outcome, rows: int) -> str:
     """Errors with privacy compared with those without; so many rows would do without."""
     ratios = one.ratios
+    if not one.bounded:
+        return "There are no errors to compare with those without privacy."
     if ratios is None:
         return f"The errors above hold the noise that was added for privacy.{_by_noise(one)}"
     low, high = float(ratios.min()), float(ratios.max())

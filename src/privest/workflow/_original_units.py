@@ -10,6 +10,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, as_array, as_number
 from privest.data._names import meant
 from privest.errors import InvalidInput
+from privest.estimator._beyond_range import beyond_sentence
 from privest.estimator.inference._box_cox_scale import box_cox_likelihood_mean, box_cox_mean
 from privest.estimator.inference._original_scale import (
     OriginalMean,
@@ -41,6 +42,11 @@ def share_text(share: float) -> str:
 def range_sentence(found: Estimate) -> str | None:
     """What the range did to the estimate, and what was done about it."""
     ends, share, off = found.release.range, found.clipped, found.clipping_bias
+    if ends is not None and found.beyond is not None:
+        return (
+            f"Range {ends[0]:.6g} to {ends[1]:.6g}: {beyond_sentence(found.beyond)} (The estimates "
+            "are least squares of the clipped readings, and say nothing of the true ones.)"
+        )
     if ends is None or share is None or off is None:
         return None
     start = (
@@ -80,9 +86,10 @@ def _why_not(found: Estimate) -> str:
 def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
     """100(e^θ − 1) of every coefficient of a logarithm with its interval, (3,), by name.
 
-    Without the intercept, which is no difference. Empty where the target is not a logarithm.
+    Without the intercept, which is no difference. Empty where the target is not a logarithm, or all
+    readings may lie beyond the range.
     """
-    if found.release.transform != "log":
+    if found.release.transform != "log" or found.beyond is not None:
         return {}
     ends = found.interval(confidence)
     return {

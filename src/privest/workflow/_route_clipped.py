@@ -3,7 +3,8 @@
 The ordinary estimate (least squares) is made first. At its fit the mean of clipped readings is off
 by E clip(y_k) − h_kθ̂, and least squares of that on H is what clipping does to θ̂. Below a twentieth
 of a standard error in every coefficient it is left alone: t, HC3 and CR2 hold. Otherwise θ and σ²
-are fitted by the likelihood of clipped readings.
+are fitted by the likelihood of clipped readings. Where all readings may lie beyond one end there is
+no finite interval, and none is given.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.estimator import ClippedResult, ClippedRows, Result, estimate_clipped
+from privest.estimator._beyond_range import LAPLACE_SQUARES, NORMAL_SQUARES, EndTest, reaches
 from privest.estimator._clipped_unknown import VarianceHidden
 from privest.estimator.inference import stated_p
 from privest.estimator.likelihood._clipped_information import clipped_moments
@@ -39,7 +41,12 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
         off = np.nan_to_num(np.abs(bias) / found.standard_error, nan=0.0)
     worst = float(off.max())
     plain = replace(found, clipped=share, clipping_bias=worst)
-    if worst < SMALL or not _likelihood_holds(found):
+    if worst < SMALL:
+        return plain
+    side = _all_beyond(found, ends)
+    if side is not None:
+        return _unbounded(plain, side)
+    if not _likelihood_holds(found):
         return plain
     stated = errors == "stated" and found.release.noise_variance is not None
     try:
@@ -49,6 +56,40 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
             return plain
         fit, stated = _fitted(found, ends, known=True), True
     return _of_likelihood(plain, fit, stated=stated)
+
+
+def _all_beyond(found: Estimate, ends: Ends) -> str | None:
+    """Where all readings may lie: "below", "above", "beyond" (either); None: not all do."""
+    release, added = found.release, added_of(found.release)
+    laplace = str(release.column.law) == "laplace"
+    test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
+    for part in release.blocks():
+        test.add(part.z[:, 0], added, *ends)
+    side = test.side()
+    reached = side is not None and reaches(lambda: (part.H for part in release.blocks()))
+    return side if reached else None
+
+
+def _unbounded(plain: Estimate, side: str) -> Estimate:
+    """Least squares of what was clipped, with errors that say that it tells nothing."""
+    n = len(plain.names)
+    return replace(
+        plain,
+        covariance=np.diag(np.full(n, np.inf)),
+        sampling=None,
+        classical=None,
+        bound=None,
+        degrees_of_freedom=None,
+        floor=None if plain.floor is None else np.full(n, np.inf),
+        method="none, all readings may lie beyond the range",
+        misfit=None,
+        misfit_p=None,
+        trail=None,
+        clipped=None,
+        noise_found=None,
+        noise_interval=None,
+        beyond=side,
+    )
 
 
 def _likelihood_holds(found: Estimate) -> bool:

@@ -248,6 +248,37 @@ def test_a_release_that_does_not_tell_the_variance_says_so(tmp_path):
                 found.mean_at({"age": 50})
 
 
+@pytest.mark.parametrize("errors", ["auto", "stated"])
+@pytest.mark.parametrize(
+    ("law", "private"), [("gaussian", {"level": 1e6}), ("laplace", {"epsilon": 4.0})]
+)
+def test_readings_that_all_lie_beyond_the_range_get_no_interval(tmp_path, law, private, errors):
+    """y = 5 in all rows, range 0 to 1: it was 0.99995 ± 0.0007, said with confidence."""
+    rng = np.random.default_rng(0)
+    table = {"age": rng.uniform(20, 80, 30), "ldl": np.full(30, 5.0)}
+    asked = dataclasses.replace(
+        spec(write(table, tmp_path / "people.csv")), features=("age",), categories={},
+        noise=Noise(variance=0.01), privacy=Privacy(range=(0.0, 1.0), law=law, **private),
+    )  # fmt: skip
+    plan = make_plan(asked)
+    simulate_release(plan, tmp_path / "z.csv", trial_source(plan, 2))
+    found = estimate_release(tmp_path / "z.csv", errors)
+    assert found.beyond in ("above", "beyond")
+    assert np.isinf(found.interval()).all()
+    assert (found.p_values() == 1).all()
+    assert "all readings may lie" in found.range_sentence
+    assert "wider public range" in found.range_sentence
+    assert "undone" not in found.range_sentence
+    assert found.doubt is None
+    assert found.to_dict()["interval"][0] == ["-Infinity", "Infinity"]
+    with pytest.raises(InvalidInput, match="all readings may lie"):
+        found.mean_at({"age": 50})
+    save_report(plan, found, ["privest plan"], tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "No coefficient of “ldl” can be told." in text
+    assert "all readings may lie" in text
+
+
 def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
     """The likelihood is that of Gaussian noise: least squares, and by how much it is off."""
     privacy = Privacy(epsilon=4.0, range=(0.2, 1.5), law="laplace")

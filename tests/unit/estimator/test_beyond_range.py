@@ -1,0 +1,106 @@
+"""Releases whose readings may all lie beyond an end of the range: no finite interval is claimed."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privest.errors import NotIdentifiable
+from privest.estimator import ClippedRows, estimate_clipped
+from privest.estimator._beyond_range import (
+    LAPLACE_SQUARES,
+    NORMAL_SQUARES,
+    TAIL,
+    BeyondRange,
+    EndTest,
+    beyond_sentence,
+    reaches,
+)
+from privest.estimator._regression import PrivateLinearRegression
+from privest.estimator.likelihood._clipped import clipped_terms
+
+KNOWN = pytest.mark.parametrize("known", [True, False])
+
+
+def release(mean, sigma, level, rows=30, seed=0):
+    """H with an intercept, and z of readings that are clipped to 0 … 1."""
+    rng = np.random.default_rng(seed)
+    H = np.column_stack([np.ones(rows), rng.standard_normal(rows)])
+    y = np.clip(mean + sigma * rng.standard_normal(rows), 0.0, 1.0)
+    return H, y + rng.standard_normal(rows) / math.sqrt(level)
+
+
+@KNOWN
+@pytest.mark.parametrize(("mean", "level", "side"), [(5, 1e6, "above"), (-5, 100, "below")])
+def test_readings_that_all_lie_beyond_have_no_estimate(mean, level, side, known):
+    """Over seeds: a narrow interval about the end for readings of 5 was the error."""
+    said = []
+    for seed in range(20):
+        H, z = release(mean, 0.0, level, seed=seed)
+        rows = ClippedRows(H, z, 1e-9 if known else 1.0, level, 0.0, 1.0)
+        try:
+            estimate_clipped(rows, variance_known=known)
+        except BeyondRange as error:
+            said.append((error.side, str(error)))
+    assert set(said) == {(side, beyond_sentence(side))}
+    assert f"may lie {side} the range" in said[0][1]
+    assert "wider public range" in said[0][1]
+    assert len(said) >= 18  # of 20, each missed with a chance of 1 %: 3 or more once in 1000
+
+
+def test_the_likelihood_is_flat_there():
+    """Why: moving the mean from just beyond the end to far beyond changes no row's likelihood."""
+    _, z = release(5.0, 0.0, 1e4)
+    near, far = (
+        clipped_terms(z, np.full(30, eta), 1e-3, 1e-2, 0.0, 1.0)[0].sum() for eta in (1.1, 50.0)
+    )
+    assert near == pytest.approx(far, abs=1e-9)
+
+
+@KNOWN
+def test_a_fifth_clipped_keeps_its_interval(known):
+    H, z = release(0.5, 0.4, 100.0, rows=400)  # P(|N| > 1.25) = 21 %
+    rows = ClippedRows(H, z, 0.16 if known else 1.0, 100.0, 0.0, 1.0)
+    found = estimate_clipped(rows, variance_known=known)
+    low, high = found.interval()[0]
+    assert low < 0.5 < high
+    assert high - low < 0.3
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_a_true_case_is_missed_in_at_most_one_of_a_hundred(laplace):
+    """2 × TAIL, 5 deviations of 4000 trials; the χ² of Laplace's squares is an approximation."""
+    rng, trials, rows = np.random.default_rng(1), 4000, 200
+    noise = rng.laplace(size=(trials, rows)) / math.sqrt(2) if laplace else None
+    noise = rng.standard_normal((trials, rows)) if noise is None else noise
+    missed = 0
+    for e in noise:
+        test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
+        test.add(9.0 + e, 1.0, 0.0, 9.0)
+        missed += test.side() is None
+    assert abs(missed / trials - 2 * TAIL) < 5 * math.sqrt(2 * TAIL / trials)
+
+
+def test_a_release_that_tells_nothing_may_lie_on_either_side():
+    test = EndTest()
+    test.add(np.array([0.3, -9.0, 7.0]), 100.0, 0.0, 1.0)
+    assert test.side() == "beyond"
+
+
+def test_a_model_that_cannot_leave_the_range_is_not_said_to():
+    """Without an intercept and with x of both signs no θ puts all rows on one side."""
+    x = np.array([[-1.0], [0.5], [2.0]])
+    assert not reaches(lambda: [x])
+    assert reaches(lambda: [x + 2.0])
+    assert reaches(lambda: [np.column_stack([np.ones(3), x])])
+
+
+@pytest.mark.parametrize("noise", [None, 1e-6])
+def test_the_regression_says_so(noise):
+    x = np.linspace(-1, 1, 50)[:, None]
+    model = PrivateLinearRegression(
+        level=1e4, noise=noise, range=(0.0, 1.0), simulate=True, random_state=0
+    )
+    with pytest.raises(NotIdentifiable, match="all readings may lie above the range"):
+        model.fit(x, np.full(50, 5.0))
+    assert model.fit(x, 0.5 + 0.3 * x[:, 0]).result_.standard_error.max() < 0.1
