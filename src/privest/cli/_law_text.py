@@ -94,15 +94,15 @@ def _worth(found: LawPlan) -> list[str]:
             f"{math.ceil(ENOUGH / useful * found.rows):,} rows on at this ε (rows × (1 − 2q)² = "
             f"{useful:.3g}, of 200). With fewer there may be no finite fit."
         )
-    if found.spec.family == "gaussian" and found.limits is not None:
-        lines.append(clipped_words(found.limits.low, found.limits.high))
+    if found.spec.family != "binomial" and found.range is not None:
+        lines.append(clipped_words(*found.range))
     return lines
 
 
 def clipped_words(low: float, high: float) -> str:
     """What least squares speaks of where readings are clipped and no likelihood undoes it."""
     return (
-        f"Readings beyond {low:.4g} to {high:.4g} count as its ends: the estimate is of readings "
+        f"Readings beyond {low:.6g} to {high:.6g} count as its ends: the estimate is of readings "
         "so clipped."
     )
 
@@ -168,10 +168,9 @@ def family_lines(found: Estimate, confidence: float) -> list[str]:
     """What the coefficients of a family mean; of clipped numbers what they speak of."""
     header = found.release
     if header.family == "gaussian":
-        limits = header.limits
-        if header.column.law == "gaussian" or limits is None:
+        if header.column.law == "gaussian" or header.range is None:
             return []
-        return [clipped_words(limits.low, limits.high)]
+        return [clipped_words(*header.range)]
     what = "the odds of a yes" if header.family == "binomial" else "the mean count"
     ends = found.interval(confidence)
     parts = []
@@ -181,6 +180,11 @@ def family_lines(found: Estimate, confidence: float) -> list[str]:
         times, below, above = (float(x) for x in np.exp(np.clip([value, low, high], -700, 700)))
         digits = [rounded(x, (above - below) / 4) for x in (times, below, above)]
         parts.append(f"{name} × {digits[0]} ({digits[1]} … {digits[2]})")
-    if not parts:
-        return []
-    return [f"One unit more multiplies {what} ({100 * confidence:g} %): {'; '.join(parts)}."]
+    lines = []
+    if header.family == "poisson" and header.range is not None:
+        lines.append(clipped_words(*header.range))
+    if parts:
+        lines.append(
+            f"One unit more multiplies {what} ({100 * confidence:g} %): {'; '.join(parts)}."
+        )
+    return lines

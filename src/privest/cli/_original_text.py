@@ -90,6 +90,8 @@ def print_total(console: Console, found: Estimate, total: Total, confidence: flo
         clipped = " Readings beyond the range, which may be all of them, count as its ends."
     elif found.clipped:
         clipped = f" Readings beyond the range ({share_text(found.clipped)}) count as its ends."
+    if found.release.weights is not None:
+        clipped += " Every row counts once: the weights are not in it."
     short = (
         ""
         if total.trusted

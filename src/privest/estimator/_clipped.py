@@ -25,7 +25,12 @@ from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._beyond_range import EndTest, require_within
 from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._clipped_rows import ClippedRows, chunks
-from privest.estimator._clipped_unknown import JointClimb, Reference
+from privest.estimator._clipped_unknown import (
+    VARIANCE_HIDDEN,
+    JointClimb,
+    Reference,
+    VarianceHidden,
+)
 from privest.estimator.likelihood._clipped import clipped_terms
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
 from privest.linalg._running import RunningLeastSquares
@@ -140,7 +145,10 @@ def _with_variance(
     _require_left(left, share)
     units = np.eye(n + 1)
     units[:n, :n] = climb.back
-    half = units @ np.linalg.inv(np.linalg.cholesky(found.information)).T
+    try:
+        half = units @ np.linalg.inv(np.linalg.cholesky(found.information)).T
+    except np.linalg.LinAlgError:
+        raise VarianceHidden(VARIANCE_HIDDEN) from None  # not to be told from θ
     joint = half @ half.T
     ended = at[-1] <= climb.least
     variance = 0.0 if ended else climb.variance(float(at[-1]))

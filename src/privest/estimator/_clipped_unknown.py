@@ -43,6 +43,11 @@ class VarianceHidden(NotIdentifiable):
     """The release does not tell the noise variance of clipped readings."""
 
 
+VARIANCE_HIDDEN = (
+    "the release does not tell the noise variance of the readings: it may be so large that most of "
+    "them are clipped. State the noise variance, or release with a wider range or at a higher "
+    "level."
+)
 Rows = Callable[[], Iterable[ClippedRows]]
 
 ITERATIONS = 100
@@ -199,11 +204,7 @@ class JointClimb:
     def step(self, at: Array, point: Point) -> tuple[Array, float]:
         """The step and the rise that it promises, twice; ψ stays at its end where it pushes."""
         if at[-1] >= self.most and point.gradient[-1] > 0:
-            raise VarianceHidden(
-                "the release does not tell the noise variance of the readings: it may be so large "
-                "that most of them are clipped. State the noise variance, or release "
-                "with a wider range or at a higher level."
-            )
+            raise VarianceHidden(VARIANCE_HIDDEN)
         ended = at[-1] <= self.least and point.gradient[-1] <= 0
         kept = slice(0, len(at) - 1 if ended else len(at))
         gradient, matrix = point.gradient[kept], point.curvature[kept, kept]

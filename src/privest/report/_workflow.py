@@ -160,12 +160,12 @@ def _outcome(plan: Plan, estimate: Estimate, informed: float | None) -> Outcome:
 def _ranged(estimate: Estimate) -> str | None:
     """What the range did to the readings, and to the estimate."""
     column = estimate.release.column
-    if column.limits is None:
+    if column.range is None:
         return None
     if column.law == "coin":
         return "What is neither of the two answers counts as the nearer of both."
     return range_sentence(estimate) or (
-        f"Readings beyond {short(column.limits.low)} to {short(column.limits.high)} count as its "
+        f"Readings beyond {short(column.range[0])} to {short(column.range[1])} count as its "
         "ends: the estimate is of readings so clipped."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,12 +25,14 @@ from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.records import quantile
 from privest.workflow._header import TableRelease
+from privest.workflow._laws import BITS
 
 if TYPE_CHECKING:
     from privest.workflow._estimate import Estimate
 
 INTERCEPT = "intercept"
 SMALL = 0.05  # standard errors: what clipping may do to an ordinary estimate
+MANY_ROWS = "right on average with many rows"
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
 
 
@@ -151,6 +154,11 @@ def mean_at(
             f"a mean at a row is not there: {range_sentence(found)} The mean of what was clipped "
             "is not that of the readings."
         )
+    if release.transform != "none" and release.column.law in BITS:
+        raise InvalidInput(
+            "a mean at a row in the units of the file needs the scatter of the readings, and one "
+            f"bit of each does not show it (the target is transformed: {release.transform})."
+        )
     h = row_of(found.names, row)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
     if release.transform == "none":
@@ -159,6 +167,17 @@ def mean_at(
         return _by_likelihood(found, h, eta, confidence)
     if release.people is not None or release.weights is not None:
         return _by_residuals(found, h, eta, own, confidence)
+    mean = _by_scatter(found, h, eta, own, confidence)
+    if release.column.law == "gaussian" and "Huber" not in (found.method or ""):
+        return mean
+    return replace(mean, method=f"{MANY_ROWS}; exact only for Gaussian noise and least squares")
+
+
+def _by_scatter(
+    found: Estimate, h: Array, eta: float, own: float, confidence: float
+) -> OriginalMean:
+    """From least squares and what it leaves, by the formulas of Gaussian noise."""
+    release = found.release
     inverse, scatter = _least_squares(release)
     if scatter is None:
         raise InvalidInput(

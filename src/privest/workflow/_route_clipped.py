@@ -47,13 +47,13 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
     if side is not None:
         return _unbounded(plain, side)
     if not _likelihood_holds(found):
-        return plain
+        return _left_biased(plain)
     stated = errors == "stated" and found.release.noise_variance is not None
     try:
         fit = _fitted(found, ends, known=stated)
     except VarianceHidden:
         if found.release.noise_variance is None:
-            return plain
+            return _left_biased(plain)
         fit, stated = _fitted(found, ends, known=True), True
     return _of_likelihood(plain, fit, stated=stated)
 
@@ -70,11 +70,16 @@ def _all_beyond(found: Estimate, ends: Ends) -> str | None:
     return side if reached else None
 
 
+def _left_biased(plain: Estimate) -> Estimate:
+    """Least squares as it is; what clipped readings scatter is not σ², and is not said to be."""
+    return replace(plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None)
+
+
 def _unbounded(plain: Estimate, side: str) -> Estimate:
     """Least squares of what was clipped, with errors that say that it tells nothing."""
     n = len(plain.names)
     return replace(
-        plain,
+        _left_biased(plain),
         covariance=np.diag(np.full(n, np.inf)),
         sampling=None,
         classical=None,
@@ -82,12 +87,8 @@ def _unbounded(plain: Estimate, side: str) -> Estimate:
         degrees_of_freedom=None,
         floor=None if plain.floor is None else np.full(n, np.inf),
         method="none, all readings may lie beyond the range",
-        misfit=None,
-        misfit_p=None,
         trail=None,
         clipped=None,
-        noise_found=None,
-        noise_interval=None,
         beyond=side,
     )
 

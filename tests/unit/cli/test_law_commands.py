@@ -79,6 +79,39 @@ def test_counts(run):
     assert "HC3" in flat(done)
 
 
+def test_counts_beyond_a_range_are_said_to_be_clipped(run):
+    words = "Readings beyond 0 to 2 count as its ends: the estimate is of readings so clipped."
+    done = run(
+        "plan", "people.csv", "--target", "visits", "--features", "age", "--family", "poisson",
+        "--level", 0.5, "--expect", "visits=2", "--range", "0,2", "--save", "p.toml",
+    )  # fmt: skip
+    assert words in flat(done)
+    assert run("release", "p.toml", "--output", "p.csv").code == 0
+    assert words in flat(run("estimate", "p.csv"))
+
+
+@pytest.mark.parametrize("law", ["bit", "laplace"])
+def test_logarithms_under_a_pure_law(run, law):
+    """The range is told in the units of the file. A mean there needs the scatter of readings,
+    which bits do not show; it is exactly unbiased for Gaussian noise alone.
+    """
+    done = run(
+        "plan", "people.csv", "--target", "ldl", "--features", "age", "--epsilon", 20,
+        "--range", "0.001,1000", "--transform", "log", "--law", law, "--save", "b.toml",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert run("release", "b.toml", "--output", "b.csv").code == 0
+    assert "Readings beyond 0.001 to 1000 count as its ends" in flat(run("estimate", "b.csv"))
+    done = run("estimate", "b.csv", "--at", "age=50")
+    if law == "bit":
+        assert done.code == 2
+        assert "one bit of each does not show it" in done.err
+    else:
+        assert done.code == 0, done.err
+        assert "exactly" not in flat(done)
+        assert "exact only for Gaussian noise and least squares" in flat(done)
+
+
 def test_an_epsilon_is_offered_three_laws(run):
     shared = ("people.csv", "--target", "ldl", "--features", "age", "--epsilon", 1)
     gaussian = ("--delta", 1e-6, "--range", "0,10", "--noise-variance", 0.25)

@@ -16,6 +16,7 @@ from privest.estimator._beyond_range import (
     beyond_sentence,
     reaches,
 )
+from privest.estimator._clipped_unknown import VarianceHidden
 from privest.estimator._regression import PrivateLinearRegression
 from privest.estimator.likelihood._clipped import clipped_terms
 
@@ -104,3 +105,13 @@ def test_the_regression_says_so(noise):
     with pytest.raises(NotIdentifiable, match="all readings may lie above the range"):
         model.fit(x, np.full(50, 5.0))
     assert model.fit(x, 0.5 + 0.3 * x[:, 0]).result_.standard_error.max() < 0.1
+
+
+@pytest.mark.parametrize("seed", [232, 274])
+def test_a_variance_that_cannot_be_told_from_the_mean_is_said(seed):
+    """28 of 30 readings beyond: the joint information was not positive, and numpy's error came."""
+    rng = np.random.default_rng(seed)
+    H = np.column_stack([np.ones(30), rng.standard_normal(30)])
+    z = np.append([0.5, 0.5], np.ones(28)) + rng.standard_normal(30) / 10
+    with pytest.raises(VarianceHidden, match="does not tell the noise variance"):
+        estimate_clipped(ClippedRows(H, z, 1.0, 100.0, 0.0, 1.0), variance_known=False)

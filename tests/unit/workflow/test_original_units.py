@@ -168,6 +168,15 @@ def test_persons_and_survey_weights_have_means_too(tmp_path):
         precise.mean_at(ROW)
 
 
+def test_a_total_of_weighted_rows_says_that_it_is_not_weighted(tmp_path, capsys, monkeypatch):
+    table = people(200, seed=2)
+    table["weight"] = np.random.default_rng(3).uniform(0.5, 3.0, 200)
+    found = released(tmp_path, table, ends=(-50, 50), weights=Weights("weight", "survey"))
+    done = runner(capsys, monkeypatch)("estimate", str(found.release.path), "--total")
+    assert done.code == 0, done.err
+    assert "the weights are not in it" in " ".join(done.out.split())
+
+
 def test_rows_by_name():
     np.testing.assert_array_equal(row_of(NAMES, ROW), H)
     np.testing.assert_array_equal(row_of(NAMES, ROW | {"sex": "female"}), [1, 50, 27, 0])

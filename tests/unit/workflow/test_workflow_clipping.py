@@ -290,6 +290,9 @@ def test_what_laplace_noise_leaves_undone_is_said(tmp_path):
     assert found.likelihood is None
     assert found.clipping_bias > 0.05
     assert "for Gaussian noise; a wider range avoids it" in found.range_sentence
+    assert found.noise_found is None  # what clipped readings scatter is not σ²
+    assert found.noise_sentence is None
+    assert found.misfit is None
 
 
 def test_epsilon_follows_from_the_range(clipped):
