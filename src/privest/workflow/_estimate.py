@@ -83,8 +83,9 @@ class Estimate(Fit):
     clipped         the share of the readings that is clipped, by the fit; None without a range.
     clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
     beyond          "above", "below" or "beyond" (either) the range, where all readings may lie as
-                    far as the release can tell: errors and intervals are infinite then, and θ̂ is
-                    least squares of what was clipped. None: not all do.
+                    far as the release can tell: errors and intervals are infinite then (as where
+                    clipping is large and σ² hidden), θ̂ is least squares of what was clipped.
+                    None: not all do.
     likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.

@@ -66,9 +66,11 @@ def range_sentence(found: Estimate) -> str | None:
             f"{start} That moves no coefficient by more than {SMALL:g} of its standard error: "
             "least squares is used as it is."
         )
+    told = np.isfinite(found.standard_error).all()
+    end = "Intervals miss the truth more often than they say." if told else "No interval is given."
     return (
         f"{start} That moves least squares by up to {off:.2g} standard errors, which is not undone "
-        f"here: {_why_not(found)}. Intervals miss the truth more often than they say."
+        f"here: {_why_not(found)}. {end}"
     )
 
 
@@ -89,10 +91,10 @@ def _why_not(found: Estimate) -> str:
 def percent_of(found: Estimate, confidence: float = CONFIDENCE) -> dict[str, Array]:
     """100(e^θ − 1) of every coefficient of a logarithm with its interval, (3,), by name.
 
-    Without the intercept, which is no difference. Empty where the target is not a logarithm, or all
-    readings may lie beyond the range.
+    Without the intercept, which is no difference. Empty where the target is not a logarithm, or
+    no interval is there.
     """
-    if found.release.transform != "log" or found.beyond is not None:
+    if found.release.transform != "log" or not np.isfinite(found.standard_error).all():
         return {}
     ends = found.interval(confidence)
     return {

@@ -27,6 +27,8 @@ from privest.workflow._modelled import Ends
 from privest.workflow._original_units import SMALL
 from privest.workflow._route_rows import added_of, freedom_of, new_sums_of
 
+LARGE = 1.0  # standard errors: with a bias beyond it an interval says nothing
+
 
 def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate:
     """The ordinary estimate `found` of a release that clipped at `ends`, or a better one.
@@ -34,7 +36,8 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
     errors "stated": σ² is that of the header, where it has one; else it is estimated with θ, and a
     reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
     that are independent, one reading a person, without survey weights: elsewhere, and where the
-    release does not tell σ², the ordinary estimate is returned with its bias (`range_sentence`).
+    release does not tell σ², the ordinary estimate is returned with its bias (`range_sentence`);
+    without intervals where σ² is hidden and the bias a standard error or more, by the fit.
     """
     bias, share = clipping_bias(found, ends)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -45,7 +48,8 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
         return plain
     side = _all_beyond(found, ends)
     if side is not None:
-        return _unbounded(plain, side)
+        why = "all readings may lie beyond the range"
+        return replace(_unbounded(plain, why), clipped=None, beyond=side)
     if not _likelihood_holds(found):
         return _left_biased(plain)
     stated = errors == "stated" and found.release.noise_variance is not None
@@ -53,7 +57,8 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
         fit = _fitted(found, ends, known=stated)
     except VarianceHidden:
         if found.release.noise_variance is None:
-            return _left_biased(plain)
+            hidden = "the release does not tell the noise variance"
+            return _left_biased(plain) if worst < LARGE else _unbounded(plain, hidden)
         fit, stated = _fitted(found, ends, known=True), True
     return _of_likelihood(plain, fit, stated=stated)
 
@@ -75,7 +80,7 @@ def _left_biased(plain: Estimate) -> Estimate:
     return replace(plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None)
 
 
-def _unbounded(plain: Estimate, side: str) -> Estimate:
+def _unbounded(plain: Estimate, why: str) -> Estimate:
     """Least squares of what was clipped, with errors that say that it tells nothing."""
     n = len(plain.names)
     return replace(
@@ -86,10 +91,8 @@ def _unbounded(plain: Estimate, side: str) -> Estimate:
         bound=None,
         degrees_of_freedom=None,
         floor=None if plain.floor is None else np.full(n, np.inf),
-        method="none, all readings may lie beyond the range",
+        method=f"none, {why}",
         trail=None,
-        clipped=None,
-        beyond=side,
     )
 
 

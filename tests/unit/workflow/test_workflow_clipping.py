@@ -244,6 +244,10 @@ def test_a_release_that_does_not_tell_the_variance_says_so(tmp_path):
         assert (found.likelihood is not None) is fitted
         if not fitted:
             assert "does not tell the noise variance" in found.range_sentence
+            assert found.beyond is None
+            assert found.clipping_bias > 1  # by the fit: too much for an interval
+            assert np.isinf(found.interval()).all()
+            assert found.range_sentence.endswith("No interval is given.")
             with pytest.raises(InvalidInput, match="mean of what was clipped"):
                 found.mean_at({"age": 50})
 
