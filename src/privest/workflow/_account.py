@@ -8,6 +8,7 @@ finished, the very same table). A table that is lost after its entry stays spent
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -95,6 +96,7 @@ class Account:
                 "the budget (privest ledger budget) and say --again. If these are other readings, "
                 "name them (--subject)."
             )
+        self._require_one_measure(plan, before)
         known = self.subject in self.ledger.subjects()
         stated = self.ledger.budget(self.subject) if known else None
         if stated is not None and self.budget is not None and stated != self._budget(plan):
@@ -103,6 +105,19 @@ class Account:
                 "with privest ledger budget, which is recorded."
             )
         self._require_within(plan, stated)
+
+    def _require_one_measure(self, plan: Terms, before: Sequence[Entry]) -> None:
+        """Levels add up where they count the same thing in the same units, and only there."""
+        own = measure_of(plan)
+        for entry in before:
+            parts = (entry.key or "").split(".")
+            if entry.key and own not in parts:
+                raise InvalidInput(
+                    f"{self.subject!r}: entry {entry.sequence} of {self.path} is of a release in "
+                    "another measure (another transform, units, set of columns, or persons in "
+                    "place of rows): their levels do not add up to one budget. Release in that "
+                    "measure again, or decide by hand what both show together."
+                )
 
     def _require_within(self, plan: Terms, stated: Budget | None) -> None:
         """Refuse what is beyond the budget: `stated` of an account, or that of a new one."""
@@ -127,7 +142,7 @@ class Account:
         have been.
         """
         tags = [self.ledger.sign(b"privest readings " + digest) for digest in readings]
-        tag = ".".join(tags)
+        tag = ".".join([*tags, measure_of(plan)])
         known = [entry for one in tags for entry in self.ledger.under_key(one)]
         for entry in known:
             if entry.subject != self.subject:
@@ -217,6 +232,16 @@ class Account:
                     "on readings that were shown already. Put the newest copy back, or state what "
                     "was released since (privest ledger recover)."
                 )
+
+
+def measure_of(plan: Terms) -> str:
+    """In what the level of a release counts: the name of a part of the key of its entry."""
+    columns = [[one.transform, one.exponent, one.scale] for one in plan.columns]
+    several = [one.target for one in plan.columns] if len(plan.columns) > 1 else None
+    person = plan.spec.person
+    whose = None if person is None else [person.column, person.design]
+    text = json.dumps([columns, several, whose])
+    return "m" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _record_cost(columns: Sequence[Column]) -> Cost:

@@ -19,6 +19,7 @@ from privest.mechanism.source import seeded
 from privest.workflow import (
     Account,
     Noise,
+    People,
     Privacy,
     estimate_release,
     make_plan,
@@ -258,3 +259,25 @@ def test_a_column_among_others_is_still_the_same(ledger, tmp_path):
             release(
                 make_plan(one, table), tmp_path / "z.csv", table, account=Account(ledger, target)
             )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"transform": "log", "privacy": Privacy(0.5, range=(0.5, 9.0))},
+        {"person": People("id"), "privacy": Privacy(0.5)},
+        {"target": ("ldl", "bmi"), "features": ("age", "sex"), "noise": Noise(),
+         "privacy": Privacy(0.5, units={"ldl": 9.0, "bmi": 9.0})},
+    ],
+    ids=["transform", "persons", "columns"],
+)  # fmt: skip
+def test_levels_of_different_measures_do_not_add_up(ledger, tmp_path, change):
+    table = people() | {"id": np.arange(200) // 2}
+    first = spec(privacy=Privacy(1.0))
+    release(make_plan(first, table), tmp_path / "a.csv", table, account=Account(ledger, "x", 9.0))
+    other = make_plan(spec(**change), table)
+    with pytest.raises(InvalidInput, match="another measure"):
+        release(other, tmp_path / "b.csv", table, account=Account(ledger, "x", again=True))
+    release(
+        make_plan(first, table), tmp_path / "c.csv", table, account=Account(ledger, "x", again=True)
+    )
