@@ -193,8 +193,7 @@ def left_out(header: TableRelease) -> str:
     """How many rows a release is without, where it is."""
     if not header.dropped:
         return ""
-    cut = header.people is not None and header.people.most is not None
-    why = "with missing values, or beyond the cap of a person," if cut else "with missing values"
+    why = "with missing values"
     return f"{plural(header.dropped, 'row')} {why} left out."
 
 

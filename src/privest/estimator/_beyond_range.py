@@ -7,7 +7,10 @@ w_k = 1/var e_k and K rows
     m = Σw_k(z_k − b)/√Σw_k ~ N(0, 1) ,   C = Σw_k(z_k − b)² ~ χ²_K ,
 
 and readings within the range push m inward and C up. Where neither is beyond its 99.5 % quantile
-the release cannot exclude it: a true case is missed in at most one of a hundred releases.
+the release cannot exclude it: a true case is missed in at most one of a hundred releases. Where the
+noise is so strong that readings in the middle of the range would not be told from such either
+(half the range is less than twice the quantile in units of m), nothing is said: few rows at a low
+level are uncertain, not beyond.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ class EndTest:
 
     def __init__(self, squares: float = NORMAL_SQUARES) -> None:
         self.squares, self.rows, self.weight = squares, 0, 0.0
-        self.first, self.second = np.zeros(2), np.zeros(2)
+        self.first, self.second, self.width = np.zeros(2), np.zeros(2), math.inf
 
     def add(self, z: Array, added: Array | float, low: Array | float, high: Array | float) -> None:
         """Rows with release noise of variance `added`, clipped at `low` and `high`."""
@@ -57,6 +60,7 @@ class EndTest:
         inward = np.stack([z - low, high - z])
         self.first += inward @ w
         self.second += np.square(inward) @ w
+        self.width = min(self.width, float(np.min(np.asarray(high) - low)))
         self.weight, self.rows = self.weight + float(w.sum()), self.rows + len(z)
 
     def side(self) -> str | None:
@@ -64,6 +68,8 @@ class EndTest:
 
         C by a χ² with its mean and its variance: exact for normal noise.
         """
+        if math.sqrt(self.weight) * self.width / 2 < -2 * scipy.special.ndtri(TAIL):
+            return None  # the release is too noisy to show anything else
         freedom = self.rows * NORMAL_SQUARES / self.squares
         most = float(scipy.special.chdtri(freedom, TAIL)) * self.rows / freedom
         inward = self.first / math.sqrt(self.weight)

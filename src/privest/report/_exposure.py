@@ -70,13 +70,20 @@ def exposed_of(column: Column, apart: float | None = None) -> Exposed:
 
 def _what(column: Column) -> str:
     """What is guessed: of persons with several rows the level is that of their mean."""
-    what = "One reading" if column.person is None else "The mean of one person's readings"
+    what = "One reading"
+    if column.person is not None:
+        what = "The mean of one person's readings (where all of them are higher or lower alike)"
     return what if column.alone else f"{what} of {column.target!r}"
 
 
 def _apart(column: Column) -> float | None:
-    """What ε speaks of, where it is pure; else what was stated."""
-    return column.counted_move if column.law == "laplace" else column.move
+    """What ε speaks of, where it is pure; else what was stated, or the range where it is narrow."""
+    if column.law == "laplace":
+        return column.counted_move
+    width = None if column.limits is None else column.limits.width
+    if column.move is None and width is not None and width * math.sqrt(column.level) < 4:
+        return width  # values that are further apart do not exist
+    return column.move
 
 
 def exposure(exposed: Exposed) -> list[str]:
@@ -190,8 +197,9 @@ def _laplace(one: Exposed) -> list[str]:
 def _coin(one: Exposed) -> list[str]:
     assert one.epsilon is not None
     return [
-        f"{one.reading} is a yes or a no behind a coin: whoever sees the release guesses the true "
-        f"answer in {often(attacker.coin_chance(one.epsilon))} {COIN}."
+        f"{one.reading} is a yes or a no behind a coin: to whom both were equally likely before "
+        "guesses the true answer from the release in "
+        f"{often(attacker.coin_chance(one.epsilon))} {COIN}. Who knew more before knows more after."
     ]
 
 

@@ -27,8 +27,9 @@ from privest.workflow._terms import Terms, require_target
 class LeavingPeople:
     """The rows of a table as they leave, block by block: features, the person's number, z.
 
-    `dropped`: rows left out so far, for gaps or beyond the cap. `readings`: a digest, as of a table
-    whose rows are persons, of those beyond the cap too. `persons`: how many there are.
+    `dropped`: rows left out so far, for gaps; how many are beyond a cap is what the cap is there to
+    hide, and is not counted. `readings`: a digest, as of a table whose rows are persons, of those
+    beyond the cap too. `persons`: how many there are.
     """
 
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
@@ -82,7 +83,6 @@ class LeavingPeople:
             self.readings[0].update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
             if self.most is not None:
                 kept = before < self.most
-                self.dropped += int((~kept).sum())
                 H, y, numbers = H[kept], y[kept], numbers[kept]
             self.persons = persons.count
             if len(y):

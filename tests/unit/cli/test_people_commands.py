@@ -47,9 +47,7 @@ def test_from_plan_to_report(run, data, tmp_path, design):
     assert "40 persons with 1 to 8 rows (4 on average), 160 rows, 3 coefficients" in said
     assert "privacy alone" in said
     assert f"Design {design}:" in said
-    assert (
-        "The mean of one person's readings: whoever sees the release can tell it to ± 0.5" in said
-    )
+    assert "are higher or lower alike): whoever sees the release can tell it to ± 0.5" in said
     assert "As differential privacy for a whole person" in said
     assert "How many rows a person has is public" in said
     done = run("release", plan, "-o", table)

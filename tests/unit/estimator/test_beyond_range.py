@@ -115,3 +115,12 @@ def test_a_variance_that_cannot_be_told_from_the_mean_is_said(seed):
     z = np.append([0.5, 0.5], np.ones(28)) + rng.standard_normal(30) / 10
     with pytest.raises(VarianceHidden, match="does not tell the noise variance"):
         estimate_clipped(ClippedRows(H, z, 1.0, 100.0, 0.0, 1.0), variance_known=False)
+
+
+def test_few_rows_at_a_low_level_are_uncertain_and_not_beyond():
+    """Readings in the middle of the range, under noise wider than it: nothing is concluded."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        test = EndTest()
+        test.add(5 + rng.standard_normal(30) / np.sqrt(0.0026), 1 / 0.0026, 0.0, 10.0)
+        assert test.side() is None
