@@ -31,7 +31,7 @@ from privest.estimator import (
 )
 from privest.model import LinearModel
 from privest.privacy import Range
-from privest.records import Record, standard_errors
+from privest.records import Record, plain, standard_errors
 from privest.workflow._plan_calls import PlanCalls
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
 from privest.workflow._planning_weights import WeightReader
@@ -238,7 +238,7 @@ class Plan(PlanCalls, Terms):
         levels, errors = self.curve()
         record = super().to_dict()
         del record["triangle"], record["shape"]
-        curve = {"level": levels.tolist(), "standard_error": errors.tolist()}
+        curve = {"level": plain(levels), "standard_error": plain(errors)}
         return record | {"curve": curve}
 
 

@@ -175,6 +175,8 @@ def _silent(release: TableRelease, parts: Sequence[Estimate]) -> str | None:
     """Why there is no joint test; None: there is one."""
     if any((part.clipping_bias or 0.0) >= SMALL for part in parts):
         return "readings were clipped, and the joint test is of least squares"
+    if any("Huber" in (part.method or "") for part in parts):
+        return "the joint test is of least squares, and these estimates are Huber's"
     if release.weights is not None:
         return "rows have weights, and the joint test is of rows that count the same"
     if release.rows - len(release.names) < len(parts):

@@ -31,7 +31,7 @@ def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
 
     errors  "cr2" ("auto"): CR2 with Bell-McCaffrey degrees of freedom over persons, whatever
             correlation the rows of a person have; "reml": random person effects, generalised least
-            squares with Student's t of (persons − 2).
+            squares with Student's t of persons − (coefficients that persons differ in).
     """
     if errors.lower() not in KINDS:
         raise InvalidInput(

@@ -120,6 +120,7 @@ class Spec:
             )
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
         require_law(self)
+        self._require_codes()
         if len(self.targets) > 1:
             require_record(self)
         if self.person is not None:
@@ -156,6 +157,19 @@ class Spec:
                     "(Without a constant term: `- 1`. A logarithm: `log(…) ~`.)"
                 )
             object.__setattr__(self, name, value)
+
+    def _require_codes(self) -> None:
+        """Refuse a missing code that a reading can be: whose row is missing would tell it."""
+        for target in self.targets:
+            span = self.privacy.range_of(target)
+            ends = (0.0, 1.0) if self.family == "binomial" else span
+            for code in self.reading.code_numbers(target):
+                if ends is not None and ends[0] <= code <= ends[1]:
+                    raise InvalidInput(
+                        f"the missing code {code:g} is a value that {target!r} can have: rows "
+                        "would be left out for what their reading is, and that would tell it. "
+                        "State the code for the columns it is of, as NAME=CODE."
+                    )
 
     def _require_targets(self) -> None:
         if isinstance(self.target, list | tuple):

@@ -214,3 +214,16 @@ def test_intervals_cover_over_designs(design, people, reml):
     low = 0.93 - 3 * np.sqrt(0.93 * 0.07 / (1000 if reml else 4000))
     assert (covered > low).all()
     assert (covered < 0.985).all()
+
+
+def test_degrees_of_freedom_count_what_persons_differ_in():
+    """Persons less the intercept and what is constant within each of them, whatever its size."""
+    rng = np.random.default_rng(4)
+    for columns, left in (([0], 8), ([0, 1], 7), ([0, 2], 8), ([0, 1, 2], 7)):
+        world = World(rng, SIZES, "A")
+        world.H[:, 1] += 1e4
+        world.H = world.H[:, columns]
+        made = EffectSums(len(columns))
+        shown = rng.standard_normal(len(world.H))
+        made.add(world.sums(shown), world.sizes, *world.noise.variances(world.sizes))
+        assert made.fit().degrees_of_freedom == left

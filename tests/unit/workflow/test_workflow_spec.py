@@ -205,3 +205,19 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
 def test_the_byte_order_mark_of_an_editor_is_no_mistake(tmp_path):
     (tmp_path / "p.toml").write_text(spec().to_toml(), encoding="utf-8-sig")
     assert load_spec(tmp_path / "p.toml").target == "ldl"
+
+
+@pytest.mark.parametrize(
+    ("more", "codes"),
+    [
+        ({"family": "binomial", "privacy": {"epsilon": 1.0}}, ["0"]),
+        ({"privacy": {"level": 1.0, "range": [0, 10]}}, ["7"]),
+        ({"privacy": {"level": 1.0, "range": [0, 10]}}, ["y=7"]),
+    ],
+)
+def test_a_missing_code_that_a_reading_can_be(more, codes):
+    """Rows would be left out for what their reading is: public facts are enough to refuse that."""
+    record = {name: value for name, value in GOOD.items() if name != "noise"} | more
+    with pytest.raises(InvalidInput, match="a value that 'y' can have"):
+        Spec.from_dict(record | {"reading": {"missing_codes": codes}})
+    Spec.from_dict(record | {"reading": {"missing_codes": ["77777", "age=0"]}})
