@@ -43,7 +43,7 @@ def beyond_sentence(side: str) -> str:
     return (
         f"all readings may lie {side} the range, as far as this release can tell. How far is not "
         "in it, so that there is no estimate with a finite interval. Release with a wider public "
-        "range, or (few rows, much noise) with more rows or at a higher level."
+        "range."
     )
 
 
@@ -64,7 +64,7 @@ class EndTest:
         self.weight, self.rows = self.weight + float(w.sum()), self.rows + len(z)
 
     def side(self) -> str | None:
-        """Where all readings may lie: "below", "above", "beyond" (either); None: not all do.
+        """Where all readings may lie: "below", "above"; None: not all do, or nobody can tell.
 
         C by a χ² with its mean and its variance: exact for normal noise.
         """
@@ -74,8 +74,6 @@ class EndTest:
         most = float(scipy.special.chdtri(freedom, TAIL)) * self.rows / freedom
         inward = self.first / math.sqrt(self.weight)
         low, high = (inward <= -scipy.special.ndtri(TAIL)) & (self.second <= most)
-        if low and high:
-            return "beyond"
         return "below" if low else "above" if high else None
 
 

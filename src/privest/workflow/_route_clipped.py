@@ -64,7 +64,7 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
 
 
 def _all_beyond(found: Estimate, ends: Ends) -> str | None:
-    """Where all readings may lie: "below", "above", "beyond" (either); None: not all do."""
+    """Where all readings may lie: "below" or "above"; None: not all do, or nobody can tell."""
     release, added = found.release, added_of(found.release)
     laplace = str(release.column.law) == "laplace"
     test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
