@@ -82,7 +82,7 @@ class Estimate(Fit):
                     likelihood, or weights.
     clipped         the share of the readings that is clipped, by the fit; None without a range.
     clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
-    beyond          "above", "below" or "beyond" (either) the range, where all readings may lie as
+    beyond          "above" or "below" the range, where all readings may lie as
                     far as the release can tell: errors and intervals are infinite then (as where
                     clipping is large and σ² hidden), θ̂ is least squares of what was clipped.
                     None: not all do.

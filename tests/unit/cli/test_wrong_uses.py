@@ -1,0 +1,77 @@
+"""Every wrong use of a table that the issue of real tables names: one sentence, and what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workflow_command import runner
+
+
+@pytest.fixture
+def privest(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(20, 80, 60), "same": 3.0, "w": 1.0})
+    frame["sex"] = rng.choice(["f", "m"], 60)
+    frame["y"], frame["ill"] = rng.normal(5, 1, 60).round(3), rng.integers(0, 2, 60)
+    frame["id"], frame["one"], frame["zero"] = np.arange(60) // 3, "P1", [0.0] + [1.0] * 59
+    frame.to_csv("people.csv", index=False)
+    frame.head(2).to_csv("two.csv", index=False)
+    many = pd.DataFrame({"id": np.append(np.zeros(100_000, int), np.arange(1, 12))})
+    many["x"], many["y"] = rng.normal(size=len(many)).round(3), 1.0
+    many.to_csv("many.csv", index=False)
+    return runner(capsys, monkeypatch)
+
+
+PEOPLE = ("people.csv", "--target", "y", "--level", "4", "--features")
+REFUSED = {
+    "one person": ((*PEOPLE, "age", "--person", "one"), ["names one person only", "leave --person out"]),
+    "constant column": ((*PEOPLE, "age,same"), ["'same' is constant", "leave one"]),
+    "more coefficients than rows": (
+        ("two.csv", "--target", "y", "--level", "4", "--features", "age,id,ill"),
+        ["2 rows do not determine 4 coefficients", "More rows"],
+    ),
+    "weights of zero": ((*PEOPLE, "age", "--weights", "zero"), ["above 0", "leave such rows out"]),
+    "a category that is not in the list": (
+        (*PEOPLE, "age,sex", "--category", "sex=f,x"),
+        ["'sex'", "not in the public list"],
+    ),
+    "a mistyped column": ((*PEOPLE, "agee"), ["Did you mean 'age'"]),
+    "a person of 100,000 rows, design B": (
+        ("many.csv", "--target", "y", "--level", "4", "--features", "x", "--person", "id",
+         "--person-design", "B"),
+        ["100,000", "--most-rows"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_one_sentence_and_what_to_do(privest, name):
+    arguments, words = REFUSED[name]
+    done = privest("plan", *arguments)
+    said = " ".join(done.err.split())
+    assert done.code == 2, said
+    assert done.out == ""
+    assert "Traceback" not in said
+    for word in words:
+        assert word in said
+
+
+def test_a_person_of_100_000_rows_costs_what_the_plan_says(privest):
+    done = privest(
+        "plan", "many.csv", "--target", "y", "--level", "4", "--features", "x", "--person", "id"
+    )
+    said = " ".join(done.out.split())
+    assert done.code == 0, done.err
+    assert "1 to 100,000 rows" in said
+    assert "--most-rows" in said
+
+
+def test_a_yes_or_no_given_as_a_number(privest):
+    """From public facts alone: the range. Without one nobody looked at the answers."""
+    done = privest(
+        "plan", "people.csv", "--target", "ill", "--level", "4", "--features", "age",
+        "--range", "0,1",
+    )  # fmt: skip
+    assert done.code == 0
+    assert "say --family binomial" in " ".join(done.out.split())
