@@ -25,7 +25,9 @@ def privest(capsys, monkeypatch, tmp_path):
 
 PEOPLE = ("people.csv", "--target", "y", "--level", "4", "--features")
 REFUSED = {
-    "one person": ((*PEOPLE, "age", "--person", "one"), ["names one person only", "leave --person out"]),
+    "one person": (
+        (*PEOPLE, "age", "--person", "one"), ["one person only", "leave --person out"],
+    ),
     "constant column": ((*PEOPLE, "age,same"), ["'same' is constant", "leave one"]),
     "more coefficients than rows": (
         ("two.csv", "--target", "y", "--level", "4", "--features", "age,id,ill"),
