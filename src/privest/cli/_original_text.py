@@ -70,16 +70,7 @@ def print_means(
             rounded(mean.median, size),
         )
     console.print(table)
-    base = sorted({part for name in means for part in _baselines(found.names, name)})
-    taken = f" Taken as the baseline of its column: {', '.join(base)}." if base else ""
-    console.print(shown(f"Means: {next(iter(means.values())).method}.{taken}"))
-
-
-def _baselines(names: tuple[str, ...], row: str) -> list[str]:
-    """The categories of a row that have no coefficient: baselines, or mistyped."""
-    parts = common.listed(row)
-    columns = {name.rpartition("=")[0] for name in names if "=" in name}
-    return [one for one in parts if one.rpartition("=")[0] in columns and one not in names]
+    console.print(shown(f"Means: {next(iter(means.values())).method}."))
 
 
 def print_total(console: Console, found: Estimate, total: Total, confidence: float) -> None:

@@ -545,6 +545,7 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
             for what, name in COMPARED.items()
         },
         "set of coefficients": (found.names, header.names),
+        "list of categories": (dict(found.spec.design.categories), dict(header.categories)),
         "rule for missing values": (found.spec.missing == "refuse" and header.dropped > 0, False),
     }
     for what, (planned, released) in pairs.items():

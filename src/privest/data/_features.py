@@ -26,6 +26,7 @@ class Design(Protocol):
 
     columns    of the table, that are read; `text`: those of them to be read as texts.
     names      of the columns of H; `intercept`: whether the first of them is a constant.
+    categories the public list of each column that has one, its baseline first.
     """
 
     @property
@@ -36,6 +37,8 @@ class Design(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def intercept(self) -> bool: ...
+    @property
+    def categories(self) -> Mapping[str, tuple[str, ...]]: ...
 
     def matrix(
         self, block: Mapping[str, AnyArray | Texts], line: NDArray[np.intp] | None = None
@@ -166,6 +169,16 @@ def indicator_columns(
         )
     found: Flags = codes[:, None] == np.arange(first, len(listed))
     return found
+
+
+def category_place(value: object, listed: tuple[str, ...]) -> int | None:
+    """Which of the list a value is, by the rule for cells; None: none of it.
+
+    >>> category_place(1.0, ("0", "1")), category_place("mal", ("female", "male"))
+    (1, None)
+    """
+    place = int(_codes(Texts.encode([str(value).strip()]), listed)[0])
+    return None if place < 0 else place
 
 
 def require_different(what: str, names: Sequence[str]) -> None:

@@ -39,6 +39,7 @@ from privest.release import Release, StreamRelease
 from privest.workflow._column import Column, OneColumn
 from privest.workflow._header_fields import (
     LedgerPlace,
+    read_categories,
     read_hash,
     read_names,
     require_bits,
@@ -80,6 +81,7 @@ class TableRelease(Release, OneColumn):
     columns         of private readings: how each of them left, its level among that. z·unit is a
                     reading with its noise, in the units of the modelled target.
     names           of the coefficients, `intercept` among them where there is one.
+    categories      the public list of each column of categories, as the plan states it.
     family          of the readings given the features.
     people          whose rows they are, where a person has several, and `persons`, how many.
     weights         of the rows: a public column.
@@ -101,6 +103,7 @@ class TableRelease(Release, OneColumn):
     names: tuple[str, ...]
     simulated: bool
     sha256: str
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     family: str = "gaussian"
     people: People | None = None
     persons: int | None = None
@@ -304,6 +307,7 @@ class TableRelease(Release, OneColumn):
         record["simulated"] = read_flag(record["simulated"], "simulated")
         record["grid"] = read_number(record["grid"], "grid")
         record["names"] = read_names(record["names"])
+        record["categories"] = read_categories(record["categories"], record["names"])
         record["columns"] = _read_columns(record["columns"], simulated=record["simulated"])
         _require_sense(record)
         return record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from privest.arrays import Array
+from privest.data._features import category_list
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.privacy import Range
@@ -78,6 +80,23 @@ def read_hash(given: object, name: str) -> str:
     if not re.fullmatch("[0-9a-f]{64}", text):
         raise InvalidInput(f"{name} must be 64 hexadecimal digits.")
     return text
+
+
+def read_categories(given: object, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The lists of categories, as JSON gives them; `names` of coefficients must speak of each."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput("categories must be names of columns, each with its list.")
+    require_parameters(len(given) + 1, "categories")
+    found = {}
+    for name, listed in given.items():
+        values = tuple(listed) if isinstance(listed, list | tuple) else ()
+        require_parameters(max(len(values), 1), "categories")
+        if not all(isinstance(one, str) for one in values):
+            raise InvalidInput("categories must be texts.")
+        found[name] = category_list(name, values)
+        if not all(any(f"{name}={one}" in own for own in names) for one in values[1:]):
+            raise InvalidInput("categories must be those of the coefficients.")
+    return found
 
 
 def read_names(given: object) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, as_array, as_number
-from privest.data._names import meant
+from privest.data._features import category_place
+from privest.data._names import MOST, meant
 from privest.errors import InvalidInput
 from privest.estimator._beyond_range import beyond_sentence
 from privest.estimator.inference._box_cox_scale import box_cox_likelihood_mean, box_cox_mean
@@ -109,33 +111,57 @@ def is_category(name: str) -> bool:
     return "=" in name and ":" not in name
 
 
-def row_of(names: tuple[str, ...], given: Mapping[str, object]) -> Array:
-    """h for values by name: numbers of coefficients, or a category of a column.
+def row_of(
+    names: tuple[str, ...],
+    given: Mapping[str, object],
+    categories: Mapping[str, tuple[str, ...]],
+) -> Array:
+    """h for values by name: numbers, or a category of a column, one of its public list.
 
-    {"age": 50, "sex": "male"} with the coefficients intercept, age, sex=male. A value of a column
-    of categories that is not among the names is its baseline. Every feature must be there.
+    {"age": 50, "sex": "male"} with the coefficients intercept, age, sex=male. A coefficient of a
+    product, age:sex=male, is the product of its parts. Every feature must be there.
 
-    >>> row_of(("intercept", "age", "sex=male"), {"age": 50, "sex": "male"}).tolist()
+    >>> lists = {"sex": ("female", "male")}
+    >>> row_of(("intercept", "age", "sex=male"), {"age": 50, "sex": "male"}, lists).tolist()
     [1.0, 50.0, 1.0]
     """
-    row = {INTERCEPT: 1.0} if INTERCEPT in names else {}
+    known = {part for one in names for part in (one, *one.split(":"))} - {INTERCEPT}
+    cells = {INTERCEPT: 1.0}
     for name, value in given.items():
-        own = [one for one in names if one.startswith(f"{name}=")]
-        if name in names and name != INTERCEPT:
-            row[name] = as_number(value, f"the value of {name!r}")  # type: ignore[arg-type]
-        elif own:
-            row |= {one: float(one == f"{name}={value}") for one in own}
+        if name in categories:
+            cells |= _indicators(name, value, categories[name])
+        elif name in known:
+            cells[name] = as_number(value, f"the value of {name!r}")  # type: ignore[arg-type]
         else:
             listed = ", ".join(dict.fromkeys(one for one in names if one != INTERCEPT))
             raise InvalidInput(
-                f"there is no feature {name!r}; coefficients are {listed}.{meant(name, names)}"
+                f"there is no feature {name!r}; coefficients are {listed}."
+                f"{meant(name, (*names, *categories))}"
             )
-    absent = [name for name in names if name not in row]
-    if absent:
+    return np.array([_cell(name, cells) for name in names])
+
+
+def _indicators(name: str, value: object, listed: tuple[str, ...]) -> dict[str, float]:
+    """1 for the category that is meant, 0 for the others of its column."""
+    place = category_place(value, listed)
+    if place is None:
+        shown = ", ".join(listed[:MOST]) + (", …" if len(listed) > MOST else "")
         raise InvalidInput(
-            f"a mean at a row needs a value for every feature; {absent[0]!r} has none."
+            f"{value!r} is not in the public list of categories of {name!r}, which are {shown}."
+            f"{meant(str(value), listed)}"
         )
-    return np.array([row[name] for name in names])
+    return {f"{name}={one}": float(k == place) for k, one in enumerate(listed)}
+
+
+def _cell(name: str, cells: Mapping[str, float]) -> float:
+    """The value of a coefficient's column, or the product of those that it is made of."""
+    if name in cells:
+        return cells[name]
+    parts = name.split(":")
+    if not all(part in cells for part in parts):
+        absent = next(part for part in parts if part not in cells)
+        raise InvalidInput(f"a mean at a row needs a value for every feature; {absent!r} has none.")
+    return math.prod(cells[part] for part in parts)
 
 
 def mean_at(
@@ -161,7 +187,7 @@ def mean_at(
             "a mean at a row in the units of the file needs the scatter of the readings, and one "
             f"bit of each does not show it (the target is transformed: {release.transform})."
         )
-    h = row_of(found.names, row)
+    h = row_of(found.names, row, release.categories)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))
     if release.transform == "none":
         return _linear(found, h, eta, own, confidence)

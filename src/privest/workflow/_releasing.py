@@ -182,6 +182,7 @@ def described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRel
         dropped=0,
         columns=plan.columns,
         names=plan.names,
+        categories=dict(spec.design.categories),
         family=spec.family,
         people=spec.person,
         weights=spec.weights,

@@ -66,6 +66,15 @@ def test_no_value_is_refused(value):
         assert lattice.tossed(coin, y, word)[0] == expected == (bit if value < 0 else 0)
 
 
+@pytest.mark.parametrize("nearest", [True, False])
+def test_a_missing_reading_counts_as_the_lower_end(nearest):
+    """The words next to both bounds, q and 1 − q, tell the ends apart."""
+    coin = lattice.Coin(lattice.flips_for(1.0), 2.0, 5.0, nearest=nearest)
+    words = np.array([0, coin.flips - 1, coin.flips, WHOLE - coin.flips - 1], dtype=np.uint64)
+    for y, bits in ((2.0, [1, 1, 0, 0]), (5.0, [1, 1, 1, 1]), (np.nan, [1, 1, 0, 0])):
+        assert lattice.tossed(coin, np.full(4, y), words).tolist() == bits
+
+
 RANGES = [(0.0, 1.0), (-3.7, 0.1), (1e9, 1e9 + 1e-3), (-1e300, 1e300), (0.0, 1e-200)]
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from privest.data._formula import read_formula
 from privest.errors import InvalidInput
 from privest.estimator.inference import Scatter, box_cox_mean, lognormal_mean
 from privest.workflow import (
@@ -22,6 +23,7 @@ from privest.workflow._original_units import _person_spread, _row_spread, row_of
 from workflow_command import runner
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 
+LISTS = {"sex": ("female", "male")}
 NAMES = ("intercept", "age", "bmi", "sex=male")
 ROW = {"age": 50, "bmi": 27.0, "sex": "male"}
 H = np.array([1.0, 50.0, 27.0, 1.0])
@@ -178,20 +180,35 @@ def test_a_total_of_weighted_rows_says_that_it_is_not_weighted(tmp_path, capsys,
 
 
 def test_rows_by_name():
-    np.testing.assert_array_equal(row_of(NAMES, ROW), H)
-    np.testing.assert_array_equal(row_of(NAMES, ROW | {"sex": "female"}), [1, 50, 27, 0])
+    np.testing.assert_array_equal(row_of(NAMES, ROW, LISTS), H)
+    np.testing.assert_array_equal(row_of(NAMES, ROW | {"sex": "female"}, LISTS), [1, 50, 27, 0])
     by_coefficient = {"age": 50, "bmi": 27, "sex=male": 1}
-    np.testing.assert_array_equal(row_of(NAMES, by_coefficient), H)
-    np.testing.assert_array_equal(row_of(("age",), {"age": 3}), [3.0])
+    np.testing.assert_array_equal(row_of(NAMES, by_coefficient, LISTS), H)
+    np.testing.assert_array_equal(row_of(("age",), {"age": 3}, {}), [3.0])
     for row, said in (
         ({"age": 50, "bmi": 27}, "'sex=male' has none"),
         (ROW | {"aeg": 3}, "Did you mean 'age'"),
         (ROW | {"age": "old"}, "age"),
         (ROW | {"intercept": 3}, "no feature 'intercept'"),
+        (ROW | {"sex": "femal"}, "not in the public list .* female, male. Did you mean 'female'"),
+        (ROW | {"sex": 1.0}, "not in the public list"),
     ):
         with pytest.raises(InvalidInput, match=said):
-            row_of(NAMES, row)
+            row_of(NAMES, row, LISTS)
     assert (matrix(people(3))[:, 0] == 1).all()
+
+
+def test_categories_that_are_numbers_and_products_of_features():
+    """As the design itself has them: a "1" of the list is the number 1, age:sex=m a product."""
+    lists = {"ward": ("0", "1", "2"), "sex": ("f", "m")}
+    for text in ("y ~ age * C(sex) + C(ward)", "y ~ 0 + age:C(sex) + C(ward)"):
+        design = read_formula(text, lists).features
+        block = {name: np.array([value], object) for name, value in (("sex", "m"), ("ward", "1"))}
+        expected = design.matrix(block | {"age": np.array([50.0])})[0]
+        row = {"age": 50, "sex": "m", "ward": 1.0}
+        np.testing.assert_array_equal(row_of(design.names, row, design.categories), expected)
+        with pytest.raises(InvalidInput, match="'age' has none"):
+            row_of(design.names, {"sex": "m", "ward": "1"}, design.categories)
 
 
 def test_the_command_says_the_same(logs, capsys, monkeypatch):
@@ -211,8 +228,11 @@ def test_the_command_says_the_same(logs, capsys, monkeypatch):
     assert "for one unit more (a category: against the first)" in " ".join(shown.split())
     assert "baseline" not in shown
     other = privest("estimate", table, "--at", "age=50,bmi=27,sex=female").out
-    assert "Taken as the baseline of its column: sex=female." in " ".join(other.split())
-    for wrong, said in (("age", "NAME=VALUE"), ("age=50", "has none"), ("age=1,age=2", "twice")):
+    assert "sex=female" in other
+    for wrong, said in (
+        ("age", "NAME=VALUE"), ("age=50", "has none"), ("age=1,age=2", "twice"),
+        ("age=50,bmi=27,sex=TYPO", "not in the public list"),
+    ):  # fmt: skip
         failed = privest("estimate", table, "--at", wrong)
         assert failed.code == 2
         assert said in failed.err

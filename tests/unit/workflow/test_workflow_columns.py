@@ -327,6 +327,15 @@ def test_clipped_readings_have_no_joint_test(tmp_path):
     assert found.informed_error is None
 
 
+def test_hubers_estimates_have_no_joint_test(tmp_path):
+    """It is exact for least squares, and says so: Huber's residuals are others."""
+    simulate_release(stated_terms(spec()), tmp_path / "z.csv", np.random.default_rng(1), table())
+    assert estimate_release(tmp_path / "z.csv").joint is not None
+    found = estimate_release(tmp_path / "z.csv", "huber")
+    assert found.joint is None
+    assert "Huber" in found.silent
+
+
 def test_the_commands(tmp_path, capsys, monkeypatch):
     run = runner(capsys, monkeypatch)
     people = write(table(), tmp_path / "p.csv")

@@ -98,6 +98,10 @@ OTHER = [
     {"names": ["intercept", "age", "bmi"]}, {"names": ["age", "bmi", "sex=male"]},
     {"names": ["intercept", "bmi", "age", "sex=male"]}, {"names": ["intercept", "ldl"]},
     {"names": "age"}, {"names": [1]}, {"names": []}, {"names": ["a", "a"]}, {"names": ["a", "z"]},
+    {"categories": {}}, {"categories": 3}, {"categories": {"sex": 3}},
+    {"categories": {"sex": [1, 2]}}, {"categories": {"sex": ["female", "femal"]}},
+    {"categories": {"age": ["female", "male"]}},
+    {"categories": {"sex": ["man", "male"]}}, {"categories": {"sex": ["male"]}},
     {"level": 3.0}, {"level": -1}, {"level": "2"}, {"level": 10**400}, {"level": True},
     {"name": "y"}, {"name": 3}, {"law": "cauchy"}, {"law": 1}, {"alone": False}, {"alone": 0},
     {"person": {"design": "A", "rows": 2, "capped": False}}, {"person": 2},
@@ -130,7 +134,8 @@ OTHER = [
 # What somebody who makes the checksum again can still say: facts that nothing here contradicts.
 # (`report` compares most of these with the plan; see below.)
 FREE = [
-    {"dropped": 1}, {"target": "hdl"}, {"noise_variance": 0.01},
+    {"categories": {}}, {"categories": {"sex": ["man", "male"]}}, {"dropped": 1},
+    {"target": "hdl"}, {"noise_variance": 0.01},
     {"reference_rows": 61}, {"reference_rows": None},
     {"names": ["age", "bmi", "sex=male"]}, {"level": 3.0, "epsilon": LAX},
     {"delta": None, "move": None, "epsilon": None}, {"range": [-9, 9]},
@@ -170,7 +175,7 @@ def test_a_new_checksum_does_not_make_it_true(made, change):
     assert "checksum is not" not in refused(table)
 
 
-@pytest.mark.parametrize("change", FREE[:7], ids=label)
+@pytest.mark.parametrize("change", FREE[:9], ids=label)
 def test_a_report_also_knows_the_plan(made, change):
     table, record = made
     put(table, sealed(changed(record, change)))

@@ -63,8 +63,9 @@ def test_what_is_in_it(plan, table, tmp_path, ending):
     assert header.epsilon == plan.epsilon
     assert header.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert set(header.to_dict()) == {
-        "kind", "table", "rows", "dropped", "columns", "names", "family", "people", "persons",
-        "weights", "simulated", "warning", "sha256", "checksum", "grid", "entry", "signature",
+        "kind", "table", "rows", "dropped", "columns", "names", "categories",
+        "family", "people", "persons", "weights", "simulated", "warning",
+        "sha256", "checksum", "grid", "entry", "signature",
     }  # fmt: skip
 
 
