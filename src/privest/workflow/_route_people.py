@@ -23,6 +23,10 @@ from privest.workflow._people_range import range_remark
 from privest.workflow._person_sums import PersonSums, Rows, Scattered, as_numbers
 from privest.workflow._route_rows import require_rows
 
+RANGE_HIDDEN = (
+    "There are too few persons, or rows of a person, to see how much the range clips: readings "
+    "beyond it count as its ends."
+)
 KINDS = ("auto", "cr2", "reml")
 
 
@@ -109,7 +113,10 @@ class _People:
         """The remark, with what the range does to the estimate; `rows` of persons 1, 2, ..."""
         limits, errors = self.release.limits, np.sqrt(np.diagonal(found["covariance"]))
         assert limits is not None
-        fitted = effects.fit()
+        try:
+            fitted = effects.fit()
+        except InvalidInput:  # too few persons or rows: the estimate itself needs no such fit
+            return " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))
         weights = self.noise.precision(rows)[0] if self.noise.design == "A" else None
         said = range_remark(
             _rows(self.release), weights, first.floor, found["estimate"],

@@ -114,6 +114,19 @@ def test_from_the_plan_to_the_estimate(tmp_path, design, most, real, scattered):
     assert (np.abs(random.estimate - estimate) < 4 * made.standard_error).all()
 
 
+def test_few_persons_with_a_range_are_estimated(tmp_path):
+    """As many coefficients between persons as persons: no REML, but least squares and a word."""
+    data = pd.DataFrame({"id": np.repeat([1, 2, 3], 5), "y": np.linspace(0.0, 1.0, 15)})
+    data["x"], data["b"] = data.id.map({1: 0.0, 2: 1.0, 3: 5.0}), data.id.map({1: 1, 2: 0, 3: 0})
+    plan = spec(privacy=Privacy(4.0, range=(0.0, 1.0)))
+    _, path = released(tmp_path, plan, data, real=False)
+    found = estimate_release(path)
+    assert found.method == "CR2, 3 persons"
+    assert "to see how much the range clips" in found.remark
+    with pytest.raises(InvalidInput, match="nothing is left"):
+        estimate_release(path, errors="reml")
+
+
 def test_readings_are_those_of_the_rows(tmp_path):
     """With very little noise the released rows are the rows, in whatever order they leave."""
     data = table(scattered=True)
