@@ -43,7 +43,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     "huber": Huber's estimate in place of least squares, for readings some of which are wild.
 
     auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
-    where there is one).
+    where there is one), HC2 with Bell-McCaffrey's degrees of freedom where few rows decide.
     """
     require_choice(how)
     first = first_pass(release)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
 from privest.estimator.inference._errors import Errors
+from privest.estimator.inference._row_freedom import row_freedom
 from privest.estimator.inference._sandwich import (
     POWERS,
     SecondPass,
@@ -22,6 +24,11 @@ from privest.estimator.inference._unknown import Scatter, unknown_errors
 
 CHOICES = ("auto", "t", "HC3", "HC2", "stated", "huber")
 ENOUGH = 25  # degrees of freedom from which HC3 covers: .938 to .949; below it t is exact
+# Rows that must decide a coefficient for HC3 to cover as much. Of a category that m of many rows
+# have HC3 is m/(m − 1) times the mean square of its readings: it covers P(|t_{m−1}| < 1.96√(m/(m −
+# 1))): .78 at m = 2, .91 at 6, .938 from 15 on.
+DECIDED = 15
+BELL = "HC2, Bell-McCaffrey"
 Rows = Callable[[], Iterable[WeightedRows]]
 
 
@@ -37,8 +44,10 @@ def row_errors(
     """Errors of least squares on independent rows at one level, σ² unknown.
 
     "auto" is HC3 from 25 degrees of freedom on, which holds whatever the variances of the rows are,
-    and exact t below; also where a row stands alone and HC3 does not exist. `rows` gives the rows
-    again, for leverages; also returned is what that second look saw, where there was one.
+    and exact t below; also where a row stands alone and HC3 does not exist. Where few rows decide a
+    coefficient (a category with two) HC3 with t_f would cover .8: HC2 with the degrees of freedom
+    of Bell and McCaffrey. `rows` gives the rows again, for leverages; also returned is what that
+    second look saw, where there was one.
     """
     require_choice(how, ("auto", "t", *POWERS))
     if how == "t" or (how == "auto" and scatter.freedom < ENOUGH):
@@ -47,6 +56,8 @@ def row_errors(
     seen = second_pass(rows(), estimate, inverse, (kind,))
     if how == "auto" and seen.alone:
         return unknown_errors(inverse, scatter), seen
+    if how == "auto" and few_decide(seen):
+        return bell_mccaffrey(estimate, inverse, rows, scatter.added), seen
     return sandwich_errors(kind, inverse, seen, scatter.added), seen
 
 
@@ -55,24 +66,56 @@ def survey_errors(
 ) -> Errors:
     """Errors of weighted least squares with survey weights, A = (HᵀWH)⁻¹ = `inverse`.
 
-    Always a sandwich: HC3 from 25 degrees of freedom on, HC2 with those of Bell and McCaffrey below
-    and where a row stands alone. `scatter`: of least squares without weights, for σ̂².
+    Always a sandwich: HC3 from 25 degrees of freedom on, HC2 with those of Bell and McCaffrey
+    below, where few rows decide a coefficient and where a row stands alone. `scatter`: of least
+    squares without weights, for σ̂².
     """
     require_choice(how, ("auto", *POWERS))
     kind = "HC3" if how == "auto" else how
     seen = second_pass(rows(), estimate, inverse, (kind,))
-    if how != "auto" or (scatter.freedom >= ENOUGH and not seen.alone):
-        return sandwich_errors(kind, inverse, seen, scatter.added, survey=True)
+    if how == "auto" and seen.alone:
+        return _with_some_refused(estimate, inverse, seen, rows, scatter.added)
+    if how == "auto" and (scatter.freedom < ENOUGH or few_decide(seen)):
+        return bell_mccaffrey(estimate, inverse, rows, scatter.added, survey=True)
+    return sandwich_errors(kind, inverse, seen, scatter.added, survey=True)
+
+
+def few_decide(seen: SecondPass) -> bool:
+    """Whether some coefficient is decided by so few rows that HC3 with t_f does not cover."""
+    return bool((seen.deciding < DECIDED).any())
+
+
+def bell_mccaffrey(
+    estimate: Array, inverse: Array, rows: Rows, added: float, *, survey: bool = False
+) -> Errors:
+    """HC2 with Student's t of Bell and McCaffrey's degrees of freedom, one a coefficient.
+
+    Two more passes. Coverage of 95 % for a category that m of 100 rows have: .985 (m = 2), .959
+    (3), .948 (6); of a slope with strongly unequal noise, K = 30: .93 to .95.
+    """
+    seen = second_pass(rows(), estimate, inverse, ("HC2",))
+    found = sandwich_errors("HC2", inverse, seen, added, survey=survey)
+    return replace(
+        found,
+        degrees_of_freedom=row_freedom(rows(), inverse),
+        method=f"{BELL}, survey weights" if survey else BELL,
+    )
+
+
+def _with_some_refused(
+    estimate: Array, inverse: Array, seen: SecondPass, rows: Rows, added: float
+) -> Errors:
+    """The same where a row stands alone: its coefficients are NaN, and only they."""
     found = row_clusters(rows(), estimate, inverse)
     known = inverse @ seen.weighted @ inverse
     own = None
     if not found.refused.any():
-        own = without_noise(found.covariance, known, scatter.added)
+        own = without_noise(found.covariance, known, added)
     return Errors(
         covariance=found.covariance,
         degrees_of_freedom=found.degrees_of_freedom,
-        floor=np.sqrt(scatter.added * np.diagonal(known)),
+        floor=np.sqrt(added * np.diagonal(known)),
         sampling=own,
         classical=own,
-        method="HC2 with Bell-McCaffrey degrees of freedom, survey weights",
+        method=f"{BELL}, survey weights",
     )

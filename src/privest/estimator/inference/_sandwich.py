@@ -42,6 +42,8 @@ class SecondPass(Record):
     weighted  Σ w_k² h_kh_kᵀ: release noise of variance a a row has the covariance a·A·weighted·A.
     moments   Σe², Σe⁴ of the residuals.
     leverage  the largest l_k.
+    deciding  (n,): how many rows decide a coefficient, (Σc_k²)²/Σc_k⁴ with c_k = √w_k(Ah_k)_j: K
+              of a mean of K rows, m of a category that m of many rows have.
     rows      K.
     """
 
@@ -49,6 +51,7 @@ class SecondPass(Record):
     weighted: Array
     moments: tuple[float, float]
     leverage: float
+    deciding: Array
     rows: int
 
     @property
@@ -66,6 +69,7 @@ def second_pass(
     wanted = tuple(kinds)
     meat: dict[str, Array] = {kind: np.zeros((n, n)) for kind in wanted}
     weighted, second, fourth, largest, rows = np.zeros((n, n)), 0.0, 0.0, 0.0, 0
+    influence, scaled = np.zeros((2, n)), (root / standard_errors(inverse)[:, None]).T
     for part in blocks:
         if not len(part.z):
             continue
@@ -73,6 +77,10 @@ def second_pass(
         turned = part.H @ root
         leverage = part.weight * np.einsum("ij,ij->i", turned, turned)
         largest = max(largest, float(leverage.max()))
+        shares = (turned @ scaled) ** 2  # c_k²/A_jj, but for w_k
+        if np.ndim(part.weight):
+            shares *= np.asarray(part.weight)[:, None]
+        influence += shares.sum(axis=0), np.einsum("ij,ij->j", shares, shares)
         squares = left**2
         second, fourth = second + float(squares.sum()), fourth + float(squares @ squares)
         rows += len(left)
@@ -83,7 +91,12 @@ def second_pass(
             scores = part.H * size[:, None]
             meat[kind] += scores.T @ scores
     return SecondPass(
-        meat=meat, weighted=weighted, moments=(second, fourth), leverage=largest, rows=rows
+        meat=meat,
+        weighted=weighted,
+        moments=(second, fourth),
+        leverage=largest,
+        deciding=influence[0] ** 2 / influence[1],
+        rows=rows,
     )
 
 
