@@ -438,7 +438,8 @@ def estimate(
         str,
         option(
             "How errors are made: auto (HC3 from 25 degrees of freedom on, Student's t from the "
-            "release below), t, HC3, HC2, or stated (by the noise variance of the plan), huber "
+            "release below, Bell-McCaffrey where few rows decide a coefficient), t, HC3, HC2, or "
+            "stated (by the noise variance of the plan), huber "
             "(Huber's estimate, for a few wild readings); with persons cr2 (auto) or reml.",
             "HOW",
         ),

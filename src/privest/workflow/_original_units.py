@@ -330,7 +330,8 @@ def _ratio(sums: Array) -> tuple[float, float]:
 def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
     """Σ x_k of the people of the release, in the units of the file (`total_of`).
 
-    Readings that the range clipped count as what they were clipped to. One pass.
+    Readings that the range clipped count as what they were clipped to; survey weights count for
+    nothing: it is the total of these rows, not of those that they stand for. One pass.
     """
     release = found.release
     if release.people is not None or len(release.columns) != 1 or release.family != "gaussian":

@@ -28,7 +28,8 @@ def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
     """With weights of the header, a public column.
 
     survey     θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich: HC3, below 25 degrees of freedom and where few rows
-               decide HC2 with those of Bell and McCaffrey; what a reading's variance is does not matter.
+               decide HC2 with those of Bell and McCaffrey; what a reading's variance is does not
+               matter.
     precision  var w_k = σ²/weight_k: by restricted maximum likelihood at weights
                1/(σ²/weight_k + 1/s), errors of Knapp and Hartung.
     """

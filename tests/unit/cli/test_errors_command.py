@@ -10,6 +10,7 @@ from privest.errors import InvalidInput
 from privest.workflow import (
     Noise,
     Privacy,
+    Weights,
     estimate_release,
     make_plan,
     read_release,
@@ -95,3 +96,43 @@ def test_a_category_with_one_row_has_no_sandwich(tmp_path):
     assert estimate_release(path).method == "Student's t from the release"
     with pytest.raises(InvalidInput, match="one row alone determines a coefficient"):
         estimate_release(path, "HC3")
+
+
+def test_a_category_with_two_rows_says_how_little_it_knows(privest, tmp_path):
+    """Two men among 100: about one degree of freedom, not 96; the age keeps its many."""
+    table = people(100)
+    table["sex"] = np.where(np.arange(100) % 50 == 7, "male", "female")
+    path = tmp_path / "z.csv"
+    simulate_release(make_plan(spec(noise=Noise()), table), path, np.random.default_rng(0), table)
+    found = estimate_release(path)
+    assert found.method == "HC2, Bell-McCaffrey"
+    freedom = dict(zip(found.names, found.degrees_of_freedom))
+    few = min(freedom, key=freedom.get)
+    assert "male" in few
+    assert freedom[few] < 2 < 20 < freedom["age"]
+    assert "Errors: HC2, Bell-McCaffrey, 1." in privest("estimate", path).out
+    assert estimate_release(path, "HC3").method == "HC3"  # who asks for it gets it
+
+
+def test_survey_weights_speak_of_no_noise_of_clipped_readings_and_of_no_weighted_total(
+    privest, tmp_path
+):
+    """σ² of readings that a range clipped is not shown; a total says that it has no weights."""
+    table = people(200) | {"w": np.random.default_rng(1).uniform(1, 5, 200).round(3)}
+    kept = {}
+    for name, ends in (
+        ("wide", (-1000.0, 1000.0)),
+        ("narrow", tuple(np.quantile(table["ldl"], [0.3, 0.7]))),
+    ):
+        path = tmp_path / f"{name}.csv"
+        wanted = spec(
+            noise=Noise(), weights=Weights("w", "survey"), privacy=Privacy(level=4.0, range=ends)
+        )
+        simulate_release(make_plan(wanted, table), path, np.random.default_rng(0), table)
+        kept[name] = estimate_release(path)
+        said = " ".join(privest("estimate", path, "--total").out.split())
+        assert "The weights (w) are not in it: it is of these rows" in said
+        assert ("Noise variance of the readings" in said) == (name == "wide")
+    assert kept["narrow"].clipping_bias > 0.05 > kept["wide"].clipping_bias
+    assert kept["narrow"].noise_found is None
+    assert kept["wide"].noise_found is not None

@@ -25,6 +25,7 @@ import scipy
 
 from privest.arrays import Array, as_number
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
+from privest.estimator.inference._choosing import where_few_decide
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import ALONE, WeightedRows
 from privest.linalg._running import RunningLeastSquares
@@ -66,7 +67,8 @@ def fit_family(
     z        debiased readings: E z = μ.
     added    a: variance of the release noise on a reading; of a coin 1/level. ≥ 0.
     errors   "model" (the default of binomial: a bit has the variance that its chance says) or "HC3"
-             (that of poisson: counts often scatter more than their mean; and with weights).
+             (that of poisson: counts often scatter more than their mean; and with weights; where
+             few rows decide a coefficient HC2 with Bell-McCaffrey's degrees of freedom instead).
 
     Raises NotIdentifiable where the features are tied, or no finite fit exists: along some
     combination of the features the answers are more one-sided than the noise lets any chance be.
@@ -80,9 +82,13 @@ def fit_family(
     climb = _Climb(rows, laws[family])
     kind = errors or ("model" if family == "binomial" and not climb.weighted else "HC3")
     theta, now, steps = _climbed(climb)
+    found = climb.errors(theta, now, kind)
+    if errors is None and kind == "HC3":
+        inverse = climb.turned(np.linalg.inv(now.information))
+        found = where_few_decide(found, inverse, lambda: climb.whitened(theta))
     return FamilyFit(
         estimate=climb.back @ theta,
-        errors=climb.errors(theta, now, kind),
+        errors=found,
         rows=now.rows,
         steps=steps,
         dispersion=now.pearson / (now.rows - len(theta)) if now.rows > len(theta) else 1.0,
@@ -236,17 +242,25 @@ class _Climb:
             )
         freedom = float(now.rows - n)
         middle = inverse @ meat @ inverse if kind == "HC3" else inverse
-        floor = np.sqrt(np.diagonal(self._turned(inverse @ alone @ inverse)))
+        floor = np.sqrt(np.diagonal(self.turned(inverse @ alone @ inverse)))
         return Errors(
-            covariance=self._turned(middle),
+            covariance=self.turned(middle),
             degrees_of_freedom=freedom if kind == "HC3" else None,
             floor=floor if kind == "HC3" else None,
-            sampling=self._turned(inverse @ bare @ inverse),
-            classical=self._turned(np.linalg.inv(open_)),
+            sampling=self.turned(inverse @ bare @ inverse),
+            classical=self.turned(np.linalg.inv(open_)),
             method="HC3" if kind == "HC3" else "maximum likelihood",
         )
 
-    def _turned(self, inner: Array) -> Array:
+    def whitened(self, theta: Array) -> Iterator[WeightedRows]:
+        """Rows hμ'/√V and residuals (z − μ)/√V, in the units of the coefficients."""
+        for H, z, weight in self._chunks():
+            mean, slope, own = self.law.terms(H @ self.back @ theta)
+            root = np.sqrt(own + self.law.added)
+            size = 1.0 if weight is None else weight
+            yield WeightedRows(H * (slope / root)[:, None], (z - mean) / root, size)
+
+    def turned(self, inner: Array) -> Array:
         """A covariance in the units of the coefficients."""
         return np.asarray(self.back @ inner @ self.back.T)
 

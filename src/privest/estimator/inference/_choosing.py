@@ -102,6 +102,23 @@ def bell_mccaffrey(
     )
 
 
+def where_few_decide(found: Errors, inverse: Array, rows: Rows) -> Errors:
+    """`found`, HC3 of a family, or HC2 with Bell-McCaffrey's t where few rows decide a coefficient.
+
+    rows  whitened: hμ'/√V and the residuals (z − μ)/√V, so that `inverse` is (Σwμ'²/V·hhᵀ)⁻¹.
+    """
+    none = np.zeros(len(inverse))
+    seen = second_pass(rows(), none, inverse, ("HC2",))
+    if not few_decide(seen):
+        return found
+    return replace(
+        found,
+        covariance=inverse @ seen.meat["HC2"] @ inverse,
+        degrees_of_freedom=row_freedom(rows(), inverse),
+        method=BELL,
+    )
+
+
 def _with_some_refused(
     estimate: Array, inverse: Array, seen: SecondPass, rows: Rows, added: float
 ) -> Errors:
