@@ -89,18 +89,11 @@ def print_total(console: Console, found: Estimate, total: Total, confidence: flo
         else " The noise makes it so skewed that the interval is too short: more people are "
         "needed, or a higher level."
     )
-    weights = found.release.weights
-    alike = ""
-    if weights is not None and weights.kind == "survey":
-        alike = (
-            f" The weights ({weights.column}) are not in it: it is of these rows, not of those "
-            "that they stand for."
-        )
     console.print(
         shown(
             f"Total of {found.release.target} over {total.rows:,} rows: "
             f"{rounded(total.total, total.standard_error)}, {100 * confidence:.6g} % interval "
             f"{rounded(low, total.standard_error)} … {rounded(high, total.standard_error)} (these "
-            f"rows, by the noise of the release; not others like them).{alike}{clipped}{short}"
+            f"rows, by the noise of the release; not others like them).{clipped}{short}"
         )
     )

@@ -131,7 +131,7 @@ def test_survey_weights_speak_of_no_noise_of_clipped_readings_and_of_no_weighted
         simulate_release(make_plan(wanted, table), path, np.random.default_rng(0), table)
         kept[name] = estimate_release(path)
         said = " ".join(privest("estimate", path, "--total").out.split())
-        assert "The weights (w) are not in it: it is of these rows" in said
+        assert "Every row counts once: the weights are not in it." in said
         assert ("Noise variance of the readings" in said) == (name == "wide")
     assert kept["narrow"].clipping_bias > 0.05 > kept["wide"].clipping_bias
     assert kept["narrow"].noise_found is None
