@@ -90,7 +90,7 @@ def bell_mccaffrey(
 ) -> Errors:
     """HC2 with Student's t of Bell and McCaffrey's degrees of freedom, one a coefficient.
 
-    Two more passes. Coverage of 95 % for a category that m of 100 rows have: .985 (m = 2), .959
+    Two more passes. Coverage of 95 % for a category that m of 200 rows have: .985 (m = 2), .959
     (3), .948 (6); of a slope with strongly unequal noise, K = 30: .93 to .95.
     """
     seen = second_pass(rows(), estimate, inverse, ("HC2",))
