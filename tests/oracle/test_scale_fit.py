@@ -33,7 +33,7 @@ def release(tmp_path_factory):
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.standard_normal((ROWS, 3)) + 2.0, columns=FEATURES)
     frame["y"] = frame.to_numpy() @ [1.0, -2.0, 0.5] + 3.0 + 0.7 * rng.standard_normal(ROWS)
-    spec = Spec("diabetes", "y", FEATURES, Noise(variance=0.49), Privacy(level=0.8))
+    spec = Spec("diabetes", "y", FEATURES, noise=Noise(variance=0.49), privacy=Privacy(level=0.8))
     folder = tmp_path_factory.mktemp("release")
     path = folder / "z.parquet"
     simulate_release(make_plan(spec, frame), path, rng, frame)

@@ -5,6 +5,7 @@ seed is found; modules that simulate worlds, attack or compare are listed with t
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ ALLOWED = {
 }
 
 
+@cache
 def used(text):
     """(line, name) wherever `text` draws numbers, makes a generator or mixes a seed."""
     found = set()

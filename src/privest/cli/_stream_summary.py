@@ -101,7 +101,7 @@ def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
         return f"{said}, and the mean of the {level.block} to ± {1 / math.sqrt(of_mean):.3g}."
     if level.reach:
         return said + "."
-    mean = attacker.reading_error(DAY * shown_of_one)
+    mean = attacker.reading_error(shown_of_one) / math.sqrt(DAY)
     return (
         f"{said}, the mean of {DAY} in a row to ± {mean:.3g} (--shared-day {DAY} hides it better)."
     )

@@ -83,5 +83,7 @@ def relative_variance(law: PureLaw, epsilon: float) -> float:
     [2.0, 0.92]
     """
     if law == "laplace":
-        return 2.0 / epsilon**2
-    return 1.0 / (4.0 * math.sinh(epsilon / 2) ** 2)
+        deviation = math.sqrt(2.0) / epsilon
+    else:
+        deviation = -math.exp(-epsilon / 2) / math.expm1(-epsilon)  # 1/(2 sinh(ε/2)), at any ε
+    return deviation * deviation

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from privest.privacy import attacker, grid_statement
 from privest.report._digits import at_least, at_most, short
 from privest.workflow import Terms
@@ -157,7 +159,8 @@ def _gaussian(one: Exposed) -> list[str]:
 
 def _mu(level: float, apart: float) -> float:
     """Of a real release, on its grid."""
-    mu = grid_statement(level, move=apart).mu
+    with np.errstate(over="ignore"):  # a move beyond the grid counts as all of it
+        mu = grid_statement(level, move=apart).mu
     assert mu is not None
     return mu
 

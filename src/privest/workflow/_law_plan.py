@@ -27,6 +27,8 @@ from privest.workflow._column import Column
 from privest.workflow._laws import BITS, LawOffer, offers
 from privest.workflow._planning import CURVE, Plan
 
+PROMISE = 50.0  # beyond this ε nothing is promised, and laws need not be compared
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LawPlan(Plan):
@@ -117,7 +119,7 @@ def offered(plan: Plan) -> tuple[LawOffer, ...]:
     stated = plan.spec.privacy
     if stated.epsilon is None or len(plan.columns) > 1 or plan.people is not None:
         return ()
-    if plan.spec.family != "gaussian" or plan.move is None:
+    if plan.spec.family != "gaussian" or plan.move is None or stated.epsilon > PROMISE:
         return ()
     return offers(stated.epsilon, stated.delta)
 

@@ -288,6 +288,8 @@ class Spec:
         lists = given.get("categories", {})
         if not isinstance(lists, Mapping):
             raise InvalidInput(f"{where}: [categories] has a list for each column.")
+        for name in lists:
+            require_text(name, f"{where}: each column of [categories]")
         given["categories"] = {
             name: tuple(str(one) for one in as_list(values, f"{where}: the categories of {name!r}"))
             for name, values in lists.items()

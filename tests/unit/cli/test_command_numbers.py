@@ -59,6 +59,7 @@ BASE = {
         ["people.csv"],
         {"--target": "ldl", "--noise-variance": "0.3", "--level": "2", "--block": "40"},
     ),
+    "levels": ([], {"--tolerance": "1"}),
     "filter": (["y.csv"], {"--model": "m.toml", "--level": "2"}),
     "audit": (["gaussian"], {"--samples": "1000"}),
     "consensus": (
@@ -70,6 +71,9 @@ NEEDS = {
     "--delta": {"--move": "0.5"},
     "--move": {"--delta": "1e-6"},
     "--standard-error": {"--of": "age", "--level": None},
+    "--tolerance": {"--attacker": "0.75", "--level": None},
+    "--attacker": {"--tolerance": "1", "--level": None},
+    "--most-rows": {"--person": "age"},
     "--exponent": {"--transform": "box-cox", "--range": "0.001,1000"},
     "--seed": {"--simulate": ""},
 }

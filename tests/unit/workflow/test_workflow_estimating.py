@@ -57,7 +57,7 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
     assert names == {
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
         "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped", "misfit",
-        "misfit_p", "reference_rows", "release", "trail", "clipped", "noise_found",
+        "misfit_p", "reference_rows", "release", "trail", "clipped", "beyond", "noise_found",
         "noise_interval", "less_noise_p", "remark", "clipping_bias", "likelihood",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())

@@ -108,6 +108,7 @@ class ClusterSums:
         self.root: Array = scipy.linalg.solve_triangular(upper, np.eye(n)) / scale[:, None]
         self.groups = 0
         self._null = max(TAKES_PART, 10 * rounding(n) * spread)
+        self._unit: Array = self.root / np.abs(self.root).max(axis=1)[:, None]
         self._trace: Array = np.zeros(n)  # tr B, one a coefficient
         self._squares: Array = np.zeros(n)  # Σ (α_p² − 2α_p|b_p|²)
         self._outer: Array = np.zeros((n, n, n))  # Σ b_p b_pᵀ
@@ -131,13 +132,14 @@ class ClusterSums:
         shares = self.root.T @ matrices @ self.root  # N_g
         roots, null = self._inverse_roots(shares)
         if null is not None:
-            towards = np.abs(null @ self.root.T)  # (…, n): |vᵀCᵀe_j|
-            size = np.sqrt((self.root**2).sum(axis=1))
+            towards = np.abs(null @ self._unit.T)  # (…, n): |vᵀCᵀe_j|
+            size = np.linalg.norm(self._unit, axis=1)
             self._alone = np.maximum(self._alone, (towards / size).max(axis=0))
         turned = (roots @ (scores @ self.root)[..., None])[..., 0]
         meat = np.swapaxes(turned, -1, -2) @ turned
         self._meat = meat if self._meat is None else self._meat + meat
-        own = roots @ self.root.T  # a_g, one column a coefficient
+        # a_g, one column a coefficient; its degrees of freedom do not depend on its units
+        own = roots @ self._unit.T
         seen = shares @ own  # b_g
         alpha = np.einsum("gaj,gaj->gj", own, seen)
         length = np.einsum("gaj,gaj->gj", seen, seen)
@@ -171,7 +173,8 @@ class ClusterSums:
         """The errors of all groups so far, which must be all that are in the information."""
         if self._meat is None:
             raise InvalidInput("no group was added: errors need the sums of every group.")
-        covariance = self.root @ self._meat @ self.root.T
+        with np.errstate(over="ignore"):  # an error that is no number any more is infinite
+            covariance = self.root @ self._meat @ self.root.T
         squared = self._squares + np.einsum("jab,jab->j", self._outer, self._outer)
         refused = self._alone > self._null
         with np.errstate(divide="ignore", invalid="ignore"):
