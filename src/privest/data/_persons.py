@@ -12,15 +12,15 @@ class Persons:
     """The numbers of persons, and their rows so far.
 
     A person is a text, trimmed: "007" and "7" are two. Memory: a text and a number a person,
-    whatever the number of rows.
+    whatever the number of rows. `before`: of an earlier pass over the same rows, with its numbers.
 
     >>> persons = Persons()
     >>> persons.numbers(Texts.encode(["b", "a", "b"])).tolist(), persons.count
     ([1, 2, 1], 2)
     """
 
-    def __init__(self) -> None:
-        self._known = _Numbers()
+    def __init__(self, before: Persons | None = None) -> None:
+        self._known = _Numbers() if before is None else before._known
         self.rows: Index = np.zeros(0, dtype=np.intp)  # of person 1, 2, ...
 
     @property

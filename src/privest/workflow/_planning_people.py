@@ -99,7 +99,7 @@ class PeopleReader:
         assert spec.person is not None
         self.spec, self.source, self.most = spec, source, spec.person.most
         counted = count_persons(spec, source, readings=False)
-        self.person = person_rows(spec.person, counted)
+        self._counted, self.person = counted, person_rows(spec.person, counted)
         require_together(self.person.design, self.person.rows)
         self.largest, self.persons = counted.most, counted.count
         self.leaving = counted.rows
@@ -114,13 +114,14 @@ class PeopleReader:
 
     def blocks(self) -> Iterator[tuple[Array, int]]:
         """H of the rows that will leave, and how many were dropped for gaps."""
-        persons = Persons()
+        persons = Persons(self._counted)
         for block, cells in rows_of_persons(self.spec, self.source, readings=False):
             numbers = persons.numbers(cells)
             kept = persons.add(numbers) < self.leaving[numbers - 1]
             H, which = block.H[kept], numbers[kept] - 1
-            for j, column in enumerate(H.T):
-                self._total[:, j] += np.bincount(which, column, self.persons)
+            low, high = int(which.min(initial=0)), int(which.max(initial=-1)) + 1
+            for j, column in enumerate(H.T):  # persons of a block are near each other in most files
+                self._total[low:high, j] += np.bincount(which - low, column, high - low)
             strata = self._stratum[which]
             for place in np.unique(strata).tolist():
                 part = H[strata == place]

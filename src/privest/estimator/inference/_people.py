@@ -70,6 +70,8 @@ class PeopleNoise:
         """XᵀSX of X = [H, z], (G, n + 1, n + 1), from sums of [H, z, 1]."""
         a, b = self.precision(rows)
         inner, total = sums[:, :-1, :-1], sums[:, :-1, -1]
+        if not b.any():  # design A: the rows of a person share no noise
+            return np.asarray(a[:, None, None] * inner)
         outer = total[:, :, None] * total[:, None, :]
         return np.asarray(a[:, None, None] * inner + b[:, None, None] * outer)
 
