@@ -20,7 +20,7 @@ class Persons:
     """
 
     def __init__(self, before: Persons | None = None) -> None:
-        self._known = _Numbers() if before is None else before._known
+        self._known: _Numbers = _Numbers() if before is None else before._known
         self.rows: Index = np.zeros(0, dtype=np.intp)  # of person 1, 2, ...
 
     @property
