@@ -206,7 +206,7 @@ def test_no_worse_than_maximum_likelihood_and_least_squares(drawn, exponent):
     weight = 10**exponent * scale**2
     score = optimal_score(law, weight)
     least = score.cost(weight)
-    assert score.error < 1e-9
+    assert score.error < 1e-8
     if math.isfinite(law.expected_squared_curvature):
         assert least <= LikelihoodScore(law).cost(weight) * (1 + 1e-8)
     if math.isfinite(law.mean) and math.isfinite(law.variance):

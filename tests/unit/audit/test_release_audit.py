@@ -87,10 +87,10 @@ def test_a_seed_at_import_fails(tmp_path):
 
 
 def test_too_little_noise_fails():
-    """Information 1.69 of the level, on a grid: only the level and the attackers can tell."""
+    """Information 2.56 of the level, on a grid: only the level and the attackers can tell."""
 
     def quiet(y):
-        return OURS(1.3 * np.asarray(y)) / 1.3
+        return OURS(1.6 * np.asarray(y)) / 1.6
 
     found = audited(quiet, many=quiet, samples=10_000)
     assert failed(found) == {"the level holds", "attackers stay above the floor"}
