@@ -14,10 +14,16 @@ from privest.cli import _options as common
 from privest.cli._console import print_json, shown, tell_file, to_people, to_stderr
 from privest.cli._options import group, grouped, option
 from privest.cli._original_text import print_means, print_total, rows_given
-from privest.cli._workflow_model import terms_of
+from privest.cli._plan_options import (
+    FileOptions,
+    Model,
+    NoiseOptions,
+    WantedPrivacy,
+    numbers_by_name,
+    spec_of,
+)
 from privest.cli._workflow_text import charged_to, left_out, level_of, print_estimate, print_plan
 from privest.data._cells import is_number
-from privest.data._reading_options import Reading
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
@@ -25,13 +31,9 @@ from privest.records import plain
 from privest.report import require_files, save_plan_figure, save_report
 from privest.workflow import (
     Account,
-    Noise,
-    People,
     Plan,
-    Privacy,
     Spec,
     TableRelease,
-    Weights,
     estimate_release,
     load_spec,
     make_plan,
@@ -44,7 +46,6 @@ from privest.workflow import release as release_table
 from privest.workflow._account import LEDGER
 from privest.workflow._header import header_path
 from privest.workflow._law_plan import offered
-from privest.workflow._spec import ENDINGS
 
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
@@ -52,161 +53,6 @@ PlanFile = Annotated[
 Release = Annotated[
     Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
 ]
-
-
-@group(common.MODEL)
-class Model:
-    """The regression that a plan is about."""
-
-    target: Annotated[
-        str | None, option("Column of the private readings, or several: a,b,c.", "NAME,…")
-    ] = None
-    features: Annotated[str | None, common.FEATURES] = None
-    formula: Annotated[
-        str | None,
-        option('Instead of target and features: "ldl ~ age + C(sex) + bmi".', "FORMULA"),
-    ] = None
-    mean: Annotated[
-        bool, option("Instead of features: the mean of the target.", "", names=("--mean",))
-    ] = False
-    by: Annotated[
-        str | None,
-        option("The means of groups, by these columns; each needs a --category.", "NAME,…"),
-    ] = None
-    family: Annotated[
-        str | None,
-        option(
-            "What the readings are: gaussian (numbers, the default), binomial (yes or no, 1 or "
-            "0), poisson (counts).",
-            "KIND",
-        ),
-    ] = None
-    person: Annotated[
-        str | None, option("Column that says whose row it is, where a person has several.", "NAME")
-    ] = None
-    person_design: Annotated[
-        str | None,
-        option(
-            "A: the level is of the whole person (the default). B: of each reading, and of a "
-            "person's mean.",
-            "A|B",
-        ),
-    ] = None
-    most_rows: Annotated[
-        int | None, option("Of a person, public: further rows are left out.", "ROWS")
-    ] = None
-    weights: Annotated[str | None, option("Public column of weights, one a row.", "NAME")] = None
-    weight_kind: Annotated[
-        str | None,
-        option(
-            "survey: how many people a row stands for (the default). precision: variances are "
-            "σ²/weight.",
-            "KIND",
-        ),
-    ] = None
-    category: Annotated[
-        list[str] | None,
-        option(
-            "A feature that is a category, with its public list; the first is the baseline. "
-            "Repeat for each.",
-            "NAME=A,B,…",
-        ),
-    ] = None
-    intercept: Annotated[bool | None, option("A constant term (there is one, unless told).")] = None
-    missing: Annotated[
-        str | None, option("Rows with missing values: refuse (the default) or drop.", "CHOICE")
-    ] = None
-    transform: Annotated[
-        str | None, option("Of the target: none (the default), log, box-cox.", "KIND")
-    ] = None
-    exponent: Annotated[
-        float | None,
-        option("Of box-cox, where it is known; else it is fitted on the reference.", "λ"),
-    ] = None
-
-
-@group("Files")
-class FileOptions:
-    """How the file is written, where it does not say that itself."""
-
-    separator: Annotated[
-        str | None, option("Of columns: , ; | or tab. Left out: found in the first lines.", "SIGN")
-    ] = None
-    decimal: Annotated[str | None, option("Decimal sign: . (the default) or ,", "SIGN")] = None
-    encoding: Annotated[
-        str | None, option("Of a text file: utf-8 (the default), utf-16, cp1252, …", "NAME")
-    ] = None
-    missing_code: Annotated[
-        list[str] | None,
-        option(
-            "What stands for a missing value: 77777, or NAME=999 in one column. Repeat.", "CODE"
-        ),
-    ] = None
-    sheet: Annotated[str | None, option("Of a workbook (.xlsx). Left out: the first.", "NAME")] = (
-        None
-    )
-
-    def reading(self) -> Reading:
-        """The same as one record."""
-        return Reading(
-            self.separator, self.decimal, self.encoding, tuple(self.missing_code or ()), self.sheet
-        )
-
-
-@group(common.NOISE)
-class NoiseOptions:
-    """How large the noise is: stated, or from a public reference set."""
-
-    noise_variance: Annotated[float | None, common.NOISE_VARIANCE] = None
-    reference: Annotated[
-        str | None, option("Instead: a public reference set with the same columns.", "FILE")
-    ] = None
-
-
-@group(common.PRIVACY)
-class WantedPrivacy(common.PrivacyOfReading):
-    """A level, (ε, δ), or the level that gives an error that is wanted."""
-
-    standard_error: Annotated[
-        float | None, option("Instead: the level that gives this standard error, with --of.", "E")
-    ] = None
-    of: Annotated[str | None, option("... of this coefficient.", "NAME")] = None
-    tolerance: Annotated[
-        float | None,
-        option("Instead: the level at which a guess between two values so far apart ...", "C"),
-    ] = None
-    attacker: Annotated[
-        float | None, option("... is right with this probability: 0.5 is a coin.", "P")
-    ] = None
-    limits: Annotated[list[str] | None, common.RANGES] = None
-    unit: Annotated[
-        list[str] | None,
-        option("Of several targets: what counts as one unit in each. Repeat.", "NAME=U"),
-    ] = None
-    law: Annotated[
-        str | None,
-        option(
-            "Of the noise: gaussian (the default), or laplace or bit, which keep a pure ε. A yes "
-            "or no has coins.",
-            "LAW",
-        ),
-    ] = None
-
-    def stated(self) -> Privacy:
-        """The same as a section of a plan."""
-        return Privacy(
-            self.number(),
-            self.epsilon,
-            self.delta,
-            self.move,
-            self.standard_error,
-            self.of,
-            common.as_spans(self.limits),
-            self.tolerance,
-            self.attacker,
-            _numbers(self.unit, "--unit"),
-            self.law,  # type: ignore[arg-type] # checked by Privacy
-        )
 
 
 @group(common.OUTPUT)
@@ -278,7 +124,7 @@ def plan(
     privest plan people.csv --target ldl --mean --by sex --category sex=female,male --level 2
     """
     output.require_possible()
-    spec = _spec(source, model, privacy, noise, files)
+    spec = spec_of(source, model, privacy, noise, files)
     output.require_free()
     if output.png is not None and len(spec.targets) > 1:
         raise InvalidInput("--png draws the errors of one target: plan each alone for a figure.")
@@ -295,49 +141,6 @@ def plan(
     if output.png is not None:
         save_plan_figure(found, output.png)
         tell_file("Figure", output.png)
-
-
-def _spec(
-    source: str, model: Model, privacy: WantedPrivacy, noise: NoiseOptions, files: FileOptions
-) -> Spec:
-    """What is planned: of a plan file, which says it all, or of the options."""
-    if Path(source).suffix.lower() in ENDINGS:
-        given = (model, privacy, noise, files)
-        if given != (Model(), WantedPrivacy(), NoiseOptions(), FileOptions()):
-            raise InvalidInput(
-                f"{source} is a plan and says all that: change it there, or give the data and the "
-                "options."
-            )
-        return load_spec(source)
-    return Spec(
-        **terms_of(model),
-        data=source,
-        noise=Noise(noise.noise_variance, noise.reference, model.exponent),
-        privacy=privacy.stated(),
-        missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
-        transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec
-        family=model.family or "gaussian",  # type: ignore[arg-type] # checked by Spec
-        person=_people(model),
-        weights=_weights(model),
-        reading=files.reading(),
-    )
-
-
-def _people(model: Model) -> People | None:
-    if model.person is None:
-        if model.person_design is not None or model.most_rows is not None:
-            raise InvalidInput("--person-design and --most-rows go with --person COLUMN.")
-        return None
-    design = model.person_design or "A"
-    return People(model.person, design, model.most_rows)  # type: ignore[arg-type] # checked there
-
-
-def _weights(model: Model) -> Weights | None:
-    if model.weights is None:
-        if model.weight_kind is not None:
-            raise InvalidInput("--weight-kind goes with --weights COLUMN.")
-        return None
-    return Weights(model.weights, model.weight_kind or "survey")  # type: ignore[arg-type]
 
 
 @group("Ledger")
@@ -575,20 +378,7 @@ def commands_of(
 
 def _expected(given: list[str] | None) -> dict[str, float] | None:
     """--expect NAME=B, as numbers by name."""
-    return None if given is None else _numbers(given, "--expect")
-
-
-def _numbers(given: list[str] | None, option: str) -> dict[str, float]:
-    """NAME=NUMBER, each name once."""
-    found: dict[str, float] = {}
-    for one in given or []:
-        name, equals, value = one.rpartition("=")
-        if not equals or not is_number(value):
-            raise InvalidInput(f"{option} {one}: write NAME=NUMBER, for example age=0.1.")
-        if name in found:
-            raise InvalidInput(f"{option} {one}: {name!r} is there twice.")
-        found[name] = float(value)
-    return found
+    return None if given is None else numbers_by_name(given, "--expect")
 
 
 def _rows_wanted(found: Plan, wanted: list[str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from privest.errors import InvalidInput
 from privest.workflow._means import means_by
 
 if TYPE_CHECKING:
-    from privest.cli._workflow import Model
+    from privest.cli._plan_options import Model
 
 
 def terms_of(model: Model) -> dict[str, Any]:
