@@ -405,6 +405,8 @@ CASES = {
     "bounds.bound": lambda g: [pv.bound(model(g), g(S)) for S in (Y, SPREAD)],
     "bounds.averaged_bound": lambda g: bounds.averaged_bound(model(g), g(SPREAD)),
     "bounds.identifiability": lambda g: pv.identifiability(model(g), g([1.0, 0.0, 0.0, 0.0])),
+    "bounds.functional": lambda g: [
+        bounds.functional(model(g), g(S), g(H[:, :2])) for S in (Y, SPREAD, [1.0, 0.0, 0.0, 0.0])],
     "bounds.bayesian_bound": lambda g: bounds.bayesian_bound(
         pv.LinearModel(g(H), noise=noise.Gaussian(cov=g(SPREAD))), g(9 * np.eye(4)), g(PAIR)),
     "bounds.bayesian_bound_from_information": lambda g: bounds.bayesian_bound_from_information(

@@ -112,8 +112,8 @@ NAMES = {
         "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",
     },
     "bounds": {
-        "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "Identifiability", "LinearRelease",
-        "StreamBound", "informed_errors", "split_budget",
+        "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "FunctionalBound", "Identifiability",
+        "LinearRelease", "StreamBound", "functional", "informed_errors", "split_budget",
         "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
         "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
         "classical_bound", "consensus_bound", "identifiability", "metric_dp_bound", "stream_bound",

@@ -10,6 +10,7 @@ from privest.bounds._columns import ColumnSplit, informed_errors, split_budget
 from privest.bounds._consensus import consensus_bound
 from privest.bounds._crlb import Bound, averaged_bound, bound
 from privest.bounds._dp import TraceBound, metric_dp_bound, trace_bound
+from privest.bounds._functional import FunctionalBound, functional
 from privest.bounds._recursive import StreamBound, stream_bound, stream_estimates
 from privest.bounds._sweep import BoundSweep, bound_sweep
 from privest.bounds._trace_budget import (
@@ -20,9 +21,10 @@ from privest.bounds._trace_budget import (
 )
 
 __all__ = [
-    "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "Identifiability", "LinearRelease",
-    "StreamBound", "TraceBound", "TraceBudgetBound", "averaged_bound", "bayesian_bound",
-    "bayesian_bound_from_information", "best_linear_release", "bound", "bound_sweep",
-    "classical_bound", "consensus_bound", "identifiability", "informed_errors", "metric_dp_bound",
-    "split_budget", "stream_bound", "stream_estimates", "trace_bound", "trace_budget_bound",
+    "BayesianBound", "Bound", "BoundSweep", "ColumnSplit", "FunctionalBound", "Identifiability",
+    "LinearRelease", "StreamBound", "TraceBound", "TraceBudgetBound", "averaged_bound",
+    "bayesian_bound", "bayesian_bound_from_information", "best_linear_release", "bound",
+    "bound_sweep", "classical_bound", "consensus_bound", "functional", "identifiability",
+    "informed_errors", "metric_dp_bound", "split_budget", "stream_bound", "stream_estimates",
+    "trace_bound", "trace_budget_bound",
 ]  # fmt: skip

@@ -161,9 +161,18 @@ def classical_bound(model: LinearModel) -> Array:
         require_seen(model, seen)
         return root.inverse(graded=True)
     require_seen(model)
+    found = open_root(model.matrix, sigma)
+    return _limit(model.matrix, sigma) if found is None else found.inverse()
+
+
+def open_root(matrix: Array, sigma: PSD) -> InformationRoot | None:
+    """Root of HᵀΣ⁻¹H, the information without privacy; None where Σ is singular."""
+    if sigma.pointwise is not None:
+        least = np.min(sigma.pointwise)
+        return weighted_roots(matrix, [1.0 / sigma.pointwise])[0] if least > 0 else None
     if isinstance(sigma, Blocks) and sigma.positive_definite:
-        return root_of_rows(_precision_rows(model.matrix, sigma)).inverse()
-    return _limit(model.matrix, sigma)
+        return root_of_rows(_precision_rows(matrix, sigma))
+    return None
 
 
 def _precision_rows(matrix: Array, sigma: Blocks) -> Array:

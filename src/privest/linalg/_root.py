@@ -118,6 +118,12 @@ class InformationRoot:
         least = float(values[rank - 1]) if rank else 1.0
         return scale, right[rank:].T, self.tolerance / least
 
+    @property
+    def row_space(self) -> tuple[Array, Array]:
+        """(units of the columns, an orthonormal basis (n, rank) of what is seen, in them)."""
+        _, right, scale = self._scaled
+        return scale, right[: self.rank].T
+
     def with_tolerance(self, tolerance: float) -> InformationRoot:
         """The same root when the rows carry a relative error of their own."""
         return self if tolerance <= self.tolerance else replace(self, tolerance=tolerance)
