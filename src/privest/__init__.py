@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "Ledger", "LinearModel",
     "NonlinearModel", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
-    "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data",
+    "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data", "design",
     "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger", "linalg",
     "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale", "workflow",
 ]  # fmt: skip
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privest import (
         audit,
         data,
+        design,
         dynamics,
         estimator,
         ledger,

@@ -72,3 +72,16 @@ class MissingDependency(PrivestError, ImportError):
 
 class FewReadings(PrivestError, UserWarning):
     """A warning: a formula for many readings is off here; what is given instead was simulated."""
+
+
+class InfeasibleTarget(PrivestError, ValueError):
+    """No levels reach the accuracy that was asked for.
+
+    `reason`: "classical" (not even without privacy), "caps" (not within the limits), "hidden" (the
+    limits hide a parameter); `nearest`: the best value of the criterion that can be reached.
+    """
+
+    def __init__(self, message: str, reason: str, nearest: float) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.nearest = nearest

@@ -26,6 +26,7 @@ from privest import (
     audit,
     bounds,
     data,
+    design,
     dynamics,
     estimator,
     lattice,
@@ -441,6 +442,32 @@ CASES = {
     "data.write_table": lambda g, tmp: data.write_table(
         tmp / "t.csv", ["a", "b"], [[g(Y), g([1.0, np.nan, 2.0, 3.0])]]),
     "checkpoint.Checkpoint.save": checkpoint,
+    # design
+    "design.A.__init__": lambda g: design.A(g(PAIR)),
+    "design.C.__init__": lambda g: design.C(g([1.0, 2.0])),
+    "design.E.__init__": lambda g: design.E(g(PAIR)),
+    "design.StandardErrors.__init__": lambda g: design.StandardErrors({0: 1.0}),
+    "design.A.scaled": lambda g: design.A().scaled(g(PAIR), ("a", "b")),
+    "design.C.scaled": lambda g: design.C([1.0, 2.0]).scaled(g(PAIR), ("a", "b")),
+    "design.D.scaled": lambda g: design.D().scaled(g(PAIR), ("a", "b")),
+    "design.E.scaled": lambda g: design.E().scaled(g(PAIR), ("a", "b")),
+    "design.Criterion.scaled": lambda g: design.A(g(PAIR)).scaled(g(PAIR), ("a", "b")),
+    "design.StandardErrors.scaled": lambda g: design.StandardErrors({0: 1.0}).scaled(
+        g(PAIR), ("a", "b")),
+    "design.allocate": lambda g: design.allocate(
+        pv.LinearModel(g(H), noise=1.0), 2.0, cost=g(Y**2 + 1.0), cap=g(Y**2 + 2.0)),
+    "design.least_loss": lambda g: design.least_loss(
+        pv.LinearModel(g(H), noise=1.0), 50.0, cost=g(Y**2 + 1.0)),
+    "design.equalised": lambda g: design.equalised(
+        pv.LinearModel(g(H), noise=1.0), 50.0, cost=g(Y**2 + 1.0)),
+    "design.Allocation.__init__": lambda g: design.Allocation(
+        g(Y), pv.LinearModel(H, noise=1.0), design.A(), direction="budget"),
+    "design.Allocation.from_matrix": lambda g: design.Allocation.from_matrix(
+        linalg.psd(g(PAIR), "a matrix")),
+    "design.certify": lambda g: design.certify(pv.LinearModel(g(H), noise=1.0), g(Y**2)),
+    "design.Persons.__init__": lambda g: design.Persons(g(Y), 1.0),
+    "design.Persons.from_epsilon": lambda g: design.Persons.from_epsilon(
+        g(Y), 1.0, delta=1e-6, move=1.0),
     # dynamics
     "dynamics.StateSpace.__init__": lambda g: dynamics.StateSpace(
         g(0.9 * np.eye(2)), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), g(PAIR),

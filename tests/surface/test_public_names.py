@@ -18,8 +18,8 @@ NAMES = {
         "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "LinearModel", "NonlinearModel",
         "Ledger", "PrivacyLevel", "PrivateLinearRegression", "PrivateRLS", "StreamLevel",
         "StreamMechanism", "StreamRelease", "__version__", "audit", "bound", "bounds", "data",
-        "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger", "linalg",
-        "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale",
+        "design", "dynamics", "errors", "estimate", "estimator", "identifiability", "ledger",
+        "linalg", "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale",
         "workflow",
     },
     "workflow": {
@@ -83,6 +83,10 @@ NAMES = {
         "memoryless_level", "predict", "reading_information", "release_series", "simulate_series",
         "smooth", "steady_state", "total_level", "trajectory_bound",
     },
+    "design": {
+        "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
+        "allocate", "certify", "equalised", "least_loss",
+    },
     "network": {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",
         "Fused", "FusionCentre", "Graph", "Links", "Lossy", "PrivateAverage", "Round",
@@ -140,9 +144,9 @@ NAMES = {
 
 # The modules that carry no underscore: the rooms, and these. All others are behind their room.
 ROOMS = {
-    "audit", "bounds", "cli", "data", "dynamics", "estimator", "lattice", "ledger", "linalg",
-    "mechanism", "model", "network", "noise", "paper", "pipeline", "privacy", "reading", "report",
-    "scale", "workflow",
+    "audit", "bounds", "cli", "data", "design", "dynamics", "estimator", "lattice", "ledger",
+    "linalg", "mechanism", "model", "network", "noise", "paper", "pipeline", "privacy", "reading",
+    "report", "scale", "workflow",
 }  # fmt: skip
 MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",

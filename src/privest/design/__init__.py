@@ -1,0 +1,16 @@
+"""Design: how much privacy should each reading give up? The dual of the bound, with proofs.
+
+Levels are chosen from public inputs (H, the noise, what is asked for): choosing them reveals
+nothing. Every answer has a floor that no other choice is below.
+"""
+
+from privest.design._allocating import allocate, equalised, least_loss
+from privest.design._allocation import Allocation
+from privest.design._certifying import Certificate, certify
+from privest.design._constraints import Persons
+from privest.design._criteria import A, C, Criterion, D, E, StandardErrors
+
+__all__ = [
+    "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
+    "allocate", "certify", "equalised", "least_loss",
+]  # fmt: skip

@@ -1,0 +1,334 @@
+"""The doors of a design: the best accuracy for a budget, the least loss for an accuracy.
+
+What an engine proposes is made feasible to the letter here, compared with the levels that its own
+prices ask for, and proved: `floor` holds whatever the engine did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array, ArrayLike, as_number, as_positive
+from privest.design import _engines
+from privest.design import _oracle as oracle
+from privest.design._allocation import Allocation, Direction
+from privest.design._certificate import (
+    Point,
+    Proof,
+    best_proof,
+    budget_floor,
+    relative_gap,
+    target_floor,
+)
+from privest.design._constraints import Labels, Persons, Posed, posed
+from privest.design._criteria import A, Criterion, StandardErrors, as_criterion
+from privest.design._limits import AT_THE_LIMIT, limit_value, most_budget, refuse
+from privest.design._problem import Problem
+from privest.design._scaled import Scaled
+from privest.errors import InvalidInput
+from privest.linalg import psd
+from privest.model import LinearModel
+
+TOLERANCE = 1e-6
+NOTHING = 1e-9  # of the mean level: below it a level is what an interior method left behind
+
+
+def allocate(
+    model: LinearModel,
+    budget: float,
+    *,
+    criterion: Criterion = A(),  # noqa: B008 - has no state that changes
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+    persons: Persons | Labels | None = None,
+    tol: float = TOLERANCE,
+) -> Allocation:
+    """The levels that make the criterion least for a budget of privacy loss.
+
+        minimise f(Σ_PPCR(s))   over s ≥ 0 ,  Σ_k c_k s_k ≤ budget ,  s_k ≤ cap_k
+
+    Symbols: `budget` bounds the sum of all levels, weighted by `cost` c (a number, or one for each
+    reading); `cap`: no level above it; `groups`: labels, readings with the same label share one
+    level; `persons`: labels or `Persons`, limits for everybody. `tol`: relative gap to stop at (of
+    log det: absolute).
+    Assumes noise that is independent between readings, and independent release noise: a diagonal S.
+    Levels depend on H, the noise and what is asked for: all public; choosing them reveals nothing.
+    Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far. A gap
+    above `tol` is possible for hard problems, and said.
+    Cost: some passes over H; see docs/design.md.
+    Source: design notes; the dual of `thm:crbound`.
+
+    >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
+    >>> found = allocate(model, 3.0)
+    >>> found.levels.round(4).tolist()  # the reading that says most gives up most
+    [0.2, 0.2, 2.6]
+    """
+    asked = as_criterion(criterion)
+    most = as_positive(budget, "the budget")
+    given = posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons)
+    given = given.in_units(most / float(given.problem.cost.sum()))
+    problem, scaled = given.problem, given.criterion
+    if most_budget(problem) <= most and problem.person is None:
+        value = scaled.value(problem.information(problem.cap))
+        if not np.isfinite(value):
+            refuse(given, np.inf, value)
+        return _answer(given, problem.cap, "budget", most, tol, Proof(value, None, None), Point(
+            problem.cap, 0, "the caps"))  # fmt: skip
+    if not np.isfinite(limit_value(problem, scaled)) and limit_value(problem, scaled) > 0:
+        refuse(given, np.inf, np.inf)
+    point = _engines.solve_budget(problem, scaled, most, tol)
+    levels, proof = _budget_polished(problem, scaled, most, point)
+    return _answer(given, levels, "budget", most, tol, proof, point)
+
+
+def least_loss(
+    model: LinearModel,
+    target: float | Mapping[str | int, float] | StandardErrors,
+    *,
+    criterion: Criterion = A(),  # noqa: B008
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+    persons: Persons | Labels | None = None,
+    tol: float = TOLERANCE,
+) -> Allocation:
+    """The least privacy loss Σ c_k s_k with which the criterion is at most `target`.
+
+    `target`: a value of the criterion, or wanted standard errors {name: e}. The rest is as in
+    `allocate`. Raises InfeasibleTarget where no levels reach it, saying why (below the classical
+    bound, below what caps allow, hidden) and the nearest value that can be reached.
+
+    >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
+    >>> least_loss(model, 1.0).levels.round(4).tolist()  # variance (1 + 1/s)/2 = 1
+    [1.0, 1.0]
+    """
+    asked, wanted = _target_of(target, criterion)
+    given = posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons)
+    wanted -= given.criterion.offset
+    equal = equal_level(given, wanted)
+    given = given.in_units(equal)
+    problem, scaled = given.problem, given.criterion
+    point = _engines.solve_target(problem, scaled, wanted, tol)
+    levels, proof = _target_polished(problem, scaled, wanted, point)
+    return _answer(given, levels, "target", wanted, tol, proof, point)
+
+
+def equalised(
+    model: LinearModel,
+    target: float | Mapping[str | int, float] | StandardErrors,
+    *,
+    criterion: Criterion = A(),  # noqa: B008
+    cost: ArrayLike = 1.0,
+    cap: ArrayLike = np.inf,
+    groups: Labels | None = None,
+) -> Allocation:
+    """Nobody gives up more than needed: the least max_k c_k s_k for an accuracy.
+
+    More information never harms, so s_k = min(t/c_k, cap_k) is best, with the one t at which the
+    criterion is `target`: a monotone root, exact.
+
+    >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
+    >>> equalised(model, 0.5).levels.round(4).tolist()
+    [0.2222, 0.2222, 0.2222]
+    """
+    asked, wanted = _target_of(target, criterion)
+    given = posed(model, asked, cost=cost, cap=cap, groups=groups)
+    wanted -= given.criterion.offset
+    dearest = _dearest(given, cost)
+    problem, scaled = given.problem, given.criterion
+    limit = limit_value(problem, scaled)
+    _require_feasible(given, wanted, limit)
+
+    def levels(t: float) -> Array:
+        return np.asarray(np.minimum(t / dearest, problem.cap))
+
+    t = _root(lambda t: scaled.value(problem.information(levels(t))), wanted, scaled.logarithm)
+    found = levels(t)
+    point = Point(found, 1, "one monotone root")
+    answer = _answer(given, found, "equalised", wanted, 1e-9, Proof(t, None, None), point)
+    answer.spent = float((found * dearest).max())
+    answer.floor = answer.spent
+    answer.gap = 0.0
+    answer.equal = answer.spent
+    return answer
+
+
+def _dearest(given: Posed, cost: ArrayLike) -> Array:
+    """(g,): the largest cost of a reading of each atom."""
+    problem = given.problem
+    costs = np.broadcast_to(np.asarray(cost, dtype=float), (problem.readings,))
+    if problem.atom is None:
+        return costs
+    dearest = np.zeros(problem.atoms)
+    np.maximum.at(dearest, problem.atom, costs)
+    return dearest
+
+
+def _target_of(target: object, criterion: object) -> tuple[Criterion, float]:
+    """The criterion, and its value that is asked for."""
+    if isinstance(target, Mapping):
+        target = StandardErrors(target)
+    if isinstance(target, StandardErrors):
+        return target, 1.0
+    asked = as_criterion(criterion)
+    value = as_number(target, "the target")  # type: ignore[arg-type]
+    if asked.symbol != "D" and not value > 0:
+        raise InvalidInput(f"the target must be > 0; received {value:g}.")
+    return asked, value
+
+
+def _require_feasible(given: Posed, target: float, limit: float) -> None:
+    """Raise InfeasibleTarget unless `target` is above the limit by more than rounding."""
+    margin = AT_THE_LIMIT * (1.0 if given.criterion.logarithm else abs(limit))
+    if not limit + margin < target:
+        refuse(given, target, limit)
+
+
+def equal_level(given: Posed, target: float) -> float:
+    """The level t that reaches the target when all have it (within caps): the unit to count in."""
+    problem, scaled = given.problem, given.criterion
+    _require_feasible(given, target, limit_value(problem, scaled))
+
+    def value(t: float) -> float:
+        return scaled.value(problem.information(problem.feasible(np.full(problem.atoms, t))))
+
+    if problem.person is not None and not value(1e18 / max(problem.variance.max(), 1e-9)) < target:
+        _require_persons(given, target)
+        return float(np.median(problem.ceiling))
+    return _root(value, target, scaled.logarithm)
+
+
+def _require_persons(given: Posed, target: float) -> None:
+    """With persons' limits the best that they allow is itself a design, without a budget."""
+    whole = most_budget(given.problem)
+    unit = whole / float(given.problem.cost.sum())
+    inner = given.in_units(unit)
+    point = _engines.solve_budget(inner.problem, inner.criterion, whole, 1e-9)
+    levels, proof = _budget_polished(inner.problem, inner.criterion, whole, point)
+    reached = inner.criterion.value(inner.problem.information(levels))
+    if reached > target:
+        refuse(given, target, max(proof.floor, -np.inf) if proof.floor > target else reached)
+
+
+def _root(value: Callable[[float], float], target: float, logarithm: bool) -> float:
+    """t with value(t) = target, for a value that falls with t; from above, so that it is met."""
+
+    def excess(log_t: float) -> float:
+        found = value(float(np.exp(log_t)))
+        if not np.isfinite(found):
+            return 1e3
+        return found - target if logarithm else float(np.log(found / target))
+
+    low, high = -1.0, 1.0
+    while excess(high) > 0 and high < 700:
+        low, high = high, high + 2.0 * (high - low)
+    while excess(low) <= 0 and low > -700:
+        low, high = low - 2.0 * (high - low), low
+    t = float(scipy.optimize.brentq(excess, low, high, xtol=1e-15, rtol=1e-15, maxiter=200))
+    for step in range(60):
+        if excess(t) <= 0:
+            break
+        t += 1e-16 * 2**step * max(1.0, abs(t))
+    return float(np.exp(t))
+
+
+def _budget_polished(
+    problem: Problem, criterion: Scaled, budget: float, point: Point
+) -> tuple[Array, Proof]:
+    """The best of the levels found, these without traces, and those that the prices ask for."""
+    own = problem.within(point.levels, budget)
+    proof = budget_floor(problem, criterion, budget, own, point.weights, point.prices)
+    searched = budget_floor(problem, criterion, budget, own, point.weights)
+    proof = best_proof(proof, searched)
+    choices = [own, problem.within(np.where(own < NOTHING * own.mean(), 0.0, own), budget)]
+    if proof.witness is not None and proof.prices is not None:
+        q = problem.squares(proof.witness.factor)
+        asked = oracle.levels_at(problem, q, proof.prices.of(problem))
+        if np.isfinite(asked).all() and asked.any():
+            choices.append(problem.within(asked, budget))
+    values = [criterion.value(problem.information(levels)) for levels in choices]
+    return choices[_simplest(values, criterion)], proof
+
+
+def _simplest(values: list[float], criterion: Scaled) -> int:
+    """The last choice that is as good as the best to rounding: it has the fewest traces."""
+    best = min(values)
+    slack = 1e-11 * (1.0 if criterion.logarithm else abs(best))
+    return max(i for i, value in enumerate(values) if value <= best + slack)
+
+
+def _target_polished(
+    problem: Problem, criterion: Scaled, target: float, point: Point
+) -> tuple[Array, Proof]:
+    own = meeting(problem, criterion, target, point.levels)
+    proof = target_floor(problem, criterion, target, own, point.weights, point.prices)
+    searched = target_floor(problem, criterion, target, own, point.weights)
+    proof = best_proof(proof, searched)
+    choices = [own]
+    swept = np.where(own < NOTHING * own.mean(), 0.0, own)
+    candidates = [swept]
+    if proof.witness is not None and proof.prices is not None:
+        q = problem.squares(proof.witness.factor)
+        candidates.append(oracle.levels_at(problem, q, proof.prices.of(problem)))
+    for levels in candidates:
+        levels = problem.feasible(levels)
+        if np.isfinite(levels).all() and np.isfinite(criterion.value(problem.information(levels))):
+            met = meeting(problem, criterion, target, levels)
+            if criterion.value(problem.information(met)) <= target * (1 + 1e-12) + (
+                1e-12 if criterion.logarithm else 0.0
+            ):
+                choices.append(met)
+    spent = [problem.spent(levels) for levels in choices]
+    best = min(spent)
+    return choices[max(i for i, cost in enumerate(spent) if cost <= best * (1 + 1e-11))], proof
+
+
+def meeting(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
+    """The least multiple of the levels (within the limits) that meets the target, if one does."""
+
+    def value(t: float) -> float:
+        return criterion.value(problem.information(problem.feasible(t * levels)))
+
+    if value(1e6) > target:
+        return problem.feasible(levels)
+    return problem.feasible(_root(value, target, criterion.logarithm) * levels)
+
+
+def _answer(
+    given: Posed, levels: Array, direction: Direction, asked: float, tol: float, proof: Proof,
+    point: Point,
+) -> Allocation:  # fmt: skip
+    problem, criterion = given.problem, given.criterion
+    value = criterion.value(problem.information(levels))
+    spent = problem.spent(levels)
+    offset = criterion.offset
+    if direction == "budget":
+        gap = relative_gap(criterion, value, proof.floor)
+        floor, equal = proof.floor + offset, _equal_value(problem, criterion, asked) + offset
+    else:
+        gap = (spent - proof.floor) / spent if spent > 0 else 0.0
+        floor, equal, asked = proof.floor, _equal_spent(problem, criterion, value), asked + offset
+    price = 0.0
+    if proof.witness is not None and proof.prices is not None:
+        price = proof.prices.budget * criterion.per_unit(proof.witness, value)
+    return Allocation(
+        psd(given.levels(levels), "the levels"), given.model, given.asked,
+        direction=direction, value=value + offset, floor=floor, gap=max(gap, 0.0), tolerance=tol,
+        spent=spent, asked=asked, price=price, iterations=point.steps, method=point.method,
+        equal=equal,
+    )  # fmt: skip
+
+
+def _equal_value(problem: Problem, criterion: Scaled, budget: float) -> float:
+    return criterion.value(problem.information(problem.within(np.ones(problem.atoms), budget)))
+
+
+def _equal_spent(problem: Problem, criterion: Scaled, value: float) -> float:
+    met = meeting(problem, criterion, value, np.ones(problem.atoms))
+    reached = criterion.value(problem.information(met))
+    close = reached <= value + 1e-9 * (1.0 if criterion.logarithm else abs(value))
+    return problem.spent(met) if close else np.inf

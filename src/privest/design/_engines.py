@@ -1,0 +1,72 @@
+"""Which engine solves which problem.
+
+The answer of an engine is only ever a proposal: `_allocating` makes it feasible and proves how good
+it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.design import _frank_wolfe
+from privest.design._certificate import Point
+from privest.design._limits import limit_value, most_budget
+from privest.design._problem import Problem
+from privest.design._scaled import LogDet, Scaled, Trace
+from privest.errors import InvalidInput
+
+SOLVES = 40  # of the budget problem for one target; a handful is enough as a rule
+
+
+def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
+    """The least criterion for a budget."""
+    if isinstance(criterion, Trace | LogDet):
+        return _frank_wolfe.solve_budget(problem, criterion, budget, tol)
+    raise InvalidInput("this criterion has no engine yet.")
+
+
+def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
+    """The least cost for a criterion of at most `target`."""
+    return target_by_budgets(problem, criterion, target, tol)
+
+
+def target_by_budgets(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
+    """The budget at which the best value is the target: secants on 1/(f(B) − f_∞), in brackets.
+
+    f is convex and falls with B, about as 1/B above its limit, so that this is nearly linear (of
+    a log det: its n-th root). Counted in the unit of levels, equal ones reach the target at 1.
+    """
+    limit, n = limit_value(problem, criterion), problem.parameters
+
+    def height(value: float) -> float:
+        if criterion.logarithm:
+            return float(np.exp(-(value - target) / n))
+        return (target - limit) / (value - limit) if value > limit else np.inf
+
+    low, high = 0.0, min(float(problem.cost.sum()), most_budget(problem))
+    low_height, budget, steps = 0.0, high, 0
+    best: Point | None = None
+    high_height = np.inf
+    for _ in range(SOLVES):
+        point = solve_budget(problem, criterion, budget, tol / 4)
+        steps += point.steps
+        levels = problem.within(point.levels, budget)
+        reached = height(criterion.value(problem.information(levels)))
+        if reached >= 1.0:
+            high, high_height, best = budget, reached, point
+        else:
+            low, low_height = budget, reached
+        if abs(reached - 1.0) <= tol / 10 or high - low <= tol / 10 * high:
+            best = point
+            break
+        inner = (
+            low + (high - low) * (1.0 - low_height) / (high_height - low_height)
+            if np.isfinite(high_height)
+            else (low + high) / 2
+        )
+        budget = float(np.clip(inner, low + 1e-3 * (high - low), high - 1e-3 * (high - low)))
+        if abs(reached - 1.0) < 1e-3:  # the secant is as good as linear here
+            budget = inner
+    if best is None:
+        best = point
+    return Point(best.levels, steps, f"{best.method}, for a run of budgets", None, best.weights)

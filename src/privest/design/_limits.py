@@ -1,0 +1,96 @@
+"""The best that the limits allow, with no budget at all: which targets can be reached.
+
+Without limits it is the classical bound: levels without end, x_k = 1/v_k, and readings without
+noise become exact equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privest.arrays import EPS, Array
+from privest.design._constraints import Posed
+from privest.design._problem import Problem
+from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
+from privest.errors import InfeasibleTarget
+
+AT_THE_LIMIT = 1e-8  # relative: closer than this a verdict would be rounding
+
+
+def limit_value(problem: Problem, criterion: Scaled) -> float:
+    """f at the highest levels that the caps allow (persons' limits each on their own)."""
+    top = problem.ceiling
+    endless = np.isinf(problem.per_reading(top)) & (problem.variance == 0)
+    if not endless.any():
+        return criterion.value(problem.information(top))
+    if isinstance(criterion, LogDet):
+        return -np.inf
+    values, vectors = np.linalg.eigh(problem.gram(endless.astype(float)))
+    free = vectors[:, values <= 100 * len(values) * EPS * values[-1]]
+    if free.shape[1] == 0:
+        return 0.0
+    finite = np.where(endless, 0.0, problem.precisions(np.where(np.isinf(top), 0.0, top)))
+    uncapped = np.isinf(problem.per_reading(top)) & ~endless
+    with np.errstate(divide="ignore"):
+        finite = np.where(uncapped, 1.0 / problem.variance, finite)
+    inside = free.T @ problem.gram(finite) @ free
+    return _within(criterion, free).value(inside)
+
+
+def _within(criterion: Scaled, free: Array) -> Scaled:
+    """The criterion where only the directions `free` (n, f) are uncertain."""
+    if isinstance(criterion, Trace):
+        return Trace(free.T @ criterion.root)
+    if isinstance(criterion, Largest):
+        return Largest(free.T @ criterion.columns)
+    assert isinstance(criterion, Least)
+    return Least(free.T @ criterion.weight @ free)
+
+
+def most_budget(problem: Problem) -> float:
+    """More than any feasible levels can spend; inf where there is no limit."""
+    top = problem.ceiling
+    if problem.person is None:
+        return float(problem.cost @ top)
+    assert problem.share is not None
+    assert problem.most is not None
+    dearest = np.zeros(len(problem.most))
+    np.maximum.at(dearest, problem.person, problem.cost / problem.share)
+    return float(min(dearest @ problem.most, problem.cost @ top))
+
+
+def refuse(posed: Posed, target: float, nearest: float) -> None:
+    """Raise InfeasibleTarget: below the classical bound, below what the limits allow, hidden."""
+    problem, criterion = posed.problem, posed.criterion
+    free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None, share=None, most=None)
+    classical = limit_value(free, criterion)
+    offset = criterion.offset
+    asked = posed.asked.words()
+    if not np.isfinite(nearest) and nearest > 0:
+        raise InfeasibleTarget(
+            f"No levels within the limits show all of the parameters: {asked} cannot be reached at "
+            "all. Raise the cap (or the limit of a person) of some reading that shows them; "
+            "`bounds.identifiability` says which.",
+            "hidden",
+            np.inf,
+        )
+    if target <= classical * (1 + np.sign(classical) * AT_THE_LIMIT) or (
+        criterion.logarithm and (target <= classical + AT_THE_LIMIT)
+    ):
+        raise InfeasibleTarget(
+            f"{asked} cannot be {target + offset:.6g}: without any privacy it is "
+            f"{classical + offset:.6g} (the classical Cramér-Rao bound of these readings), and "
+            "every level adds to it. Ask for more than that, or take more readings "
+            "(`design.sample_size`).",
+            "classical",
+            nearest + offset,
+        )
+    raise InfeasibleTarget(
+        f"{asked} cannot be {target + offset:.6g} within the caps and limits: the best they allow "
+        f"is {nearest + offset:.6g} (without privacy: {classical + offset:.6g}). Raise them, or "
+        "ask for more than that.",
+        "caps",
+        nearest + offset,
+    )

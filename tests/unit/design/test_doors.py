@@ -1,0 +1,173 @@
+"""The doors of a design: both directions, constraints, certificates, words."""
+
+import json
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import design
+from privest.errors import InfeasibleTarget, InvalidInput, NotIdentifiable
+
+RNG = np.random.default_rng(17)
+H = RNG.standard_normal((60, 3))
+MODEL = pv.LinearModel(H, noise=0.7)
+LABELS = np.arange(60) // 4
+
+
+def value_of(criterion, model, level):
+    """The criterion from the bound, a route of its own."""
+    covariance = pv.bound(model, level).ppcrlb
+    return {
+        "A": lambda: np.trace(covariance),
+        "C": lambda: criterion.vector @ covariance @ criterion.vector,
+        "D": lambda: np.linalg.slogdet(covariance)[1],
+        "E": lambda: np.linalg.eigvalsh(covariance)[-1],
+    }[criterion.symbol]()
+
+
+@pytest.mark.parametrize("criterion", [design.A(), design.C([1.0, -1.0, 2.0]), design.D()])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"cap": 1.5},
+        {"cost": np.linspace(0.5, 3.0, 60)},
+        {"groups": LABELS},
+        {"persons": design.Persons(LABELS, most=3.0)},
+        {"persons": design.Persons(LABELS, measure="largest")},
+    ],
+    ids=["budget", "caps", "costs", "groups", "trace", "largest"],
+)
+def test_an_allocation_is_what_it_says_and_the_way_back_agrees(criterion, limits):
+    budget = 20.0
+    found = design.allocate(MODEL, budget, criterion=criterion, **limits)
+    assert found.certified
+    assert found.value == pytest.approx(value_of(criterion, MODEL, found), rel=1e-10)
+    scale = 1.0 if criterion.symbol == "D" else found.value
+    assert -1e-12 * scale <= found.value - found.floor <= 1e-6 * scale
+    assert found.value <= found.equal + 1e-12 * abs(found.equal)
+    back = design.least_loss(MODEL, found.value, criterion=criterion, **limits)
+    assert back.certified
+    assert back.spent == pytest.approx(found.spent, rel=3e-6)
+    assert back.value <= found.value + 1e-9 * scale
+    spent = _loss(found.levels, limits)
+    assert spent == pytest.approx(found.spent, rel=1e-12)
+    assert spent <= budget * (1 + 1e-12)
+
+
+def _loss(levels, limits):
+    persons = limits.get("persons")
+    if persons is not None and persons.measure == "largest":
+        largest = np.zeros(15)
+        np.maximum.at(largest, LABELS, levels)
+        return largest.sum()
+    return levels @ np.broadcast_to(limits.get("cost", 1.0), levels.shape)
+
+
+def test_limits_hold_to_the_letter():
+    capped = design.allocate(MODEL, 20.0, cap=0.6)
+    assert capped.levels.max() <= 0.6 * (1 + 1e-12)
+    shared = design.allocate(MODEL, 20.0, groups=LABELS)
+    assert (shared.levels == shared.levels.reshape(15, 4)[:, :1].repeat(4, 1).ravel()).all()
+    each = design.allocate(MODEL, 40.0, persons=design.Persons(LABELS, most=3.0))
+    totals = np.bincount(LABELS, each.levels)
+    assert totals.max() <= 3.0 * (1 + 1e-12)
+    assert (totals > 2.9).any()
+    free = design.allocate(MODEL, 40.0)
+    assert free.value < each.value
+
+
+def test_an_allocation_is_a_level_for_every_door():
+    found = design.allocate(MODEL, 20.0)
+    assert isinstance(found, pv.PrivacyLevel)
+    assert found.size == 60
+    assert type(found * 2.0) is pv.PrivacyLevel
+    assert type(found + found) is pv.PrivacyLevel
+    assert (found + found).for_size(60).trace() == pytest.approx(2 * found.spent)
+    assert found.fingerprint == pv.PrivacyLevel(found.levels).fingerprint
+    assert pv.mechanism.GaussianMechanism(found, 60).release(np.zeros(60)).z.shape == (60,)
+    json.dumps(found.to_dict())
+    assert "Proved" in found.explain()
+
+
+def test_equal_levels_are_exact_and_best_for_the_largest_loss():
+    found = design.equalised(MODEL, {0: 0.4, 2: 0.3}, cap=np.where(np.arange(60) < 5, 0.1, np.inf))
+    errors = pv.bound(MODEL, found).standard_error
+    assert max(errors[0] / 0.4, errors[2] / 0.3) == pytest.approx(1.0, abs=1e-12)
+    other = found.levels * RNG.uniform(0.5, 1.0, 60)
+    worse = pv.bound(MODEL, other).standard_error
+    assert max(worse[0] / 0.4, worse[2] / 0.3) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("target", "limits", "reason"),
+    [
+        (lambda least: 0.9 * least, {}, "classical"),
+        (lambda least: least, {}, "classical"),
+        (lambda least: 1.1 * least, {"cap": 1.0}, "caps"),
+        (lambda least: 1.1 * least, {"cap": np.eye(60)[0]}, "hidden"),
+        (lambda least: 1.1 * least, {"persons": design.Persons(LABELS, most=0.5)}, "caps"),
+    ],
+)
+def test_targets_out_of_reach_are_told_apart(target, limits, reason):
+    least = float(np.trace(np.linalg.inv(H.T @ H / 0.7)))
+    with pytest.raises(InfeasibleTarget) as refused:
+        design.least_loss(MODEL, target(least), **limits)
+    assert refused.value.reason == reason
+    if reason == "classical":
+        assert refused.value.nearest == pytest.approx(least, rel=1e-9)
+    if "cap" in limits and reason == "caps":
+        best = np.trace(pv.bound(MODEL, np.ones(60)).ppcrlb)
+        assert refused.value.nearest == pytest.approx(best, rel=1e-9)
+
+
+def test_the_nearest_value_can_be_reached():
+    with pytest.raises(InfeasibleTarget) as refused:
+        design.least_loss(MODEL, 1e-6, cap=1.0)
+    found = design.least_loss(MODEL, refused.value.nearest * (1 + 1e-6), cap=1.0)
+    assert found.value <= refused.value.nearest * (1 + 1.1e-6)
+
+
+def test_the_price_is_the_slope_of_the_value():
+    low, high = (design.allocate(MODEL, b, tol=1e-10) for b in (20.0, 20.02))
+    assert low.price == pytest.approx((low.value - high.value) / 0.02, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: design.allocate(MODEL, 0.0), "budget"),
+        (lambda: design.allocate(MODEL, 1.0, cost=0.0), "cost must be > 0"),
+        (lambda: design.allocate(MODEL, 1.0, cap=-1.0), "cap must be ≥ 0"),
+        (lambda: design.allocate(MODEL, 1.0, cap=[1.0, 2.0]), "one for each of 60"),
+        (lambda: design.allocate(MODEL, 1.0, groups=[1, 2]), "one label a reading"),
+        (lambda: design.allocate(MODEL, 1.0, criterion="A"), "criterion must be"),
+        (lambda: design.least_loss(MODEL, {"age": 1.0}), "no parameter 'age'"),
+        (lambda: design.least_loss(MODEL, {}), "mapping"),
+        (lambda: design.least_loss(MODEL, -1.0), "target must be > 0"),
+        (lambda: design.C([0.0, 0.0]), "nothing is asked"),
+        (lambda: design.Persons(LABELS, most=0.0), "must be > 0"),
+        (lambda: design.Persons(LABELS, measure="sum"), "measure"),
+        (lambda: design.allocate(MODEL, 1.0, groups=LABELS, persons=LABELS), "leave groups out"),
+        (
+            lambda: design.allocate(
+                MODEL, 1.0, groups=np.arange(60) % 4, persons=design.Persons(LABELS, most=1.0)
+            ),
+            "within persons",
+        ),
+    ],
+)
+def test_wrong_uses_say_what_to_do(call, words):
+    with pytest.raises(InvalidInput, match=words):
+        call()
+
+
+def test_what_nothing_shows_is_not_identifiable():
+    with pytest.raises(NotIdentifiable):
+        design.allocate(pv.LinearModel(H[:, [0, 0]], noise=1.0), 1.0)
+
+
+def test_a_picture_is_drawn(tmp_path):
+    found = design.allocate(MODEL, 20.0)
+    assert found.picture(tmp_path / "who.png").stat().st_size > 5000
