@@ -7,7 +7,7 @@ import statsmodels.api as sm
 
 from privest.errors import InvalidInput
 from privest.estimator.inference._levels import fit_levels
-from privest.estimator.inference._robust import _counted, _median_of, fit_huber
+from privest.estimator.inference._robust import FINE, WIDE, _count, _median_of, fit_huber
 from privest.estimator.inference._sandwich import WeightedRows, sandwich_errors, second_pass
 from privest.estimator.inference._unknown import Scatter, stated_errors, unknown_errors
 from privest.estimator.inference._weighted_sums import LevelRows, prepared
@@ -205,5 +205,7 @@ def test_a_median_by_bins():
     rng = np.random.default_rng(0)
     for size in (1e-12, 1.0, 1e9):
         left = size * rng.normal(size=1001)
-        counts = _counted(left)
+        counts = np.zeros(FINE * WIDE, dtype=np.intp)
+        _count(left[:400], counts)
+        _count(left[400:], counts)
         assert _median_of(counts) == pytest.approx(np.median(np.abs(left)), rel=2e-3)

@@ -17,6 +17,7 @@ from privest.data._cells import is_number
 from privest.errors import InvalidInput
 
 Format = Literal["csv", "jsonl"]
+StreamErrors = Literal["blocks", "huber"]
 RUNNING = "Start and restart"
 
 
@@ -109,6 +110,15 @@ class Remembered:
             names=("--ar1",),
         ),
     ] = False
+    errors: Annotated[
+        StreamErrors,
+        option(
+            "blocks: least squares, errors by blocks of time. huber: Huber's estimate, for a few "
+            "wild readings, which count for less, with errors by blocks too; made at the end from "
+            "all releases, which are held. It assumes that readings lie evenly about hθ, and has "
+            "little use where the noise of the release is more than twice what readings scatter.",
+        ),
+    ] = "blocks"
     correlation: Annotated[
         float | None,
         option(
@@ -120,12 +130,19 @@ class Remembered:
         ),
     ] = None
 
+    @property
+    def huber(self) -> bool:
+        return self.errors == "huber"
+
     def require_sense(self, sides: common.Sides, noise_variance: float | None) -> None:
         """Options that cannot go together, or need another."""
-        if sides.to_releases and (self.ar1 or self.reference is not None):
+        if sides.to_releases and (self.ar1 or self.huber or self.reference is not None):
             raise InvalidInput(
-                "--ar1 and --reference are for estimates: leave out --emit releases."
+                "--ar1, --errors huber and --reference are for estimates: leave out --emit "
+                "releases."
             )
+        if self.ar1 and self.huber:
+            raise InvalidInput("--ar1 and --errors huber: give one of them.")
         if self.reference is not None and noise_variance is not None:
             raise InvalidInput("--reference and --noise-variance: give one of them.")
         if self.correlation is not None and (
@@ -210,6 +227,11 @@ def stream(
     if weights and shared_day is not None:
         raise InvalidInput("--lags and --shared-day: a level has one of them.")
     mixed = bool(weights) or shared_day is not None
+    if mixed and remembered.huber:
+        raise InvalidInput(
+            "--errors huber needs readings that are shown one by one: leave out --lags and "
+            "--shared-day."
+        )
     asked = privacy.within(ends, mixed=mixed)
     level = asked.of_stream(weights, shared_day)
     plan = StreamPlan(
@@ -235,6 +257,7 @@ def stream(
         said=privacy.promise(pv.StreamMechanism(level, range=ends)),
         time=columns.time,
         ar1=remembered.ar1,
+        huber=remembered.huber,
         reference=remembered.reference,
         correlation=remembered.correlation,
         stated=noise_variance,
@@ -250,11 +273,12 @@ def _require_sense(
         raise InvalidInput("--from releases --emit releases: there is nothing to do.")
     if output.png is not None and sides.to_releases:
         raise InvalidInput("--png draws estimates: leave out --emit releases.")
-    if remembered.ar1 and (kept.checkpoint is not None or output.png is not None):
+    at_end = "--ar1" if remembered.ar1 else "--errors huber" if remembered.huber else None
+    if at_end and (kept.checkpoint is not None or output.png is not None):
         raise InvalidInput(
-            "--ar1 needs all releases at once, at the end: leave out --checkpoint and --png. To be "
-            "safe from a crash write the releases (--emit releases --checkpoint ...) and estimate "
-            "from them (--from releases --ar1)."
+            f"{at_end} needs all releases at once, at the end: leave out --checkpoint and --png. "
+            "To be safe from a crash write the releases (--emit releases --checkpoint ...) and "
+            f"estimate from them (--from releases {at_end})."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from rich.console import Console
 
 from privest.cli._console import print_promise, print_spent, shown, tell_file, tell_simulated
@@ -16,7 +15,9 @@ from privest.cli._stream_summary import (
     print_exposure,
     print_fit,
 )
-from privest.dynamics import AutoregressiveFit, fit_autoregressive, joined
+from privest.dynamics import AutoregressiveFit, fit_autoregressive
+from privest.estimator._stream_conclusion import StreamConclusion
+from privest.estimator._stream_guard import conclude_huber
 from privest.report import save_convergence
 
 
@@ -76,6 +77,9 @@ def _print_estimate(job: Job, report: Console) -> None:
     if found is None:
         hidden = hidden_names(job.estimator, job.names)
         report.print(shown(f"Not yet identifiable: {', '.join(hidden)}."))
+    elif plan.huber:
+        found = _guarded(job)
+        job.output.write(job.estimate_line(found, heading=not job.output.begun))
     elif plan.ar1:
         fit = _fitted(job)
         found = of_autoregressive(fit)
@@ -91,6 +95,13 @@ def _print_estimate(job: Job, report: Console) -> None:
 
 def _fitted(job: Job) -> AutoregressiveFit:
     """The fit of noise that remembers, to all releases."""
-    releases, rows = zip(*job.held)
-    whole, H = joined(releases), np.concatenate(rows)
-    return fit_autoregressive(job.plan.level, whole, H, names=tuple(job.names))
+    return fit_autoregressive(job.plan.level, *job.held.whole(), names=tuple(job.names))
+
+
+def _guarded(job: Job) -> StreamConclusion:
+    """Huber's estimate from all releases: wild readings count for less."""
+    assert job.estimator is not None
+    return conclude_huber(
+        job.estimator, *job.held.whole(), job.names, known=job.noise.variance is not None,
+        reference=job.noise.freedom,
+    )  # fmt: skip

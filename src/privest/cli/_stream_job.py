@@ -17,10 +17,10 @@ import numpy as np
 from rich.console import Console
 
 import privest as pv
-from privest.arrays import Array
 from privest.cli._holder import Holder, holder_of
 from privest.cli._receiver import Receiver
 from privest.cli._rows import Row, Rows
+from privest.cli._stream_held import Held
 from privest.cli._stream_lines import (
     LineOutput,
     Public,
@@ -58,7 +58,7 @@ class Job:
         self.width = plan.level.block  # readings of a step; lines and counts are of readings
         self.unfinished = 0  # readings of a step that the input ended in
         self.last: dict[str, str] = {}  # the time of the last reading
-        self.held: list[tuple[pv.StreamRelease, Array]] = []  # for --ar1
+        self.held = Held()  # releases, for estimates that need them all
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
         require_parameters(len(self.names), "the features")
         self.side: Holder | Receiver = self._side(stack)
@@ -255,8 +255,8 @@ class Job:
             H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
             H = np.insert(H, 0, 1.0, axis=1) if self.plan.intercept else H
             self.estimator.update(release, H)
-            if self.plan.ar1:
-                self.held.append((release, H))
+            if self.plan.at_end:
+                self.held.add(release, H)
         self.missing += 0 if release.missing is None else self.width * int(release.missing.sum())
         self.last = public.time(-1)
         lines = self._lines(release, public)
@@ -282,8 +282,8 @@ class Job:
         """What is written of a block: what the output has already is not."""
         begun, nested = self.output.begun, self.plan.json_out
         if self.estimator is not None:
-            if self.estimator.steps * self.width - 1 <= self.told or self.plan.ar1:
-                return ""  # of an AR(1) fit one line is written, at the end
+            if self.estimator.steps * self.width - 1 <= self.told or self.plan.at_end:
+                return ""  # one line is written, at the end
             return self.estimate_line(self.concluded(), heading=not begun)
         records = released_records(release, public, self.width)
         records = records[max(self.told + 1 - release.start * self.width, 0) :]

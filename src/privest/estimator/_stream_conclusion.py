@@ -22,6 +22,8 @@ from privest.estimator.inference import (
 from privest.estimator.inference._misfit import DOUBTFUL
 from privest.records import Record, quantile
 
+GUARD = " (--errors huber)"  # said where it was not taken
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StreamConclusion(Record):
@@ -33,6 +35,7 @@ class StreamConclusion(Record):
     floor           (n,) standard errors by the release noise alone: no interval is shorter.
     noise_variance  σ² of a reading given its features, as stated or as found; None: not looked at.
     doubts          what speaks against model or release, in sentences.
+    remark          what is to be said of the kind of estimate; empty: least squares.
     """
 
     names: tuple[str, ...]
@@ -43,6 +46,7 @@ class StreamConclusion(Record):
     floor: Array | None
     noise_variance: float | None
     doubts: tuple[str, ...] = ()
+    remark: str = ""
 
     DERIVED: ClassVar[tuple[str, ...]] = ("warnings",)
 
@@ -82,10 +86,13 @@ class StreamConclusion(Record):
             return []
         with np.errstate(invalid="ignore"):
             times = np.nanmax(blocks.standard_error / self.stated_error)
+        why, shorter = "readings scatter more than that, or more at some times than at others", ""
+        if blocks.correlation != 0:  # they remember, or it was not looked at
+            why = "what the features do not explain goes on from one reading to the next"
+            shorter = "; --ar1 may have shorter ones"
         return [
             f"The errors by blocks of time are up to {times:.2g} times those {self.stated_by} "
-            f"({', '.join(beyond)}): what the features do not explain goes on from one reading to "
-            "the next. The intervals are those by blocks; --ar1 may have shorter ones."
+            f"({', '.join(beyond)}): {why}. The intervals are those by blocks{shorter}."
         ]
 
 
@@ -113,9 +120,9 @@ def conclude(
             **common, stated_error=None, stated_by="", floor=None, noise_variance=None,
             doubts=doubts,
         )  # fmt: skip
-    own, floor = _stated(rls), None
+    own, floor = noise_whitened_by(rls), None
     if plain:
-        added = _added(rls)
+        added = noise_added(rls)
         floor = rls.standard_error * np.sqrt(added / (own + added))
     doubts = _doubts(rls, freedom, blocks, stated_p(rls.misfit, max(freedom, 1), 1.0), own)
     return StreamConclusion(
@@ -128,7 +135,7 @@ def _scattered(
     rls: PrivateRLS, freedom: int, common: dict[str, Any], reference: int | None
 ) -> StreamConclusion:
     """With σ² from the release itself, or from it and a reference set together."""
-    own, added = _stated(rls), _added(rls)
+    own, added = noise_whitened_by(rls), noise_added(rls)
     squares = rls.misfit * (own + added)
     inverse = rls.covariance / (own + added)  # (HᵀH)⁻¹
     if reference is None:
@@ -149,12 +156,13 @@ def _scattered(
     )  # fmt: skip
 
 
-def _stated(rls: PrivateRLS) -> float:
+def noise_whitened_by(rls: PrivateRLS) -> float:
+    """σ² of a reading, as the estimator was told; 0 where it was not."""
     return float(rls.noise.covariance(rls.noise.size or 1).diagonal()[0])
 
 
-def _added(rls: PrivateRLS) -> float:
-    """The variance of the release noise on a reading."""
+def noise_added(rls: PrivateRLS) -> float:
+    """The variance of the release noise on a reading, where all have one level."""
     assert rls.one_level is not None
     return rls.unit_variance / rls.one_level
 
@@ -167,15 +175,17 @@ def _doubts(
         return ()
     audit: tuple[str, ...] = ()
     if rls.one_level is not None:
-        added = _added(rls)
+        added = noise_added(rls)
         audit = _audit(rls.misfit * (own + added), freedom, added)
     remembers = blocks is not None and bool(blocks.correlation)
     if audit or remembers or chance >= DOUBTFUL:
         return audit
+    times = rls.misfit / freedom
+    wild = f", or a few readings are wild{GUARD}" if times > 1 else ""
     return (
-        f"The releases scatter {rls.misfit / freedom:.3g} times as much as the noise variance "
-        f"{own:.3g} and the level say (by chance with a probability below {DOUBTFUL:g}): "
-        "that variance is wrong, or the model is. The intervals do not need it.",
+        f"The releases scatter {times:.3g} times as much as the noise variance {own:.3g} and the "
+        f"level say (by chance with a probability below {DOUBTFUL:g}): that variance is wrong, or "
+        f"the model is{wild}. The intervals do not need it.",
     )
 
 

@@ -118,15 +118,7 @@ def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
     if scatter is None:
         raise too_few(release)
     found = fit_huber(lambda: plain_rows(release), first.estimate, first.inverse, scatter.added)
-    remark = (
-        f"{100 * found.downweighted:.2g} % of the rows count for less than one. Where readings are "
-        "skewed the intercept of Huber's estimate is no mean, and depends on the level."
-    )
-    if scatter.noise_variance < 0.5 * scatter.added:
-        remark += (
-            " The noise of the release is more than twice what the readings scatter: wild ones are "
-            "hidden in it, and least squares is about as good."
-        )
+    remark = found.remark(scatter.noise_variance, scatter.added)
     more = said_of_noise(release, first, None) | {"trail": None, "remark": remark}
     return estimated(release, first, found.estimate, found.errors, more)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Flags, Index
 from privest.errors import NumericalFailure
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import WeightedRows, without_noise
@@ -33,11 +33,35 @@ SETTLED = 1e-7  # of a standard error: a smaller step is the last
 
 @dataclass(frozen=True, eq=False)
 class HuberFit(Record):
-    """θ̂, its errors, and the share of the readings that count for less than one."""
+    """θ̂, its errors, ς, κ, and the share of the readings that count for less than one."""
 
     estimate: Array
     errors: Errors
+    scale: float
+    correction: float
     downweighted: float
+
+    def remark(self, variance: float, added: float) -> str:
+        """What is to be said of it, in sentences, for readings of this variance about hθ and
+        releases that add so much.
+        """
+        said = (
+            f"{100 * self.downweighted:.2g} % of the rows count for less than one. Where readings "
+            "are skewed the intercept of Huber's estimate is no mean, and depends on the level."
+        )
+        if variance >= 0.5 * added:
+            return said
+        return said + (
+            " The noise of the release is more than twice what the readings scatter: wild ones are "
+            "hidden in it, and least squares is about as good."
+        )
+
+    def bent(self, left: Array) -> tuple[Array, Flags]:
+        """κςψ(e/ς) and ψ′(e/ς) of residuals e: what is learnt from a row, and whether it counts in
+        full.
+        """
+        most = TUNING * self.scale
+        return self.correction * np.clip(left, -most, most), np.abs(left) <= most
 
 
 def fit_huber(
@@ -76,30 +100,35 @@ def _improved(
         weight = TUNING * scale / np.maximum(np.abs(left), TUNING * scale)
         gram += part.H.T @ (part.H * weight[:, None])
         right += part.H.T @ (weight * left)
-        counts += _counted(left)
+        _count(left, counts)
     return np.linalg.solve(gram, right), counts
 
 
 def _median(blocks: Callable[[], Iterable[WeightedRows]], estimate: Array) -> float:
     counts = np.zeros(FINE * WIDE, dtype=np.intp)
     for part in blocks():
-        counts += _counted(part.z - part.H @ estimate)
+        _count(part.z - part.H @ estimate, counts)
     return _median_of(counts)
 
 
-def _counted(left: Array) -> Index:
+def _count(left: Array, counts: Index) -> None:
+    """Add residuals to a histogram of log₂|e|."""
     with np.errstate(divide="ignore"):
         place = np.floor(FINE * (np.log2(np.abs(left)) + WIDE / 2))
     inside = np.clip(np.nan_to_num(place, neginf=0.0), 0, FINE * WIDE - 1).astype(np.intp)
-    return np.bincount(inside, minlength=FINE * WIDE)
+    first = inside.min(initial=FINE * WIDE - 1)
+    found = np.bincount(inside - first)  # they lie in few bins of many
+    counts[first : first + len(found)] += found
 
 
 def _median_of(counts: Index) -> float:
     """The median of what was counted, straight within its bin (on the log scale)."""
-    below = np.cumsum(counts)
+    filled = np.flatnonzero(counts)
+    below = np.cumsum(counts[filled])
     half = below[-1] / 2
-    place = int(np.searchsorted(below, half))
-    part = (half - (below[place] - counts[place])) / counts[place]
+    at = int(np.searchsorted(below, half))
+    place = int(filled[at])
+    part = (half - (below[at] - counts[place])) / counts[place]
     return float(2.0 ** ((place + part) / FINE - WIDE / 2))
 
 
@@ -127,4 +156,4 @@ def _concluded(
         classical=own,
         method="Huber's estimate, k = 1.345",
     )
-    return HuberFit(estimate, errors, 1 - mean)
+    return HuberFit(estimate, errors, scale, kappa, 1 - mean)

@@ -263,14 +263,17 @@ class SerialErrors(Record):
         return [name for name, flag in zip(names, beyond) if flag]
 
 
-def serial_errors(sums: BlockSums, estimate: Array) -> SerialErrors:
+def serial_errors(sums: BlockSums, estimate: Array, *, slopes: Array | None = None) -> SerialErrors:
     """Errors by blocks of θ̂, the least-squares estimate of all rows in `sums`.
+
+    `slopes` (blocks, n, n): what the scores of a block fall by near θ̂, where that is not M_b.
 
     Plain batch means with t_{B−1} would fail for a trend (.89 of 95 %), a step (.87) or a feature
     of the last tenth (.50) even without memory; CR2 with its own degrees of freedom covers .93 to
     .97 where these are at least 3.
     """
-    found: ClusterErrors = cluster_errors(*sums.groups(estimate))
+    matrices, scores = sums.groups(estimate)
+    found: ClusterErrors = cluster_errors(matrices if slopes is None else slopes, scores)
     return SerialErrors(
         covariance=found.covariance, degrees_of_freedom=found.degrees_of_freedom,
         blocks=found.groups, length=sums.length * sums.width, steps=sums.steps * sums.width,
