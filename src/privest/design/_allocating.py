@@ -60,7 +60,7 @@ def allocate(
     Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far. A gap
     above `tol` is possible for hard problems, and said.
     Cost: some passes over H; see docs/design.md.
-    Source: design notes; the dual of `thm:crbound`.
+    Source: docs/theory.md 8; the dual of `thm:crbound`.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> found = allocate(model, 3.0)

@@ -53,7 +53,7 @@ def certify(
 
     The floor needs no search and holds at ANY level: it is tight where the level is best. The
     budget is what the level spends if neither it nor a target is given.
-    Source: Cauchy-Schwarz or the means, docs/design.md.
+    Source: docs/theory.md 8.
 
     >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
     >>> certify(model, [1.0, 1.0]).gap < 1e-12  # equal readings: equal levels are best

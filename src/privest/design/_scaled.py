@@ -2,7 +2,7 @@
 
 Each is convex and decreasing in the information M. A *witness* is a matrix G = FFᵀ ≥ 0 with which
 <G, M> = Σ_k q_k x_k, q_k = h_kᵀGh_k, bounds the criterion from below for EVERY M, whatever point
-it was made at (docs/theory.md 7):
+it was made at (docs/theory.md 8):
 
     Trace    (tr BᵀZ)² ≤ tr(BᵀM⁻¹B) · <ZZᵀ, M>                 Cauchy-Schwarz, any Z
     Largest  the same for Σ_j w_j c_jᵀM⁻¹c_j ≤ max_j, any w ≥ 0 with Σ w = 1
