@@ -465,6 +465,9 @@ CASES = {
     "design.Allocation.from_matrix": lambda g: design.Allocation.from_matrix(
         linalg.psd(g(PAIR), "a matrix")),
     "design.certify": lambda g: design.certify(pv.LinearModel(g(H), noise=1.0), g(Y**2)),
+    "design.sample_size": lambda g: design.sample_size(model(g), g(Y), {0: 0.1}),
+    "design.frontier": lambda g: design.frontier(model(g), g.keep({0: 0.1}), g([100.0, 200.0])),
+    "design.rank_mechanisms": lambda g: design.rank_mechanisms(model(g), g(Y)),
     "design.Persons.__init__": lambda g: design.Persons(g(Y), 1.0),
     "design.Persons.from_epsilon": lambda g: design.Persons.from_epsilon(
         g(Y), 1.0, delta=1e-6, move=1.0),

@@ -86,6 +86,7 @@ NAMES = {
     "design": {
         "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
         "allocate", "certify", "equalised", "least_loss",
+        "Frontier", "MechanismRanking", "SampleSize", "frontier", "rank_mechanisms", "sample_size",
     },
     "network": {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",

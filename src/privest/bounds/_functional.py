@@ -213,6 +213,8 @@ def _variances(
         failed = not np.diagonal(root.triangle).all() if graded else root.rank < n
     else:
         scale, space = decided.row_space
+        if not space.shape[1]:
+            return np.zeros(len(rows))  # nothing is seen, and nothing is asked for
         root, b = root_of_rows((root.triangle / scale) @ space), (b / scale) @ space
         failed = root.rank < space.shape[1]
     if failed:

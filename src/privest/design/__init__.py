@@ -9,8 +9,11 @@ from privest.design._allocation import Allocation
 from privest.design._certifying import Certificate, certify
 from privest.design._constraints import Persons
 from privest.design._criteria import A, C, Criterion, D, E, StandardErrors
+from privest.design._mechanisms import MechanismRanking, rank_mechanisms
+from privest.design._sizes import Frontier, SampleSize, frontier, sample_size
 
 __all__ = [
-    "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
-    "allocate", "certify", "equalised", "least_loss",
+    "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Frontier", "MechanismRanking",
+    "Persons", "SampleSize", "StandardErrors", "allocate", "certify", "equalised", "frontier",
+    "least_loss", "rank_mechanisms", "sample_size",
 ]  # fmt: skip

@@ -135,11 +135,12 @@ class StandardErrors(Criterion):
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
         columns = np.zeros((len(names), len(self.wanted)))
         for j, (name, error) in enumerate(self.wanted.items()):
-            columns[self._index(name, names), j] = 1.0 / error
+            columns[self.index_of(name, names), j] = 1.0 / error
         return Largest(substitute(triangle, columns, transposed=True))
 
     @staticmethod
-    def _index(name: str | int, names: tuple[str, ...]) -> int:
+    def index_of(name: str | int, names: tuple[str, ...]) -> int:
+        """Which parameter is meant, by its name or its index."""
         if name in names:
             return names.index(str(name))
         if isinstance(name, int) and 0 <= name < len(names):
