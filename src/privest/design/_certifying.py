@@ -12,6 +12,7 @@ from privest.design import _oracle as oracle
 from privest.design._certificate import relative_gap
 from privest.design._constraints import Labels, Persons, posed
 from privest.design._criteria import A, Criterion, as_criterion
+from privest.design._problem import Problem
 from privest.errors import InvalidInput
 from privest.linalg.batched import substitute
 from privest.model import LinearModel
@@ -24,7 +25,7 @@ class Certificate(Record):
     """What is proved about a level.
 
     value   the criterion at the level; inf where the level hides something.
-    spent   Σ c_k S_kk.
+    spent   Σ c_k S_kk; of persons measured by their largest level, that of each of them once.
     floor   no independent noise within the budget makes the criterion smaller (for a `target`: no
             levels that reach it cost less); −inf (or 0) where this level proves nothing.
     gap     (value − floor)/value, of log det the difference; of a target (spent − floor)/spent.
@@ -62,8 +63,11 @@ def certify(
     asked = as_criterion(criterion)
     given = posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons)
     matrix = as_level(level).for_size(model.readings)
-    costs = np.broadcast_to(np.asarray(cost, dtype=float), (model.readings,))
-    spent = float(costs @ matrix.diagonal())
+    if persons is not None and given.problem.atom is not None and groups is None:
+        spent = _paid_once(given.problem, matrix.diagonal())
+    else:
+        costs = np.broadcast_to(np.asarray(cost, dtype=float), (model.readings,))
+        spent = float(costs @ matrix.diagonal())
     information = _scaled_information(model, level, given.triangle)
     value = given.criterion.value(information)
     offset = given.criterion.offset
@@ -86,6 +90,14 @@ def certify(
     floor = witness.floor(top)
     gap = relative_gap(given.criterion, value, floor)
     return Certificate(value + offset, spent, floor + offset, gap)
+
+
+def _paid_once(problem: Problem, levels: Array) -> float:
+    """Persons measured by their largest level: each pays for that, once."""
+    assert problem.atom is not None
+    largest = np.zeros(problem.atoms)
+    np.maximum.at(largest, problem.atom, levels)
+    return problem.spent(largest)
 
 
 def _scaled_information(

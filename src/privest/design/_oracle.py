@@ -20,8 +20,8 @@ import numpy as np
 from privest.arrays import EPS, Array
 from privest.design._problem import Problem
 
-Spending = Callable[[float], tuple[float, Array | None]]
 ROUNDS = 100  # of any root below; each takes a handful
+SPAN = 60.0  # log of the highest price over the lowest that is looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +127,12 @@ def most(problem: Problem, q: Array, budget: float, prices: Prices) -> float:
 
 def least(problem: Problem, q: Array, needed: float, prices: Prices) -> float:
     """A lower bound of ψ: no feasible levels with qᵀx ≥ needed cost less."""
-    if not prices.budget > 0:
-        return 0.0
+    return max(0.0, _least(problem, q, needed, prices)) if prices.budget > 0 else 0.0
+
+
+def _least(problem: Problem, q: Array, needed: float, prices: Prices) -> float:
     found = conjugate(problem, q, prices.of(problem)) + prices.limits(problem)
-    return max(0.0, (needed - found) / prices.budget)
+    return (needed - found) / prices.budget
 
 
 def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
@@ -170,86 +172,112 @@ def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
     return high
 
 
-def budget_prices(problem: Problem, q: Array, budget: float, start: float | None = None) -> Prices:
-    """The ν, ν_P at which the bound of φ is least: what the best levels for q spend is the budget.
+def highest_price(problem: Problem, q: Array) -> float:
+    """The least price of the budget at which nobody shows anything, a rounding above it."""
+    return float((problem.per_atom(q) / problem.cost).max()) * (1 + 8 * EPS)
 
-    In τ = ν^-½ what single readings spend is piecewise linear: a safeguarded Newton method by
-    secants. At a jump the price above it, where the bound is finite.
+
+def budget_prices(problem: Problem, q: Array, budget: float, start: float | None = None) -> Prices:
+    """The ν, ν_P at which the bound of φ is least.
+
+    Without exact readings that is where the best levels for q spend the budget: a root, for which
+    `start` is a first guess. With them the bound has kinks, at which spending jumps, so the convex
+    bound itself is minimised.
+    """
+    free = Prices(0.0, person_prices(problem, q, 0.0))
+    top = highest_price(problem, q)
+    jumps = problem.exact and problem.person is not None  # a person at the limit shows as nothing
+    if top <= 0 or (not jumps and problem.spent(levels_at(problem, q, free.of(problem))) <= budget):
+        return free
+    if problem.exact:
+        found = _lowest(problem, q, top, lambda prices: most(problem, q, budget, prices))
+    elif problem.person is None:
+        found = _root_in_tau(problem, q, budget, top, start)
+    else:
+        found = _bisected(problem, q, top, lambda levels: problem.spent(levels) - budget)
+    return min(found, free, key=lambda prices: most(problem, q, budget, prices))
+
+
+def _root_in_tau(
+    problem: Problem, q: Array, budget: float, top: float, start: float | None
+) -> Prices:
+    """What the levels at ν spend is the budget: Newton's method in τ = ν^-½, in brackets.
+
+    Single readings spend a piecewise linear function of τ, groups nearly so. From A(s) = π follows
+    ds/dτ = 2π/(τ Σ 2qv/(1 + vs)³).
+    """
+    low, high = top**-0.5, np.inf
+    tau = 2 * low if start is None or not 0 < start < top else start**-0.5
+    for _ in range(ROUNDS):
+        prices = problem.cost / tau**2
+        s = levels_at(problem, q, prices)
+        spent = problem.spent(s)
+        low, high = (low, tau) if spent > budget else (tau, high)
+        if abs(spent - budget) <= 1e-13 * budget or high - low <= 4 * EPS * low:
+            break
+        each = 1.0 / (1.0 + problem.variance * problem.per_reading(s))
+        bend = problem.per_atom(2.0 * q * problem.variance * each**3)
+        inside = (s > 0) & (s < problem.cap)
+        slope = float(np.sum(problem.cost[inside] * 2.0 * prices[inside] / (tau * bend[inside])))
+        new = tau + (budget - spent) / slope if slope > 0 else np.inf
+        middle = (low + high) / 2 if np.isfinite(high) else 4 * low
+        tau = new if low < new < high else middle
+    return Prices(tau**-2, None)
+
+
+def _bisected(problem: Problem, q: Array, top: float, excess: Callable[[Array], float]) -> Prices:
+    """The ν at which the excess of the best levels, which falls with ν, is zero.
+
+    The bound is flat there: a price that is right to 1e-8 gives it to 1e-16.
     """
 
-    def spend(price: float) -> tuple[float, Array | None]:
-        extra = person_prices(problem, q, price)
-        levels = levels_at(problem, q, Prices(price, extra).of(problem))
-        return float(problem.cost @ levels), extra
+    def at(log_price: float) -> tuple[float, Prices]:
+        price = float(np.exp(log_price))
+        prices = Prices(price, person_prices(problem, q, price))
+        return excess(levels_at(problem, q, prices.of(problem))), prices
 
-    worth = problem.per_atom(q) / problem.cost
-    top = float(worth.max())
-    if top <= 0:
-        return Prices(0.0, None if problem.person is None else np.zeros_like(problem.most))
-    nothing, extra = spend(0.0) if not np.isinf(problem.ceiling).any() else (np.inf, None)
-    if nothing <= budget:
-        return Prices(0.0, extra)
-    return _root_in_tau(spend, budget, top, start)
-
-
-def _root_in_tau(spend: Spending, budget: float, top: float, start: float | None) -> Prices:
-    """spend(ν) = budget by regula falsi in τ = ν^-½, between τ = top^-½ (nothing) and above."""
-    low, low_spent = top**-0.5, 0.0
-    high = low * 2 if start is None or not 0 < start < top else max(start**-0.5, low * (1 + 1e-12))
-    high_spent = spend(high**-2)[0]
-    for _ in range(2 * ROUNDS):
-        if high_spent > budget:
-            break
-        low, low_spent = high, high_spent
-        high *= 4.0
-        high_spent = spend(high**-2)[0]
-    side = 0
-    best = Prices(low**-2, spend(low**-2)[1])
+    low, high = np.log(top) - 1.0, np.log(top)
     for _ in range(ROUNDS):
-        if np.isfinite(high_spent):
-            tau = low + (high - low) * (budget - low_spent) / (high_spent - low_spent)
-        else:
-            tau = (low + high) / 2
-        if not low < tau < high:
+        if at(low)[0] >= 0:
             break
-        spent, extra = spend(tau**-2)
-        if spent <= budget:
-            best = Prices(tau**-2, extra)
-            low, low_spent = tau, spent
-            if side == -1 and np.isfinite(high_spent):
-                high_spent = budget + (high_spent - budget) / 2
-            side = -1
-        else:
-            high, high_spent = tau, spent
-            if side == 1:
-                low_spent = budget - (budget - low_spent) / 2
-            side = 1
-        if abs(spent - budget) <= 1e-12 * budget or high - low <= 4 * EPS * high:
-            break
-    return best
+        low, high = low - 2.0, low
+    while high - low > 1e-8:
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle)[0] >= 0 else (low, middle)
+    return at(high)[1]
+
+
+def _lowest(problem: Problem, q: Array, top: float, bound: Callable[[Prices], float]) -> Prices:
+    """The price at which a bound that has one valley is least, by golden sections of log ν."""
+
+    def at(log_price: float) -> tuple[float, Prices]:
+        price = float(np.exp(log_price))
+        prices = Prices(price, person_prices(problem, q, price))
+        return bound(prices), prices
+
+    part = (np.sqrt(5.0) - 1.0) / 2.0
+    low, high = np.log(top) - SPAN, np.log(top)
+    best = at(high)  # always finite
+    left, right = high - part * SPAN, low + part * SPAN
+    at_left, at_right = at(left), at(right)
+    while high - low > 1e-11:  # to the first power at a kink
+        best = min(best, at_left, at_right, key=lambda found: found[0])
+        if at_left[0] < at_right[0]:
+            high, right, at_right = right, left, at_left
+            left = high - part * (high - low)
+            at_left = at(left)
+        else:  # also where both are infinite: too cheap
+            low, left, at_left = left, right, at_right
+            right = low + part * (high - low)
+            at_right = at(right)
+    return best[1]
 
 
 def target_prices(problem: Problem, q: Array, needed: float, start: float) -> Prices:
     """The ν, ν_P at which the bound of ψ is largest: the best levels for q gain just `needed`."""
-    top = float((problem.per_atom(q) / problem.cost).max())
+    top = highest_price(problem, q)
     if top <= 0:
         return Prices(start, person_prices(problem, q, start))
-    low, high = np.log(top) - 1.0, np.log(top)
-
-    def gained(log_price: float) -> float:
-        price = float(np.exp(log_price))
-        prices = Prices(price, person_prices(problem, q, price))
-        levels = levels_at(problem, q, prices.of(problem))
-        return gains(problem, q, levels) - needed
-
-    for _ in range(200):
-        if gained(low) >= 0:
-            break
-        low, high = low - 2.0, low
-    for _ in range(60):  # second-order accurate: a price right to 1e-7 is right to 1e-14
-        middle = (low + high) / 2
-        low, high = (middle, high) if gained(middle) >= 0 else (low, middle)
-        if high - low < 1e-8:
-            break
-    price = float(np.exp(high))
-    return Prices(price, person_prices(problem, q, price))
+    if problem.exact:
+        return _lowest(problem, q, top, lambda prices: -_least(problem, q, needed, prices))
+    return _bisected(problem, q, top, lambda levels: gains(problem, q, levels) - needed)
