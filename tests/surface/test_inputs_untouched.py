@@ -464,6 +464,8 @@ CASES = {
         g(Y), pv.LinearModel(H, noise=1.0), design.A(), direction="budget"),
     "design.Allocation.from_matrix": lambda g: design.Allocation.from_matrix(
         linalg.psd(g(PAIR), "a matrix")),
+    "design.correlated": lambda g: design.correlated(
+        pv.LinearModel(g(H), noise=1.0), g(Y**2 + 1.0), g(PAIR @ PAIR.T)),
     "design.certify": lambda g: design.certify(pv.LinearModel(g(H), noise=1.0), g(Y**2)),
     "design.sample_size": lambda g: design.sample_size(model(g), g(Y), {0: 0.1}),
     "design.frontier": lambda g: design.frontier(model(g), g.keep({0: 0.1}), g([100.0, 200.0])),

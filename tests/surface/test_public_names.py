@@ -87,6 +87,7 @@ NAMES = {
         "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
         "allocate", "certify", "equalised", "least_loss",
         "Frontier", "MechanismRanking", "SampleSize", "frontier", "rank_mechanisms", "sample_size",
+        "CorrelatedAllocation", "correlated",
     },
     "network": {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",

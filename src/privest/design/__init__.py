@@ -8,12 +8,14 @@ from privest.design._allocating import allocate, equalised, least_loss
 from privest.design._allocation import Allocation
 from privest.design._certifying import Certificate, certify
 from privest.design._constraints import Persons
+from privest.design._correlated import CorrelatedAllocation, correlated
 from privest.design._criteria import A, C, Criterion, D, E, StandardErrors
 from privest.design._mechanisms import MechanismRanking, rank_mechanisms
 from privest.design._sizes import Frontier, SampleSize, frontier, sample_size
 
 __all__ = [
-    "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Frontier", "MechanismRanking",
-    "Persons", "SampleSize", "StandardErrors", "allocate", "certify", "equalised", "frontier",
-    "least_loss", "rank_mechanisms", "sample_size",
+    "A", "Allocation", "C", "Certificate", "CorrelatedAllocation", "Criterion", "D", "E",
+    "Frontier", "MechanismRanking", "Persons", "SampleSize", "StandardErrors", "allocate",
+    "certify", "correlated", "equalised", "frontier", "least_loss", "rank_mechanisms",
+    "sample_size",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from privest.privacy import PrivacyLevel
 from privest.privacy._level import NAME
 from privest.records import plain
 
-Direction = Literal["budget", "target", "equalised"]
+Direction = Literal["budget", "target", "equalised", "caps"]
 FIELDS = (
     "direction", "value", "floor", "gap", "tolerance", "spent", "asked", "price", "support",
     "iterations", "method", "equal", "standard_error",
@@ -26,7 +26,8 @@ class Allocation(PrivacyLevel):
     """Levels that a design chose; a `PrivacyLevel` that every other door takes.
 
     direction   "budget": the least criterion for a budget; "target": the least cost for an
-                accuracy; "equalised": the least largest cost of any reading for an accuracy.
+                accuracy; "equalised": the least largest cost of any reading for an accuracy;
+                "caps": the least criterion for limits of each reading (`correlated`).
     levels      (m,): the level of each reading (larger shows more); of a full matrix its diagonal.
     value       the criterion at these levels.
     spent       Σ c_k s_k; "equalised": the largest c_k s_k.
