@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.design import _frank_wolfe
+from privest.design import _frank_wolfe, _newton
 from privest.design._certificate import Point
 from privest.design._limits import limit_value, most_budget
 from privest.design._problem import Problem
 from privest.design._scaled import LogDet, Scaled, Trace
-from privest.errors import InvalidInput
 
+NEWTON = 1e8  # readings times features²: a step of the Newton method takes about 0.1 s
 SOLVES = 40  # of the budget problem for one target; a handful is enough as a rule
 
 
 def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
     """The least criterion for a budget."""
-    if isinstance(criterion, Trace | LogDet):
-        return _frank_wolfe.solve_budget(problem, criterion, budget, tol)
-    raise InvalidInput("this criterion has no engine yet.")
+    if newton_fits(problem, criterion) or not isinstance(criterion, Trace | LogDet):
+        return _newton.solve_budget(problem, criterion, budget, tol)
+    return _frank_wolfe.solve_budget(problem, criterion, budget, tol)
+
+
+def newton_fits(problem: Problem, criterion: Scaled) -> bool:
+    """Whether the linear systems of the Newton method are small work."""
+    return problem.readings * _newton.features(problem, criterion) ** 2 <= NEWTON
 
 
 def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
     """The least cost for a criterion of at most `target`."""
+    if newton_fits(problem, criterion) or not isinstance(criterion, Trace | LogDet):
+        return _newton.solve_target(problem, criterion, target, tol)
     return target_by_budgets(problem, criterion, target, tol)
 
 
