@@ -4,8 +4,8 @@
     minimise Σ cost s             g_j(M(s)) ≥ t  for the t of the target
 
 where g_j = 1/f_j grows like M (`_newton_curves`; of `Least` M ≥ tW: `_newton_loewner`). A step
-costs O(K p²), p the number of features: n of one direction, n(n + 1)/2 of a full criterion; about ten
-steps as a rule, at most `STEPS`. It stops when the certificate of the levels is within the
+costs O(K p²), p the number of features: n of one direction, n(n + 1)/2 of a full criterion; about
+ten steps as a rule, at most `STEPS`. It stops when the certificate of the levels is within the
 tolerance; whatever happens the best point found is returned.
 """
 
