@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privest.arrays import AnyArray, Flags, as_double
+from privest.arrays import AnyArray, Flags, Index, as_double
 
 
 def _any_case(word: str) -> list[str]:
@@ -76,13 +78,69 @@ def _word(cell: object) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Spelled:
+    """Different texts in UTF-8, one after another: no Python object a text until one is asked for.
+
+    The k-th is data[offsets[k] : offsets[k + 1]], bytes.
+
+    >>> held = Spelled.of(["an", "ä"])
+    >>> held.sizes.tolist(), held.texts.tolist()
+    ([2, 2], ['an', 'ä', None])
+    """
+
+    data: NDArray[np.uint8]
+    offsets: Index
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Spelled:
+        """From the texts; half of a surrogate pair, which is no character, is kept as it is."""
+        cells = [text.encode("utf-8", "surrogatepass") for text in texts]
+        offsets = np.zeros(len(cells) + 1, dtype=np.intp)
+        np.cumsum([len(cell) for cell in cells], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(cells), dtype=np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def sizes(self) -> Index:
+        """In bytes."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def texts(self) -> AnyArray:
+        """An array of objects, and None after the last."""
+        count = len(self)
+        found = np.empty(count + 1, dtype=object)
+        found[:count] = [self.bytes_at(k).decode("utf-8", "surrogatepass") for k in range(count)]
+        return found
+
+    def word_at(self, place: Index) -> NDArray[np.uint64]:
+        """The eight bytes from these places on, as numbers; what is beyond the last is any."""
+        found: NDArray[np.uint64] = self._eights[place]
+        return found
+
+    @cached_property
+    def _eights(self) -> NDArray[np.uint64]:
+        """Eight bytes from each byte on, in one memory: they overlap."""
+        padded = np.zeros(len(self.data) + 8, dtype=np.uint8)
+        padded[: len(self.data)] = self.data
+        return np.ndarray((len(self.data) + 1,), "<u8", padded, strides=(1,))
+
+    def bytes_at(self, place: int) -> bytes:
+        """One of them."""
+        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+
+
+@dataclass(frozen=True, eq=False)
 class Texts:
     """`distinct[codes]`; the last of `distinct` is None, so that code −1 is missing.
 
-    Built with `of`: texts are trimmed, and those in MISSING become None.
+    Built with `of`, or from texts that are trimmed and none of MISSING: `held` are they, as
+    objects or spelled.
     """
 
-    distinct: AnyArray
+    held: AnyArray | Spelled
     codes: AnyArray
 
     @classmethod
@@ -101,15 +159,32 @@ class Texts:
         codes = np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))
         return cls.of(list(place), codes)
 
+    @property
+    def distinct(self) -> AnyArray:
+        """The texts as objects, and None."""
+        return self.held.texts if isinstance(self.held, Spelled) else self.held
+
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, rows: Flags | slice) -> Texts:
-        return Texts(self.distinct, self.codes[rows])
+        return Texts(self.held, self.codes[rows])
 
     @property
     def missing(self) -> Flags:
-        return self.look_up([text is None for text in self.distinct])
+        """Where there is none."""
+        if isinstance(self.held, Spelled):
+            return np.asarray(self.codes < 0)
+        return self.look_up([text is None for text in self.held])
+
+    def spelled(self) -> tuple[Spelled, AnyArray]:
+        """The texts, each of them once, and the codes among them; −1 where missing."""
+        if isinstance(self.held, Spelled):
+            return self.held, self.codes
+        there = dict.fromkeys(text for text in self.held if text is not None)
+        place = {text: k for k, text in enumerate(there)}
+        codes = np.array([place.get(text, -1) for text in self.held], dtype=np.intp)
+        return Spelled.of(list(there)), codes[self.codes]
 
     def look_up(self, values: Sequence[Any]) -> AnyArray:
         """For every cell, the value given for its distinct text."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.data._cells import Texts
+from privest.data._known_names import KnownNames
 
 
 class Persons:
@@ -20,42 +21,53 @@ class Persons:
     """
 
     def __init__(self, before: Persons | None = None) -> None:
-        self._known: _Numbers = _Numbers() if before is None else before._known
-        self.rows: Index = np.zeros(0, dtype=np.intp)  # of person 1, 2, ...
+        self._known: KnownNames = KnownNames() if before is None else before._known
+        self._places: Index = np.zeros(self.count, dtype=np.intp)
 
     @property
     def count(self) -> int:
         """How many persons were met."""
-        return len(self._known)
+        return self._known.count
 
     def numbers(self, cells: Texts) -> Index:
         """The numbers of these rows, from 1; nobody is missing there. Rows are not counted yet."""
-        order = _first_seen(cells.codes, len(cells.distinct))
-        names = cells.distinct[order]
-        table = np.zeros(len(cells.distinct), dtype=np.intp)
-        table[order] = np.fromiter(map(self._known.__getitem__, names), np.intp, len(names))
-        return np.asarray(table[cells.codes])
+        names, codes = cells.spelled()
+        order = _first_seen(codes, len(names))
+        table = np.zeros(len(names), dtype=np.intp)
+        table[order] = self._known.numbers(names, order)
+        return np.asarray(table[codes])
 
     def add(self, numbers: Index) -> Index:
         """Count these rows; how many rows of the same person were before each of them."""
-        grown = np.zeros(max(self.count, len(self.rows)), dtype=np.intp)
-        grown[: len(self.rows)] = self.rows
-        before = grown[numbers - 1] + ranks(numbers)
-        self.rows = grown + np.bincount(numbers - 1, minlength=len(grown))
+        self._grow()
+        before = self.rows[numbers - 1] + ranks(numbers)
+        self.tally(numbers)
         return before
+
+    def tally(self, numbers: Index) -> None:
+        """Count these rows."""
+        self._grow()
+        if not len(numbers):
+            return
+        low, high = int(numbers.min()) - 1, int(numbers.max())  # near each other in most files
+        self.rows[low:high] += np.bincount(numbers - 1 - low, minlength=high - low)
+
+    def _grow(self) -> None:
+        """Places for all persons, and for as many again: a block costs no copy of all of them."""
+        if self.count > len(self._places):
+            grown = np.zeros(2 * self.count, dtype=np.intp)
+            grown[: len(self._places)] = self._places
+            self._places = grown
+
+    @property
+    def rows(self) -> Index:
+        """Of person 1, 2, ..., so far."""
+        return self._places[: self.count]
 
     @property
     def most(self) -> int:
         """Of the rows of one person."""
         return int(self.rows.max(initial=0))
-
-
-class _Numbers(dict[str, int]):
-    """The next number for who is not known yet; looked up without a step of Python a name."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = number = len(self) + 1
-        return number
 
 
 def _first_seen(codes: Index, distinct: int) -> Index:

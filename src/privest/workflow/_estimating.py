@@ -37,6 +37,11 @@ def estimate_table(release: TableRelease, errors: str = "auto") -> Estimate:
     """The same, of a release whose header was read."""
     if len(release.columns) > 1:
         return estimate_columns(release, lambda one: estimate_table(one, errors))
+    found = _of_one_column(release.remembered(), errors)
+    return replace(found, release=release)
+
+
+def _of_one_column(release: TableRelease, errors: str) -> Estimate:
     if release.people is not None:
         return estimate_people(release, errors)  # what a range does is in its remark
     if release.family != "gaussian":

@@ -45,7 +45,7 @@ from privest.workflow._header_fields import (
     require_bits,
     require_whole,
 )
-from privest.workflow._held import HeldTable
+from privest.workflow._held import HELD, HeldTable, KeptBlocks
 from privest.workflow._laws import BITS
 from privest.workflow._person_sums import readings_of
 from privest.workflow._sections import People, Weights
@@ -158,6 +158,10 @@ class TableRelease(Release, OneColumn):
 
         Raises InvalidInput where a real release holds anything but whole numbers.
         """
+        kept = None if self.memory is None else self.memory.kept
+        return self._blocks() if kept is None else kept.through(self._blocks())
+
+    def _blocks(self) -> Iterator[ReleasedRows]:
         units = np.array([column.unit(simulated=self.simulated) for column in self.columns])
         zeros = np.array([column.zero for column in self.columns])
         for block in self._read():
@@ -165,6 +169,16 @@ class TableRelease(Release, OneColumn):
                 block.H, block.targets * units + zeros, self._found(self.weights, block),
                 self._found(self.people, block),
             )  # fmt: skip
+
+    def remembered(self) -> TableRelease:
+        """The same; it keeps its rows from the first pass on where they are HELD numbers or less.
+
+        For the time of an estimate that reads them several times.
+        """
+        if self.rows * (len(self.names) + len(self.columns) + len(self._beside)) > HELD:
+            return self
+        memory = HeldTable(self.library) if self.memory is None else self.memory
+        return replace(self, memory=replace(memory, kept=KeptBlocks(self.rows)))
 
     def stream(self) -> Iterator[tuple[StreamRelease, Array]]:
         """The table in blocks, as releases z̃ = √s·(y + noise) of a stream at level s, each with H.

@@ -106,14 +106,14 @@ def count_persons(spec: Spec, source: Source, *, readings: bool) -> Persons:
     source.require([column])
     if spec.missing == "drop":
         for _, cells in rows_of_persons(spec, source, readings=readings, infinite=True):
-            found.add(found.numbers(cells))
+            found.tally(found.numbers(cells))
     else:
         before = 0
         for block in source.coded_blocks([column], text=[column]):
             names = block[column]
             assert isinstance(names, Texts)
             _require_named(names, source, column, before)
-            found.add(found.numbers(names))
+            found.tally(found.numbers(names))
             before += len(names)
     _require_several(found, source, column)
     return found

@@ -17,6 +17,7 @@ import numpy as np
 from privest.arrays import Array, Index
 from privest.data import Source
 from privest.data._persons import Persons
+from privest.errors import InvalidInput
 from privest.estimator.inference import PeopleNoise
 from privest.mechanism._people import require_together
 from privest.records import Record, standard_errors
@@ -110,30 +111,41 @@ class PeopleReader:
         self.rows, self.people = np.unique(self.leaving, return_counts=True)
         self._stratum = np.searchsorted(self.rows, self.leaving)
         self._inner: Array = np.zeros((len(self.rows), n, n))
-        self._total: Array = np.zeros((self.persons, n))
+        self._total: Array = np.zeros((n, self.persons))
 
     def blocks(self) -> Iterator[tuple[Array, int]]:
         """H of the rows that will leave, and how many were dropped for gaps."""
         persons = Persons(self._counted)
         for block, cells in rows_of_persons(self.spec, self.source, readings=False):
             numbers = persons.numbers(cells)
-            kept = persons.add(numbers) < self.leaving[numbers - 1]
-            H, which = block.H[kept], numbers[kept] - 1
-            low, high = int(which.min(initial=0)), int(which.max(initial=-1)) + 1
-            for j, column in enumerate(H.T):  # persons of a block are near each other in most files
-                self._total[low:high, j] += np.bincount(which - low, column, high - low)
-            strata = self._stratum[which]
-            for place in np.unique(strata).tolist():
-                part = H[strata == place]
-                self._inner[place] += part.T @ part
+            H, which = block.H, numbers - 1
+            if self.most is not None:
+                kept = persons.add(numbers) < self.most
+                H, which = H[kept], which[kept]
+            self._add(H, which)
             yield H, block.dropped
+
+    def _add(self, H: Array, which: Index) -> None:
+        """The sums of rows, which are of these persons, from 0."""
+        if which.max(initial=-1) >= self.persons:
+            raise InvalidInput(f"{self.source.name} was changed while it was in use: start again.")
+        low, high = int(which.min(initial=0)), int(which.max(initial=-1)) + 1
+        for j, column in enumerate(H.T):  # persons of a block are near each other in most files
+            self._total[j, low:high] += np.bincount(which - low, column, high - low)
+        if len(self.rows) == 1:
+            self._inner[0] += H.T @ H
+            return
+        strata = self._stratum[which]
+        for place in np.unique(strata).tolist():
+            part = H[strata == place]
+            self._inner[place] += part.T @ part
 
     def facts(self) -> PlannedPeople:
         """After all blocks."""
         outer = np.zeros_like(self._inner)
         for place in range(len(self.rows)):
-            part = self._total[self._stratum == place]
-            outer[place] = part.T @ part
+            part = self._total[:, self._stratum == place]
+            outer[place] = part @ part.T
         return PlannedPeople(
             persons=self.persons, largest=self.largest, cut=self.cut, person=self.person,
             rows=self.rows, people=self.people, _inner=self._inner, _outer=outer,

@@ -19,8 +19,9 @@ from privest.estimator.inference import (
 from privest.release import extra_variance
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease
+from privest.workflow._held import HELD
 from privest.workflow._people_range import range_remark
-from privest.workflow._person_sums import PersonSums, Rows, Scattered, as_numbers
+from privest.workflow._person_sums import PersonSums, Rows, Scattered, as_numbers, in_order
 from privest.workflow._route_rows import require_rows
 
 RANGE_HIDDEN = (
@@ -46,7 +47,7 @@ def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
     try:
         return people.estimate(reml=errors.lower() == "reml")
     except Scattered:
-        people.persons.hold()
+        people.gather()
         return people.estimate(reml=errors.lower() == "reml")
 
 
@@ -56,7 +57,7 @@ def persons_of(release: TableRelease) -> Iterator[tuple[Array, Index, Array]]:
     Held for all persons: their rows may come in any order.
     """
     people = _People(release)
-    people.persons.hold()
+    people.gather()
     for part, counts in people.parts():
         own, shared = people.noise.variances(counts)
         yield part, counts, own + shared
@@ -74,11 +75,22 @@ class _People:
         level = column.level / (1.0 + extra_variance(release.grid))
         self.release, self.count = release, release.persons
         self.noise = PeopleNoise(level, column.person.design, most)
-        self.persons = PersonSums(lambda: _rows(release), self.count, len(release.names) + 2)
+        self.width = len(release.names) + 2
+        self.persons = PersonSums(lambda: _rows(release), self.count, self.width)
 
-    def parts(self) -> Iterator[tuple[Array, Index]]:
-        """Sums of [H, z, 1] of some persons at a time, and how many rows each has."""
-        for part in self.persons:
+    def gather(self) -> None:
+        """Rows of a person are far apart: put them in order, or keep the sums of all persons."""
+        if self.release.rows * self.width <= HELD:
+            self.persons = PersonSums(in_order(_rows(self.release)), self.count, self.width)
+        else:
+            self.persons.hold()
+
+    def parts(self, by: Array | None = None) -> Iterator[tuple[Array, Index]]:
+        """Sums of [H, z, 1] of some persons at a time, and how many rows each has.
+
+        `by`: of [H, v, 1]·by, which leaves v and 1 as they are.
+        """
+        for part in self.persons.turned(by):
             counts = part[:, -1, -1].astype(np.intp)
             yield self.noise.readings(part, counts), counts
 
@@ -127,8 +139,8 @@ class _People:
     def _clustered(self, sums: PeopleSums, first: PeopleEstimate) -> dict[str, Any]:
         """CR2 errors: the second time through the persons."""
         second = sums.errors()
-        for part, counts in self.parts():
-            sums.add_errors(second, first.estimate, part, counts)
+        for part, counts in self.parts(sums.turned(second)):
+            sums.add_turned_errors(second, first.estimate, part, counts)
         made = second.errors()
         return {
             "estimate": first.estimate, "covariance": made.covariance,

@@ -104,7 +104,7 @@ def test_the_series_is_the_root(size):
     """Relative to 1, with an eigenvalue as large as is said, and others below."""
     basis, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))
     shares = (basis * np.array([size, size / 2, size / 3, 0.0])) @ basis.T
-    found = cluster._series(shares[None], size)[0]
+    found = cluster._series(shares[None], np.eye(4)[None], size)[0]
     np.testing.assert_allclose(found, inverse_root(np.eye(4) - shares), atol=4e-15)
 
 
@@ -228,3 +228,14 @@ def test_block_diagonal_noise_is_unbiased():
     ])  # fmt: skip
     found = cluster_errors(matrices, scores).covariance.sum(axis=0)
     np.testing.assert_allclose(found, inverse, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("sizes", [(3, 3, 3), (1, 0, 4, 100, 4), (70,)])
+def test_sums_of_groups_are_those_of_their_rows(sizes, ordered):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    labels = labels if ordered else rng.permutation(labels)
+    rows = rng.standard_normal((len(labels), 4))
+    expected = [rows[labels == k].T @ rows[labels == k] for k in range(len(sizes))]
+    np.testing.assert_allclose(group_sums(rows, labels, len(sizes)), expected, atol=1e-12)

@@ -9,6 +9,8 @@ import scipy.stats
 
 from privest.errors import InvalidInput
 from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from privest.workflow import _header as header_module
+from privest.workflow._held import KeptBlocks
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 
@@ -149,3 +151,46 @@ def test_blocks_do_not_show(tmp_path):
     last = np.searchsorted(counts, 66_000) - 1
     first = int(counts[last])
     np.testing.assert_allclose(estimates[last], np.linalg.lstsq(H[:first], z[:first])[0], rtol=1e-9)
+
+
+def counted_passes(monkeypatch, size=17):
+    """How often a table is gone through, in small blocks: a list that grows."""
+    passes, real = [], header_module.read_rows
+
+    def reading(*given, **named):
+        passes.append(1)
+        return real(*given, **named, size=size)
+
+    monkeypatch.setattr(header_module, "read_rows", reading)
+    return passes
+
+
+def test_a_small_release_is_read_once_and_not_held_after(tmp_path, monkeypatch):
+    first = estimated(tmp_path, people(), errors="HC3")
+    path = tmp_path / "z0.csv"
+    passes = counted_passes(monkeypatch)
+    found = estimate_release(path, "HC3")
+    assert len(passes) == 1
+    assert found.release.memory is None
+    np.testing.assert_allclose(found.covariance, first.covariance, rtol=1e-9)
+    monkeypatch.setattr(header_module, "HELD", 0)
+    again = estimate_release(path, "HC3")
+    assert len(passes) > 2
+    np.testing.assert_array_equal(again.covariance, found.covariance)
+
+
+def test_more_rows_than_a_header_states_are_not_kept():
+    kept, passes = KeptBlocks(5), []
+
+    def blocks():
+        passes.append(1)
+        yield from (np.ones(3), np.ones(3))
+
+    for _ in range(2):
+        assert len(list(kept.through(blocks()))) == 2
+    assert len(passes) == 2
+    enough = KeptBlocks(6)
+    next(enough.through(blocks()))  # a pass that stops early keeps nothing
+    for _ in range(2):
+        assert len(list(enough.through(blocks()))) == 2
+    assert len(passes) == 4

@@ -33,12 +33,13 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_count
+from privest.arrays import Array, ArrayLike, Flags, Index, as_array, as_count
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg.tolerances import TAKES_PART, condition, rank_tolerance, rounding
 from privest.records import Record, standard_errors
 
 BATCH = 4096  # groups at a time
+COPIED = 64  # rows of a group up to which its transpose is written down
 SMALL = 2.0**-6  # part of the information below which a group's root is a series of few terms
 
 
@@ -126,48 +127,61 @@ class ClusterSums:
                 f"received {given.shape} and {right.shape}."
             )
         for at in range(0, len(given), BATCH):
-            self._add(given[at : at + BATCH], right[..., at : at + BATCH, :])
+            part = given[at : at + BATCH]
+            shares = self.root.T @ part @ self.root
+            self._add(shares, right[..., at : at + BATCH, :] @ self.root)
 
-    def _add(self, matrices: Array, scores: Array) -> None:
-        shares = self.root.T @ matrices @ self.root  # N_g
-        roots, null = self._inverse_roots(shares)
+    def add_turned(self, shares: Array, scores: Array) -> None:
+        """Add groups whose rows were multiplied by C: N_g (B, n, n) and Cᵀg_g (B, n)."""
+        for at in range(0, len(shares), BATCH):
+            self._add(shares[at : at + BATCH], scores[at : at + BATCH])
+
+    def _add(self, shares: Array, scores: Array) -> None:
+        """N_g and Cᵀg_g of a batch."""
+        n, several = len(self.root), scores.ndim > 2
+        # a_g, one column a coefficient (its degrees of freedom do not depend on its units), and
+        # (I − N_g)^{-½}Cᵀg_g next to it; for several trials the root itself
+        right = np.empty((len(shares), n, 2 * n if several else n + 1))
+        right[:, :, :n] = self._unit.T
+        right[:, :, n:] = np.eye(n) if several else scores[..., None]
+        rooted, null = self._rooted(shares, right)
         if null is not None:
             towards = np.abs(null @ self._unit.T)  # (…, n): |vᵀCᵀe_j|
             size = np.linalg.norm(self._unit, axis=1)
             self._alone = np.maximum(self._alone, (towards / size).max(axis=0))
-        turned = (roots @ (scores @ self.root)[..., None])[..., 0]
+        own, rest = rooted[:, :, :n], rooted[:, :, n:]
+        turned = (rest @ scores[..., None] if several else rest)[..., 0]
         meat = np.swapaxes(turned, -1, -2) @ turned
         self._meat = meat if self._meat is None else self._meat + meat
-        # a_g, one column a coefficient; its degrees of freedom do not depend on its units
-        own = roots @ self._unit.T
         seen = shares @ own  # b_g
-        alpha = np.einsum("gaj,gaj->gj", own, seen)
-        length = np.einsum("gaj,gaj->gj", seen, seen)
+        alpha = (own * seen).sum(axis=1)
+        length = (seen * seen).sum(axis=1)
         self._trace += (alpha - length).sum(axis=0)
         self._squares += (alpha * (alpha - 2 * length)).sum(axis=0)
         columns = seen.transpose(2, 1, 0)  # (n, n, B)
         self._outer += columns @ columns.transpose(0, 2, 1)
-        self.groups += len(matrices)
+        self.groups += len(shares)
 
-    def _inverse_roots(self, shares: Array) -> tuple[Array, Array | None]:
-        """(I − N_g)^{-½} (B, n, n), zero along null directions, and these (how many, n)."""
-        sizes = np.einsum("gaa->g", shares)  # at least their largest eigenvalues
+    def _rooted(self, shares: Array, right: Array) -> tuple[Array, Array | None]:
+        """(I − N_g)^{-½}·right (B, n, k), zero along null directions, and these (how many, n)."""
+        sizes = np.trace(shares, axis1=1, axis2=2)  # at least their largest eigenvalues
         small = sizes < SMALL
         if small.all():
-            return _series(shares, float(sizes.max())), None
+            return _series(shares, right, float(sizes.max(initial=0.0))), None
         if small.any():
-            roots, null = np.empty_like(shares), None
-            roots[small] = _series(shares[small], float(sizes[small].max()))
-            roots[~small], null = self._by_eigenvalues(shares[~small])
-            return roots, null
-        return self._by_eigenvalues(shares)
+            found, null = np.empty_like(right), None
+            found[small] = _series(shares[small], right[small], float(sizes[small].max()))
+            found[~small], null = self._by_eigenvalues(shares[~small], right[~small])
+            return found, null
+        return self._by_eigenvalues(shares, right)
 
-    def _by_eigenvalues(self, shares: Array) -> tuple[Array, Array | None]:
+    def _by_eigenvalues(self, shares: Array, right: Array) -> tuple[Array, Array | None]:
         left, vectors = np.linalg.eigh(np.eye(shares.shape[-1]) - shares)
         null = left < self._null
         powers = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left)))
-        roots = (vectors * powers[:, None, :]) @ vectors.transpose(0, 2, 1)
-        return roots, vectors.transpose(0, 2, 1)[null] if null.any() else None
+        back = vectors.transpose(0, 2, 1)
+        found = (vectors * powers[:, None, :]) @ (back @ right)
+        return found, back[null] if null.any() else None
 
     def errors(self) -> ClusterErrors:
         """The errors of all groups so far, which must be all that are in the information."""
@@ -185,16 +199,18 @@ class ClusterSums:
         )
 
 
-def _series(shares: Array, size: float) -> Array:
-    """(I − N)^{-½} = I + N/2 + 3N²/8 + …, to rounding, for N ≥ 0 of norm `size` at most, < 1/64.
+def _series(shares: Array, right: Array, size: float) -> Array:
+    """(I − N)^{-½}·right, (I − N)^{-½} = I + N/2 + 3N²/8 + …, to rounding, for N ≥ 0 of norm `size`
+    at most, < 1/64.
 
     The terms after k are below size^(k + 1)/(1 − size): as many are taken as leave less than 2⁻⁵⁵.
     """
     terms = max(1, math.ceil(55 / -math.log2(max(size, 2.0**-55))))
-    unit = np.eye(shares.shape[-1])
-    found = np.broadcast_to(unit, shares.shape)
+    found = right
     for k in range(terms, 0, -1):  # c_k/c_{k−1} = (2k − 1)/(2k)
-        found = unit + (2 * k - 1) / (2 * k) * (shares @ found)
+        found = shares @ found
+        found *= (2 * k - 1) / (2 * k)
+        found += right
     return found
 
 
@@ -209,8 +225,8 @@ def cluster_errors(matrices: ArrayLike, scores: ArrayLike) -> ClusterErrors:
 def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
     """Σ x xᵀ over the rows of each group, (groups, m, m), rows in any order.
 
-    rows (K, m), for instance [H, z]; labels (K,) whole numbers from 0 to groups − 1. One pass for
-    each pair of columns: O(K m²).
+    rows (K, m), for instance [H, z]; labels (K,) whole numbers from 0 to groups − 1. Groups of one
+    size are multiplied together: O(K m²), and a sort where labels go down.
 
     >>> group_sums([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]], [0, 1, 0], 2).tolist()
     [[[2.0, 7.0], [7.0, 29.0]], [[1.0, 3.0], [3.0, 9.0]]]
@@ -224,11 +240,27 @@ def group_sums(rows: ArrayLike, labels: ArrayLike, groups: int) -> Array:
             f"labels must be {len(values)} whole numbers from 0 to {count - 1}; received an array "
             f"of type {which.dtype} and shape {which.shape}."
         )
-    width = values.shape[1]
-    columns = np.ascontiguousarray(values.T)
-    sums = np.empty((count, width, width))
-    for i in range(width):
-        for j in range(i + 1):
-            sums[:, i, j] = np.bincount(which, columns[i] * columns[j], count)
-            sums[:, j, i] = sums[:, i, j]
+    if (which[1:] < which[:-1]).any():
+        values = values[np.argsort(which, kind="stable")]
+    return _sums_of_runs(values, np.bincount(which, minlength=count))
+
+
+def _sums_of_runs(rows: Array, sizes: Index) -> Array:
+    """Σ x xᵀ of the first sizes[0] rows, of the next sizes[1], ..."""
+    width = rows.shape[1]
+    order = np.argsort(sizes, kind="stable")
+    different, first = np.unique(sizes[order], return_index=True)
+    starts = np.cumsum(sizes) - sizes
+    sums = np.zeros((len(sizes), width, width))
+    for size, own in zip(different.tolist(), np.split(order, first[1:])):
+        if not size:
+            continue
+        if len(different) == 1:
+            part = rows.reshape(len(own), size, width)
+        else:
+            part = rows[starts[own][:, None] + np.arange(size)]
+        turned = part.transpose(0, 2, 1)
+        if size <= COPIED:  # BLAS multiplies small matrices faster than it squares them
+            turned = np.ascontiguousarray(turned)
+        sums[own] = turned @ part
     return sums

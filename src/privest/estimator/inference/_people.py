@@ -122,7 +122,11 @@ class PeopleSums:
         return PeopleEstimate(estimate, floor, float(rest / freedom) if freedom > 0 else 1.0)
 
     def errors(self) -> ClusterSums:
-        """Where the second pass goes: `add_errors` for the same persons, then its `errors()`."""
+        """Where the second pass goes: `add_errors` for the same persons, then its `errors()`.
+
+        Persons whose rows [H, v, 1] were multiplied by `turned` before they were summed: with
+        `add_turned_errors`.
+        """
         return ClusterSums(self.total[:-1, :-1])
 
     def add_errors(self, found: ClusterSums, estimate: Array, sums: Array, rows: Index) -> None:
@@ -130,6 +134,21 @@ class PeopleSums:
         whole = self.noise.whitened(sums, rows)
         matrices = whole[:, :-1, :-1]
         found.add(matrices, whole[:, :-1, -1] - matrices @ estimate)
+
+    def turned(self, found: ClusterSums) -> Array:
+        """T (n + 2, n + 2) with [H, v, 1]·T = [HC, v, 1], cov θ̂ = CCᵀ by the known noise."""
+        n = len(found.root)
+        map_ = np.eye(n + 2)
+        map_[:n, :n] = found.root
+        return map_
+
+    def add_turned_errors(
+        self, found: ClusterSums, estimate: Array, sums: Array, rows: Index
+    ) -> None:
+        """Persons of the second pass, by sums of [HC, z, 1]."""
+        whole = self.noise.whitened(sums, rows)
+        shares = whole[:, :-1, :-1]
+        found.add_turned(shares, whole[:, :-1, -1] - shares @ np.linalg.solve(found.root, estimate))
 
 
 def people_errors(
