@@ -43,6 +43,7 @@ DOORS = {
     "grid": lambda k: pv.network.grid(k, 2),
     "graph": lambda k: pv.network.Graph([(0, 1)], k),
     "rounds": lambda k: DampedNoise(1.0, 0.5).simulate([1.0, 2.0, 3.0], RING, RNG, k),
+    "rule of a stream": lambda k: pv.design.anytime(MODEL, 1.0).level_at(k),
     "world": lambda k: pv.dynamics.StateSpace(A=0.5, C=1.0, Q=1.0, R=1.0, cov0=1.0).simulate(
         k, RNG
     ),

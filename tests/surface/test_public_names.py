@@ -88,6 +88,7 @@ NAMES = {
         "allocate", "certify", "equalised", "least_loss",
         "Frontier", "MechanismRanking", "SampleSize", "frontier", "rank_mechanisms", "sample_size",
         "CorrelatedAllocation", "correlated",
+        "Anytime", "Spread", "anytime", "spread",
     },
     "network": {
         "ConsensusResult", "Contribution", "Contributions", "DampedNoise", "DecayingNoise",

@@ -1,0 +1,168 @@
+"""`design.spread` and `design.anytime`: one budget over time."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privest as pv
+from privest.design import A, allocate, anytime, spread
+from strategies import psd_matrix
+
+
+def stream(seed, m=12, n=2, v=1.0):
+    rng = np.random.default_rng(seed)
+    return pv.LinearModel(np.c_[np.ones(m), rng.standard_normal((m, n - 1))], noise=v)
+
+
+def dense_value(model, levels, g, W):
+    """Σ g_k tr WΣ_k by `pv.bound` of the readings up to each k."""
+    total = 0.0
+    for k in np.flatnonzero(g):
+        part = pv.LinearModel(model.matrix[: k + 1], noise=model.inverse_information.diagonal()[0])
+        total += g[k] * np.trace(W @ pv.bound(part, levels[: k + 1]).ppcrlb)
+    return total
+
+
+def test_the_value_is_that_of_the_bounds_of_all_prefixes():
+    model, W = stream(0), psd_matrix(np.random.default_rng(1), 2)
+    found = spread(model, 6.0, 0.9, weight=W)
+    # Prefixes with levels of zero at their end are fine for `bound`.
+    assert found.value == pytest.approx(dense_value(model, found.levels, found.worth, W), rel=1e-9)
+    assert found.levels.sum() == pytest.approx(6.0, rel=1e-12)
+    equal = np.full(12, 0.5)
+    assert found.equal == pytest.approx(dense_value(model, equal, found.worth, W), rel=1e-9)
+    k = np.arange(1, 13.0) ** -found.exponent
+    power = dense_value(model, 6.0 * k / k.sum(), found.worth, W)
+    assert found.power == pytest.approx(power, rel=1e-9)
+    assert found.value <= found.power <= found.equal
+    assert found.error[1:] @ found.worth[1:] == pytest.approx(found.value, rel=1e-9)
+    assert found.error[0] == np.inf
+    # It is a level for every door, of streams too.
+    errors = pv.bounds.stream_bound(model, found.stream).ppcrlb
+    assert np.trace(W @ errors[-1]) == pytest.approx(found.error[-1], rel=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-5, 0.01, 1.0, 100.0]))
+def test_no_levels_are_below_the_floor(seed, v):
+    """Also of levels that nobody searched for; and the floor is as near as it says."""
+    rng = np.random.default_rng(seed)
+    model = stream(seed, v=v)
+    found = spread(model, 3.0, rng.random(12) * (np.arange(12) > 2))
+    assert found.certified
+    for _ in range(5):
+        levels = rng.dirichlet(np.full(12, rng.choice([0.1, 1.0, 10.0]))) * 3.0 + 1e-12
+        value = dense_value(model, levels, found.worth, np.eye(2))
+        assert value >= found.floor * (1 - 1e-9)
+
+
+def test_the_final_estimate_alone_is_plain_allocation():
+    model = stream(3, m=40, n=3, v=0.3)
+    found, expected = spread(model, 8.0, "final"), allocate(model, 8.0)
+    assert found.value == pytest.approx(expected.value, rel=2e-6)
+    # With one parameter and rows alike equal levels are best.
+    alike = spread(pv.LinearModel(np.ones((10, 1)), noise=2.0), 5.0, "final")
+    assert alike.levels == pytest.approx(np.full(10, 0.5))
+    assert alike.exponent == pytest.approx(0.0, abs=1e-3)
+
+
+def test_the_price_is_the_slope_of_the_value():
+    model = stream(4)
+    values = [spread(model, budget, tol=1e-10).value for budget in (2.999, 3.001)]
+    found = spread(model, 3.0, tol=1e-10)
+    assert found.price == pytest.approx((values[0] - values[1]) / 0.002, rel=1e-4)
+
+
+@pytest.mark.parametrize(("v", "budget"), [(1.0, 50.0), (0.01, 5.0)])
+def test_units_decide_nothing(v, budget):
+    model = stream(5, m=30, n=3, v=v)
+    unit = np.array([1e-4, 1.0, 1e5])
+    other = pv.LinearModel(model.matrix / unit * 1e3, noise=v * 1e6)
+    plain = spread(model, budget, 0.95)
+    moved = spread(other, budget / 1e6, 0.95, weight=1 / unit**2)
+    assert moved.value == pytest.approx(plain.value, rel=2e-6)
+    assert moved.levels * 1e6 == pytest.approx(plain.levels, rel=1e-2, abs=1e-3 * budget)
+
+
+def test_a_long_stream_of_few_readings_that_show_anything():
+    """Levels far below 1/v: Frank-Wolfe alone would need thousands of steps."""
+    found = spread(stream(6, m=400, n=3, v=1e-5), 400.0)
+    assert found.gap <= 1e-6
+    assert found.support < 40
+    assert "Newton" in found.method
+
+
+def test_without_a_horizon_the_discounted_best_is_finite():
+    """The endless answer is that of a far longer stream, cut nowhere."""
+    rows = np.c_[np.ones(10), np.arange(10) % 3]
+    model = pv.LinearModel(rows, noise=0.5)
+    found = spread(model, 20.0, 0.9, endless=True)
+    assert found.endless
+    assert len(found.levels) % 10 == 0
+    longer = pv.LinearModel(np.tile(rows, (60, 1)), noise=0.5)
+    finite = spread(longer, 20.0, 0.9)
+    # The far end counts 0.9^600 at most: below 1e-27 of the rest.
+    assert found.value == pytest.approx(finite.value, rel=3e-6)
+    assert found.floor <= finite.value * (1 + 1e-9)
+    assert not finite.levels[len(found.levels) :].any()
+    assert "not worth their price" in found.explain()
+    with pytest.raises(pv.errors.InvalidInput, match="needs a discount"):
+        spread(model, 20.0, endless=True)
+    with pytest.raises(pv.errors.NumericalFailure, match="more readings"):
+        spread(model, 1e6, 0.99999, endless=True)
+
+
+@pytest.mark.parametrize(("m", "v", "budget"), [(60, 1.0, 60.0), (60, 0.01, 60.0), (40, 5.0, 4.0)])
+def test_a_rule_for_every_horizon(m, v, budget):
+    model = pv.LinearModel(np.c_[np.ones(m), np.cos(np.arange(m))], noise=v)
+    found = anytime(model, budget)
+    assert found.levels.sum() < budget
+    assert found.level_at(m) == pytest.approx(found.levels[-1])
+    # What the levels of all time add up to, by the integral of the rest.
+    k = np.arange(1, 10**6 + 1.0)
+    rest = found.first * (10**6 + 0.5) ** (1 - found.exponent) / (found.exponent - 1)
+    assert found.first * np.sum(k**-found.exponent) + rest == pytest.approx(budget, rel=1e-6)
+    # Every horizon by itself, also those that were not looked at.
+    for K in (2, 3, 5, 11, 23, m - 1, m):
+        part = pv.LinearModel(model.matrix[:K], noise=v)
+        g = (np.arange(K) >= 1) * 1.0
+        value = dense_value(part, found.levels, g, np.eye(2)) if K > 1 else 0.0
+        best = spread(part, budget, g)
+        assert value / best.value <= found.worst * (1 + 1e-9)
+    assert (found.loss <= found.worst * (1 + 1e-9)).all()
+    assert (found.loss >= 1).all()
+    assert found.worst <= found.forever
+    assert len(found.frame()) == len(found.horizons)
+    assert f"{found.worst:.4g} times" in found.explain()
+    # Rows that come again and again, three times as long.
+    longer = pv.LinearModel(np.tile(model.matrix, (3, 1)), noise=v)
+    g = (np.arange(3 * m) >= 1) * 1.0
+    levels = np.array([found.level_at(k) for k in range(1, 3 * m + 1)])
+    value = dense_value(longer, levels, g, np.eye(2))
+    assert value / spread(longer, budget).floor <= found.forever
+
+
+def test_in_words():
+    found = spread(pv.LinearModel(np.ones((50, 1)), noise=1.0), 50.0)
+    words = found.explain()
+    assert "1.413 times as much" in words
+    assert "Proved: no levels of this total have less than" in words
+    assert found.to_dict()["exponent"] == found.exponent
+    assert isinstance(found, pv.design.Allocation)
+    assert isinstance(found, pv.PrivacyLevel)
+    assert found.criterion.symbol == A().symbol
+
+
+def test_what_is_refused():
+    model = stream(7)
+    for bad in ([1.0] * 11, np.zeros(12), -np.ones(12), "last", 1.0, 0.0, 1.5, [[1.0]]):
+        with pytest.raises(pv.errors.InvalidInput):
+            spread(model, 1.0, bad)
+    with pytest.raises(pv.errors.InvalidInput, match="before reading 1 "):
+        spread(model, 1.0, np.ones(12))
+    with pytest.raises(pv.errors.InvalidInput, match="budget"):
+        spread(model, 0.0)
+    late = pv.LinearModel(np.eye(3), noise=1.0)
+    with pytest.raises(pv.errors.InvalidInput, match="nothing to spread"):
+        anytime(late, 1.0)
