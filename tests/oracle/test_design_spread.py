@@ -7,7 +7,7 @@ import pytest
 import privest as pv
 from privest.design import spread
 
-RTOL = 2e-6  # the solver's tolerance of 1e-10 on sums of up to twelve inverses, and a gap of 1e-7
+RTOL = 2e-6  # the solver's tolerance of 1e-9 on sums of up to twelve inverses, and a gap of 1e-7
 
 NOISES = (1.0, 0.01, "mixed", 0.0)
 
@@ -33,7 +33,7 @@ def by_cones(H, v, cost, cap, g, W, budget):
         PI = sum(x[j] * np.outer(rows[j], rows[j]) for j in range(k + 1))
         total = total + g[k] * cp.matrix_frac(root, PI)
     problem = cp.Problem(cp.Minimize(total), constraints)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     assert problem.status == "optimal"
     return problem.value
 

@@ -169,12 +169,20 @@ def solve(course: Course, budget: float, tol: float, start: Array, most_steps: i
 
 
 def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
-    """Levels with the largest qᵀx within the budget; readings without noise: the best ones."""
+    """Levels with the largest qᵀx within the budget.
+
+    Readings without noise take what the others leave, those of the greatest worth first.
+    """
     levels = oracle.levels_at(problem, q, prices.of(problem))
-    if np.isfinite(levels).all() and levels.any():
-        return problem.within(levels, budget)
-    worth = q / problem.cost
-    return problem.within((worth >= worth.max() * (1.0 - 1e-12)).astype(float), budget)
+    levels = np.where(np.isfinite(levels), levels, 0.0)
+    rest = budget - problem.spent(levels)
+    if problem.exact and rest > 0:
+        exact = np.flatnonzero(problem.variance == 0)
+        exact = exact[np.argsort(-q[exact] / problem.cost[exact], kind="stable")]
+        room = problem.cost[exact] * (problem.cap[exact] - levels[exact])
+        taken = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+        levels[exact] += np.clip(rest - taken, 0.0, room) / problem.cost[exact]
+    return problem.within(levels, budget)
 
 
 def newton_steps(course: Course, budget: float, levels: Array, q: Array, prices: Array) -> Array:

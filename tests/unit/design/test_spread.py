@@ -43,7 +43,7 @@ def test_the_value_is_that_of_the_bounds_of_all_prefixes():
     assert np.trace(W @ errors[-1]) == pytest.approx(found.error[-1], rel=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-5, 0.01, 1.0, 100.0]))
 def test_no_levels_are_below_the_floor(seed, v):
     """Also of levels that nobody searched for; and the floor is as near as it says."""
