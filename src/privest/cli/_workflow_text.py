@@ -164,9 +164,9 @@ def _clipping(found: Plan) -> list[str]:
         ]
     worst, stated = int(np.argmax(cost.least_squares_ratio)), found.spec.privacy
     missed = ""
-    if stated.of is not None:
-        error = float(cost.standard_error[found.index(stated.of)])
-        missed = f" {stated.of!r} then has the standard error {error:.4g}, not the one asked for."
+    for name in stated.wanted:
+        error = float(cost.standard_error[found.index(name)])
+        missed += f" {name!r} then has the standard error {error:.4g}, not the one asked for."
     if cost.share < NEXT_TO_NONE:
         return [f"{range_}{_percent(cost.share)} of the readings will be clipped: no cost.{missed}"]
     return [

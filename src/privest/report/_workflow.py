@@ -51,10 +51,7 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
         epsilons = np.array(
             [PrivacyLevel(s).to_epsilon(delta=stated.delta, move=move) for s in levels]
         )
-    target = {}
-    if stated.standard_error is not None and stated.of is not None:
-        target = {stated.of: stated.standard_error}
-    return Curve(plan.names, levels, errors, open_errors, epsilons, target)
+    return Curve(plan.names, levels, errors, open_errors, epsilons, stated.wanted)
 
 
 def _added(estimate: Estimate) -> Array:

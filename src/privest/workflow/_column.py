@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from privest.arrays import Array
 from privest.errors import InvalidInput, PrivestError
 from privest.lattice import GRID, Coin
 from privest.privacy import EndlessLevel, Range, coin_of, pure_epsilon
@@ -26,6 +28,7 @@ from privest.workflow._laws import BITS, LAWS, Law
 from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
 from privest.workflow._person import PersonRows
 from privest.workflow._record import record_statement
+from privest.workflow._row_levels import RowLevels
 from privest.workflow._spec import TRANSFORMS
 
 READING = "z"
@@ -47,6 +50,9 @@ class Column(Record):
     alone           whether it is the only private column of its table.
     scale           what counts as one unit of it, where several columns share one budget,
                     Σ_j scale_j²·level_j; None where it is alone.
+    levels          where every row has a level of its own: in which public column, and how it was
+                    chosen. `level` is then the largest of them, and z·unit/√(level of the row) a
+                    reading with its noise.
     person          where persons have several rows: how the level is spread over them. z·unit is
                     then z̃/√s (`mechanism.PeopleMechanism`), and ε is that of a whole person.
     """
@@ -64,6 +70,7 @@ class Column(Record):
     alone: bool = True
     scale: float | None = None
     person: PersonRows | None = None
+    levels: RowLevels | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
@@ -105,7 +112,7 @@ class Column(Record):
 
     @property
     def fingerprint(self) -> str:
-        """Of the level, as of a stream of readings."""
+        """Of the level, as of a stream of readings; of levels of the rows the largest."""
         return EndlessLevel(self.level).fingerprint
 
     @cached_property
@@ -116,7 +123,12 @@ class Column(Record):
         return coin_of(self.level, (limits.low, limits.high), nearest=self.law == "coin")
 
     def unit(self, *, simulated: bool) -> float:
-        """What one step of z is, in the units of the modelled target; of bits, from 0 to 1."""
+        """What one step of z is, in the units of the modelled target; of bits, from 0 to 1.
+
+        Where rows have levels of their own, in deviations of the noise.
+        """
+        if self.levels is not None:
+            return unit_of(1.0, simulated=simulated)
         return self.coin.unit if self.law in BITS else unit_of(self.level, simulated=simulated)
 
     @property
@@ -124,10 +136,15 @@ class Column(Record):
         """z·unit + zero is a reading with its noise: 0, but for bits."""
         return self.coin.zero if self.law in BITS else 0.0
 
+    def row_added(self, levels: Array, *, simulated: bool) -> Array:
+        """`added` of rows with these levels, all above 0."""
+        return self.added(simulated=simulated) * self.level / levels
+
     def added(self, *, simulated: bool) -> float:
         """The variance of the noise on a reading: 1/s, and what the grid adds to a real release.
 
         Of Laplace noise 2/s. Of bits 1/s at both ends of the range; between them they scatter more.
+        Where rows have levels of their own: of the largest.
         """
         if self.law in BITS:
             return 1.0 / float(self.coin.level)
@@ -140,6 +157,8 @@ class Column(Record):
         found = self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
         found["zero"] = self.zero
         del found["epsilon"]  # written for readers; another machine may round it otherwise
+        if self.levels is None:  # headers from before there were any stay what they are
+            del found["levels"]
         return found
 
     def header(self, *, simulated: bool) -> dict[str, Any]:
@@ -149,6 +168,8 @@ class Column(Record):
     @classmethod
     def read(cls, given: object, *, simulated: bool) -> Self:
         """The inverse of `header`: every field checked, what follows from others computed again."""
+        if isinstance(given, Mapping):
+            given = {"levels": None, **given}
         record = read_fields(given, KINDS | FOLLOWS, "each of the columns")
         found = cls(**{name: record[name] for name in KINDS})
         found._require_sense()
@@ -162,7 +183,10 @@ class Column(Record):
         if record["name"] != found.name:
             raise InvalidInput("name is not that of its target: it was changed.")
         if record["unit"] != found.unit(simulated=simulated):
-            raise InvalidInput("unit must be grid/√level, 1 where it is simulated.")
+            raise InvalidInput(
+                "unit must be grid/√level (grid where rows have levels of their own), 1 where it "
+                "is simulated."
+            )
         if record["zero"] != found.zero:
             raise InvalidInput("zero must be 0, or that of the bits of its level and range.")
         return found
@@ -188,6 +212,10 @@ class Column(Record):
             "delta goes with Gaussian noise": delta is not None and self.law != "gaussian",
             "bits must have a range, and no move": self.law in BITS
             and (ends is None or move is not None),
+            "levels of the rows go with Gaussian noise of one column, and one row a person": (
+                self.levels is not None
+                and (self.law != "gaussian" or not self.alone or self.person is not None)
+            ),
             "a transform must have a range above 0": (
                 self.transform != "none" and not (ends and ends[0] > 0)
             ),
@@ -281,7 +309,7 @@ KINDS: dict[str, Field] = {
     "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
     "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
     "scale": optional(read_positive),
-    "person": optional(PersonRows.read),
+    "person": optional(PersonRows.read), "levels": optional(RowLevels.read),
 }  # fmt: skip
 FOLLOWS: dict[str, Field] = {
     "epsilon": optional(read_positive), "name": read_text, "unit": read_positive,

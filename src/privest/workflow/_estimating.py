@@ -8,10 +8,10 @@ from pathlib import Path
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease, read_release
 from privest.workflow._laws import BITS
-from privest.workflow._modelled import clip_ends
 from privest.workflow._route_clipped import undo_clipping
 from privest.workflow._route_columns import estimate_columns
 from privest.workflow._route_family import estimate_family
+from privest.workflow._route_levels import estimate_levels
 from privest.workflow._route_people import estimate_people
 from privest.workflow._route_rows import estimate_rows
 from privest.workflow._route_weighted import estimate_weighted
@@ -26,6 +26,8 @@ def estimate_release(path: str | Path, errors: str = "auto") -> Estimate:
     "HC2", "stated": by the noise variance of the header, or "huber": Huber's estimate. With
     persons "cr2", or "reml" for random person effects.
     Yes or no, and counts: "auto", "model" or "HC3".
+    Where rows have levels of their own: "auto", restricted maximum likelihood over the levels, or
+    "stated".
     Where a range clips so much that it matters θ and σ² are found by maximum likelihood, and the
     table is read some eight times.
     Raises InvalidInput where the table is not the one that the header was made for.
@@ -46,11 +48,13 @@ def _of_one_column(release: TableRelease, errors: str) -> Estimate:
         return estimate_people(release, errors)  # what a range does is in its remark
     if release.family != "gaussian":
         return estimate_family(release, errors)
-    if release.weights is not None:
+    if release.column.levels is not None:
+        found = estimate_levels(release, errors)
+    elif release.weights is not None:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
     if release.column.law in BITS:  # what a bit scatters says nothing of how readings do
         return replace(found, sampling=None, classical=None)
-    ends = clip_ends(release.level, release.limits)
-    return found if ends is None else undo_clipping(found, ends, errors)
+    limits = release.limits
+    return found if limits is None else undo_clipping(found, limits, errors)

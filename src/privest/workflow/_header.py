@@ -48,6 +48,7 @@ from privest.workflow._header_fields import (
 from privest.workflow._held import HELD, HeldTable, KeptBlocks
 from privest.workflow._laws import BITS
 from privest.workflow._person_sums import readings_of
+from privest.workflow._row_levels import require_levels
 from privest.workflow._sections import People, Weights
 from privest.workflow._spec import FAMILIES
 
@@ -61,12 +62,24 @@ OUTSIDE = ("path", "memory", "signature")  # not under the checksum: the signatu
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """Rows of a release: H (rows, n), z (rows, columns) in units of the modelled targets."""
+    """Rows of a release: H (rows, n), z (rows, columns) in units of the modelled targets.
+
+    levels  of the rows, where each has its own; z is NaN where it is 0, and nothing was shown.
+    """
 
     H: Array = field(repr=False)
     z: Array = field(repr=False)
     weights: Array | None = field(default=None, repr=False)
     people: Array | None = field(default=None, repr=False)
+    levels: Array | None = field(default=None, repr=False)
+
+    @property
+    def shown(self) -> ReleasedRows:
+        """Those whose reading is shown: rows of level 0 are left out."""
+        if self.levels is None or (self.levels > 0).all():
+            return self
+        kept = self.levels > 0
+        return ReleasedRows(self.H[kept], self.z[kept], levels=self.levels[kept])
 
     def __len__(self) -> int:
         return len(self.H)
@@ -79,7 +92,8 @@ class TableRelease(Release, OneColumn):
     table           its name; `path` is where it was found, `memory` holds it where there is no
                     file. `blocks`, `stream`, `values` read it.
     columns         of private readings: how each of them left, its level among that. z·unit is a
-                    reading with its noise, in the units of the modelled target.
+                    reading with its noise, in the units of the modelled target; z·unit/√level
+                    where a public column has a level for every row.
     names           of the coefficients, `intercept` among them where there is one.
     categories      the public list of each column of categories, as the plan states it.
     family          of the readings given the features.
@@ -165,9 +179,13 @@ class TableRelease(Release, OneColumn):
         units = np.array([column.unit(simulated=self.simulated) for column in self.columns])
         zeros = np.array([column.zero for column in self.columns])
         for block in self._read():
+            z, levels = block.targets * units + zeros, self._row_levels(block)
+            if levels is not None:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    z = np.where(levels > 0, z[:, 0] / np.sqrt(levels), np.nan)[:, None]
             yield ReleasedRows(
-                block.H, block.targets * units + zeros, self._found(self.weights, block),
-                self._found(self.people, block),
+                block.H, z, self._found(self.weights, block), self._found(self.people, block),
+                levels,
             )  # fmt: skip
 
     def remembered(self) -> TableRelease:
@@ -180,11 +198,31 @@ class TableRelease(Release, OneColumn):
         memory = HeldTable(self.library) if self.memory is None else self.memory
         return replace(self, memory=replace(memory, kept=KeptBlocks(self.rows)))
 
+    def shown_blocks(self) -> Iterator[ReleasedRows]:
+        """The same without rows of level 0, of which nothing was shown."""
+        for part in self.blocks():
+            if len(shown := part.shown):
+                yield shown
+
+    def _row_levels(self, block: Block) -> Array | None:
+        """The levels of some rows, where each has its own."""
+        column = self.columns[0]
+        if column.levels is None:
+            return None
+        found = np.asarray(block.beside[column.levels.column])
+        require_levels(found, column.level, Path(self.table) if self.path is None else self.path)
+        return found
+
     def stream(self) -> Iterator[tuple[StreamRelease, Array]]:
         """The table in blocks, as releases z̃ = √s·(y + noise) of a stream at level s, each with H.
 
         Of one private column, one reading a person.
         """
+        if self.column.levels is not None:
+            raise InvalidInput(
+                "rows of this release have levels of their own, and a stream at one level has not: "
+                "read it by `blocks`."
+            )
         start, level, mark = 0, self.level, self.fingerprint
         factor = math.sqrt(level) if self.simulated else self.grid
         for block in self._read():
@@ -240,6 +278,9 @@ class TableRelease(Release, OneColumn):
         for part, own in ((self.weights, "weights"), (self.people, "people")):
             if part is not None:
                 columns[part.column] = np.concatenate([getattr(block, own) for block in blocks])
+        unequal = self.columns[0].levels
+        if unequal is not None:
+            columns[unequal.column] = np.concatenate([np.asarray(block.levels) for block in blocks])
         readings = np.concatenate([block.z for block in blocks])
         columns |= {column.name: z for column, z in zip(self.columns, readings.T)}
         return as_frame(columns, library or self.library)
@@ -252,7 +293,8 @@ class TableRelease(Release, OneColumn):
     @property
     def _beside(self) -> tuple[str, ...]:
         """Columns that are neither features nor readings."""
-        return tuple(part.column for part in (self.weights, self.people) if part is not None)
+        parts = (self.weights, self.people, self.columns[0].levels)
+        return tuple(part.column for part in parts if part is not None)
 
     def _found(self, part: Weights | People | None, block: Block) -> Array | None:
         return None if part is None else np.asarray(block.beside[part.column])
@@ -263,7 +305,7 @@ class TableRelease(Release, OneColumn):
 
     @property
     def table_columns(self) -> tuple[str, ...]:
-        """Of the table: features, weights, persons, readings."""
+        """Of the table: features, weights, persons, levels of the rows, readings."""
         return (*self._features, *self._beside, *(column.name for column in self.columns))
 
     def _facts(self) -> dict[str, Any]:
@@ -337,7 +379,9 @@ def _require_sense(record: Mapping[str, Any]) -> None:
     """What the fields must be to each other."""
     columns: tuple[Column, ...] = record["columns"]
     targets = {column.target for column in columns}
-    beside = {part.column for part in (record["people"], record["weights"]) if part is not None}
+    levels = [column.levels for column in columns if column.levels is not None]
+    parts = [part for part in (record["people"], record["weights"]) if part is not None]
+    beside = [part.column for part in (*parts, *levels)]
     rows = [column.reference_rows for column in columns if column.reference_rows is not None]
     wrong = {
         "the table must have a name": not record["table"],
@@ -346,8 +390,14 @@ def _require_sense(record: Mapping[str, Any]) -> None:
         or len(targets) < len(columns),
         "alone is said of the only column": any(c.alone != (len(columns) == 1) for c in columns),
         "names must not hold the target: it is private": bool(targets & set(record["names"])),
-        "the columns of persons and weights must be others": bool(
-            beside & (targets | set(record["names"]) | {c.name for c in columns})
+        "the columns of persons, weights and levels must be others": bool(
+            set(beside) & (targets | set(record["names"]) | {c.name for c in columns})
+        )
+        or len(set(beside)) < len(beside),
+        "levels of the rows have neither persons nor weights nor a family": bool(levels)
+        and (bool(parts) or record["family"] != "gaussian"),
+        "standard errors that were asked for must be of the coefficients": any(
+            set(one.standard_error) - set(record["names"]) for one in levels
         ),
         "reference_rows must be more than the coefficients": any(
             known <= len(record["names"]) for known in rows

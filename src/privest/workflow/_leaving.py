@@ -21,6 +21,7 @@ from privest.workflow._planning import Plan
 from privest.workflow._pure_rows import CoinRows, LaplaceRows, RowsMechanism
 from privest.workflow._route_weighted import require_weights
 from privest.workflow._terms import Terms, add_rows, new_sums, require_full, require_target
+from privest.workflow._unequal_rows import UnequalRows
 
 
 class TableMechanism:
@@ -73,10 +74,12 @@ class TableMechanism:
         return f"TableMechanism({self.level:g})"
 
 
-def mechanism_of(column: Column) -> RowsMechanism:
+def mechanism_of(column: Column) -> RowsMechanism | UnequalRows:
     """What puts noise on the readings of a column, after their transform."""
     limits = column.limits
     ends = None if limits is None else (limits.low, limits.high)
+    if column.levels is not None:
+        return UnequalRows(ends, f"{column.level!r} {column.levels.mean!r}")
     if column.law in BITS:
         return CoinRows(column.coin)
     if column.law == "laplace":
@@ -99,6 +102,9 @@ class LeavingRows:
         require_target(plan.spec, self.data)
         self.dropped, self.readings = 0, [hashlib.sha256() for _ in plan.columns]
         self.mechanisms = [mechanism_of(column) for column in plan.columns]
+        for mechanism in self.mechanisms:
+            if isinstance(mechanism, UnequalRows):
+                mechanism.require(plan.row_levels())
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The columns of each block, in the order of the header's `table_columns`."""
@@ -115,19 +121,34 @@ class LeavingRows:
                 add_rows(sums, block.H)
             for digest, y in zip(self.readings, block.targets.T):
                 digest.update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
-            noisy = [
-                self._noisy(mechanism, column, y)
-                for mechanism, column, y in zip(self.mechanisms, plan.columns, block.targets.T)
-            ]
             public = [np.asarray(block.beside[name]) for name in beside]
             for name, weights in zip(beside, public):
                 require_weights(weights, name, self.data.name)
+            levels = None
+            if plan.columns[0].levels is not None:
+                levels = plan.row_levels(block.line)
+                public.append(levels)
+            noisy = [
+                self._noisy(mechanism, column, y, levels)
+                for mechanism, column, y in zip(self.mechanisms, plan.columns, block.targets.T)
+            ]
             yield [*block.H.T[int(design.intercept) :], *public, *noisy]
         if sums is not None:
             require_full(sums, design.names, self.data.name, rows)
 
-    def _noisy(self, mechanism: RowsMechanism, column: Column, readings: Array) -> AnyArray:
+    def _noisy(
+        self,
+        mechanism: RowsMechanism | UnequalRows,
+        column: Column,
+        readings: Array,
+        levels: Array | None,
+    ) -> AnyArray:
         y = clipped(column.transform, column.exponent, column.range, readings)
+        if isinstance(mechanism, UnequalRows):
+            assert levels is not None
+            if self.source.simulated:
+                return mechanism.simulate(y, levels, self.source)
+            return mechanism.release(y, levels, self.source)
         if self.source.simulated:
             return mechanism.simulate(y, self.source)
         return mechanism.release(y, self.source)

@@ -96,6 +96,12 @@ def clip_ends(level: float, limits: Range | None) -> Ends | None:
     """The readings at which a release clips: the last ones on the grid within the range."""
     if limits is None:
         return None
-    root = literal_root(np.array([level]))
+    low, high = row_ends(np.array([level]), limits)
+    return float(low[0]), float(high[0])
+
+
+def row_ends(levels: Array, limits: Range) -> tuple[Array, Array]:
+    """The same for rows with these levels, all above 0."""
+    root = literal_root(levels)
     least, most = clip_of([root], (limits.low, limits.high))
-    return float(least[0] * GRID / root[0]), float(most[0] * GRID / root[0])
+    return least * GRID / root, most * GRID / root

@@ -193,7 +193,8 @@ def mean_at(
         return _linear(found, h, eta, own, confidence)
     if found.likelihood is not None:
         return _by_likelihood(found, h, eta, confidence)
-    if release.people is not None or release.weights is not None:
+    unequal = release.column.levels is not None
+    if release.people is not None or release.weights is not None or unequal:
         return _by_residuals(found, h, eta, own, confidence)
     mean = _by_scatter(found, h, eta, own, confidence)
     if release.column.law == "gaussian" and "Huber" not in (found.method or ""):
@@ -299,9 +300,13 @@ def _by_residuals(
 def _row_spread(found: Estimate) -> tuple[float, float]:
     """σ̂² = Σw(e²K/(K − n) − 1/s)/Σw over rows, and the variance of it."""
     release, sums = found.release, np.zeros(5)
-    more, added = found.rows / max(found.rows - len(found.names), 1), _added(release)
-    for part in release.blocks():
+    more = found.rows / max(found.rows - len(found.names), 1)
+    for part in release.shown_blocks():
         w = np.ones(len(part)) if part.weights is None else part.weights
+        added: float | Array = _added(release)
+        if part.levels is not None:  # a square counts by how little noise is in it
+            added = release.column.row_added(part.levels, simulated=release.simulated)
+            w = 1 / np.square((found.noise_found or 0.0) + added)
         d = more * np.square(part.z[:, 0] - part.H @ found.estimate) - added
         sums += [w.sum(), w @ d, w @ w, (w * w) @ d, (w * w) @ (d * d)]
     return _ratio(sums)
@@ -338,6 +343,11 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
         raise InvalidInput(
             "a total is for tables with one private column and one row a person, whose readings "
             "are numbers: rows of one person share their noise."
+        )
+    if release.column.levels is not None:
+        raise InvalidInput(
+            "a total needs every reading at one level: the rows of this release have levels of "
+            "their own, and of some of them next to nothing is shown."
         )
     exponent = {"none": 1.0, "log": 0.0}.get(release.transform, release.exponent or 0.0)
     shift = 1.0 if release.transform == "none" else 0.0  # Box-Cox of exponent 1 is x − 1

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from privest.arrays import fingerprint_of
 from privest.data._writer import table_writer
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.files import Draft, atomic_write, draft, require_writable
@@ -33,6 +34,8 @@ def trial_source(terms: Terms, seed: int | None) -> Source:
     spec, names = terms.spec, list(terms.names)
     levels = [column.level for column in terms.columns]
     facts = ["table", list(spec.targets), spec.transform, names, levels]
+    if terms.columns[0].levels is not None:  # of rows: the largest does not say the others
+        facts.append(fingerprint_of("levels", terms.row_levels()))
     if spec.person is not None:  # the same numbers may be shown under another design
         facts.append([spec.person.design, spec.person.most])
     return seeded(seed, *facts)

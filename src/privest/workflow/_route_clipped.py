@@ -10,7 +10,7 @@ no finite interval, and none is given.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -22,16 +22,20 @@ from privest.estimator._beyond_range import LAPLACE_SQUARES, NORMAL_SQUARES, End
 from privest.estimator._clipped_unknown import VarianceHidden
 from privest.estimator.inference import stated_p
 from privest.estimator.likelihood._clipped_information import clipped_moments
+from privest.privacy import Range
 from privest.workflow._estimate import Estimate
-from privest.workflow._modelled import Ends
+from privest.workflow._header import ReleasedRows, TableRelease
+from privest.workflow._modelled import row_ends
 from privest.workflow._original_units import SMALL
-from privest.workflow._route_rows import added_of, freedom_of, new_sums_of
+from privest.workflow._route_rows import added_at, added_of, freedom_of, new_sums_of
+
+Clipped = tuple[float, float] | tuple[Array, Array]
 
 LARGE = 1.0  # standard errors: with a bias beyond it an interval says nothing
 
 
-def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate:
-    """The ordinary estimate `found` of a release that clipped at `ends`, or a better one.
+def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
+    """The ordinary estimate `found` of a release that clipped at a range, or a better one.
 
     errors "stated": σ² is that of the header, where it has one; else it is estimated with θ, and a
     reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
@@ -39,14 +43,14 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
     release does not tell σ², the ordinary estimate is returned with its bias (`range_sentence`);
     without intervals where σ² is hidden and the bias a standard error or more, by the fit.
     """
-    bias, share = clipping_bias(found, ends)
+    bias, share = clipping_bias(found, limits)
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.nan_to_num(np.abs(bias) / found.standard_error, nan=0.0)
     worst = float(off.max())
     plain = replace(found, clipped=share, clipping_bias=worst)
     if worst < SMALL:
         return plain
-    side = _all_beyond(found, ends)
+    side = _all_beyond(found, limits)
     if side is not None:
         why = "all readings may lie beyond the range"
         return replace(_unbounded(plain, why), clipped=None, beyond=side)
@@ -54,24 +58,33 @@ def undo_clipping(found: Estimate, ends: Ends, errors: str = "auto") -> Estimate
         return _left_biased(plain)
     stated = errors == "stated" and found.release.noise_variance is not None
     try:
-        fit = _fitted(found, ends, known=stated)
+        fit = _fitted(found, limits, known=stated)
     except VarianceHidden:
         if found.release.noise_variance is None:
             hidden = "the release does not tell the noise variance"
             return _left_biased(plain) if worst < LARGE else _unbounded(plain, hidden)
-        fit, stated = _fitted(found, ends, known=True), True
+        fit, stated = _fitted(found, limits, known=True), True
     return _of_likelihood(plain, fit, stated=stated)
 
 
-def _all_beyond(found: Estimate, ends: Ends) -> str | None:
+def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], Clipped]:
+    """The readings at which some rows were clipped: all at the same, or each at its own."""
+    if release.column.levels is None:
+        same = row_ends(np.array([release.level]), limits)
+        ends = float(same[0][0]), float(same[1][0])
+        return lambda part: ends
+    return lambda part: row_ends(np.asarray(part.levels), limits)
+
+
+def _all_beyond(found: Estimate, limits: Range) -> str | None:
     """Where all readings may lie: "below" or "above"; None: not all do, or nobody can tell."""
-    release, added = found.release, added_of(found.release)
+    release, ends = found.release, _ends_of(found.release, limits)
     laplace = str(release.column.law) == "laplace"
     test = EndTest(LAPLACE_SQUARES if laplace else NORMAL_SQUARES)
-    for part in release.blocks():
-        test.add(part.z[:, 0], added, *ends)
+    for part in release.shown_blocks():
+        test.add(part.z[:, 0], added_at(release, part), *ends(part))
     side = test.side()
-    reached = side is not None and reaches(lambda: (part.H for part in release.blocks()))
+    reached = side is not None and reaches(lambda: (part.H for part in release.shown_blocks()))
     return side if reached else None
 
 
@@ -103,18 +116,22 @@ def _likelihood_holds(found: Estimate) -> bool:
     return str(release.column.law) == "gaussian" and release.people is None and not survey
 
 
-def clipping_bias(found: Estimate, ends: Ends) -> tuple[Array, float]:
+def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
     """What clipping does to the coefficients of least squares, and the share that is clipped.
 
-    By the fit, with σ² one deviation above what the release shows. Cost: one pass, and another
-    where σ² was not looked for.
+    By the fit, with σ² one deviation above what the release shows; of rows with levels of their
+    own by their weights. Cost: one pass, and another where σ² was not looked for.
     """
-    release = found.release
-    sigma = math.sqrt(_variance(found))
+    release, ends = found.release, _ends_of(found.release, limits)
+    variance = _variance(found)
+    sigma = math.sqrt(variance)
     sums, share, rows = new_sums_of(release), 0.0, 0
-    for part in release.blocks():
-        outside, shift, _ = clipped_moments(part.H @ found.estimate, sigma, *ends)
-        sums.add(np.asfortranarray(np.column_stack([part.H, shift])))
+    for part in release.shown_blocks():
+        outside, shift, _ = clipped_moments(part.H @ found.estimate, sigma, *ends(part))
+        moved = np.column_stack([part.H, shift])
+        if part.levels is not None:
+            moved /= np.sqrt(variance + added_at(release, part))[:, None]
+        sums.add(np.asfortranarray(moved))
         share, rows = share + float(outside.sum()), rows + len(part)
     return sums.solution(), share / rows
 
@@ -124,6 +141,10 @@ def _variance(found: Estimate) -> float:
     release, added = found.release, added_of(found.release)
     freedom = max(found.rows - len(found.names), 1)
     shown = found.noise_found
+    if release.column.levels is not None:
+        assert shown is not None  # the route of levels looks for it
+        upper = shown if found.noise_interval is None else found.noise_interval[1]
+        return max((shown + upper) / 2, release.noise_variance or 0.0)
     if shown is None:
         squares = sum(
             float(np.square(part.z[:, 0] - part.H @ found.estimate).sum())
@@ -134,16 +155,17 @@ def _variance(found: Estimate) -> float:
     return max(shown, release.noise_variance or 0.0)
 
 
-def _fitted(found: Estimate, ends: Ends, *, known: bool) -> ClippedResult:
+def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
     """θ̂ by the likelihood of clipped readings."""
     release, variance = found.release, found.release.noise_variance
-    freedom = freedom_of(release)
+    freedom, ends = freedom_of(release), _ends_of(found.release, limits)
 
     def blocks() -> Iterator[ClippedRows]:
-        for part in release.blocks():
+        for part in release.shown_blocks():
             shape = 1.0 if part.weights is None else 1 / part.weights
             size = shape if variance is None or not known else variance * shape
-            yield ClippedRows(part.H, part.z[:, 0], size, release.level, *ends)
+            level = release.level if part.levels is None else part.levels
+            yield ClippedRows(part.H, part.z[:, 0], size, level, *ends(part))
 
     return estimate_clipped(
         blocks,

@@ -218,6 +218,14 @@ def added_of(release: TableRelease) -> float:
     return release.column.added(simulated=release.simulated)
 
 
+def added_at(release: TableRelease, part: ReleasedRows) -> Array:
+    """The variances of the release noise on some readings that are shown."""
+    column = release.column
+    if part.levels is None:
+        return np.full(len(part), column.added(simulated=release.simulated))
+    return column.row_added(part.levels, simulated=release.simulated)
+
+
 def freedom_of(release: TableRelease) -> int | None:
     """Degrees of freedom of σ², where it is from a reference set."""
     if release.reference_rows is None:

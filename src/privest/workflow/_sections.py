@@ -100,7 +100,8 @@ class Privacy:
 
     level                  s: at most this Fisher information about each reading.
     epsilon, delta, move   (ε, δ)-differential privacy when one reading moves by at most `move`.
-    standard_error, of     the level at which the coefficient `of` has this standard error.
+    standard_error, of     the level at which the coefficient `of` has this standard error; or
+                           {name: error} without `of`, the level at which all of them are met.
     tolerance, attacker    the level at which one who guesses which of two values, `tolerance`
                            apart, a reading has is right with the probability `attacker`.
     range                  (low, high), public, in the units of the file, before any transform:
@@ -110,27 +111,41 @@ class Privacy:
     units                  of several targets: what counts as one unit in each, for their shares of
                            one budget; the widths of their ranges, where left out.
     law                    of the noise: "gaussian", "laplace", "bit"; None: as the family needs it.
+    allocate               True: every row has a level of its own, by its public features
+                           (`privest.design`). With standard_error the levels whose sum is least,
+                           none above the level of an epsilon or tolerance that is stated beside;
+                           with level, which is then the mean of all rows, those of the best
+                           accuracy by `criterion`: "A" (the default), "D" or "E".
+    cap                    with allocate: no row is above this level.
+    groups                 with allocate: a public column; rows that agree in it share a level.
     """
 
     level: float | None = None
     epsilon: float | None = None
     delta: float | None = None
     move: float | None = None
-    standard_error: float | None = None
+    standard_error: float | Mapping[str, float] | None = None
     of: str | None = None
     range: Ends | Mapping[str, Ends] | None = None
     tolerance: float | None = None
     attacker: float | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     law: Law | None = None
+    allocate: bool = False
+    cap: float | None = None
+    criterion: Literal["A", "D", "E"] | None = None
+    groups: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.standard_error, Mapping):
+            object.__setattr__(self, "standard_error", _wanted_errors(self.standard_error))
         self._require_one_way()
         if self.range is not None:
             object.__setattr__(self, "range", _ranges(self.range))
-        for name in ("level", "epsilon", "delta", "move", "standard_error", "tolerance"):
+        numbers = ("level", "epsilon", "delta", "move", "standard_error", "tolerance", "cap")
+        for name in numbers:
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and not isinstance(value, Mapping):
                 object.__setattr__(self, name, as_positive(value, f"privacy {name}"))
         if not isinstance(self.units, Mapping):
             raise InvalidInput("privacy units has a number for each target.")
@@ -158,15 +173,20 @@ class Privacy:
         """One of the four, and what belongs to it."""
         ways = ("level", "epsilon", "standard_error", "tolerance")
         stated = [name for name in ways if getattr(self, name) is not None]
-        if len(stated) != 1:
+        self._require_allocation(stated)
+        if len(stated) != 1 and not (self.allocate and stated):
             raise InvalidInput(
                 "privacy: give exactly one of level, epsilon (with delta and move), "
                 "standard_error (with of) or tolerance (with attacker); on the command line "
                 "--level, --epsilon, --standard-error, --tolerance. "
                 f"Received {', '.join(stated) or 'none of them'}."
             )
-        if (self.standard_error is None) != (self.of is None):
-            raise InvalidInput("privacy: standard_error needs `of`, the coefficient it is for.")
+        single = self.standard_error is not None and not isinstance(self.standard_error, Mapping)
+        if single != (self.of is not None):
+            raise InvalidInput(
+                "privacy: standard_error needs `of`, the coefficient it is for; or give a name with "
+                "each, --standard-error age=0.01,bmi=0.02, and leave `of` out."
+            )
         if (self.tolerance is None) != (self.attacker is None):
             raise InvalidInput(
                 "privacy: tolerance needs attacker, how often a guess between two values so far "
@@ -174,12 +194,53 @@ class Privacy:
             )
         self._require_epsilon()
 
+    def _require_allocation(self, stated: list[str]) -> None:
+        """What goes with levels of the rows, and only with them."""
+        if not isinstance(self.allocate, bool):
+            raise InvalidInput("privacy allocate is true or false.")
+        if not self.allocate:
+            for name in ("cap", "criterion", "groups"):
+                if getattr(self, name) is not None:
+                    raise InvalidInput(
+                        f"privacy {name} goes with allocate: levels that differ from row to row."
+                    )
+            return
+        if self.criterion is not None:
+            require_choice(self.criterion, ("A", "D", "E"), "privacy criterion")
+        if self.groups is not None:
+            require_text(self.groups, "privacy groups")
+        promised = [name for name in stated if name in ("epsilon", "tolerance")]
+        wrong = {
+            "with a standard error the limit of a row is cap (--cap), not level; a level alone "
+            "is the mean of all rows": {"level", "standard_error"} <= set(stated),
+            f"{' and '.join(promised)} is a promise to every reading, and the best release under "
+            "it has the same level for all rows. Say what accuracy is enough "
+            "(--standard-error): no row is then above the promise; or give --level, the mean of "
+            "all rows, and --cap": bool(promised) and "standard_error" not in stated,
+            "a row has one limit: epsilon, tolerance or cap": len(promised) > 1
+            or (bool(promised) and self.cap is not None),
+            "the criterion goes with a level, the mean of all rows; standard errors say themselves "
+            "what is wanted": self.criterion is not None and "standard_error" in stated,
+            "allocate needs standard errors (--standard-error age=0.01,bmi=0.02), or a level, the "
+            "mean of all rows": not stated,
+        }
+        for what, is_wrong in wrong.items():
+            if is_wrong:
+                raise InvalidInput(f"privacy: {what}.")
+
     def _require_epsilon(self) -> None:
         if self.delta is not None and self.move is None and self.range is None:
             raise InvalidInput(
                 "privacy: delta and move go together; move is not given, nor a range of the "
                 "readings, which limits it."
             )
+
+    @property
+    def wanted(self) -> dict[str, float]:
+        """The standard errors that are wanted, by name; empty where none are."""
+        if isinstance(self.standard_error, Mapping):
+            return dict(self.standard_error)
+        return {} if self.of is None or self.standard_error is None else {self.of: self.standard_error}
 
     def range_of(self, target: str) -> Ends | None:
         """The range of the readings of a target."""
@@ -190,6 +251,17 @@ class Privacy:
         """The targets that are named here."""
         ranges = set(self.range) if isinstance(self.range, Mapping) else set()
         return ranges | set(self.units)
+
+
+def _wanted_errors(given: Mapping[str, float]) -> dict[str, float]:
+    """The standard error that is wanted of each coefficient."""
+    if not given:
+        raise InvalidInput(
+            "privacy standard_error has no coefficient: {age = 0.01, bmi = 0.02}, say."
+        )
+    for name in given:
+        require_text(name, "each coefficient of privacy standard_error")
+    return {k: as_positive(v, f"privacy standard_error of {k!r}") for k, v in given.items()}
 
 
 def _ranges(value: object) -> Ends | dict[str, Ends]:

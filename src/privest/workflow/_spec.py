@@ -27,6 +27,8 @@ kind = "survey"                  # or "precision"
 level = 1.0                      # larger shows more: one reading is known to ± 1/√level; or
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading differs by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
+# standard_error = { age = 0.01, bmi = 0.02 } that of several at once
+# allocate = true                  # levels per row, by their public features; cap = 4.0: the most
 # tolerance = 2.0; attacker = 0.75            a guess between values 2 apart is right so often
 # law = "laplace"                  # of the noise: gaussian (the default), laplace, bit (pure ε)
 # range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
@@ -59,6 +61,7 @@ from privest.reading import parse_toml, parse_yaml, read_document, require_param
 from privest.records import plain
 from privest.workflow._laws import require_law
 from privest.workflow._record import require_record
+from privest.workflow._row_levels import require_allocation
 from privest.workflow._sections import (
     Noise,
     People,
@@ -121,6 +124,8 @@ class Spec:
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
         require_law(self)
         self._require_codes()
+        if self.privacy.allocate:
+            require_allocation(self)
         if len(self.targets) > 1:
             require_record(self)
         if self.person is not None:
@@ -301,7 +306,7 @@ class Spec:
         record: dict[str, Any] = plain(asdict(self))
         for name in SECTIONS:
             if record[name] is not None:
-                record[name] = {k: v for k, v in record[name].items() if v not in (None, [], {})}
+                record[name] = {k: v for k, v in record[name].items() if v not in (None, [], {}) and v is not False}
         if record["family"] == "gaussian":
             del record["family"]
         if self.formula is not None:  # it says these

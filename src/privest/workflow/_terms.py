@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, Index
 from privest.data import BoxCox, Source, open_source, read_rows
 from privest.data._cells import Texts, is_number
 from privest.data._dates import is_date
@@ -55,6 +55,15 @@ class Terms(Record, OneColumn):
     columns: tuple[Column, ...]
     expected: tuple[tuple[float, ...], ...] = ()
 
+    def row_levels(self, lines: Index | None = None) -> Array:
+        """The levels of rows by their numbers in the table; None: of all rows of the plan.
+
+        Where rows have levels of their own, which a plan of the table knows (`AllocatedPlan`).
+        """
+        raise InvalidInput(
+            "levels of the rows are those of a plan of the table: make_plan(spec)."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; with one private column its facts also by their own names."""
         record = super().to_dict()
@@ -64,10 +73,12 @@ class Terms(Record, OneColumn):
 def stated_terms(spec: Spec) -> Terms | None:
     """The terms where they follow from the spec and its reference alone.
 
-    None where the level is that of a wanted accuracy, which depends on the features, or where
-    persons have several rows, which are counted: a plan is needed.
+    None where the level is that of a wanted accuracy, which depends on the features, where rows have
+    levels of their own, which do too, or where persons have several rows, which are counted: a
+    plan is needed.
     """
-    if spec.privacy.standard_error is not None or spec.person is not None:
+    privacy = spec.privacy
+    if privacy.standard_error is not None or privacy.allocate or spec.person is not None:
         return None
     design = spec.design
     known = noise_of(spec, design)
@@ -299,29 +310,35 @@ def level_of(
 def _level_for_accuracy(
     privacy: Privacy, names: tuple[str, ...], shape: Array, variance: float | None
 ) -> float:
-    """s at which (σ² + 1/s)·A_jj is the square of the standard error that is wanted."""
-    assert privacy.standard_error is not None
-    assert privacy.of is not None
+    """s at which (σ² + 1/s)·A_jj is at most the square of every standard error that is wanted."""
     if variance is None:
         raise InvalidInput(
             "privacy: the level for a wanted standard error needs the noise variance of the "
             "readings: state a guess from public knowledge (--noise-variance), or a reference set."
         )
-    place = index_of(names, privacy.of)
-    least = variance * float(shape[place, place])
+    levels = []
+    for name, error in privacy.wanted.items():
+        place = index_of(names, name)
+        levels.append(_level_for_error(name, error, variance, float(shape[place, place])))
+    return max(levels)
+
+
+def _level_for_error(name: str, error: float, variance: float, shape: float) -> float:
+    """s at which (σ² + 1/s)·A_jj is the square of this standard error."""
+    least = variance * shape
     with np.errstate(over="ignore"):
-        times = np.float64(privacy.standard_error) / math.sqrt(least)
+        times = np.float64(error) / math.sqrt(least)
     if times <= 1:
         raise InvalidInput(
-            f"privacy: {privacy.of!r} cannot have the standard error {privacy.standard_error:g}: "
+            f"privacy: {name!r} cannot have the standard error {error:g}: "
             f"without any privacy it is {math.sqrt(least):.4g}. More rows are needed."
         )
     with np.errstate(over="ignore", divide="ignore"):
         level = float(1 / (variance * (times**2 - 1)))
     if not 0 < level < math.inf:
         raise InvalidInput(
-            f"privacy: the level that gives {privacy.of!r} the standard error "
-            f"{privacy.standard_error:g} is too small or too large for a number. Without any "
+            f"privacy: the level that gives {name!r} the standard error "
+            f"{error:g} is too small or too large for a number. Without any "
             f"privacy it is {math.sqrt(least):.4g}: ask for one nearer to that."
         )
     return level
