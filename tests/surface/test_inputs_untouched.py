@@ -274,6 +274,12 @@ def contributions(g):
     return [g.keep(s.contribution(z)) for s, z in zip(made, sent)] * 2
 
 
+def allocated():
+    """A plan with a level for every row."""
+    own = spec(privacy=workflow.Privacy(level=2.0, allocate=True))
+    return workflow.make_plan(own, people())
+
+
 def plan(g):
     table = {name: g(column) if column.dtype.kind == "f" else column
              for name, column in people(40).items()}  # fmt: skip
@@ -899,6 +905,8 @@ CASES = {
         ["a"], level=1.0, noise=0.5, simulate=0),
     "workflow.make_plan": lambda g: [plan(g), workflow.make_plan(
         spec(), g.keep(pd.DataFrame(people(40))))],
+    "workflow.AllocatedPlan.row_levels": lambda g: allocated().row_levels(
+        g.keep(np.array([3, 7]))),
     "workflow.plan": lambda g: [
         workflow.plan(g.keep(given), "ldl ~ age + C(sex)", categories=g.keep(
             {"sex": ["female", "male"]}), level=1.0, noise_variance=1.0,
@@ -936,6 +944,7 @@ NO_DATA = {
     "workflow.ColumnsEstimate.__init__": RESULT,
     "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
+    "workflow.Terms.row_levels": "refuses: a plan of the table has them",
     "report.tidy": "takes axes of matplotlib, which it is there to change",
     "reading.read_count": DOCUMENT, "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,
     "reading.read_flags": DOCUMENT, "reading.read_number": DOCUMENT,

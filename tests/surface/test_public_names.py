@@ -23,8 +23,8 @@ NAMES = {
         "workflow",
     },
     "workflow": {
-        "Account", "ColumnsEstimate", "Estimate", "Fit", "Noise", "People", "Plan", "Privacy",
-        "RecordPlan", "Spec", "TableMechanism", "TableRelease", "Terms", "Verified", "Weights",
+        "Account", "AllocatedPlan", "ColumnsEstimate", "Estimate", "Fit", "Noise", "People", "Plan",
+        "Privacy", "RecordPlan", "Spec", "TableMechanism", "TableRelease", "Terms", "Verified", "Weights",
         "estimate", "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
         "save_spec", "simulate_release", "stated_terms", "trial_source", "verify_release",
     },
@@ -34,7 +34,8 @@ NAMES = {
     },
     "report": {
         "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-        "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "new_figure",
+        "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "levels_words",
+        "new_figure",
         "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
         "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
     },

@@ -19,6 +19,7 @@ from privest.cli._audit import audit
 from privest.cli._bound import bound
 from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
+from privest.cli._design import design
 from privest.cli._filtering import filter_command
 from privest.cli._levels import levels
 from privest.cli._stream import stream
@@ -100,6 +101,7 @@ def _main(
 
 for _command in (_workflow.plan, _workflow.release, _workflow.estimate, _workflow.report):
     app.command()(_command)
+app.command()(design)
 app.command()(levels)
 app.command(name="filter")(filter_command)
 app.command(name="consensus")(consensus_command)

@@ -129,7 +129,12 @@ class WantedPrivacy(common.PrivacyOfReading):
     """A level, (ε, δ), or the level that gives an error that is wanted."""
 
     standard_error: Annotated[
-        float | None, option("Instead: the level that gives this standard error, with --of.", "E")
+        str | None,
+        option(
+            "Instead: the level that gives this standard error, with --of; or several, "
+            "age=0.01,bmi=0.02.",
+            "E|NAME=E,…",
+        ),
     ] = None
     of: Annotated[str | None, option("... of this coefficient.", "NAME")] = None
     tolerance: Annotated[
@@ -153,6 +158,33 @@ class WantedPrivacy(common.PrivacyOfReading):
         ),
     ] = None
 
+    allocate: Annotated[
+        bool,
+        option(
+            "Levels per row, by their public features: with --standard-error the least privacy "
+            "loss in total, no row above --cap, or above the --epsilon or --tolerance given "
+            "beside; with --level, the mean of all rows, the best accuracy.",
+            "",
+            names=("--allocate",),
+        ),
+    ] = False
+    cap: Annotated[
+        float | None, option("With --allocate: no row is above this level.", "LEVEL")
+    ] = None
+    criterion: Annotated[
+        str | None,
+        option(
+            "With --allocate and --level: A, the sum of the squared errors, each as a multiple of "
+            "that without privacy (the default), D, the volume of the confidence region, or E, the "
+            "worst direction.",
+            "A|D|E",
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        option("With --allocate: rows that agree in this public column share a level.", "COLUMN"),
+    ] = None
+
     def stated(self) -> Privacy:
         """The same as a section of a plan."""
         return Privacy(
@@ -160,13 +192,17 @@ class WantedPrivacy(common.PrivacyOfReading):
             self.epsilon,
             self.delta,
             self.move,
-            self.standard_error,
+            wanted_errors(self.standard_error),
             self.of,
             common.as_spans(self.limits),
             self.tolerance,
             self.attacker,
             numbers_by_name(self.unit, "--unit"),
             self.law,  # type: ignore[arg-type] # checked by Privacy
+            self.allocate,
+            self.cap,
+            self.criterion,  # type: ignore[arg-type] # checked by Privacy
+            self.groups,
         )
 
 
@@ -211,6 +247,13 @@ def _weights(model: Model) -> Weights | None:
             raise InvalidInput("--weight-kind goes with --weights COLUMN.")
         return None
     return Weights(model.weights, model.weight_kind or "survey")  # type: ignore[arg-type]
+
+
+def wanted_errors(given: str | None) -> float | dict[str, float] | None:
+    """--standard-error: a number, or NAME=NUMBER,NAME=NUMBER."""
+    if given is None or is_number(given):
+        return None if given is None else float(given)
+    return numbers_by_name(common.listed(given), "--standard-error")
 
 
 def numbers_by_name(given: list[str] | None, option: str) -> dict[str, float]:

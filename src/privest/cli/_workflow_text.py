@@ -23,17 +23,48 @@ from privest.report import (
     exposure,
     freedom_text,
     level_words,
+    levels_words,
     plural,
     rounded,
     short,
 )
-from privest.workflow import Account, Estimate, Plan, TableRelease
+from privest.report._exposure import level_number
+from privest.workflow import Account, AllocatedPlan, Estimate, Plan, TableRelease
 from privest.workflow._law_plan import LawPlan
 from privest.workflow._record import record_information
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
 
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
+
+
+def print_allocated_plan(
+    console: Console, found: AllocatedPlan, rows: Mapping[str, int]
+) -> None:
+    """Errors, who gives up how much, and what that saves."""
+    sentences = [
+        _noise(found) + ".",
+        *levels_words(found),
+        *(line for one in exposed_by(found) for line in exposure(one)),
+        *_differential(found),
+        *_unclipped(found),
+    ]  # before anything is printed: it may fail
+    console.print(shown(_head(found)))
+    console.print(_error_table(found))
+    for line in sentences:
+        console.print(shown(line))
+    for want, count in rows.items():
+        console.print(shown(f"For {want} at these levels {count:,} rows like these are needed."))
+
+
+def _unclipped(found: AllocatedPlan) -> list[str]:
+    """A range costs something, which is not known for levels of the rows before the estimate."""
+    if found.range is None:
+        return []
+    return [
+        f"What is clipped at the range {found.range[0]:.6g} to {found.range[1]:.6g} is not in "
+        "these errors; the estimate says what share it was, and undoes the bias."
+    ]
 
 
 def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = None) -> None:
@@ -47,18 +78,36 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
     if isinstance(found, LawPlan):
         print_law_plan(console, found, rows)
         return
+    if isinstance(found, AllocatedPlan):
+        print_allocated_plan(console, found, rows or {})
+        return
     sentences = _sentences(found)  # before anything is printed: it may fail
-    left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
-    if found.spec.missing == "drop":
-        left += " Rows without a reading will be left out too: which they are becomes public."
-    head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
-    console.print(shown(head + left))
+    console.print(shown(_head(found)))
     console.print(guess_table(found) if found.guesses else _error_table(found))
     for line in [*sentences, *yes_or_no(found)]:
         console.print(shown(line))
     print_offers(console, found)
     for want, count in (rows or {}).items():
         console.print(shown(f"For {want} at this level {count:,} rows like these are needed."))
+
+
+def _head(found: Plan) -> str:
+    """How many rows, and which are left out."""
+    left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
+    if found.spec.missing == "drop":
+        left += " Rows without a reading will be left out too: which they are becomes public."
+    head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
+    return head + left
+
+
+def _noise(found: Plan) -> str:
+    """`Noise variance 0.2, as given`."""
+    where = (
+        "as given"
+        if found.reference_rows is None
+        else f"from {found.reference_rows:,} reference rows"
+    )
+    return f"Noise variance {found.noise_variance:.4g}, {where}"
 
 
 def _error_table(found: Plan) -> Table:
@@ -84,13 +133,8 @@ def _sentences(found: Plan) -> list[str]:
             *_differential(found),
             *_clipping(found),
         ]
-    noise = (
-        "as given"
-        if found.reference_rows is None
-        else f"from {found.reference_rows:,} reference rows"
-    )
     lines = [
-        f"Noise variance {found.noise_variance:.4g}, {noise}. At {level_words(found.level)} "
+        f"{_noise(found)}. At {level_words(found.level)} "
         f"errors are {_compared(found.errors_at(found.level), found)}; "
         f"{100 * found.privacy_share:.3g} % of the variance is the price of privacy, the rest is "
         "sampling.",
@@ -202,6 +246,9 @@ def level_of(header: TableRelease) -> str:
     if len(header.columns) == 1:
         if header.column.law != "gaussian" and header.epsilon is not None:
             return f"ε = {at_most(header.epsilon)}, no δ"
+        if header.column.levels is not None:
+            mean = level_number(header.column.levels.mean)
+            return f"privacy levels per row up to {at_most(header.level)}, mean {mean}"
         return level_words(header.level)
     budget = float(record_information(header.columns))
     return f"a budget of {budget:.6g} units for the record of {len(header.columns)} columns"

@@ -10,6 +10,7 @@ save_states, save_plane    states of a dynamic model along time; a track in the 
 from privest.report._canvas import BAND, ellipse_points, new_figure, require_files, save, tidy
 from privest.report._digits import at_least, at_most, freedom_text, plural, rounded, short
 from privest.report._exposure import Exposed, exposed_by, exposure, level_words, often
+from privest.report._row_levels import levels_words
 from privest.report._streams import (
     Line,
     Panel,
@@ -24,7 +25,7 @@ from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [
     "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-    "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "new_figure",
+    "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "levels_words", "new_figure",
     "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
     "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
 ]  # fmt: skip

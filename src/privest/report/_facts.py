@@ -12,6 +12,7 @@ from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.report._coefficients import FACTORS, open_errors
 from privest.report._exposure import Exposed
+from privest.report._page import Part
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve
 
@@ -113,6 +114,7 @@ class Facts:
     curve, pair, trail
                     the errors over levels, two coefficients together, the estimates as rows came:
                     told where they are given, of one column
+    levels          who gives up how much, where rows have levels of their own: sentences, a picture
     commands        how to repeat it
     """
 
@@ -130,6 +132,7 @@ class Facts:
     pair: Result | None = None
     trail: Trail | None = None
     provenance: Provenance | None = None
+    levels: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rows < 1:

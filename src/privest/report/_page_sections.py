@@ -30,6 +30,8 @@ def story(facts: Facts) -> list[Section]:
     if facts.trail is not None:
         picture = trail_picture(facts.trail, facts.outcomes[0].result.names)
         more.append(Section("How the estimates settled", (_TRAIL, picture)))
+    if facts.levels:
+        more.insert(0, Section("Who gives up how much", facts.levels))
     repeat: list[Part] = [_REPEAT, Commands(tuple(facts.commands))]
     if facts.provenance is not None:
         repeat.insert(0, identity(facts.provenance))

@@ -21,11 +21,12 @@ from privest.report._coefficients import INTERCEPT
 from privest.report._digits import plural, short
 from privest.report._exposure import exposed_by
 from privest.report._facts import Facts, Outcome, Provenance
-from privest.report._page import save_page
+from privest.report._page import Part, save_page
 from privest.report._page_sections import story
+from privest.report._row_levels import levels_picture, levels_words
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve, tradeoff_figure
-from privest.workflow import Estimate, Plan, TableRelease
+from privest.workflow import AllocatedPlan, Estimate, Plan, TableRelease
 from privest.workflow._original_units import range_sentence
 from privest.workflow._route_columns import ColumnsEstimate
 
@@ -101,16 +102,26 @@ def save_report(
         pair=_pair(estimate) if single else None,
         trail=_trail(estimate) if single else None,
         provenance=told,
+        levels=_levels(plan),
     )
     names = ", ".join(column.target for column in header.columns)
+    told_levels = bool(facts.levels)
     save_page(
         f"{names}: what a private release shows",
         f"{_whose(header)}, {plural(len(header.names), 'coefficient')}, privacy level "
-        f"s = {', '.join(short(column.level) for column in header.columns)} (larger shows more)",
+        f"s {'up to' if told_levels else '='} "
+        f"{', '.join(short(column.level) for column in header.columns)} (larger shows more)",
         story(facts),
         path,
         f"Made on {told.date} by privest {told.version}.",
     )
+
+
+def _levels(plan: Plan) -> tuple[Part, ...]:
+    """Who gives up how much, where rows have levels of their own."""
+    if not isinstance(plan, AllocatedPlan):
+        return ()
+    return (*levels_words(plan), levels_picture(plan))
 
 
 def _record(header: TableRelease) -> tuple[float, float] | None:
@@ -255,6 +266,7 @@ def _curve(plan: Plan, estimate: Estimate) -> Curve | None:
         and estimate.clipped is None
         and header.people is None
         and header.weights is None
+        and header.column.levels is None
         and header.family == "gaussian"
         and header.column.law == "gaussian"
     )

@@ -53,7 +53,9 @@ def plan(
     noise_variance, reference
                of the readings given the features: known, or from a public file; may be left out.
     privacy    one of level=, epsilon= (with delta= and move= or range=), standard_error= (with
-               of=), tolerance= (with attacker=); range=, units=, law= as in `Privacy`.
+               of=, or a mapping of names to errors), tolerance= (with attacker=); range=, units=,
+               law= as in `Privacy`. With allocate=True rows have levels of their own, by their
+               public features: an `AllocatedPlan`.
     person, weights
                the columns that say whose row it is and what it weighs; or `People`, `Weights`.
     reading    how the file is written, where it does not say it itself.

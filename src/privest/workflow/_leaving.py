@@ -111,9 +111,10 @@ class LeavingRows:
         plan, spec, design = self.plan, self.plan.spec, self.plan.spec.design
         sums, rows = None if isinstance(plan, Plan) else new_sums(design), 0
         beside = () if spec.weights is None else (spec.weights.column,)
+        groups = () if spec.privacy.groups is None else (spec.privacy.groups,)  # not shown
         for block in read_rows(
-            self.data, design, spec.targets, beside=beside, missing=spec.missing,
-            infinite=not self.source.simulated,
+            self.data, design, spec.targets, beside=(*beside, *groups),
+            text=[name for name in groups if name not in design.columns], missing=spec.missing, infinite=not self.source.simulated,
         ):  # fmt: skip
             self.dropped += block.dropped
             rows += len(block.H)

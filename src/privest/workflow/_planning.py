@@ -288,6 +288,10 @@ def make_plan(
         for block in read_rows(again, design, counted_by, missing=spec.missing):
             yield block.H
 
+    if spec.privacy.allocate:
+        from privest.workflow._allocating import allocated_plan  # which is made of a plan
+
+        return allocated_plan(found, data)
     if len(found.columns) == 1:
         return _finished(found, expected, features)
     from privest.workflow._record_plan import record_plan  # which is made of plans

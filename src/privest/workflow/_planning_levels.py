@@ -66,7 +66,7 @@ class AllocatedPlan(Plan):
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "reading_error",
-        "informed_error", "levels",
+        "informed_error", "spread",
     )  # fmt: skip
 
     def row_levels(self, lines: Index | None = None) -> Array:
@@ -112,7 +112,7 @@ class AllocatedPlan(Plan):
         return levels, np.array([self.errors_at(float(level)) for level in levels])
 
     @cached_property
-    def levels(self) -> LevelsSummary:
+    def spread(self) -> LevelsSummary:
         """Who gives up how much, in numbers."""
         own = np.sort(self._levels)
         total, tenth = float(own.sum()), max(1, round(len(own) / 10))
@@ -137,7 +137,10 @@ class AllocatedPlan(Plan):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; of the levels what sums them up."""
-        return super().to_dict() | {"design": plain(self.design)}
+        design = plain(self.design)
+        if design is not None:
+            del design["levels"]  # as many as rows: `row_levels` has them
+        return super().to_dict() | {"design": design}
 
 
 def with_levels(
@@ -147,10 +150,12 @@ def with_levels(
     H: Array,
     *,
     design: object = None,
+    equal: float | None = None,
     **asked: Any,  # noqa: ANN401 - fields of RowLevels
 ) -> AllocatedPlan:
     """The plan with these levels of its rows (`lines`: their numbers in the table, increasing)."""
     own = np.array(levels, dtype=np.float64)
+    own.setflags(write=False)
     good = own.shape == (plan.rows,) and np.isfinite(own).all() and (own >= 0).all()
     if not (good and own.max() > 0):
         raise InvalidInput(
@@ -158,10 +163,11 @@ def with_levels(
             f"shape {own.shape}."
         )
     column, spec = plan.column, plan.spec
+    _ = replace(column, level=float(own.max())).epsilon  # now, and not when it is asked for
     name = free_name({*plan.names, *spec.design.columns, *spec.targets})
     facts = RowLevels(name, float(own.mean()), **asked)
     known = {one.name: getattr(plan, one.name) for one in fields(Plan)}
     known["columns"] = (replace(column, level=float(own.max()), levels=facts),)
     return AllocatedPlan(
-        **known, equal=column.level, design=design, _levels=own, _lines=lines, _rows=H
+        **known, equal=column.level if equal is None else equal, design=design, _levels=own, _lines=lines, _rows=H
     )

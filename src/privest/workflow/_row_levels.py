@@ -95,16 +95,8 @@ def require_levels(levels: Array, most: float, where: Path) -> None:
 
 def require_allocation(spec: Spec) -> None:
     """Refuse what levels of the rows do not go with, with what to do instead."""
-    privacy = spec.privacy
     together = "levels that differ from row to row (--allocate)"
-    apart = {
-        "several targets": len(spec.targets) > 1,
-        "persons with several rows": spec.person is not None,
-        f"family {spec.family}": spec.family != "gaussian",
-        f"law {privacy.law}": privacy.law not in (None, "gaussian"),
-        "weights": spec.weights is not None,
-    }
-    for what, there in apart.items():
+    for what, there in not_together(spec).items():
         if there:
             raise InvalidInput(
                 f"{together} and {what} do not go together yet: leave one of them out."
@@ -114,7 +106,24 @@ def require_allocation(spec: Spec) -> None:
             f"{together} need the noise variance of the readings: how much a row is worth depends "
             "on it. State a guess from public knowledge (--noise-variance), or a reference set."
         )
-    if privacy.groups is not None and privacy.groups in spec.targets:
+    require_groups(spec, spec.privacy.groups)
+
+
+def not_together(spec: Spec) -> dict[str, bool]:
+    """What levels of the rows do not go with, and whether it is there."""
+    law = spec.privacy.law
+    return {
+        "several targets": len(spec.targets) > 1,
+        "persons with several rows": spec.person is not None,
+        f"family {spec.family}": spec.family != "gaussian",
+        f"law {law}": law not in (None, "gaussian"),
+        "weights": spec.weights is not None,
+    }
+
+
+def require_groups(spec: Spec, groups: str | None) -> None:
+    """Refuse groups of a private column: who shares a level would tell."""
+    if groups is not None and groups in spec.targets:
         raise InvalidInput(
-            f"{privacy.groups!r} is the target, which is private: groups are of a public column."
+            f"{groups!r} is the target, which is private: groups are of a public column."
         )

@@ -115,7 +115,9 @@ class Privacy:
                            (`privest.design`). With standard_error the levels whose sum is least,
                            none above the level of an epsilon or tolerance that is stated beside;
                            with level, which is then the mean of all rows, those of the best
-                           accuracy by `criterion`: "A" (the default), "D" or "E".
+                           accuracy by `criterion`: "A" (the default), the sum of squared errors,
+                           each as a multiple of that without privacy; "D", the volume of the
+                           confidence region; "E", the worst direction.
     cap                    with allocate: no row is above this level.
     groups                 with allocate: a public column; rows that agree in it share a level.
     """

@@ -1,0 +1,202 @@
+"""Levels for the rows of a plan, by a design: from public features and what is asked for.
+
+The design holds all of H. Levels at which the grid cannot hold the range (such a row would show
+next to nothing) become 0: a lower level promises more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privest.arrays import AnyArray, Array, Index
+from privest.bounds import bound, classical_bound
+from privest.data import open_source, read_rows
+from privest.data._cells import Texts
+from privest.errors import InvalidInput
+from privest.lattice import GRID
+from privest.model import LinearModel
+from privest.privacy import Range
+from privest.records import standard_errors
+from privest.workflow._planning import Plan
+from privest.workflow._planning_levels import AllocatedPlan, with_levels
+from privest.workflow._spec import Spec
+
+if TYPE_CHECKING:
+    from privest.design import Allocation, Criterion
+
+STEPS = 4  # of the grid that a range must be wide at the level of a row
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """All rows of a table that a plan counts: H, their numbers in it, and the group of each.
+
+    groups  (rows,) numbers of groups, which `labels` names; None: there are none.
+    """
+
+    H: Array
+    lines: Index
+    groups: Index | None
+    dropped: int
+    labels: tuple[object, ...] = ()
+
+
+def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
+    """The public rows of a plan, all of them: the private column is not read.
+
+    (Without any feature, for a mean, rows are counted by the target, as the plan does.)
+    """
+    source = open_source(spec.data if data is None else data, spec.reading)
+    beside = () if groups is None else (groups,)
+    counted_by = None if spec.design.columns else spec.targets
+    # A column that is a feature too is read as the model needs it.
+    text = [name for name in beside if name not in spec.design.columns]
+    blocks = list(
+        read_rows(source, spec.design, counted_by, beside=beside, text=text, missing=spec.missing)
+    )
+    label: Index | None = None
+    names: tuple[object, ...] = ()
+    if groups is not None:
+        label, names = _labels([block.beside[groups] for block in blocks])
+    return HeldRows(
+        np.concatenate([block.H for block in blocks]),
+        np.concatenate([block.line for block in blocks]),
+        label,
+        sum(block.dropped for block in blocks),
+        names,
+    )
+
+
+def _labels(parts: list[AnyArray | Texts]) -> tuple[Index, tuple[object, ...]]:
+    """Numbers 0, 1, ... for the values of a column, the same for the same, and the values."""
+    seen: dict[object, int] = {}
+    found = []
+    for part in parts:
+        if isinstance(part, Texts):
+            own = np.array([seen.setdefault(text, len(seen)) for text in part.distinct])
+            found.append(own[part.codes])
+        else:
+            found.append(np.array([seen.setdefault(one, len(seen)) for one in part.tolist()]))
+    numbers, place = np.unique(np.concatenate(found), return_inverse=True)
+    named = tuple(seen)
+    return place.astype(np.intp), tuple(named[k] for k in numbers)
+
+
+def allocated_plan(plan: Plan, data: object) -> AllocatedPlan:
+    """The plan with levels of its rows, as its section on privacy asks for."""
+    spec, privacy = plan.spec, plan.spec.privacy
+    rows = held_rows(spec, data, privacy.groups)
+    plan = replace(plan, rows=len(rows.H), dropped=rows.dropped)
+    cap = limit_of(plan)
+    wanted = privacy.wanted
+    found = designed(
+        plan, rows, wanted, privacy.criterion or "A", cap,
+        None if wanted else privacy.level,
+    )  # fmt: skip
+    asked: dict[str, Any] = {
+        "criterion": "standard errors" if wanted else privacy.criterion or "A",
+        "standard_error": wanted,
+        "budget": None if wanted else privacy.level,
+        "cap": cap,
+        "groups": privacy.groups,
+    }
+    levels = usable(found.levels, plan.limits)
+    equal = found.equal / len(rows.H) if wanted else privacy.level
+    return with_levels(plan, levels, rows.lines, rows.H, design=found, equal=equal, **asked)
+
+
+def limit_of(plan: Plan) -> float | None:
+    """The level that no row may be above: a cap, or that of the ε or the attacker stated."""
+    privacy = plan.spec.privacy
+    if privacy.epsilon is not None or privacy.tolerance is not None:
+        return plan.level
+    return privacy.cap
+
+
+def designed(
+    plan: Plan,
+    rows: HeldRows,
+    wanted: dict[str, float],
+    criterion: str,
+    cap: float | None,
+    mean: float | None,
+) -> Allocation:
+    """Levels of least sum for these standard errors, or of the best accuracy for a mean level."""
+    from privest import design
+
+    model = model_of(plan, rows)
+    limits: dict[str, Any] = {"cap": math.inf if cap is None else cap, "groups": rows.groups}
+    if wanted:
+        require_reachable(model, wanted, cap)
+        return design.least_loss(model, design.StandardErrors(dict(wanted.items())), **limits)
+    assert mean is not None
+    if cap is not None and cap < mean:
+        raise InvalidInput(
+            f"privacy: no row may be above {cap:g}, and the mean of all rows is to be {mean:g}: the "
+            "cap must be above the mean."
+        )
+    return design.allocate(
+        model, mean * len(rows.H), criterion=criterion_of(criterion, model), **limits
+    )
+
+
+def criterion_of(name: str, model: LinearModel) -> Criterion:
+    """A, D or E in units that do not matter: every error as a multiple of that without privacy.
+
+    tr WΣ and λ_max(W^½ΣW^½) with W = diag(1/Σ_jj) of no privacy: years or decades, an intercept far
+    from all rows: none of it decides what is accurate.
+    """
+    from privest import design
+
+    if name == "D":
+        return design.D()
+    weight = 1 / np.diagonal(classical_bound(model))
+    return design.A(weight) if name == "A" else design.E(weight)
+
+
+def model_of(plan: Plan, rows: HeldRows) -> LinearModel:
+    """The linear model of all rows; refused where σ² is not known."""
+    if plan.noise_variance is None:
+        raise InvalidInput(
+            "a design needs the noise variance of the readings: how much a row is worth depends on "
+            "it. State a guess from public knowledge (--noise-variance), or a reference set "
+            "(--reference)."
+        )
+    return LinearModel(rows.H, plan.noise_variance, names=plan.names)
+
+
+def require_reachable(model: LinearModel, wanted: dict[str, float], cap: float | None) -> None:
+    """Refuse standard errors that no levels within the cap give, naming the nearest ones."""
+    open_ = standard_errors(classical_bound(model))
+    best = open_ if cap is None else bound(model, cap).standard_error
+    missed = []
+    for name, error in wanted.items():
+        if name not in model.names:
+            raise InvalidInput(
+                f"there is no coefficient {name!r}; there are {', '.join(model.names)}."
+            )
+        place = model.names.index(name)
+        if error <= open_[place]:
+            raise InvalidInput(
+                f"privacy: {name!r} cannot have the standard error {error:g}: without any privacy "
+                f"it is {open_[place]:.4g}. More rows are needed."
+            )
+        if error <= best[place]:
+            missed.append(f"{name!r} {best[place]:.4g} (asked for: {error:g})")
+    if missed:
+        raise InvalidInput(
+            f"privacy: with every row at the most that is allowed, level {cap:.4g}, standard errors "
+            f"are at best {', '.join(missed)}. Allow more, or ask for less."
+        )
+
+
+def usable(levels: Array, limits: Range | None) -> Array:
+    """The levels with 0 where the range is narrower than some steps of the grid."""
+    if limits is None:
+        return levels
+    least = (STEPS * GRID / limits.width) ** 2
+    return np.where(levels < least, 0.0, levels)
