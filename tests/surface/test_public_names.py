@@ -24,9 +24,10 @@ NAMES = {
     },
     "workflow": {
         "Account", "AllocatedPlan", "ColumnsEstimate", "Estimate", "Fit", "Noise", "People", "Plan",
-        "Privacy", "RecordPlan", "Spec", "TableMechanism", "TableRelease", "Terms", "Verified", "Weights",
-        "estimate", "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
-        "save_spec", "simulate_release", "stated_terms", "trial_source", "verify_release",
+        "Privacy", "RecordPlan", "Spec", "TableMechanism", "TableRelease", "Terms", "Verified",
+        "Weights", "estimate", "estimate_release", "load_spec", "make_plan", "plan", "read_release",
+        "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
+        "verify_release",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",

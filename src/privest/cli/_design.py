@@ -28,9 +28,9 @@ from privest.workflow._allocating import (
     held_rows,
     model_of,
     require_reachable,
-    usable,
+    settled,
 )
-from privest.workflow._planning_levels import AllocatedPlan, with_levels
+from privest.workflow._planning_levels import AllocatedPlan
 from privest.workflow._row_levels import not_together, require_groups
 from privest.workflow._sections import require_choice
 from privest.workflow._spec import Spec
@@ -67,7 +67,8 @@ class Asked:
         str | None,
         option(
             "Of a budget: A, the sum of the squared errors, each as a multiple of that without "
-            "privacy (the default), D, the volume of the confidence region, E, the worst direction.",
+            "privacy (the default), D, the volume of the confidence region, E, the worst "
+            "direction.",
             "A|D|E",
         ),
     ] = None
@@ -175,9 +176,8 @@ def _made(spec: Spec, asked: Asked) -> tuple[AllocatedPlan, HeldRows]:
     else:
         found = designed(plan, rows, wanted, criterion, cap, mean)
     equal = found.spent if asked.equalised else found.equal / len(rows.H)
-    return with_levels(
-        plan, usable(found.levels, plan.limits), rows.lines, rows.H,
-        design=found, equal=equal if mean is None else mean,
+    return settled(
+        plan, rows, found, equal=equal if mean is None else mean,
         criterion="standard errors" if wanted else criterion,
         standard_error=wanted, budget=mean, cap=cap, groups=groups,
     ), rows  # fmt: skip
@@ -266,8 +266,8 @@ def print_design(console: Console, found: AllocatedPlan, rows: HeldRows) -> None
     asked = found.column.levels
     assert asked is not None
     table = new_table(
-        f"Standard errors of {found.rows:,} rows: without privacy, with these levels, with the same "
-        "total shared equally",
+        f"Standard errors of {found.rows:,} rows: without privacy, with these levels, with the "
+        "same total shared equally",
         "coefficient", "without", "these", "equal", "asked for",
     )  # fmt: skip
     for name, *errors in zip(

@@ -339,7 +339,8 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
     ours, theirs = found.columns[0].levels, header.columns[0].levels
     pairs = {
         "way to levels of the rows (--allocate)": (
-            None if ours is None else ours.asked, None if theirs is None else theirs.asked,
+            None if ours is None else ours.asked,
+            None if theirs is None else theirs.asked,
         ),
         "family": (found.spec.family, header.family),
         "column of persons, or their design": (found.spec.person, header.people),

@@ -38,9 +38,7 @@ from privest.workflow._route_columns import ColumnsEstimate
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
 
 
-def print_allocated_plan(
-    console: Console, found: AllocatedPlan, rows: Mapping[str, int]
-) -> None:
+def print_allocated_plan(console: Console, found: AllocatedPlan, rows: Mapping[str, int]) -> None:
     """Errors, who gives up how much, and what that saves."""
     sentences = [
         _noise(found) + ".",

@@ -25,7 +25,8 @@ from privest.report._workflow import curve_of, save_plan_figure, save_report
 
 __all__ = [
     "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-    "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "levels_words", "new_figure",
+    "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "levels_words",
+    "new_figure",
     "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
     "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
 ]  # fmt: skip

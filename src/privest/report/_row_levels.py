@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from privest.report._canvas import Figure
 
 BARS = 24
+CLOSE = 1e-4  # a gap below it is none to a reader
 SAME = 0.005  # of a total or an error: smaller differences are none to a reader
 
 
@@ -36,8 +37,8 @@ def _range(found: AllocatedPlan) -> str:
     return (
         f"Rows have privacy levels of their own (larger shows more), by their public features: "
         f"{ends}, the middle one {level_number(own.median)}, the mean {level_number(own.mean)}."
-        f"{silent} What is promised to everybody is the largest: no reading is known better than to "
-        f"± {at_least(own.most**-0.5)}, one standard deviation, in the units in which it is "
+        f"{silent} What is promised to everybody is the largest: no reading is known better than "
+        f"to ± {at_least(own.most**-0.5)}, one standard deviation, in the units in which it is "
         "modelled."
     )
 
@@ -90,13 +91,14 @@ def _proved(found: AllocatedPlan) -> list[str]:
     if design.direction == "equalised":
         return ["No levels give these errors with a lower largest one (proved)."]
     what = "show less in total" if design.direction == "target" else "do better"
-    if design.certified:
+    if found.gap <= CLOSE:
         return [
-            f"No levels within the same limits {what} by more than {design.gap:.1g} of it (proved)."
+            f"No levels within the same limits {what} by more than a part of {at_most(found.gap)} "
+            "(proved)."
         ]
     return [
-        f"How far from the best these levels are is known to {100 * design.gap:.2g} % only: none "
-        f"within the same limits {what} by more than that (proved)."
+        f"How far from the best these levels are is known to {at_most(100 * found.gap)} % only: "
+        f"none within the same limits {what} by more than that (proved)."
     ]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from privest.arrays import AnyArray, Array, Index
 from privest.bounds import bound, classical_bound
@@ -19,7 +20,7 @@ from privest.data._cells import Texts
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.model import LinearModel
-from privest.privacy import Range
+from privest.privacy import PrivacyLevel, Range
 from privest.records import standard_errors
 from privest.workflow._planning import Plan
 from privest.workflow._planning_levels import AllocatedPlan, with_levels
@@ -28,6 +29,8 @@ from privest.workflow._spec import Spec
 if TYPE_CHECKING:
     from privest.design import Allocation, Criterion
 
+TRACE = 1e-5  # of the mean level
+MOST_RAISED = 1.001
 STEPS = 4  # of the grid that a range must be wide at the level of a row
 
 
@@ -104,9 +107,8 @@ def allocated_plan(plan: Plan, data: object) -> AllocatedPlan:
         "cap": cap,
         "groups": privacy.groups,
     }
-    levels = usable(found.levels, plan.limits)
     equal = found.equal / len(rows.H) if wanted else privacy.level
-    return with_levels(plan, levels, rows.lines, rows.H, design=found, equal=equal, **asked)
+    return settled(plan, rows, found, equal=equal, **asked)
 
 
 def limit_of(plan: Plan) -> float | None:
@@ -136,8 +138,8 @@ def designed(
     assert mean is not None
     if cap is not None and cap < mean:
         raise InvalidInput(
-            f"privacy: no row may be above {cap:g}, and the mean of all rows is to be {mean:g}: the "
-            "cap must be above the mean."
+            f"privacy: no row may be above {cap:g}, and the mean of all rows is to be {mean:g}: "
+            "the cap must be above the mean."
         )
     return design.allocate(
         model, mean * len(rows.H), criterion=criterion_of(criterion, model), **limits
@@ -189,9 +191,35 @@ def require_reachable(model: LinearModel, wanted: dict[str, float], cap: float |
             missed.append(f"{name!r} {best[place]:.4g} (asked for: {error:g})")
     if missed:
         raise InvalidInput(
-            f"privacy: with every row at the most that is allowed, level {cap:.4g}, standard errors "
-            f"are at best {', '.join(missed)}. Allow more, or ask for less."
+            f"privacy: with every row at the most that is allowed, level {cap:.4g}, standard "
+            f"errors are at best {', '.join(missed)}. Allow more, or ask for less."
         )
+
+
+def settled(
+    plan: Plan,
+    rows: HeldRows,
+    found: Allocation,
+    *,
+    equal: float | None,
+    **asked: Any,  # noqa: ANN401 - fields of RowLevels
+) -> AllocatedPlan:
+    """The plan with the levels of a design, without traces, and how far from the best they are.
+
+    What an interior method leaves of a row (below 1e-5 of the mean) becomes 0, so that such rows
+    show nothing at all; the others go up by as little as the standard errors that are asked for
+    need. The floor of the design holds for these levels too, and gives their gap.
+    """
+    model, wanted = model_of(plan, rows), asked["standard_error"]
+    levels = usable(
+        np.where(found.levels < TRACE * found.levels.mean(), 0.0, found.levels), plan.limits
+    )
+    if wanted:
+        levels = _meeting(model, levels, wanted, asked["cap"])
+    return with_levels(
+        plan, levels, rows.lines, rows.H, design=found, gap=_gap(model, levels, found), equal=equal,
+        **asked,
+    )  # fmt: skip
 
 
 def usable(levels: Array, limits: Range | None) -> Array:
@@ -200,3 +228,39 @@ def usable(levels: Array, limits: Range | None) -> Array:
         return levels
     least = (STEPS * GRID / limits.width) ** 2
     return np.where(levels < least, 0.0, levels)
+
+
+def _meeting(
+    model: LinearModel, levels: Array, wanted: dict[str, float], cap: float | None
+) -> Array:
+    """The least multiple t ≥ 1 of the levels, within the cap, that gives these standard errors.
+
+    What was taken off is a trace: t is within a thousandth of 1, or the levels stay as they are.
+    """
+    places = [model.names.index(name) for name in wanted]
+    errors = np.array(list(wanted.values()))
+
+    def raised(t: float) -> Array:
+        return t * levels if cap is None else np.minimum(t * levels, cap)
+
+    def excess(t: float) -> float:
+        got = bound(model, PrivacyLevel(raised(t))).standard_error[places]
+        return float((got / errors).max()) - 1.0
+
+    if excess(1.0) <= 0 or excess(MOST_RAISED) > 0:
+        return levels
+    t = float(scipy.optimize.brentq(excess, 1.0, MOST_RAISED, xtol=1e-14))
+    return raised(t if excess(t) <= 0 else t + 1e-13)
+
+
+def _gap(model: LinearModel, levels: Array, found: Allocation) -> float:
+    """How far above the floor of the design these levels are, relative; of log det absolute."""
+    from privest import design
+
+    if found.direction == "equalised":
+        return max(float(levels.max()) / found.floor - 1.0, 0.0)
+    if found.direction == "target":
+        return max(1.0 - found.floor / float(levels.sum()), 0.0)
+    value = design.certify(model, levels, found.criterion, found.asked).value
+    lost = value - found.floor
+    return max(lost if found.criterion.symbol == "D" else lost / value, 0.0)

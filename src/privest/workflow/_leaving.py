@@ -114,7 +114,8 @@ class LeavingRows:
         groups = () if spec.privacy.groups is None else (spec.privacy.groups,)  # not shown
         for block in read_rows(
             self.data, design, spec.targets, beside=(*beside, *groups),
-            text=[name for name in groups if name not in design.columns], missing=spec.missing, infinite=not self.source.simulated,
+            text=[name for name in groups if name not in design.columns], missing=spec.missing,
+            infinite=not self.source.simulated,
         ):  # fmt: skip
             self.dropped += block.dropped
             rows += len(block.H)

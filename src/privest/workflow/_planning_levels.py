@@ -7,6 +7,7 @@ because their reading is missing were counted in the design; the others keep the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -56,9 +57,12 @@ class AllocatedPlan(Plan):
 
     `level` is the largest of them, which is promised to every row; `row_levels` gives them all.
     equal  the level that, the same for all rows, gives what was asked for.
+    gap    no levels within the same limits are better by more than this part (of log det: by more
+           than this), proved; NaN where levels were given by hand.
     """
 
     equal: float
+    gap: float = math.nan
     design: Any = None  # a `privest.design.Allocation`; None: levels were given by hand
     _levels: Array = field(repr=False)
     _lines: Index = field(repr=False)
@@ -151,6 +155,7 @@ def with_levels(
     *,
     design: object = None,
     equal: float | None = None,
+    gap: float = math.nan,
     **asked: Any,  # noqa: ANN401 - fields of RowLevels
 ) -> AllocatedPlan:
     """The plan with these levels of its rows (`lines`: their numbers in the table, increasing)."""
@@ -169,5 +174,6 @@ def with_levels(
     known = {one.name: getattr(plan, one.name) for one in fields(Plan)}
     known["columns"] = (replace(column, level=float(own.max()), levels=facts),)
     return AllocatedPlan(
-        **known, equal=column.level if equal is None else equal, design=design, _levels=own, _lines=lines, _rows=H
-    )
+        **known, equal=column.level if equal is None else equal, gap=gap, design=design,
+        _levels=own, _lines=lines, _rows=H,
+    )  # fmt: skip

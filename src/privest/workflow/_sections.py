@@ -186,8 +186,8 @@ class Privacy:
         single = self.standard_error is not None and not isinstance(self.standard_error, Mapping)
         if single != (self.of is not None):
             raise InvalidInput(
-                "privacy: standard_error needs `of`, the coefficient it is for; or give a name with "
-                "each, --standard-error age=0.01,bmi=0.02, and leave `of` out."
+                "privacy: standard_error needs `of`, the coefficient it is for; or give a name "
+                "with each, --standard-error age=0.01,bmi=0.02, and leave `of` out."
             )
         if (self.tolerance is None) != (self.attacker is None):
             raise InvalidInput(
@@ -242,7 +242,9 @@ class Privacy:
         """The standard errors that are wanted, by name; empty where none are."""
         if isinstance(self.standard_error, Mapping):
             return dict(self.standard_error)
-        return {} if self.of is None or self.standard_error is None else {self.of: self.standard_error}
+        return (
+            {} if self.of is None or self.standard_error is None else {self.of: self.standard_error}
+        )
 
     def range_of(self, target: str) -> Ends | None:
         """The range of the readings of a target."""

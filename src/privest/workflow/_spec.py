@@ -306,7 +306,11 @@ class Spec:
         record: dict[str, Any] = plain(asdict(self))
         for name in SECTIONS:
             if record[name] is not None:
-                record[name] = {k: v for k, v in record[name].items() if v not in (None, [], {}) and v is not False}
+                record[name] = {
+                    k: v
+                    for k, v in record[name].items()
+                    if v not in (None, [], {}) and v is not False
+                }
         if record["family"] == "gaussian":
             del record["family"]
         if self.formula is not None:  # it says these

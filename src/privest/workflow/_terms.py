@@ -60,9 +60,7 @@ class Terms(Record, OneColumn):
 
         Where rows have levels of their own, which a plan of the table knows (`AllocatedPlan`).
         """
-        raise InvalidInput(
-            "levels of the rows are those of a plan of the table: make_plan(spec)."
-        )
+        raise InvalidInput("levels of the rows are those of a plan of the table: make_plan(spec).")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; with one private column its facts also by their own names."""
@@ -73,9 +71,9 @@ class Terms(Record, OneColumn):
 def stated_terms(spec: Spec) -> Terms | None:
     """The terms where they follow from the spec and its reference alone.
 
-    None where the level is that of a wanted accuracy, which depends on the features, where rows have
-    levels of their own, which do too, or where persons have several rows, which are counted: a
-    plan is needed.
+    None where the level is that of a wanted accuracy, which depends on the features, where rows
+    have levels of their own, which do too, or where persons have several rows, which are counted:
+    a plan is needed.
     """
     privacy = spec.privacy
     if privacy.standard_error is not None or privacy.allocate or spec.person is not None:
