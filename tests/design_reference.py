@@ -128,10 +128,10 @@ def cheapest(case, criterion, target):
     form = _Form(case, criterion, unit)
     value = form.solve(form.cost, form.limits(form.meets(target)))
     s = form.levels()
-    for _ in range(60):  # a little more until the target is met: an upper bound on the least cost
+    for step in range(40):  # a little more until the target is met: no less than the least cost
         if value_of(criterion, case, s) <= target:
             break
-        s = case.feasible(s * (1 + 1e-10) + 1e-13 * unit)
+        s = case.feasible(s * (1 + 1e-13 * 2**step))
     return value * unit * case.cost.sum(), s
 
 

@@ -25,10 +25,10 @@ from privest.design._certificate import (
 )
 from privest.design._constraints import Labels, Persons, Posed, posed
 from privest.design._criteria import A, Criterion, StandardErrors, as_criterion
-from privest.design._limits import AT_THE_LIMIT, limit_value, most_budget, refuse
+from privest.design._limits import AT_THE_LIMIT, limit_value, most_budget, refuse, seen
 from privest.design._problem import Problem
 from privest.design._scaled import Scaled
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.model import LinearModel
 
@@ -69,7 +69,7 @@ def allocate(
     """
     asked = as_criterion(criterion)
     most = as_positive(budget, "the budget")
-    given = posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons)
+    given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
     given = given.in_units(most / float(given.problem.cost.sum()))
     problem, scaled = given.problem, given.criterion
     if most_budget(problem) <= most and problem.person is None:
@@ -81,7 +81,7 @@ def allocate(
     if not np.isfinite(limit_value(problem, scaled)) and limit_value(problem, scaled) > 0:
         refuse(given, np.inf, np.inf)
     point = _engines.solve_budget(problem, scaled, most, tol)
-    levels, proof = _budget_polished(problem, scaled, most, point)
+    levels, proof = _budget_polished(problem, scaled, most, point, tol)
     return _answer(given, levels, "budget", most, tol, proof, point)
 
 
@@ -107,13 +107,13 @@ def least_loss(
     [1.0, 1.0]
     """
     asked, wanted = _target_of(target, criterion)
-    given = posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons)
+    given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
     wanted -= given.criterion.offset
     equal = equal_level(given, wanted)
     given = given.in_units(equal)
     problem, scaled = given.problem, given.criterion
     point = _engines.solve_target(problem, scaled, wanted, tol)
-    levels, proof = _target_polished(problem, scaled, wanted, point)
+    levels, proof = _target_polished(problem, scaled, wanted, point, tol)
     return _answer(given, levels, "target", wanted, tol, proof, point)
 
 
@@ -136,7 +136,7 @@ def equalised(
     [0.2222, 0.2222, 0.2222]
     """
     asked, wanted = _target_of(target, criterion)
-    given = posed(model, asked, cost=cost, cap=cap, groups=groups)
+    given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups))
     wanted -= given.criterion.offset
     dearest = _dearest(given, cost)
     problem, scaled = given.problem, given.criterion
@@ -208,7 +208,7 @@ def _require_persons(given: Posed, target: float) -> None:
     unit = whole / float(given.problem.cost.sum())
     inner = given.in_units(unit)
     point = _engines.solve_budget(inner.problem, inner.criterion, whole, 1e-9)
-    levels, proof = _budget_polished(inner.problem, inner.criterion, whole, point)
+    levels, proof = _budget_polished(inner.problem, inner.criterion, whole, point, 1e-9)
     reached = inner.criterion.value(inner.problem.information(levels))
     if reached > target:
         refuse(given, target, max(proof.floor, -np.inf) if proof.floor > target else reached)
@@ -237,13 +237,14 @@ def _root(value: Callable[[float], float], target: float, logarithm: bool) -> fl
 
 
 def _budget_polished(
-    problem: Problem, criterion: Scaled, budget: float, point: Point
+    problem: Problem, criterion: Scaled, budget: float, point: Point, tol: float
 ) -> tuple[Array, Proof]:
     """The best of the levels found, these without traces, and those that the prices ask for."""
     own = problem.within(point.levels, budget)
     proof = budget_floor(problem, criterion, budget, own, point.weights, point.prices)
-    searched = budget_floor(problem, criterion, budget, own, point.weights)
-    proof = best_proof(proof, searched)
+    value = criterion.value(problem.information(own))
+    if not relative_gap(criterion, value, proof.floor) <= tol / 10:  # the engine's prices are poor
+        proof = best_proof(proof, budget_floor(problem, criterion, budget, own, point.weights))
     choices = [own, problem.within(np.where(own < NOTHING * own.mean(), 0.0, own), budget)]
     if proof.witness is not None and proof.prices is not None:
         q = problem.squares(proof.witness.factor)
@@ -262,15 +263,17 @@ def _simplest(values: list[float], criterion: Scaled) -> int:
 
 
 def _target_polished(
-    problem: Problem, criterion: Scaled, target: float, point: Point
+    problem: Problem, criterion: Scaled, target: float, point: Point, tol: float
 ) -> tuple[Array, Proof]:
+    """The cheapest of the same choices, each at the multiple of it that meets the target."""
     own = meeting(problem, criterion, target, point.levels)
+    if not _meets(problem, criterion, target, own):
+        own = _brought_to(problem, criterion, target, own)
     proof = target_floor(problem, criterion, target, own, point.weights, point.prices)
-    searched = target_floor(problem, criterion, target, own, point.weights)
-    proof = best_proof(proof, searched)
+    if not proof.floor >= (1 - tol / 10) * problem.spent(own):
+        proof = best_proof(proof, target_floor(problem, criterion, target, own, point.weights))
     choices = [own]
-    swept = np.where(own < NOTHING * own.mean(), 0.0, own)
-    candidates = [swept]
+    candidates = [np.where(own < NOTHING * own.mean(), 0.0, own)]
     if proof.witness is not None and proof.prices is not None:
         q = problem.squares(proof.witness.factor)
         candidates.append(oracle.levels_at(problem, q, proof.prices.of(problem)))
@@ -278,13 +281,41 @@ def _target_polished(
         levels = problem.feasible(levels)
         if np.isfinite(levels).all() and np.isfinite(criterion.value(problem.information(levels))):
             met = meeting(problem, criterion, target, levels)
-            if criterion.value(problem.information(met)) <= target * (1 + 1e-12) + (
-                1e-12 if criterion.logarithm else 0.0
-            ):
+            if _meets(problem, criterion, target, met):
                 choices.append(met)
     spent = [problem.spent(levels) for levels in choices]
     best = min(spent)
     return choices[max(i for i, cost in enumerate(spent) if cost <= best * (1 + 1e-11))], proof
+
+
+def _meets(problem: Problem, criterion: Scaled, target: float, levels: Array) -> bool:
+    """Whether the criterion is at most the target, to rounding."""
+    slack = 1e-12 * (1.0 if criterion.logarithm else abs(target))
+    return criterion.value(problem.information(levels)) <= target + slack
+
+
+def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
+    """The first point that meets the target on the way to levels that meet it at any cost.
+
+    For limits of persons: no multiple of what an engine left behind need meet a target.
+    """
+    whole = most_budget(problem)
+    if not np.isfinite(whole):
+        whole = 1e6 * problem.spent(meeting(problem, criterion, target, np.ones(problem.atoms)))
+    point = _engines.solve_budget(problem, criterion, whole, 1e-9)
+    far, _ = _budget_polished(problem, criterion, whole, point, 1e-9)
+    if not _meets(problem, criterion, target, far):
+        raise NumericalFailure(
+            "the target is so near to the best that the limits allow that no levels for it were "
+            "found. Ask for a little more than that."
+        )
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        there = levels + middle * (far - levels)
+        met = _meets(problem, criterion, target, there)
+        low, high = (low, middle) if met else (middle, high)
+    return np.asarray(levels + high * (far - levels))
 
 
 def meeting(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:

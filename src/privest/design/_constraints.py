@@ -71,7 +71,8 @@ class Persons(Record):
 class Posed:
     """A problem with its criterion in scaled coordinates, and the way back.
 
-    unit: of levels; `triangle`: R of the scaling, for witnesses in the user's coordinates.
+    unit: of levels; `triangle`: R of the scaling, for witnesses in the user's coordinates; `whole`:
+    the same with all directions, where only those that the limits leave to see are in it.
     """
 
     problem: Problem
@@ -80,12 +81,13 @@ class Posed:
     model: LinearModel
     triangle: Array
     unit: float = 1.0
+    whole: Posed | None = None
 
     def in_units(self, unit: float) -> Posed:
         """With levels counted in multiples of `unit`."""
         return Posed(
             self.problem.in_units(unit), self.criterion, self.asked, self.model, self.triangle,
-            self.unit * unit,
+            self.unit * unit, self.whole,
         )  # fmt: skip
 
     def levels(self, found: Array) -> Array:

@@ -16,6 +16,7 @@ from privest.design._problem import Problem
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
 from privest.errors import InfeasibleTarget
 
+NEGLIGIBLE = 1e-7  # √eps: what rounding leaves of a direction that is not asked for
 AT_THE_LIMIT = 1e-8  # relative: closer than this a verdict would be rounding
 
 
@@ -37,6 +38,36 @@ def limit_value(problem: Problem, criterion: Scaled) -> float:
         finite = np.where(uncapped, 1.0 / problem.variance, finite)
     inside = free.T @ problem.gram(finite) @ free
     return _within(criterion, free).value(inside)
+
+
+def seen(posed: Posed) -> Posed:
+    """The same problem in the directions that readings with a level above 0 can show.
+
+    A cap of 0 hides a reading. What is asked for may not need the directions that this takes away.
+    """
+    problem = posed.problem
+    shown = problem.per_reading(problem.ceiling) > 0
+    if shown.all():
+        return posed
+    values, vectors = np.linalg.eigh(problem.gram(shown.astype(float)))
+    kept = values > 100 * len(values) * EPS * max(values[-1], np.finfo(float).tiny)
+    if kept.all():
+        return posed
+    basis, rest = vectors[:, kept], vectors[:, ~kept]
+    if isinstance(posed.criterion, LogDet) or _needs(posed.criterion, rest):
+        refuse(posed, np.inf, np.inf)
+    left = replace(problem, rows=problem.rows @ basis)
+    return replace(posed, problem=left, criterion=_within(posed.criterion, basis), whole=posed)
+
+
+def _needs(criterion: Scaled, rest: Array) -> bool:
+    """Whether the criterion depends on some of the directions `rest`."""
+    if isinstance(criterion, Least):
+        part, whole = np.abs(rest.T @ criterion.weight).max(), np.abs(criterion.weight).max()
+    else:
+        root = criterion.root if isinstance(criterion, Trace) else criterion.columns  # type: ignore[attr-defined]
+        part, whole = np.abs(rest.T @ root).max(), np.abs(root).max()
+    return bool(part > NEGLIGIBLE * whole)
 
 
 def _within(criterion: Scaled, free: Array) -> Scaled:
@@ -63,6 +94,7 @@ def most_budget(problem: Problem) -> float:
 
 def refuse(posed: Posed, target: float, nearest: float) -> None:
     """Raise InfeasibleTarget: below the classical bound, below what the limits allow, hidden."""
+    posed = posed.whole or posed
     problem, criterion = posed.problem, posed.criterion
     free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None, share=None, most=None)
     classical = limit_value(free, criterion)
