@@ -284,7 +284,8 @@ class Job:
         if self.estimator is not None:
             if self.estimator.steps * self.width - 1 <= self.told or self.plan.at_end:
                 return ""  # one line is written, at the end
-            return self.estimate_line(self.concluded(), heading=not begun)
+            found = self.concluded(whole=nested)  # a line of CSV has no intervals
+            return self.estimate_line(found, heading=not begun)
         records = released_records(release, public, self.width)
         records = records[max(self.told + 1 - release.start * self.width, 0) :]
         if not nested or not records:
@@ -296,15 +297,18 @@ class Job:
         lines, self.chain = linked(every, self.chain, sign)
         return lines
 
-    def concluded(self) -> StreamConclusion | None:
-        """What the releases so far say; None where they do not show all of θ."""
+    def concluded(self, *, whole: bool = True) -> StreamConclusion | None:
+        """What the releases so far say; None where they do not show all of θ.
+
+        Not `whole`: estimates and errors, no intervals nor doubts, for a line after every reading.
+        """
         assert self.estimator is not None
         if not self.estimator.identifiable:
             return None
         shown_so_far = self.estimator.readings - self.missing
         return conclude(
             self.estimator, shown_so_far, self.names, known=self.noise.variance is not None,
-            reference=self.noise.freedom,
+            reference=self.noise.freedom, whole=whole,
         )  # fmt: skip
 
     def estimate_line(self, found: StreamConclusion | None, *, heading: bool) -> str:

@@ -116,15 +116,16 @@ class LearntSoFar:
             degrees_of_freedom=freedom,
         )
 
-    def block_errors(self) -> SerialErrors:
+    def block_errors(self, *, whole: bool = True) -> SerialErrors:
         """Errors of the estimate by blocks of time, which hold where readings remember.
 
         CR2 with Bell-McCaffrey degrees of freedom from 8 to 16 blocks; `covariance` holds where the
         noise of readings is independent from one to the next, and of the stated variance.
+        `whole=False`: standard errors alone, without degrees of freedom: a third less time.
         """
         if self._blocks is None:
             raise InvalidInput("errors by blocks need PrivateRLS(…, blocks=True) from the start.")
-        return serial_errors(self._blocks, self.estimate)
+        return serial_errors(self._blocks, self.estimate, whole=whole)
 
     @property
     def one_level(self) -> float | None:

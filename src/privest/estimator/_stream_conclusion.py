@@ -98,24 +98,26 @@ class StreamConclusion(Record):
 
 def conclude(
     rls: PrivateRLS, shown: int, names: Sequence[str], *, known: bool = True,
-    reference: int | None = None,
+    reference: int | None = None, whole: bool = True,
 ) -> StreamConclusion:  # fmt: skip
     """What an estimator with blocks has found from `shown` readings.
 
     known      whether its noise variance is one; else it was made with none (zero), and σ² comes
                from the release itself, where one level shows all readings one by one.
     reference  degrees of freedom of σ², where it is from a public reference set.
+    whole      False: estimate and errors alone, for a line after every reading: nobody looked for
+               doubts, and there are no intervals.
     """
     try:
-        blocks = rls.block_errors()
+        blocks = rls.block_errors(whole=whole)
     except NotIdentifiable:  # of what blocks can hold; the estimate stands
         blocks = None
     freedom, plain = shown - rls.parameters, rls.one_level is not None
     common: dict[str, Any] = {"names": tuple(names), "estimate": rls.estimate, "by_blocks": blocks}
     if plain and freedom > 0 and (not known or reference is not None):
-        return _scattered(rls, freedom, common, reference if known else None)
+        return _scattered(rls, freedom, common, reference if known else None, whole)
     if not known:  # readings are shown mixed: rows of unit noise, if only release noise were there
-        doubts = _audit(rls.misfit, freedom, 1.0)
+        doubts = _audit(rls.misfit, freedom, 1.0) if whole else ()
         return StreamConclusion(
             **common, stated_error=None, stated_by="", floor=None, noise_variance=None,
             doubts=doubts,
@@ -124,7 +126,9 @@ def conclude(
     if plain:
         added = noise_added(rls)
         floor = rls.standard_error * np.sqrt(added / (own + added))
-    doubts = _doubts(rls, freedom, blocks, stated_p(rls.misfit, max(freedom, 1), 1.0), own)
+    doubts = ()
+    if whole:
+        doubts = _doubts(rls, freedom, blocks, stated_p(rls.misfit, max(freedom, 1), 1.0), own)
     return StreamConclusion(
         **common, stated_error=rls.standard_error, stated_by="by the stated noise variance",
         floor=floor, noise_variance=own, doubts=doubts,
@@ -132,23 +136,23 @@ def conclude(
 
 
 def _scattered(
-    rls: PrivateRLS, freedom: int, common: dict[str, Any], reference: int | None
+    rls: PrivateRLS, freedom: int, common: dict[str, Any], reference: int | None, whole: bool
 ) -> StreamConclusion:
     """With σ² from the release itself, or from it and a reference set together."""
     own, added = noise_whitened_by(rls), noise_added(rls)
     squares = rls.misfit * (own + added)
     inverse = rls.covariance / (own + added)  # (HᵀH)⁻¹
+    doubts: tuple[str, ...] = ()
     if reference is None:
         variance = Scatter(squares, freedom, added).noise_variance
         total, by = squares / freedom, "by how much the release scatters"
-        doubts = _audit(squares, freedom, added)
+        doubts = _audit(squares, freedom, added) if whole else ()
     else:
         variance, _ = pooled_variance(own, reference, squares, freedom, added)
         total, by = variance + added, "by the reference and the release"
-        blocks: SerialErrors | None = common["by_blocks"]
-        doubts = _doubts(
-            rls, freedom, blocks, reference_p(squares, freedom, own, reference, added), own
-        )
+        if whole:
+            chance = reference_p(squares, freedom, own, reference, added)
+            doubts = _doubts(rls, freedom, common["by_blocks"], chance, own)
     size = np.sqrt(inverse.diagonal())
     return StreamConclusion(
         **common, stated_error=np.sqrt(total) * size, stated_by=by,

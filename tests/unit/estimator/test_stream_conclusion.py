@@ -68,3 +68,19 @@ def test_a_checkpoint_of_before_is_refused_in_a_sentence(tmp_path):
         pytest.raises(CheckpointError, match="without sums by blocks of time"),
     ):
         kept.resume()
+
+
+@pytest.mark.parametrize(("variance", "reference"), [(None, None), (0.25, None), (0.25, 7)])
+def test_a_line_after_every_reading_has_the_same_errors_and_no_interval(variance, reference):
+    """What costs time and is not in it is left out: degrees of freedom, memory, doubts."""
+    values = 2 * np.random.default_rng(3).standard_normal(COUNT)
+    rls, _ = learnt(values, variance)
+    known = {"known": variance is not None, "reference": reference}
+    whole = conclude(rls, COUNT, ["mean", "slope"], **known)
+    line = conclude(rls, COUNT, ["mean", "slope"], whole=False, **known)
+    np.testing.assert_array_equal(line.estimate, whole.estimate)
+    np.testing.assert_array_equal(line.stated_error, whole.stated_error)
+    np.testing.assert_array_equal(line.by_blocks.standard_error, whole.by_blocks.standard_error)
+    assert np.isnan(line.interval()).all()  # rather than a wrong one
+    assert (line.doubts, line.by_blocks.correlation) == ((), None)
+    assert np.isfinite(whole.interval()).all()

@@ -40,6 +40,7 @@ from privest.records import Record, standard_errors
 
 BATCH = 4096  # groups at a time
 COPIED = 64  # rows of a group up to which its transpose is written down
+FEW = 32  # groups: to tell small ones from large ones would take longer than it saves
 SMALL = 2.0**-6  # part of the information below which a group's root is a series of few terms
 
 
@@ -84,6 +85,8 @@ class ClusterSums:
         sums.add(matrices, scores)               # (B, n, n), (…, B, n): as often as you like
         sums.errors()
 
+    `freedom=False`: errors alone; degrees of freedom are then NaN.
+
     >>> import numpy as np
     >>> sums = ClusterSums(np.array([[4.0]]))    # a mean of four groups of one row
     >>> sums.add(np.ones((4, 1, 1)), np.array([[-1.0], [0.0], [0.0], [1.0]]))
@@ -92,7 +95,7 @@ class ClusterSums:
     ([[0.166666666667]], [3.0])
     """
 
-    def __init__(self, information: ArrayLike) -> None:
+    def __init__(self, information: ArrayLike, *, freedom: bool = True) -> None:
         total = as_array(information, "the information", ndim=2)
         n = len(total)
         if total.shape != (n, n) or not n:
@@ -107,7 +110,7 @@ class ClusterSums:
         upper = np.linalg.cholesky(total / scale / scale[:, None]).T
         # A = CCᵀ, C = D⁻¹R⁻¹ with the information DRᵀRD
         self.root: Array = scipy.linalg.solve_triangular(upper, np.eye(n)) / scale[:, None]
-        self.groups = 0
+        self.groups, self.freedom = 0, freedom
         self._null = max(TAKES_PART, 10 * rounding(n) * spread)
         self._unit: Array = self.root / np.abs(self.root).max(axis=1)[:, None]
         self._trace: Array = np.zeros(n)  # tr B, one a coefficient
@@ -153,6 +156,11 @@ class ClusterSums:
         turned = (rest @ scores[..., None] if several else rest)[..., 0]
         meat = np.swapaxes(turned, -1, -2) @ turned
         self._meat = meat if self._meat is None else self._meat + meat
+        self.groups += len(shares)
+        if self.freedom:
+            self._add_freedom(own, shares)
+
+    def _add_freedom(self, own: Array, shares: Array) -> None:
         seen = shares @ own  # b_g
         alpha = (own * seen).sum(axis=1)
         length = (seen * seen).sum(axis=1)
@@ -160,10 +168,11 @@ class ClusterSums:
         self._squares += (alpha * (alpha - 2 * length)).sum(axis=0)
         columns = seen.transpose(2, 1, 0)  # (n, n, B)
         self._outer += columns @ columns.transpose(0, 2, 1)
-        self.groups += len(shares)
 
     def _rooted(self, shares: Array, right: Array) -> tuple[Array, Array | None]:
         """(I − N_g)^{-½}·right (B, n, k), zero along null directions, and these (how many, n)."""
+        if len(shares) <= FEW:
+            return self._by_eigenvalues(shares, right)
         sizes = np.trace(shares, axis1=1, axis2=2)  # at least their largest eigenvalues
         small = sizes < SMALL
         if small.all():
@@ -189,10 +198,12 @@ class ClusterSums:
             raise InvalidInput("no group was added: errors need the sums of every group.")
         with np.errstate(over="ignore"):  # an error that is no number any more is infinite
             covariance = self.root @ self._meat @ self.root.T
-        squared = self._squares + np.einsum("jab,jab->j", self._outer, self._outer)
         refused = self._alone > self._null
-        with np.errstate(divide="ignore", invalid="ignore"):
-            freedom = np.where(refused, np.nan, self._trace**2 / squared)
+        freedom = np.full(len(refused), np.nan)
+        if self.freedom:
+            squared = self._squares + np.einsum("jab,jab->j", self._outer, self._outer)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                freedom = np.where(refused, np.nan, self._trace**2 / squared)
         covariance[..., refused, :] = covariance[..., :, refused] = np.nan
         return ClusterErrors(
             covariance=covariance, degrees_of_freedom=freedom, groups=self.groups, refused=refused
@@ -214,10 +225,12 @@ def _series(shares: Array, right: Array, size: float) -> Array:
     return found
 
 
-def cluster_errors(matrices: ArrayLike, scores: ArrayLike) -> ClusterErrors:
+def cluster_errors(
+    matrices: ArrayLike, scores: ArrayLike, *, freedom: bool = True
+) -> ClusterErrors:
     """CR2 errors of groups held at once: M_g (G, n, n), scores (G, n) or (trials, G, n)."""
     given = as_array(matrices, "matrices of groups", ndim=3)
-    sums = ClusterSums(given.sum(axis=0))
+    sums = ClusterSums(given.sum(axis=0), freedom=freedom)
     sums.add(given, scores)
     return sums.errors()
 
