@@ -22,6 +22,7 @@ import typer
 import privest as pv
 from privest.arrays import Array
 from privest.data._cells import is_number
+from privest.data._reading_options import Reading
 from privest.data._text_table import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
@@ -455,6 +456,23 @@ class Sides:
     @property
     def from_releases(self) -> bool:
         return self.given == "releases"
+
+
+@group("Files")
+class TextOptions:
+    """How a text file is written, where it does not say that itself."""
+
+    separator: Annotated[
+        str | None, option("Of columns: , ; | or tab. Left out: found in the first lines.", "SIGN")
+    ] = None
+    decimal: Annotated[str | None, option("Decimal sign: . (the default) or ,", "SIGN")] = None
+    encoding: Annotated[
+        str | None, option("Of a text file: utf-8 (the default), utf-16, cp1252, …", "NAME")
+    ] = None
+
+    def reading(self) -> Reading:
+        """The same as one record."""
+        return Reading(self.separator, self.decimal, self.encoding)
 
 
 @group(OUTPUT)

@@ -87,16 +87,9 @@ class Model:
 
 
 @group("Files")
-class FileOptions:
+class FileOptions(common.TextOptions):
     """How the file is written, where it does not say that itself."""
 
-    separator: Annotated[
-        str | None, option("Of columns: , ; | or tab. Left out: found in the first lines.", "SIGN")
-    ] = None
-    decimal: Annotated[str | None, option("Decimal sign: . (the default) or ,", "SIGN")] = None
-    encoding: Annotated[
-        str | None, option("Of a text file: utf-8 (the default), utf-16, cp1252, …", "NAME")
-    ] = None
     missing_code: Annotated[
         list[str] | None,
         option(

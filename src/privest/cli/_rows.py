@@ -17,6 +17,7 @@ from privest.arrays import Array
 from privest.data._cells import is_number, number, numbers
 from privest.data._dates import is_date
 from privest.data._names import absent_columns
+from privest.data._reading_options import Reading
 from privest.data._release_lines import OWN
 from privest.data._text_table import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
@@ -40,7 +41,7 @@ class Rows:
     CSV needs a first line that names the columns; JSON lines are objects. Without `features` they
     are all columns but `value` and those of `others`, and but one of dates, whose name is then in
     `times` (or `time`, where it is given). `finite`: refuse an infinite reading, as simulations do;
-    a real release clips it.
+    a real release clips it. `reading`: how CSV is written; `file`: its name, which may tell.
     """
 
     def __init__(
@@ -53,11 +54,16 @@ class Rows:
         others: Sequence[str] = (),
         finite: bool = True,
         time: str | None = None,
+        reading: Reading = Reading(),  # noqa: B008 - frozen
+        file: str = "",
     ) -> None:
         self.times = [] if time is None else [time]
         self.value, self.others, self.finite = value, tuple(others), finite
+        self._decimal_comma, self._reading = reading.decimal == "," and not json_lines, reading
         self._records, names = (
-            json_records(lines, any_number=not finite) if json_lines else csv_records(lines)
+            json_records(lines, any_number=not finite)
+            if json_lines
+            else csv_records(lines, separator=reading.separator_of(file))
         )
         self.empty = names is None
         self.features = list(features or ())
@@ -84,8 +90,8 @@ class Rows:
         if absent:
             raise InvalidInput(
                 f"the input has {absent_columns(absent, names, certain=certain)} CSV needs a first "
-                "line of names, separated by commas; JSON lines need --input-format jsonl; "
-                "releases need --from releases."
+                "line of names (--separator: what is between them); JSON lines need --input-format "
+                "jsonl; releases need --from releases."
             )
         if not self.features:
             raise InvalidInput("there is no column of features.")
@@ -106,7 +112,7 @@ class Rows:
         take = itemgetter(*self.features, self.value)
         for line, record in self._records:
             try:
-                found = numbers(take(record))
+                found = numbers(self._cells(take(record)))
             except (KeyError, ValueError):
                 found = [math.nan]
             if not math.isfinite(sum(found)):
@@ -114,6 +120,10 @@ class Rows:
             *features, value = found
             given = {name: record.get(name) for name in self.others}
             yield Row(features, value, given, self._time(record, line))
+
+    def _cells(self, cells: tuple[Any, ...]) -> Sequence[Any]:
+        """Cells that hold numbers, with decimal points."""
+        return [*map(self._reading.with_point, cells)] if self._decimal_comma else cells
 
     def _time(self, record: dict[str, Any], line: int) -> tuple[str, ...]:
         found = tuple(_text(record.get(name)) for name in self.times)
@@ -140,7 +150,7 @@ class Rows:
                 f"line {line} has no {name!r} (a missing reading is an explicit null)."
             )
         try:
-            found = number(record[name])
+            found = number(self._cells((record[name],))[0])
         except ValueError:
             hint = "" if name == self.value else " Choose the columns with --features."
             raise InvalidInput(f"line {line}: {name!r} is not a number.{hint}") from None

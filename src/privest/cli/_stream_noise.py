@@ -34,10 +34,12 @@ def noise_of(plan: StreamPlan, features: list[str]) -> StreamNoise:
     """What is known of the noise before any release is looked at."""
     if plan.reference is None:
         return StreamNoise(plan.variance)
-    with open_lines(str(plan.reference), name=f"--reference {plan.reference}") as lines:
+    with open_lines(
+        str(plan.reference), name=f"--reference {plan.reference}", reading=plan.reading
+    ) as lines:
         rows = Rows(
             lines, json_lines=plan.reference.suffix.lower() in (".jsonl", ".ndjson"),
-            value=plan.target, features=features,
+            value=plan.target, features=features, reading=plan.reading, file=plan.reference.name,
         )  # fmt: skip
         every = [row for row in rows if not np.isnan(row.value)]
     if not every:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import privest as pv
 from privest.cli._options import Account, Output, Sides, Spent, Trial
+from privest.data._reading_options import Reading
 from privest.privacy import GridStatement
 
 
@@ -39,6 +40,7 @@ class StreamPlan:
     huber: bool = False  # wild readings count for less, from all releases at the end
     reference: Path | None = None  # public rows that the noise variance is from
     correlation: float | None = None  # of neighbours in time, publicly known
+    reading: Reading = field(default_factory=Reading)  # how text files are written
     stated: float | None = None  # variance of a reading given its features, as it was stated
 
     @property

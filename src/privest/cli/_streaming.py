@@ -24,7 +24,8 @@ def run(plan: StreamPlan, report: Console) -> None:
     _require_different_files(plan)
     plan.output.require_possible()  # before any noise is spent
     with ExitStack() as stack:
-        lines, received = stack.enter_context(open_lines(plan.source)), plan.sides.from_releases
+        lines = stack.enter_context(open_lines(plan.source, reading=plan.reading))
+        received = plan.sides.from_releases
         facts: dict[str, Any] = {}
         rows = Rows(
             steps_only(lines, facts) if received and plan.json_in else lines,
@@ -34,6 +35,8 @@ def run(plan: StreamPlan, report: Console) -> None:
             others=[name for name in OWN if name != "z"] if received else (),
             finite=received or plan.trial.simulate,
             time=plan.time,
+            reading=plan.reading,
+            file=plan.source,
         )
         if rows.empty and plan.features is None:
             report.print("The input has no rows: nothing to do.")

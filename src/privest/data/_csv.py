@@ -23,7 +23,7 @@ from privest.data._cells import MISSING
 from privest.data._reading_options import SEPARATORS, Reading
 from privest.data._recoding import STATE_ENCODING, Recoded, encoding_of
 from privest.data._source import Columns, FileSource
-from privest.data._text_table import MARK, opened
+from privest.data._text_table import MARK, first_rows, found_separator, opened
 from privest.errors import InvalidInput
 from privest.reading import MOST_COLUMNS
 
@@ -47,13 +47,8 @@ class CsvSource(FileSource):
         arrow()  # rather now than at the first block
         self._encoding = reading.encoding or self._marked()
         with self._opened() as file:
-            self._header = read_header(file, self.name, self._stated())
+            self._header = read_header(file, self.name, reading.separator_of(self.path.name))
         self.columns = self._header.names
-
-    def _stated(self) -> str | None:
-        """The separator, where it is stated, or the name of the file tells it."""
-        tabs = self.path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".tsv")
-        return self.reading.separator or ("\t" if tabs else None)
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -186,8 +181,8 @@ def read_header(file: BinaryIO, name: str, separator: str | None = None) -> Head
     # Only the header must be right here; a cell that is not UTF-8 is found with its row later.
     text = raw[mark:].decode("utf-8", errors="surrogateescape")
     try:
-        between = separator or _separator(text)
-        names, start, first = _first_rows(text, between)
+        between = separator or found_separator(text)
+        names, start, first = first_rows(text, between)
     except csv.Error:  # a NUL, a field of more than 128 KiB
         raise InvalidInput(
             f"{name}: its first lines are not those of a CSV file (binary data, or a quote that is "
@@ -204,30 +199,6 @@ def read_header(file: BinaryIO, name: str, separator: str | None = None) -> Head
         line_end=b"\n" if b"\n" in raw else b"\r",
         piece=max(PIECE, ROWS_IN_PIECE * longest),
     )
-
-
-def _first_rows(text: str, separator: str) -> tuple[list[str], int, list[str]]:
-    """The header, where the next row starts, and that row; blank lines are passed over."""
-    stream = io.StringIO(text, newline="")
-    rows = (row for row in csv.reader(stream, delimiter=separator) if row)
-    names = next(rows)
-    start = stream.tell()
-    return names, start, next(rows, [])
-
-
-def _separator(text: str) -> str:
-    """What is between the columns: what gives header and first row as many fields, two or more; of
-    several of these, and where there is none, what gives most; a comma before the others.
-    """
-
-    def fields(one: str) -> tuple[bool, int]:
-        try:
-            names, _, first = _first_rows(text, one)
-        except csv.Error:  # one long field
-            return False, 0
-        return len(names) == len(first) > 1, len(names)
-
-    return max(SEPARATORS, key=fields)  # the first of them, if several are alike
 
 
 def _line_end(raw: bytes) -> int:

@@ -68,6 +68,11 @@ class Reading:
                 "separator, for example ';'."
             )
 
+    def separator_of(self, name: str) -> str | None:
+        """What is between columns, where it is stated, or the name of the file tells it."""
+        tabs = name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".tsv")
+        return self.separator or ("\t" if tabs else None)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without what was not given."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -108,9 +113,18 @@ class Reading:
         >>> Reading(decimal=",").as_number("1,5"), Reading().as_number("1,5")
         (1.5, nan)
         """
-        if self.decimal == ",":
-            text = text.replace(".", "!").replace(",", ".")  # a point is then no number
+        text = self.with_point(text)
         return float(text) if is_number(text) else math.nan
+
+    def with_point(self, text: str) -> str:
+        """A number with a decimal point, as Python reads it; a point where commas are used is none.
+
+        >>> Reading(decimal=",").with_point("1,5"), Reading(decimal=",").with_point("1.5")
+        ('1.5', '1!5')
+        """
+        if self.decimal != "," or text.strip() in MISSING:
+            return text
+        return text.replace(".", "!").replace(",", ".")
 
     def _is(self, code: str) -> bool:
         return not math.isnan(self.as_number(code))

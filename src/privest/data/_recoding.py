@@ -30,13 +30,18 @@ def encoding_of(start: bytes) -> str:
 
 
 class Recoded(io.RawIOBase):
-    """The bytes of a file as UTF-8. It can be read, and sought from its start; memory: a part."""
+    """The bytes of a file, from where it is, as UTF-8, as they come. Where the file can be sought,
+    it can be from its start. Memory: a part.
+    """
 
     def __init__(self, file: BinaryIO, encoding: str, name: str) -> None:
         super().__init__()
         self._file, self._encoding, self._name = file, encoding, name
+        self._start()
+
+    def _start(self) -> None:
+        self._decoder = codecs.getincrementaldecoder(self._encoding)()
         self._waiting, self._ended = memoryview(b""), False
-        self.seek(0)
 
     def readable(self) -> bool:
         """Yes."""
@@ -53,7 +58,9 @@ class Recoded(io.RawIOBase):
         return count
 
     def _next(self) -> bytes:
-        raw = self._file.read(PART)
+        # what is there, and not all of a part: a pipe may give the rest much later
+        read = getattr(self._file, "read1", self._file.read)
+        raw = read(PART)
         self._ended = not raw
         try:
             return self._decoder.decode(raw, final=self._ended).encode()
@@ -68,8 +75,7 @@ class Recoded(io.RawIOBase):
         if whence != io.SEEK_SET:
             raise io.UnsupportedOperation("from the start only")
         self._file.seek(0)
-        self._decoder = codecs.getincrementaldecoder(self._encoding)()
-        self._waiting, self._ended = memoryview(b""), False
+        self._start()
         left = offset
         while left and (part := self.read(min(left, PART))):
             left -= len(part)

@@ -1,14 +1,16 @@
 """Text tables line by line, as they come: CSV and JSON lines. Errors name places, never contents.
 
 Commas between fields, points in numbers, UTF-8 with or without a mark at its start, any line
-ending, quotes where a field has commas or line ends; plain or packed (.gz, .xz). `_csv` reads the
-same dialect faster, for tables that are read in blocks; what a cell means is in `_cells`.
+ending, quotes where a field has commas or line ends; plain or packed (.gz, .xz). With a `Reading`
+also what it states, or what the first lines show. `_csv` reads the same dialects faster, for tables
+that are read in blocks; what a cell means is in `_cells`.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
 import itertools
 import lzma
 import sys
@@ -16,18 +18,21 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.data._cells import is_number, number, numbers
+from privest.data._reading_options import SEPARATORS, Reading
+from privest.data._recoding import Recoded, encoding_of
 from privest.errors import InvalidInput
 from privest.reading import parse_json, text_lines
 
 MARK = "\ufeff"
 UNPACKED = {".gz": gzip.open, ".xz": lzma.open}
-OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+OTHER_SEPARATORS = {sign: word for sign, word in SEPARATORS.items() if sign != ","}
+FIRST_LINES = 64  # that are looked at for what is between columns, blank ones and all
 
 Cells = Iterator[tuple[int, list[str]]]
 Records = Iterator[tuple[int, dict[str, Any]]]
@@ -54,38 +59,98 @@ def opened(path: Path, name: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_lines(source: str, name: str | None = None, most: int | None = None) -> Iterator[TextIO]:
+def open_lines(
+    source: str,
+    name: str | None = None,
+    most: int | None = None,
+    reading: Reading | None = None,
+) -> Iterator[TextIO]:
     """The lines of a file, or of standard input ("-"), each as soon as it is there.
 
     `name` begins the messages: the path, unless the caller names it himself ("").
-    `most`: bytes, for a caller who keeps all lines.
+    `most`: bytes, for a caller who keeps all lines. `reading`: its encoding is that of the file;
+    where it states none, one that begins with the mark of UTF-16 is that.
     """
     if source == "-":
-        with text_lines(sys.stdin.buffer, most) as lines:
+        with text_lines(_as_utf8(sys.stdin.buffer, reading, "the input"), most) as lines:
             yield lines
         return
+    named = source if name is None else name
     with (
-        opened(Path(source), source if name is None else name) as file,
-        text_lines(file, most) as lines,
+        opened(Path(source), named) as file,
+        text_lines(_as_utf8(file, reading, named), most) as lines,
     ):
         yield lines
 
 
-def column_names(cells: Sequence[str], name: str) -> list[str]:
-    """The names in a first line, trimmed; another separator than the comma is refused."""
+def _as_utf8(file: BinaryIO, reading: Reading | None, name: str) -> BinaryIO:
+    if reading is None:
+        return file
+    peek = getattr(file, "peek", lambda count: b"")  # what is there stays to be read
+    encoding = reading.encoding or encoding_of(peek(4)[:4])
+    if encoding == "utf-8":
+        return file
+    return cast(BinaryIO, io.BufferedReader(Recoded(file, encoding, name)))
+
+
+def column_names(cells: Sequence[str], name: str, separator: str) -> list[str]:
+    """The names in a first line, trimmed; what has other signs between them is refused."""
     if len(cells) == 1:
-        for separator, word in OTHER_SEPARATORS.items():
-            if separator in cells[0]:
+        for sign, word in SEPARATORS.items():
+            if sign in cells[0] and sign != separator:
                 raise InvalidInput(
-                    f"{name} has {word} between its columns: save it with commas (and points in "
-                    "the numbers)."
+                    f"{name} has {word} between its columns, and was to be read with "
+                    f"{SEPARATORS[separator]}: state --separator {sign!r}."
                 )
     return [cell.strip() for cell in cells]
 
 
-def csv_rows(lines: Iterable[str]) -> Cells:
+def first_rows(text: str, separator: str) -> tuple[list[str], int, list[str]]:
+    """The header, where the next row starts, and that row; blank lines are passed over."""
+    stream = io.StringIO(text, newline="")
+    rows = (row for row in csv.reader(stream, delimiter=separator) if row)
+    names = next(rows)
+    start = stream.tell()
+    return names, start, next(rows, [])
+
+
+def found_separator(text: str) -> str:
+    r"""What is between the columns: what gives header and first row as many fields, two or more; of
+    several of these, and where there is none, what gives most; a comma before the others.
+
+    >>> found_separator("load;price, in euro\n1;2\n"), found_separator("load\n1\n")
+    (';', ',')
+    """
+
+    def fields(one: str) -> tuple[bool, int]:
+        try:
+            names, _, first = first_rows(text, one)
+        except csv.Error:  # one long field
+            return False, 0
+        return len(names) == len(first) > 1, len(names)
+
+    return max(SEPARATORS, key=fields)  # the first of them, if several are alike
+
+
+def _separated(lines: Iterable[str]) -> tuple[str, Iterator[str]]:
+    """What is between the columns, by the first lines, and all lines again.
+
+    The second is waited for only where the first leaves a doubt.
+    """
+    rest, text, rows, seen = iter(lines), "", 0, []
+    for line in itertools.islice(rest, FIRST_LINES):
+        seen.append(line)
+        text += line
+        rows += bool(line.strip()) and text.count('"') % 2 == 0  # else within quotes
+        if rows > 1 or (rows and not any(sign in text for sign in OTHER_SEPARATORS)):
+            break
+    between = found_separator(text) if text.strip() else ","
+    return between, itertools.chain(seen, rest)
+
+
+def csv_rows(lines: Iterable[str], separator: str = ",") -> Cells:
     """(line number, cells) of every row; a blank line has no cells."""
-    reader = csv.reader(decoded(lines))
+    reader = csv.reader(decoded(lines), delimiter=separator)
     try:
         for cells in reader:
             yield reader.line_num, cells
@@ -96,13 +161,19 @@ def csv_rows(lines: Iterable[str]) -> Cells:
         ) from None
 
 
-def csv_records(lines: Iterable[str], name: str = "the input") -> tuple[Records, list[str] | None]:
+def csv_records(
+    lines: Iterable[str], name: str = "the input", separator: str | None = None
+) -> tuple[Records, list[str] | None]:
     """Rows by column name, and the names of the first line (None: there is no line).
 
     Blank lines are passed over. The first line must not hold numbers, nor a name twice.
+    `separator`: None: found in the first lines.
     """
-    rows = ((line, cells) for line, cells in csv_rows(lines) if cells)
-    names = column_names(next(rows, (0, []))[1], name)
+    between = separator
+    if between is None:
+        between, lines = _separated(decoded(lines))
+    rows = ((line, cells) for line, cells in csv_rows(lines, between) if cells)
+    names = column_names(next(rows, (0, []))[1], name, between)
     if len(set(names)) < len(names):
         raise InvalidInput("two columns of the first line have the same name.")
     require_names(names)
