@@ -175,3 +175,56 @@ def test_weights_come_with_every_piece_or_with_none():
     with pytest.raises(InvalidInput, match="for all readings of a stream"):
         model.partial_fit(X, y)
     assert model.n_samples_seen_ == 60
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_new_reading_is_within_its_deviations(reference):
+    """12 samples at sσ² = 1: with σ̂², which is often 0, intervals of 95 % cover .88; a new reading
+    at the edge of the samples, where the error of the mean counts most. False alarm 1e-6."""
+    rng, trials = np.random.default_rng(21), 250
+    X, new = np.arange(12.0)[:, None], np.array([[11.0]])
+    covered = np.zeros(2, dtype=int)
+    for _ in range(trials):
+        public = X[::3], 1 + 0.5 * X[::3, 0] + rng.standard_normal(4)
+        model = pv.PrivateLinearRegression(
+            1.0, reference=public if reference else None, simulate=True, random_state=rng
+        ).fit(X, 1 + 0.5 * X[:, 0] + rng.standard_normal(12))
+        mean, std = model.predict(new, return_std=True)
+        assert model.noise_upper_ >= model.noise_variance_
+        spread = np.array([1.0, 11.0]) @ model.covariance_ @ [1.0, 11.0]
+        drawn = 1 + 0.5 * 11 + rng.standard_normal()
+        deviations = np.sqrt([spread + model.noise_variance_, std[0] ** 2])
+        covered += abs(drawn - mean[0]) <= scipy.stats.norm.isf(0.025) * deviations
+    least = scipy.stats.binom.ppf(1e-6, trials, 0.95)
+    assert covered[1] >= least
+    assert covered[1] > covered[0]
+    if not reference:
+        assert covered[0] < scipy.stats.binom.ppf(0.05, trials, 0.95)
+
+
+def test_the_limit_that_deviations_are_made_with():
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(40, 2))
+    y = X @ [1.0, 2.0] + rng.standard_normal(40)
+    H = np.column_stack([np.ones(40), X])
+    model = pv.PrivateLinearRegression(4.0, simulate=True, random_state=1).fit(X, y)
+    total = model.noise_variance_ + 0.25
+    upper = total * 37 / scipy.stats.chi2.ppf(0.1, 37) - 0.25  # HC3, but σ² is that of residuals
+    assert model.noise_upper_ == pytest.approx(upper)
+    spread = np.einsum("ij,jk,ik->i", H, model.covariance_, H)
+    expected = (upper + 0.25) / total * spread + upper
+    np.testing.assert_allclose(model.predict(X, return_std=True)[1] ** 2, expected)
+    levels = pv.PrivateLinearRegression(
+        pv.PrivacyLevel(np.linspace(1, 9, 40)), simulate=True, random_state=1
+    ).fit(X, y)
+    assert levels.noise_upper_ > levels.noise_variance_
+    known = pv.PrivateLinearRegression(4.0, noise=1.0, simulate=True, random_state=1).fit(X, y)
+    assert known.noise_upper_ == known.noise_variance_ == 1.0
+    clipped = pv.PrivateLinearRegression(4.0, range=(-4, 4), simulate=True, random_state=1)
+    clipped.fit(X, y)
+    assert clipped.noise_upper_ == clipped.result_.noise_interval(0.8)[1]
+    grouped = pv.PrivateLinearRegression(
+        4.0, reference=(X[:9] + 1, rng.standard_normal(9)), simulate=True, random_state=1
+    ).fit(X, y, groups=np.arange(40) // 4)
+    upper = grouped.noise_variance_ * 6 / scipy.stats.chi2.ppf(0.1, 6)
+    assert grouped.noise_upper_ == pytest.approx(upper)

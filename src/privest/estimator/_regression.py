@@ -15,6 +15,13 @@ from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, Num
 from privest.estimator._clipped import estimate_clipped
 from privest.estimator._clipped_history import ClippedHistory
 from privest.estimator._clipped_result import ClippedResult
+from privest.estimator._noise_limit import (
+    BOTH_ENDS,
+    NoiseLimit,
+    known_limit,
+    limit_at,
+    limit_of,
+)
 from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator._row_history import Beside, RowHistory
@@ -103,6 +110,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         noise_variance_                        σ²: of the law, or of reference and release pooled;
                                                where nobody stated it that of the release, which may
                                                be 0.
+        noise_upper_                           its upper 90 % limit, which deviations of predictions
+                                               are made with; noise_variance_ where that was stated.
         noise_source_                          "release", or "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
@@ -260,7 +269,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._clipped = ClippedHistory(level, self._mechanism.range, law, unknown=unknown)
         elif unknown or not beside.nothing:
             self._history = RowHistory(level, None if unknown else float(law.variance))
-        self.noise_variance_ = float(law.variance)
+        self.noise_variance_ = self.noise_upper_ = float(law.variance)
         self.noise_source_ = "simulation" if self.simulate else "release"
 
     def _drop_results(self, *more: str) -> None:
@@ -322,17 +331,29 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if found is None:
             self._drop_results()
             return
-        if history is not None:
-            self.noise_variance_ = history.noise_variance
-        elif isinstance(found, ClippedResult) and found.noise_variance is not None:
-            self.noise_variance_ = found.noise_variance
-        elif self._freedom is not None and clipped is None:
-            self.noise_variance_ = rls.pooled(self._freedom)[0]
+        noise = self._noise_limit(found, history)
+        self.noise_variance_, self.noise_upper_ = noise.variance, noise.upper
+        self._growth = noise.growth
         self.result_, theta = found, found.estimate
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
         self.coef_ = theta[1:] if self.fit_intercept else theta
         self.covariance_, self.bound_ = found.covariance, found.bound
         self.classical_, self.efficiency_ = found.classical, found.efficiency
+
+    def _noise_limit(self, found: Result, history: RowHistory | None) -> NoiseLimit:
+        """σ² as it was stated, or as it was found, with the limit that predictions need."""
+        reference, stated = self._freedom, float(self._rls.noise.covariance(1).diagonal()[0])
+        if isinstance(found, ClippedResult) and found.noise_variance is not None:
+            interval = found.noise_interval(BOTH_ENDS)
+            upper = found.noise_variance if interval is None else interval[1]
+            return limit_at(found.noise_variance, upper, found.added or self._rls.unit_variance)
+        if reference is None:
+            return known_limit(stated) if history is None else history.noise
+        level = self._rls.one_level
+        if history is None and not isinstance(found, ClippedResult) and level is not None:
+            variance, freedom = self._rls.pooled(reference)
+            return limit_of(variance, freedom, self._rls.unit_variance / level)
+        return limit_of(stated, reference)
 
     def _released(
         self, mechanism: StreamMechanism, readings: Array, source: Source | None
@@ -399,8 +420,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
             std² = hᵀ covariance_ h + σ² ,   h = (1, x)
 
-        as in scikit-learn's BayesianRidge; √(std² − noise_variance_) is the standard error of the
-        mean at x. Raises NotIdentifiable while some coefficient is hidden.
+        as in scikit-learn's BayesianRidge. Where σ² was stated that is exact. Where it was found it
+        may have come out far too small, also as 0, and intervals ŷ ± 1.96 std would cover .84 to
+        .94 of 95 %: its upper 90 % limit `noise_upper_` is taken in its place (in covariance_,
+        too), and they cover .96 to .98; std is then too large rather than too small.
+        Raises NotIdentifiable while some coefficient is hidden.
         """
         self._require_fitted()
         given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=False)
@@ -409,7 +433,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             return mean
         rows = design(given, len(self.covariance_) > len(self.coef_))
         spread = np.einsum("ij,jk,ik->i", rows, self.covariance_, rows, optimize=True)
-        return mean, np.sqrt(spread + self.noise_variance_)
+        return mean, np.sqrt(self._growth * spread + self.noise_upper_)
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_.

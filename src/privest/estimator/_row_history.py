@@ -9,6 +9,13 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput
+from privest.estimator._noise_limit import (
+    BOTH_ENDS,
+    NoiseLimit,
+    known_limit,
+    limit_at,
+    scattered_limit,
+)
 from privest.estimator.inference import (
     Errors,
     LevelRows,
@@ -79,7 +86,7 @@ class RowHistory:
                 "variance, or a reference set), and there are no sample weights and no groups."
             )
         self._level, self._noise = level, noise
-        self.noise_variance = 0.0 if noise is None else noise  # as last fitted
+        self.noise = known_limit(0.0 if noise is None else noise)  # as last fitted
         self._kept: tuple[Kept, ...] = ()
 
     def __copy__(self) -> RowHistory:
@@ -126,14 +133,13 @@ class RowHistory:
             for name in ("H", "z", "added")
         )
         weight, group = self._column("weight"), self._column("group")
-        scatter, variance = self._scatter(H, z, added)
+        scatter, self.noise = self._scatter(H, z, added)
         if weight is None and group is None:
             estimate, errors = self._plain(H, z, added, scatter)
         else:
-            known = 1 / (variance + added)
+            known = 1 / (self.noise.variance + added)
             rows = WeightedRows(H, z, known if weight is None else weight)
             estimate, errors = _weighted(rows, group, added, scatter)
-        self.noise_variance = variance
         return Result(estimate=estimate, names=names, simulated=simulated, **errors.fields())
 
     def _plain(self, H: Array, z: Array, added: Array, scatter: Scatter) -> tuple[Array, Errors]:
@@ -146,16 +152,18 @@ class RowHistory:
         found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1])
         return found.estimate, found.errors
 
-    def _scatter(self, H: Array, z: Array, added: Array) -> tuple[Scatter, float]:
-        """What least squares without weights leaves, and σ²."""
+    def _scatter(self, H: Array, z: Array, added: Array) -> tuple[Scatter, NoiseLimit]:
+        """What least squares without weights leaves, and σ² with its limit."""
         freedom = len(z) - H.shape[1]
         estimate, _ = _solved(H, z)
         scatter = Scatter(float(((z - H @ estimate) ** 2).sum()), freedom, float(added.mean()))
         if self._noise is not None:
-            return scatter, self._noise
+            return scatter, known_limit(self._noise)
         if _alike(added):
-            return scatter, scatter.noise_variance
-        return scatter, fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1]).noise_variance
+            return scatter, scattered_limit(scatter)
+        found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1], BOTH_ENDS)
+        upper = 0.0 if found.noise_interval is None else found.noise_interval[1]
+        return scatter, limit_at(found.noise_variance, upper, scatter.added)
 
     def _column(self, name: str) -> Any:  # noqa: ANN401 - weights or labels
         if not self._kept or getattr(self._kept[0], name) is None:

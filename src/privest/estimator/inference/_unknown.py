@@ -76,12 +76,21 @@ class Scatter(Record):
 
     def upper(self, confidence: float = UPPER) -> float:
         """The one-sided upper limit of σ², not below 0."""
-        return max(self._end(1 - as_confidence(confidence)), 0.0)
+        return upper_variance(self.total, self.freedom, self.added, confidence)
 
     def _end(self, tail: float) -> float:
         """Where σ² makes RSS the quantile of χ²_f with this probability below it."""
         with np.errstate(divide="ignore"):
             return float(self.squares / scipy.special.chdtri(self.freedom, 1 - tail)) - self.added
+
+
+def upper_variance(total: float, freedom: float, added: float, confidence: float = UPPER) -> float:
+    """The one-sided upper limit of σ² where `total` estimates σ² + a, a = `added`, as χ²/f does.
+
+    f = `freedom`. Not below 0.
+    """
+    quantile = scipy.special.chdtri(freedom, as_confidence(confidence))
+    return max(float(total * freedom / quantile) - added, 0.0)
 
 
 def _tails(confidence: float) -> tuple[float, float]:
