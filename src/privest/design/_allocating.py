@@ -320,13 +320,14 @@ def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Arra
 
 def meeting(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
     """The least multiple of the levels (within the limits) that meets the target, if one does."""
+    levels = problem.feasible(levels)
 
     def value(t: float) -> float:
-        return criterion.value(problem.information(problem.feasible(t * levels)))
+        return criterion.value(problem.information(problem.times(levels, t)))
 
     if value(1e6) > target:
-        return problem.feasible(levels)
-    return problem.feasible(_root(value, target, criterion.logarithm) * levels)
+        return levels
+    return problem.times(levels, _root(value, target, criterion.logarithm))
 
 
 def _answer(

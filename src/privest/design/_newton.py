@@ -65,9 +65,9 @@ class Search:
             return False
         point = self.point(here)
         gap = self.gap_of(point)
-        if self.best is None or not gap >= self.gap:
+        if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest
             self.best, self.gap = point, gap
-        return bool(self.gap <= self.tol)
+        return bool(self.gap <= self.tol / 2)  # what polishing rounds is in the other half
 
     def point(self, here: Iterate) -> Point:
         levels = np.zeros(self.problem.atoms)
@@ -172,10 +172,10 @@ def _multiple(problem: Problem, criterion: Scaled, target: float, levels: Array)
     """By what the levels have to be multiplied to meet the target: secants, to about 1e-10."""
 
     def excess(multiple: float) -> float:
-        found = criterion.value(problem.information(problem.feasible(levels * multiple)))
+        found = criterion.value(problem.information(problem.times(levels, multiple)))
         return found - target if criterion.logarithm else float(np.log(found / target))
 
-    last, multiple = 1.0, 1.0 + 1e-6
+    last, multiple = 1.0 - 1e-6, 1.0  # downwards no limit is in the way
     before, now = excess(last), excess(multiple)
     for _ in range(5):
         if not abs(now) > 1e-11 or now == before:
@@ -193,7 +193,8 @@ def _inside(problem: Problem, levels: Array) -> Array:
     assert problem.share is not None
     assert problem.most is not None
     used = problem.per_person(problem.share * levels)
-    part = np.minimum(1.0, INSIDE * problem.most / np.maximum(used, np.finfo(float).tiny))
+    allowed = INSIDE * problem.most
+    part = np.divide(allowed, used, out=np.ones(len(used)), where=used > allowed)
     return np.asarray(levels * part[problem.person])
 
 
@@ -206,6 +207,10 @@ def _reaching(problem: Problem, criterion: Scaled, target: float) -> Array:
     spend = float(np.median(problem.cost))
     while value(spend) <= target and spend > 1e-150:
         spend /= 2.0
-    while value(spend) > target and spend < 1e150:
+    found, more = value(spend), value(2.0 * spend)
+    while found > target and (not np.isfinite(found) or found - more > 1e-6 * abs(found)):
         spend *= 2.0
+        found, more = more, value(2.0 * spend)
+        if spend > 1e150:
+            break
     return _inside(problem, spend / problem.cost)

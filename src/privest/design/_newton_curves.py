@@ -160,8 +160,8 @@ class Curves(Side):
         self.diagonal = np.concatenate([np.ones(p), self.slack / self.dual])
         self.border = np.concatenate([np.zeros(p), -np.ones(size)])
 
-    def infeasible(self, weights: Array) -> float:
-        return float(weights @ np.abs(self.residual))
+    def infeasible(self, other: Side) -> float:
+        return float(other.weights @ np.abs(self.residual))
 
     def right(self, mu: float, cross: Array | float) -> tuple[Array | float, Array, float]:
         right = np.zeros(len(self.diagonal))

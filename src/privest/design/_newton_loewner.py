@@ -44,7 +44,8 @@ class Loewner(Side):
         )
         self.back = turn.T @ lower.T  # the inverse of the basis
         self.turned = rows @ self.basis
-        self.residual = self.basis.T @ (M - t * self.bound - self.slack) @ self.basis
+        self.lack = M - t * self.bound - self.slack
+        self.residual = self.basis.T @ self.lack @ self.basis
         self.seen = self.basis.T @ self.bound @ self.basis
         self.pairs = np.triu_indices(n, 1)
         first, second = self.pairs
@@ -59,11 +60,11 @@ class Loewner(Side):
     def _entries(self, matrix: Array) -> Array:
         return np.concatenate([np.diagonal(matrix), matrix[self.pairs]])
 
-    def infeasible(self, weights: Array) -> float:
-        """Σ ω_i |r_ii|, r seen through T: weighted by the dual, like the products."""
-        return float(self.omega @ np.abs(np.diagonal(self.residual))) + abs(
-            float(self.omega @ np.diagonal(self.residual))
-        )
+    def infeasible(self, other: Side) -> float:
+        """Σ |r_ij| √(ω_iω_j), r seen through T: weighted by the dual, like the products."""
+        assert isinstance(other, Loewner)
+        root = other.basis * np.sqrt(other.omega)
+        return float(np.abs(root.T @ self.lack @ root).sum())
 
     def _towards(self, mu: float, cross: Array | float) -> Array:
         return np.diag(self.weight * mu - self.omega) - cross

@@ -73,7 +73,7 @@ class Iterate:
 
     def infeasible(self, other: Iterate) -> float:
         """All residuals, in units of the objective, weighted as at `other`."""
-        found = float(np.abs(self.residual) @ other.e) + self.side.infeasible(other.side.weights)
+        found = float(np.abs(self.residual) @ other.e) + self.side.infeasible(other.side)
         return found if self.budget is None else found + abs(self.side.missing * other.t)
 
     def system(self) -> System:

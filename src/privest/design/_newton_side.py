@@ -72,8 +72,8 @@ class Side(ABC):
         """Raises LinAlgError where M is not positive definite."""
 
     @abstractmethod
-    def infeasible(self, weights: Array) -> float:
-        """How far the slacks are from what they should be, in units of the objective."""
+    def infeasible(self, other: Side) -> float:
+        """How far the slacks are from what they should be, at the prices of `other`."""
 
     @property
     @abstractmethod

@@ -124,9 +124,22 @@ class Problem:
             spent = self.spent(levels)
             if not 0 < spent < budget * (1 - 1e-15):
                 break
-            levels = self.feasible(levels * (budget / spent))
+            levels = self.times(levels, budget / spent)
         spent = self.spent(levels)
         return levels * (budget / spent) if spent > budget else levels
+
+    def times(self, levels: Array, factor: float) -> Array:
+        """Feasible levels times a factor, or as much of it as limits allow; > 1 lowers none."""
+        if self.person is None:
+            return np.asarray(np.minimum(levels * factor, self.cap))
+        assert self.share is not None
+        assert self.most is not None
+        used = self.per_person(self.share * levels)
+        rises = np.full(len(used), factor)
+        np.divide(self.most, used, out=rises, where=used * factor > self.most)
+        return np.asarray(
+            np.minimum(levels * np.maximum(rises, min(factor, 1.0))[self.person], self.cap)
+        )
 
     @cached_property
     def ceiling(self) -> Array:
