@@ -74,29 +74,31 @@ def mild_system(rng, n, m):
     return dynamics.StateSpace(raw.A, raw.C, more[0], more[1], cov0=more[2])
 
 
-def two_steps(system, W, budget):
-    """Σ of the errors of both steps, all three matrices D_0, D_1, Ω_0, Ω_1 at once."""
+def several_steps(system, W, steps, budget=None, total=None):
+    """Σ of the errors of all steps, all matrices D_k, Ω_k at once."""
     n, m = system.states, system.readings
-    D = [cp.Variable((m, m), symmetric=True) for _ in range(2)]
-    first = cp.Variable((n, n), symmetric=True)
-    second = cp.Variable((n, n), symmetric=True)
-    before = cp.Variable((n, n), symmetric=True)
+    D = [cp.Variable((m, m), symmetric=True) for _ in range(steps)]
     inverse = np.linalg.inv(system.Q)
     inverse = (inverse + inverse.T) / 2
     corner = system.A.T @ inverse @ system.A
     moved = inverse @ system.A
-    constraints = [
-        cp.bmat([[inverse - before, moved], [moved.T, first + (corner + corner.T) / 2]]) >> 0,
-        *(cp.trace(own) <= budget for own in D),
-    ]
-    total = 0
-    for own, after, prior in ((D[0], first, np.linalg.inv(system.cov0)), (D[1], second, before)):
+    if total is None:
+        constraints = [cp.trace(own) <= budget for own in D]
+    else:
+        constraints = [sum(cp.trace(own) for own in D) <= total]
+    prior, value = np.linalg.inv(system.cov0), 0
+    for own in D:
+        after = cp.Variable((n, n), symmetric=True)
         X, more = information(own, system.R, m)
         seen = system.C.T @ X @ system.C
         objective, last = inverse_trace(W, after, n)
         constraints += [*more, *last, after == prior + (seen + seen.T) / 2]
-        total = total + objective
-    return solved(total, constraints)
+        value = value + objective
+        # What the step after knows beforehand: ≤ (A after⁻¹ Aᵀ + Q)⁻¹.
+        prior = cp.Variable((n, n), symmetric=True)
+        block = cp.bmat([[inverse - prior, moved], [moved.T, after + (corner + corner.T) / 2]])
+        constraints.append(block >> 0)
+    return solved(value, constraints)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -111,7 +113,14 @@ def test_one_step_and_steady_state_are_optimal(seed, budget):
     assert best.error[0] == pytest.approx(expected, rel=RTOL)
     assert best.error[0] <= best.isotropic[0] * (1 + 1e-9)
     pair = dynamics.best_directions(system, budget, weight=W, steps=2)
-    assert pair.error.sum() == pytest.approx(two_steps(system, W, budget), rel=RTOL)
+    expected = several_steps(system, W, 2, budget)
+    assert pair.error.sum() == pytest.approx(expected, rel=RTOL)
+    assert pair.floor <= expected * (1 + RTOL)
+    shared = dynamics.best_directions(system, total=2 * budget, weight=W, steps=3)
+    expected = several_steps(system, W, 3, total=2 * budget)
+    assert shared.value == pytest.approx(expected, rel=RTOL)
+    assert shared.floor <= expected * (1 + RTOL)
+    assert shared.spent == pytest.approx(2 * budget, rel=1e-12)
     steady = dynamics.best_directions(system, budget, weight=W)
     assert float(steady.error) == pytest.approx(in_steady_state(system, W, budget), rel=RTOL)
 
@@ -148,6 +157,60 @@ def test_the_level_is_what_the_filter_attains():
     # The greedy choice, each L_k for the next error alone, is worse here than equal noise.
     assert path.error.sum() < greedy(system, W, 1.5, 12)
     assert path.isotropic.sum() < greedy(system, W, 1.5, 12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_release_is_below_the_floor_and_a_total_beats_its_parts(seed):
+    """Other releases of the same budget, and the best ones with a budget for every step."""
+    rng = np.random.default_rng(seed)
+    system = random_system(rng, steps=1, n=3, m=2, radius=0.9)
+    best = dynamics.best_directions(system, total=4.0, steps=8)
+    each = dynamics.best_directions(system, 0.5, steps=8)
+    assert best.value <= each.value * (1 + 1e-6)
+    for _ in range(20):
+        M = rng.standard_normal((8, 2, 2)) * rng.exponential(size=(8, 1, 1))
+        D = M @ M.swapaxes(1, 2)
+        for answer, size in ((best, D.trace(axis1=1, axis2=2).sum() / 4.0),
+                             (each, D.trace(axis1=1, axis2=2)[:, None, None] / 0.5)):  # fmt: skip
+            other = dynamics.bound(system, pv.StreamLevel(D / size), 8).filtered
+            assert np.trace(other, axis1=1, axis2=2).sum() >= answer.floor * (1 - 1e-9)
+    assert best.gap <= 1e-5
+    assert best.to_dict()["floor"] == best.floor
+    assert "over all steps together" in best.explain()
+    assert "at every step" in each.explain()
+
+
+def test_the_price_is_the_slope_of_the_value():
+    system = random_system(np.random.default_rng(2), steps=1, n=2, m=2, radius=0.8)
+    for form in ({"steps": 4}, {}, {"steps": 4, "shared": True}):
+        shared = form.pop("shared", False)
+        found = [
+            dynamics.best_directions(system, **{"total" if shared else "budget": s}, **form)
+            for s in (0.999, 1.0, 1.001)
+        ]
+        slope = (found[0].value - found[2].value) / 0.002
+        assert found[1].price == pytest.approx(slope, rel=1e-3)
+
+
+def test_a_constant_state_is_a_stream_of_readings():
+    """Without a prior to speak of: `design.spread`, found by another search."""
+    H = 1.0 + 0.5 * np.cos(np.arange(12.0))[:, None]
+    still = dynamics.StateSpace(1.0, H[:, None, :], 0.0, 0.5, cov0=1e8)
+    found = dynamics.best_directions(still, total=6.0, steps=12)
+    expected = pv.design.spread(pv.LinearModel(H, noise=0.5), 6.0)
+    # Both are certified, to 1e-5 and 1e-6; the prior counts 1e-8.
+    assert found.value == pytest.approx(expected.value, rel=1.2e-5)
+    assert found.information.ravel() == pytest.approx(expected.levels, abs=0.02)
+    assert expected.levels[0] > 1.5 * expected.levels[4]
+
+
+def test_a_budget_of_one_kind():
+    system = random_system(np.random.default_rng(0), steps=1, n=2, m=1, radius=0.5)
+    for wrong in ({}, {"budget": 1.0, "total": 1.0, "steps": 2}):
+        with pytest.raises(pv.errors.InvalidInput, match="either a budget"):
+            dynamics.best_directions(system, **wrong)
+    with pytest.raises(pv.errors.InvalidInput, match="needs their number"):
+        dynamics.best_directions(system, total=1.0)
 
 
 def test_readings_of_very_different_use():

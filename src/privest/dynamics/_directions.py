@@ -1,6 +1,6 @@
-"""Which combinations of the readings to release: the best L_k under a budget for every step.
+"""Which combinations of the readings to release: the best L_k under a budget.
 
-    minimise Σ_k tr(W P_k)  over D_k = L_kL_kᵀ ≥ 0, tr D_k ≤ s
+    minimise Σ_k tr(W P_k)  over D_k = L_kL_kᵀ ≥ 0 ,   tr D_k ≤ s for every step, or Σ_k tr D_k ≤ B
 
 P_k is the filtered covariance; without a horizon it is the steady one and D is constant.
 Convex in D: X = (D⁻¹ + R)⁻¹ is matrix-concave, the information Ω = (AΩ⁻¹Aᵀ + Q)⁻¹ + CᵀXC is concave
@@ -8,21 +8,22 @@ and monotone in X, and tr(WΩ⁻¹) is convex and decreasing. The gradient is
 
     ∂/∂D_k = −(I + RD)⁻¹ C P_k Λ_k P_k Cᵀ (I + DR)⁻¹ ,   Λ_k = W + F_{k+1}ᵀ Λ_{k+1} F_{k+1}
 
-F the closed loop of the filter; Σ_k s·λmax(−∂_k) + tr(∂_k D_k) bounds the distance to the optimum:
-the certificate that is returned. (Choosing each L_k for the very next error alone can be worse than
-equal noise: what it leaves unseen comes back later.)
+F the closed loop of the filter. With Λ the sum of s·λmax(−∂_k), or B times the largest of them all,
+Λ + Σ_k tr(∂_k D_k) bounds the distance to the optimum: the certificate that is returned. (Choosing
+each L_k for the very next error alone can be worse than equal noise: what it leaves unseen comes
+back later.)
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_positive
+from privest.dynamics._directions_search import Value, minimise
 from privest.dynamics._observed import unit_noise
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput, NumericalFailure
@@ -30,59 +31,119 @@ from privest.linalg import psd
 from privest.privacy import EndlessLevel, StreamLevel
 from privest.records import Record
 
-CERTIFIED = 1e-5  # of the objective: what the certificate must at least show
-Value = Callable[[Array], tuple[Array, Array]]  # L (K, m, m): errors (K,), slopes (K, m, m)
-
 
 @dataclass(frozen=True, eq=False)
 class BestDirections(Record):
-    """The best release under a budget, and what it gains.
+    """The best release under a budget, what it gains, and the proof: an answer of a design.
 
     level       to give to the mechanism and to the filter: EndlessLevel, or a StreamLevel.
     information D = LLᵀ, (m, m), or (K, m, m) for a finite horizon.
     error       tr(W P): in steady state, or (K,) after every step.
-    isotropic   the same for D = (s/m)·I, equal noise on every reading.
-    gap         the sum of the errors is at most so far above the optimum.
+    isotropic   the same for equal noise on every reading at every step, of the same budget.
+    shared      whether the budget is one for all steps together; else one for each step.
+    asked       the budget; `spent` the trace of D, the largest of any step or the sum of all.
+    value       the error, or its sum over the horizon.
+    floor       no release within the budget has less: a proof, whatever the search did.
+    gap         (value − floor)/value.
+    price       −d value/d budget: what one more unit of it would take off.
+    iterations, method: of the search.
     """
 
     level: EndlessLevel | StreamLevel
     information: Array
     error: Array
     isotropic: Array
-    gap: float
+    shared: bool
+    asked: float
+    floor: float
+    price: float
+    iterations: int
+    method: str
 
-    DERIVED = ("gain",)
+    DERIVED = ("gain", "value", "gap", "spent")
+
+    @property
+    def value(self) -> float:
+        return float(np.sum(self.error))
+
+    @property
+    def gap(self) -> float:
+        return max((self.value - self.floor) / self.value, 0.0)
+
+    @property
+    def spent(self) -> float:
+        each = np.trace(self.information, axis1=-2, axis2=-1)
+        return float(np.sum(each) if self.shared else np.max(each))
 
     @property
     def gain(self) -> float:
         """isotropic / best, of the error or of its sum over the horizon."""
         return float(np.sum(self.isotropic) / np.sum(self.error))
 
+    def explain(self) -> str:
+        """What was found, against equal noise, and how sure it is."""
+        values = np.linalg.eigvalsh(self.information)
+        rank = int(np.max(np.sum(values > 1e-6 * np.max(values), axis=-1)))
+        m = self.information.shape[-1]
+        steps = f", {len(self.error)} steps" if self.error.ndim else " in steady state"
+        where = "over all steps together" if self.shared else "at every step"
+        lines = [
+            f"Made small: the weighted squared error of the states{steps}. It is {self.value:.6g} "
+            f"for a privacy loss of {self.spent:.6g} {where} (of {self.asked:.6g}).",
+            f"Equal noise on every reading: {self.gain:.4g} times as much.",
+            f"Proved: no release within the budget has less than {self.floor:.6g} (gap "
+            f"{self.gap:.1e}; {self.method}, {self.iterations} steps).",
+            f"At most {rank} of {m} combinations of the readings are shown at a step.",
+        ]
+        if self.shared:
+            each = np.trace(self.information, axis1=1, axis2=2)
+            silent = int(np.sum(each <= 1e-6 * each.max()))
+            lines.append(
+                f"Step {int(each.argmax())} (from 0) gives up most, {each.max() / self.spent:.1%} "
+                f"of it; {silent} of {len(each)} steps give up nothing."
+            )
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         return f"BestDirections(mean error {np.mean(self.error):.4g}, gain {self.gain:.4g})"
 
 
 def best_directions(
-    system: StateSpace, budget: float, *, weight: ArrayLike | None = None, steps: int | None = None
+    system: StateSpace,
+    budget: float | None = None,
+    *,
+    total: float | None = None,
+    weight: ArrayLike | None = None,
+    steps: int | None = None,
 ) -> BestDirections:
-    """The L that serves the state estimates best under tr(LLᵀ) ≤ budget at every step.
+    """The L that serves the state estimates best under a budget for every step or for all of them.
 
     Symbols: `budget` s bounds the trace of the Fisher information that one step's release adds
-    about its readings; `weight` W (n, n) says which states matter (default: all alike, in their
-    units). steps=None: one L for all steps, best in steady state (system without a time axis).
+    about its readings, tr(LLᵀ) ≤ s at every step; `total` B instead bounds the sum over all
+    `steps`, so that steps that serve many later ones may show more. `weight` W (n, n) says which
+    states matter (default: all alike, in their units).
+    steps=None: one L for all steps, best in steady state (system without a time axis; a budget for
+    every step: one for endless time would leave nothing for each).
     steps=K: L_0 … L_{K−1}, best for the sum of the filtered errors over this horizon.
     L depends on the public system only: choosing it reveals nothing.
     (With a budget on λmax(LLᵀ) instead, equal noise on all readings is best: more information in
     every direction never harms.)
-    Raises NumericalFailure if the certificate exceeds 1e-5 of the error.
+    Guarantees: `floor`. Raises NumericalFailure if the gap exceeds 1e-5.
     Cost: some hundred passes of O(K (n³ + m³)).
 
     >>> two = StateSpace(A=np.eye(2) * 0.9, C=np.eye(2), Q=1.0, R=0.5, cov0=1.0)
     >>> best = best_directions(two, 1.0, weight=[[1.0, 0.0], [0.0, 0.0]])
     >>> best.information.round(4).tolist()  # only the first state matters: show nothing else
     [[1.0, 0.0], [0.0, 0.0]]
+    >>> still = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=100.0)  # a constant
+    >>> early = best_directions(still, total=4.0, steps=4).information.ravel()
+    >>> bool((np.diff(early) < 0).all())  # what is shown early serves every estimate
+    True
     """
-    s = as_positive(budget, "the budget")
+    shared, given = (False, budget) if total is None else (True, total)
+    if given is None or (shared and budget is not None):
+        raise InvalidInput("give either a budget for every step or a total for all of them.")
+    s = as_positive(given, "the budget")
     n, m = system.states, system.readings
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
     if not W.any():
@@ -90,17 +151,30 @@ def best_directions(
     if steps is None:
         if system.steps is not None:
             raise InvalidInput("A system with a time axis has no steady state: give steps.")
+        if shared:
+            raise InvalidInput("a total for all steps needs their number: give steps.")
         value, count = _steady(system, W), 1
     else:
         count = system.require_steps(steps)
         value = _horizon(system, W, count)
-    equal = np.broadcast_to(np.sqrt(s / m) * np.eye(m), (count, m, m))
+    each = s / (m * count) if shared else s / m
+    equal = np.broadcast_to(np.sqrt(each) * np.eye(m), (count, m, m))
     same, _ = value(equal)
-    L, best, gap = _minimise(value, s, equal)
-    D = L @ L.swapaxes(-1, -2)
-    if steps is None:
-        return BestDirections(EndlessLevel(D[0]), D[0], best[0], same[0], gap)
-    return BestDirections(StreamLevel(D), D, best, same, gap)
+    found = minimise(value, s, equal, shared=shared)
+    D = found.factors @ found.factors.swapaxes(-1, -2)
+    endless = steps is None
+    return BestDirections(
+        level=EndlessLevel(D[0]) if endless else StreamLevel(D),
+        information=D[0] if endless else D,
+        error=found.errors[0] if endless else found.errors,
+        isotropic=same[0] if endless else same,
+        shared=shared,
+        asked=s,
+        floor=found.floor,
+        price=found.price,
+        iterations=found.iterations,
+        method="L-BFGS on the factors",
+    )
 
 
 def _measured(P: Array, C: Array, root: Array, L: Array) -> tuple[Array, Array]:
@@ -167,68 +241,3 @@ def _steady(system: StateSpace, W: Array) -> Value:
         return np.array([np.sum(W * after)]), slope
 
     return value
-
-
-def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float]:
-    """L (K, m, m) with tr LLᵀ = s each, the errors, and the certificate, by L-BFGS on the factors.
-
-    The whole budget is always used: more information never harms. In the factors the problem is
-    not convex (where a direction is lost from L its slope is zero, best or not), but the
-    certificate is that of the convex one, and so is the step that leads away from there.
-    """
-    shape = start.shape
-
-    def scaled(flat: Array) -> tuple[Array, Array]:
-        M = flat.reshape(shape)
-        size = np.sum(M * M, axis=(1, 2), keepdims=True)
-        return M * np.sqrt(s / size), size
-
-    high = 100.0 * float(value(start)[0].sum())  # raises where even equal noise has no value
-
-    def objective(flat: Array) -> tuple[float, Array]:
-        L, size = scaled(flat)
-        try:
-            errors, slope = value(L)
-        except NumericalFailure:  # an unstable part is not shown: a step too far, to be shortened
-            return high, np.zeros(flat.size)
-        pull = slope @ L
-        along = np.sum(pull * L, axis=(1, 2), keepdims=True) / s
-        return float(errors.sum()), (2 * np.sqrt(s / size) * (pull - along * L)).ravel()
-
-    found = (start / np.sqrt(s)).ravel()
-    for _ in range(20):  # L-BFGS may stop where a direction was lost, or on a flat stretch
-        result = scipy.optimize.minimize(
-            objective, found, jac=True, method="L-BFGS-B",
-            options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 500, "maxcor": 20},
-        )  # fmt: skip
-        L, _ = scaled(result.x)
-        errors, slope = value(L)
-        held = np.sum((slope @ L) * L)
-        gap = float(s * np.linalg.eigvalsh(-slope)[:, -1].sum() + held)
-        if gap <= 1e-2 * CERTIFIED * errors.sum():
-            break
-        found = (_escaped(value, L, float(errors.sum()), slope, s) / np.sqrt(s)).ravel()
-    if gap > CERTIFIED * errors.sum():
-        raise NumericalFailure(
-            "The best direction was not found: the certificate is "
-            f"{gap / errors.sum():.2g} of the error, above {CERTIFIED:g}. Scale the readings to "
-            "similar sizes, or take fewer steps."
-        )
-    return L, errors, max(gap, 0.0)
-
-
-def _escaped(value: Value, L: Array, error: float, slope: Array, s: float) -> Array:
-    """A step of Frank-Wolfe in D, towards s·vvᵀ with v the steepest direction of each step.
-
-    The problem is convex in D, so a short enough step is downhill while the certificate is not
-    zero.
-    """
-    steepest = np.linalg.eigh(-slope)[1][:, :, -1:]
-    vertex, D = s * steepest @ steepest.swapaxes(-1, -2), L @ L.swapaxes(-1, -2)
-    for halving in range(1, 30):
-        part = 0.5**halving
-        values, vectors = np.linalg.eigh((1.0 - part) * D + part * vertex)
-        mixed = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]  # ≥ 0 but for rounding
-        if float(value(mixed)[0].sum()) < error:
-            return np.asarray(mixed)
-    return L
