@@ -101,6 +101,14 @@ class Problem:
             np.einsum("ij,ij->i", part, part, out=q[start : start + BLOCK])
         return q
 
+    def products(self, matrix: Array) -> Array:
+        """hᵀGh (m,) for any symmetric G (n, n)."""
+        q = np.empty(self.readings)
+        for start in range(0, self.readings, BLOCK):
+            part = self.rows[start : start + BLOCK]
+            np.einsum("ij,ij->i", part @ matrix, part, out=q[start : start + BLOCK])
+        return q
+
     def spent(self, levels: Array) -> float:
         """Σ_g cost_g s_g."""
         return float(self.cost @ levels)
