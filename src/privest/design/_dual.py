@@ -22,7 +22,7 @@ from privest.design._filling import Filling, fill
 from privest.design._forms import Form, Line, form_of
 from privest.design._oracle import Prices, most
 from privest.design._problem import BLOCK, Problem
-from privest.design._scaled import Scaled
+from privest.design._scaled import Least, Scaled
 
 STEPS = 200
 WORK = 5e8  # multiplications of one Newton matrix: beyond it a sample of the readings
@@ -31,6 +31,9 @@ FALL = 0.1  # by which the raised variances fall
 LEAST = 1e-11  # variance times equal level where smoothing ends for exact readings
 RIDGE = 1e-6  # of the information at equal levels
 ENOUGH = 0.2  # of its first slope: a line search may leave so much
+PATIENCE = 0.2  # part of a Newton step after which less smoothing is tried
+WHOLE = 0.9  # and after which the point is as good as reached
+AFRESH = 0.01  # change of the budget after which a barrier begins anew
 TRIALS = 30  # of a line search
 
 
@@ -62,6 +65,7 @@ class Search:
     smoothing: float
     price: float | None = None
     ridge: float = RIDGE
+    settled: bool = True
     steps: int = 0
     levels: Array | None = None
     value: float = np.inf
@@ -71,13 +75,29 @@ class Search:
 
     @classmethod
     def start(cls, problem: Problem, criterion: Scaled, budget: float, tol: float) -> Search:
-        """From equal levels."""
+        """At equal levels."""
         equal = problem.within(np.ones(problem.atoms), budget)
         form = form_of(criterion, problem.information(equal))
         unit = float(problem.cost.sum()) / budget
         return cls(
             problem, criterion, budget, tol, form, problem.squares(form.factor), FIRST * unit
         )
+
+    def continued(self, budget: float, tol: float) -> Search:
+        """The same search for another budget, from where it is."""
+        assert self.levels is not None
+        change = min(1.0, abs(budget / self.budget - 1.0))
+        if isinstance(self.criterion, Least) and change > AFRESH:
+            change = 1.0
+        form = self.form.freed(self.problem.information(self.levels), change)
+        q = self.q if form is self.form else self.problem.squares(form.factor)
+        filling = fill(self.problem, q, budget, self.price)
+        grown = form.balance(filling.top(self.problem, q, budget))
+        smoothing = FIRST * change * float(self.problem.cost.sum()) / budget
+        return Search(
+            self.problem, self.criterion, budget, tol, form.scaled(grown), q * grown**2, smoothing,
+            filling.prices.budget * grown**2, steps=self.steps,
+        )  # fmt: skip
 
     @property
     def gap(self) -> float:
@@ -97,7 +117,7 @@ class Search:
             filling = fill(problem, self.q, self.budget, self.price)
             self.price = filling.prices.budget
             M = information(problem, filling)
-            if not self.smoothed or part >= 0.9:
+            if not self.smoothed or part >= WHOLE:
                 self._prove(filling, M)
             if self.gap <= self.tol:
                 break
@@ -115,13 +135,15 @@ class Search:
 
     def _relax(self, part: float) -> None:
         """Less smoothing after a good step, a larger ridge after a bad one."""
-        if part >= self.form.patience:
+        if part < PATIENCE:
+            self.ridge *= 10
+            return
+        self.ridge = max(self.ridge / 10, RIDGE)
+        if self.smoothed:
             unit = float(self.problem.cost.sum()) / self.budget
             self.smoothing = max(self.smoothing * FALL, LEAST * unit)
-            self.ridge = max(self.ridge / 10, RIDGE)
+        elif part >= WHOLE and self.settled:
             self.form = self.form.tighter(self.tol)
-        else:
-            self.ridge *= 10
 
     def _prove(self, filling: Filling, M: Array) -> None:
         """Value of the levels, floor of the point; both with the true variances."""
@@ -152,6 +174,7 @@ class Search:
         system = matrix * size * size[:, None]
         step = -size * _solved(system, size * np.append(gradient, 0.0))
         line = self.form.line(step[:-1])
+        self.settled = line.settled
         found = self._search(problem, line, float(gradient @ step[:-1]))
         if found.part > 0:
             self.form, self.q, self.price = line.at(found.part), found.q, found.price
@@ -187,6 +210,7 @@ class Search:
         return best
 
     def point(self) -> Point:
+        """The best levels and the best proof."""
         levels = self.levels
         if levels is None:
             levels = self.problem.within(np.ones(self.problem.atoms), self.budget)
@@ -204,6 +228,7 @@ def true_prices(problem: Problem, q: Array, budget: float, near: Prices) -> Pric
         exact = problem.per_atom(np.where(problem.variance > 0, 0.0, q))
         free = np.isinf(problem.cap)
         needed = float((exact / problem.cost)[free].max(initial=0.0))
+        needed *= 1.0 + 1e-12  # worths are rounded, and below the price there is no proof at all
         return Prices(max(near.budget, needed), near.persons)
     return fill(problem, q, budget, near.budget).prices
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.design import _frank_wolfe, _newton
+from privest.design import _dual, _dual_target, _frank_wolfe, _newton
 from privest.design._certificate import Point
 from privest.design._limits import limit_value, most_budget
 from privest.design._problem import Problem
-from privest.design._scaled import LogDet, Scaled, Trace
+from privest.design._scaled import Least, LogDet, Scaled, Trace
 
 NEWTON = 1e8  # readings times features²: a step of the Newton method takes about 0.1 s
 SOLVES = 40  # of the budget problem for one target; a handful is enough as a rule
@@ -20,6 +20,8 @@ SOLVES = 40  # of the budget problem for one target; a handful is enough as a ru
 
 def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
     """The least criterion for a budget."""
+    if dual_fits(problem, criterion):
+        return _dual.solve_budget(problem, criterion, budget, tol)
     if newton_fits(problem, criterion) or not isinstance(criterion, Trace | LogDet):
         return _newton.solve_budget(problem, criterion, budget, tol)
     return _frank_wolfe.solve_budget(problem, criterion, budget, tol)
@@ -30,8 +32,17 @@ def newton_fits(problem: Problem, criterion: Scaled) -> bool:
     return problem.readings * _newton.features(problem, criterion) ** 2 <= NEWTON
 
 
+def dual_fits(problem: Problem, criterion: Scaled) -> bool:
+    """Whether the readings are many, single, and only bound by the budget and by caps."""
+    single = problem.atom is None and problem.person is None
+    known = isinstance(criterion, Trace | LogDet | Least)
+    return single and known and not newton_fits(problem, criterion)
+
+
 def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
     """The least cost for a criterion of at most `target`."""
+    if dual_fits(problem, criterion):
+        return _dual_target.solve_target(problem, criterion, target, tol)
     if newton_fits(problem, criterion) or not isinstance(criterion, Trace | LogDet):
         return _newton.solve_target(problem, criterion, target, tol)
     return target_by_budgets(problem, criterion, target, tol)

@@ -28,6 +28,7 @@ from privest.design._scaled import Least, LogDet, Scaled, Trace, Witness, solve
 class Line:
     """A form along a direction, 0 ≤ t ≤ longest: q(t) = q + t hᵀ first h + t² hᵀ second h.
 
+    settled: whether the whole step is small: the barrier may be lower;
     gain(t): the slope of the part of the dual that is not φ; at(t): the form there.
     """
 
@@ -36,20 +37,17 @@ class Line:
     longest: float
     gain: Callable[[float], float]
     at: Callable[[float], Form]
+    settled: bool = True
 
 
 class Form(Protocol):
     """A point of a dual.
 
     factor    F (n, r): q_k = |Fᵀh_k|².
-    patience  the least part of a Newton step after which less smoothing may be tried.
     """
 
     @property
     def factor(self) -> Array: ...
-
-    @property
-    def patience(self) -> float: ...
 
     def gradient(self, M: Array) -> Array:
         """(d,), of φ minus the rest of the dual: to be made 0."""
@@ -65,6 +63,18 @@ class Form(Protocol):
 
     def line(self, step: Array) -> Line:
         """Along a step (d,)."""
+        ...
+
+    def balance(self, top: float) -> float:
+        """What to multiply the factor by where φ is `top`, for the best point of this direction."""
+        ...
+
+    def freed(self, M: Array, change: float) -> Form:
+        """Away from the boundary, for a problem that has changed by a part of itself."""
+        ...
+
+    def scaled(self, by: float) -> Form:
+        """The factor multiplied."""
         ...
 
     def tighter(self, tol: float) -> Form:
@@ -126,7 +136,6 @@ class Root:
     turn: Array
     spread: Array  # M of equal levels: what a ridge is measured in
     factor: Array
-    patience: float = 0.2
 
     @classmethod
     def at(cls, criterion: Trace, M: Array) -> Root:
@@ -167,6 +176,15 @@ class Root:
             lambda t: self._with(Z + t * change),
         )
 
+    def balance(self, top: float) -> float:
+        return float(np.sum(self.root * self.factor)) / top
+
+    def freed(self, M: Array, change: float) -> Form:
+        return self
+
+    def scaled(self, by: float) -> Form:
+        return self._with(by * self.factor)
+
     def _with(self, factor: Array) -> Root:
         return Root(
             self.criterion, self.corner, self.root, self.frame, self.turn, self.spread, factor
@@ -189,12 +207,11 @@ class Square:
     criterion: LogDet | Least
     factor: Array
     barrier: float = 1.0
-    patience: float = 0.2
 
     @classmethod
     def at(cls, criterion: LogDet | Least, M: Array) -> Square:
         start = np.asarray(scipy.linalg.lapack.dtrtri(np.linalg.cholesky(M), lower=1)[0]).T
-        return cls(criterion, start, 1.0, 0.2 if isinstance(criterion, LogDet) else 0.9)
+        return cls(criterion, start)
 
     def _share(self) -> Array:
         """FᵀWF/<V, W>: the slope of log<V, W>."""
@@ -235,15 +252,31 @@ class Square:
 
         def at(t: float) -> Square:
             further = F @ np.linalg.cholesky(np.eye(n) + t * X)
-            return Square(self.criterion, further, self.barrier, self.patience)
+            return Square(self.criterion, further, self.barrier)
 
-        return Line(F @ X @ F.T, None, longest, gain, at)
+        # A barrier's step at most doubles V: after a larger one it is not in the middle yet.
+        settled = isinstance(self.criterion, LogDet) or float(np.abs(values).max()) <= 0.5
+        return Line(F @ X @ F.T, None, longest, gain, at, settled)
+
+    def balance(self, top: float) -> float:
+        n, rest = len(self.factor), 0.0 if isinstance(self.criterion, LogDet) else 1.0
+        return float(np.sqrt((self.barrier * n + rest) / top))
+
+    def freed(self, M: Array, change: float) -> Form:
+        if isinstance(self.criterion, LogDet):
+            return self
+        V = self.factor @ self.factor.T + change * np.linalg.inv(M)
+        barrier = min(1.0, max(self.barrier, change))
+        return Square(self.criterion, np.linalg.cholesky(V), barrier)
+
+    def scaled(self, by: float) -> Form:
+        return Square(self.criterion, by * self.factor, self.barrier)
 
     def tighter(self, tol: float) -> Form:
         if isinstance(self.criterion, LogDet):
             return self
         least = tol / (3.0 * len(self.factor))
-        return Square(self.criterion, self.factor, max(least, self.barrier / 10.0), self.patience)
+        return Square(self.criterion, self.factor, max(least, self.barrier / 10.0))
 
     def witness(self) -> Witness | None:
         if isinstance(self.criterion, LogDet):
