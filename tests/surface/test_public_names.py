@@ -89,7 +89,7 @@ NAMES = {
         "A", "Allocation", "C", "Certificate", "Criterion", "D", "E", "Persons", "StandardErrors",
         "allocate", "certify", "equalised", "least_loss",
         "Frontier", "MechanismRanking", "SampleSize", "frontier", "rank_mechanisms", "sample_size",
-        "CorrelatedAllocation", "correlated",
+        "CorrelatedAllocation", "FullAllocation", "correlated",
         "Anytime", "Spread", "anytime", "spread",
     },
     "network": {

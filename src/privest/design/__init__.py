@@ -11,13 +11,14 @@ from privest.design._certifying import Certificate, certify
 from privest.design._constraints import Persons
 from privest.design._correlated import CorrelatedAllocation, correlated
 from privest.design._criteria import A, C, Criterion, D, E, StandardErrors
+from privest.design._joint_allocation import FullAllocation
 from privest.design._mechanisms import MechanismRanking, rank_mechanisms
 from privest.design._sizes import Frontier, SampleSize, frontier, sample_size
 from privest.design._spreading import Spread, spread
 
 __all__ = [
     "A", "Allocation", "Anytime", "C", "Certificate", "CorrelatedAllocation", "Criterion", "D", "E",
-    "Frontier", "MechanismRanking", "Persons", "SampleSize", "Spread", "StandardErrors", "allocate",
-    "anytime", "certify", "correlated", "equalised", "frontier", "least_loss", "rank_mechanisms",
-    "sample_size", "spread",
+    "Frontier", "FullAllocation", "MechanismRanking", "Persons", "SampleSize", "Spread",
+    "StandardErrors", "allocate", "anytime", "certify", "correlated", "equalised", "frontier",
+    "least_loss", "rank_mechanisms", "sample_size", "spread",
 ]  # fmt: skip

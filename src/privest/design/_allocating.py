@@ -7,6 +7,7 @@ prices ask for, and proved: `floor` holds whatever the engine did.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -45,6 +46,7 @@ def allocate(
     cap: ArrayLike = np.inf,
     groups: Labels | None = None,
     persons: Persons | Labels | None = None,
+    shape: Literal["diagonal", "full", "persons"] = "diagonal",
     tol: float = TOLERANCE,
 ) -> Allocation:
     """The levels that make the criterion least for a budget of privacy loss.
@@ -55,7 +57,11 @@ def allocate(
     reading); `cap`: no level above it; `groups`: labels, readings with the same label share one
     level; `persons`: labels or `Persons`, limits for everybody. `tol`: relative gap to stop at (of
     log det: absolute).
-    Assumes noise that is independent between readings, and independent release noise: a diagonal S.
+    `shape`: "diagonal": independent release noise, a level for each reading, any size. "full": one
+    curator draws all noise jointly, S any matrix; "persons": a full block for each person. Both
+    limit Σ c_k S_kk, S_kk and Σ_P S_kk only, a weaker promise that `explain()` states. Small
+    models; with the extra `design` (A and C under a budget alone need none).
+    Assumes noise that is independent between readings, for a diagonal S.
     Levels depend on H, the noise and what is asked for: all public; choosing them reveals nothing.
     Guarantees: `floor` is below the criterion of every admissible choice; `gap` says how far. A gap
     above `tol` is possible for hard problems, and said.
@@ -69,6 +75,10 @@ def allocate(
     """
     asked = as_criterion(criterion)
     most = as_positive(budget, "the budget")
+    if shape != "diagonal":
+        from privest.design._joint_full import full_budget
+
+        return full_budget(model, most, asked, tol, shape, cost, cap, groups, persons)
     given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
     given = given.in_units(most / float(given.problem.cost.sum()))
     problem, scaled = given.problem, given.criterion
@@ -94,6 +104,7 @@ def least_loss(
     cap: ArrayLike = np.inf,
     groups: Labels | None = None,
     persons: Persons | Labels | None = None,
+    shape: Literal["diagonal", "full", "persons"] = "diagonal",
     tol: float = TOLERANCE,
 ) -> Allocation:
     """The least privacy loss Σ c_k s_k with which the criterion is at most `target`.
@@ -107,6 +118,10 @@ def least_loss(
     [1.0, 1.0]
     """
     asked, wanted = _target_of(target, criterion)
+    if shape != "diagonal":
+        from privest.design._joint_full import full_target
+
+        return full_target(model, wanted, asked, tol, shape, cost, cap, groups, persons)
     given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
     wanted -= given.criterion.offset
     equal = equal_level(given, wanted)

@@ -117,8 +117,8 @@ def posed(
             "is correlated. Whiten the readings first, or use shape='full' (small models)."
         )
     m = model.readings
-    costs = _per_reading(cost, m, "cost", least_open=True)
-    caps = _per_reading(cap, m, "cap", least_open=False)
+    costs = per_reading(cost, m, "cost", least_open=True)
+    caps = per_reading(cap, m, "cap", least_open=False)
     root = weighted_roots(model.matrix, [1.0 / costs])[0]
     require_seen(model, root)
     triangle = root.triangle / np.sqrt(m)
@@ -129,7 +129,7 @@ def posed(
     return Posed(problem, criterion.scaled(triangle, model.names), criterion, model, triangle)
 
 
-def _per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
+def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
     """One number for all readings or one for each; > 0, or ≥ 0 with inf for "no limit"."""
     values = (
         np.asarray(given, dtype=float) if not least_open else as_array(given, name, ndim=(0, 1))

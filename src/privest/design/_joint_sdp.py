@@ -1,0 +1,279 @@
+"""Full S, small: one semidefinite program in what the best estimate reads (CVXPY and Clarabel).
+
+Not S but the score u = Yy + noise of covariance N (n, n) is the variable: Y (n, m), P = YH the
+information that it carries. With a block of S for each b (one block: all readings together)
+
+    YΣYᵀ + Σ_b N_b ≤ P ,   [[N_b, Y_k], [Y_kᵀ, s_k]] ≥ 0  for every reading k of b ,   s_k = S_kk :
+
+then S_b = Y_bᵀN_b⁺Y_b has this diagonal and information ≥ P, and every S gives such Y = HᵀX and N.
+The matrices have n + 1 rows, not m; the rank is at most n; Σ and S may be singular; and P is
+linear, so that every criterion is what it is in M. The level unit and the coordinates of θ are
+chosen so that all numbers are near one: without it the solver loses four digits.
+
+What comes out is a proposal: `_joint_full` makes it feasible, values and certifies it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privest.arrays import Array, Index
+from privest.design._joint_problem import JointLimits, JointPrices
+from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, Witness
+from privest.errors import MissingDependency, NumericalFailure
+from privest.linalg import PSD, Blocks
+
+TOLERANCES = (1e-10, 1e-9, 1e-8)  # of Clarabel: the first that it reaches
+NO_NOISE = 1e-12  # of the largest eigenvalue of N
+NO_WEIGHT = 1e-10  # of the largest eigenvalue of ZZᵀ
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """L (m, r), the dual prices, a witness (in the coordinates of the rows) and its t (m, q)."""
+
+    factor: Array
+    prices: JointPrices
+    witness: Witness | None
+    shown: Array
+    steps: int
+    method: str = "semidefinite program (Clarabel)"
+
+
+def cvxpy_or_error() -> Any:  # noqa: ANN401 - a module without types
+    """CVXPY with Clarabel, or how to get them."""
+    try:
+        import clarabel  # noqa: F401
+        import cvxpy
+    except ImportError as missing:
+        raise MissingDependency(
+            "a full matrix S is found by CVXPY with Clarabel: pip install 'privest[design]'. "
+            "Diagonal levels (the default) and `correlated` need neither."
+        ) from missing
+    return cvxpy
+
+
+class ScoreProgram:
+    """The variables and constraints above, in units where a level of `unit` (m,) is one.
+
+    rows (m, n) are coordinates of θ in which Σ x_k h_kh_kᵀ is near the identity for
+    x = unit/(1 + σ²·unit).
+    """
+
+    def __init__(self, rows: Array, covariance: PSD, limits: JointLimits, unit: Array) -> None:
+        self.cp = cvxpy_or_error()
+        self.limits, self.unit = limits, unit
+        self.weight = unit / (1.0 + covariance.diagonal() * unit)
+        m, n = rows.shape
+        cp = self.cp
+        self.score = cp.Variable((n, m))
+        self.levels = cp.Variable(m, nonneg=True)
+        self.information = cp.Variable((n, n), symmetric=True)
+        scaled = np.sqrt(self.weight)[:, None] * rows
+        self.noises = [cp.Variable((n, n), symmetric=True) for _ in limits.blocks]
+        # N is about Σ y y'/s: its own unit for each block keeps it near one as well.
+        self.quiet = [float(np.exp(np.log(unit[b] / self.weight[b]).mean())) for b in limits.blocks]
+        spent = self._sampling(covariance, n)
+        spent += [noise / quiet for noise, quiet in zip(self.noises, self.quiet)]
+        self.order = self.information - cp.sum(spent) >> 0
+        self.equal = self.score @ scaled == self.information
+        self.constraints = [self.equal, self.order, *self._shown()]
+        self._limit()
+
+    def _column(self, k: int) -> Any:  # noqa: ANN401
+        return self.cp.reshape(self.score[:, k], (self.score.shape[0], 1), order="F")
+
+    def _sampling(self, covariance: PSD, n: int) -> list[Any]:
+        """U_j ≥ Y_jΣ_jY_jᵀ for every block j of Σ that is not zero."""
+        cp, found = self.cp, []
+        self.sampling: list[Any] = []
+        self.roots = noise_roots(covariance, np.sqrt(self.weight))
+        for rows, root in self.roots:
+            part = cp.Variable((n, n), symmetric=True)
+            size = np.linalg.norm(root, axis=0)
+            read = self.score[:, rows] @ (root / size)
+            self.sampling.append(cp.bmat([[part, read], [read.T, np.diag(1.0 / size**2)]]) >> 0)
+            found.append(part)
+        return found
+
+    def _shown(self) -> list[Any]:
+        cp = self.cp
+        constraints = list(self.sampling)
+        for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
+            for k in block:
+                y = self._column(int(k))
+                size = float(self.unit[k] / self.weight[k] / quiet)
+                level = cp.reshape(self.levels[int(k)] * size, (1, 1), order="F")
+                constraints.append(cp.bmat([[noise, y], [y.T, level]]) >> 0)
+        return constraints
+
+    def _limit(self) -> None:
+        cp, limits = self.cp, self.limits
+        self.capped = np.flatnonzero(np.isfinite(limits.caps))
+        self.caps, self.persons = None, None
+        if len(self.capped):
+            self.caps = self.levels[self.capped] <= (limits.caps / self.unit)[self.capped]
+            self.constraints.append(self.caps)
+        if limits.person is not None and limits.most is not None:
+            spread = np.zeros((len(limits.most), len(self.unit)))
+            spread[limits.person, np.arange(len(self.unit))] = self.unit
+            self.persons = (spread / limits.most[:, None]) @ self.levels <= 1.0
+            self.constraints.append(self.persons)
+        self.cost = cp.sum(cp.multiply(limits.cost * self.unit, self.levels))
+
+    def least_criterion(self, criterion: Scaled, budget: float) -> Proposal:
+        """The least criterion for a budget; inf: for the other limits alone."""
+        paid = [] if np.isinf(budget) else [self.cost / budget <= 1.0]
+        objective, constraints, duals = self._criterion(criterion)
+        if self._solved(objective, [*paid, *constraints]) is None:
+            raise NumericalFailure("Clarabel found no full S within the limits.")
+        price = float(np.maximum(paid[0].dual_value, 0.0)) / budget if paid else 0.0
+        return self._proposal(price, criterion, duals())
+
+    def least_cost(self, criterion: Scaled, target: float, unit: float) -> Proposal | None:
+        """The least cost (about `unit`) for a criterion of at most `target`; None: infeasible."""
+        _, constraints, duals = self._criterion(criterion, target)
+        if self._solved(self.cp.Minimize(self.cost / unit), constraints) is None:
+            return None
+        return self._proposal(1.0 / unit, criterion, duals())
+
+    def _criterion(
+        self, criterion: Scaled, target: float | None = None
+    ) -> tuple[Any, list[Any], Callable[[], Array | None]]:
+        """Objective, constraints, and what reads the duals of the criterion afterwards."""
+        cp, P = self.cp, self.information
+        if isinstance(criterion, LogDet):
+            if target is not None:
+                return None, [cp.log_det(P) >= -target], lambda: None
+            return cp.Maximize(cp.log_det(P)), [], lambda: None
+        if isinstance(criterion, Least):
+            size = float(np.trace(criterion.weight))
+            least = cp.Variable() if target is None else size / target
+            order = P - least * (criterion.weight / size) >> 0
+            return cp.Maximize(least), [order], lambda: None
+        assert isinstance(criterion, Trace | Largest)
+        columns = criterion.root if isinstance(criterion, Trace) else criterion.columns
+        size = float(np.linalg.norm(columns))
+        B = columns / size
+        if isinstance(criterion, Trace):
+            T = cp.Variable((B.shape[1], B.shape[1]), symmetric=True)
+            inner = [cp.bmat([[P, B], [B.T, T]]) >> 0]
+            if target is not None:
+                inner.append(cp.trace(T) <= target / size**2)
+            return cp.Minimize(cp.trace(T)), inner, lambda: None
+        top = cp.Variable((1, 1)) if target is None else np.array([[target / size**2]])
+        each = [cp.bmat([[P, b[:, None]], [b[None], top]]) >> 0 for b in B.T]
+        return (
+            cp.Minimize(cp.sum(top)), each,
+            lambda: np.array([max(float(one.dual_value[-1, -1]), 0.0) for one in each]),
+        )  # fmt: skip
+
+    def _solved(self, objective: Any, constraints: Sequence[Any]) -> Any:  # noqa: ANN401
+        """The solved problem; None if it is infeasible."""
+        cp = self.cp
+        problem = cp.Problem(objective, [*self.constraints, *constraints])
+        for tolerance in TOLERANCES:
+            try:
+                with warnings.catch_warnings():  # "inaccurate" is for the certificate to judge
+                    warnings.simplefilter("ignore")
+                    problem.solve(
+                        solver=cp.CLARABEL, tol_gap_rel=tolerance, tol_gap_abs=tolerance,
+                        tol_feas=tolerance,
+                    )  # fmt: skip
+            except cp.error.SolverError:
+                continue
+            if problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+                self.steps = int(problem.solver_stats.num_iters)
+                return problem
+            if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+                return None
+        raise NumericalFailure(
+            f"Clarabel did not solve the program of a full S (status {problem.status}). Choose "
+            "units in which budget, caps and variances are nearer to each other."
+        )
+
+    def _proposal(self, price: float, criterion: Scaled, duals: Array | None) -> Proposal:
+        """S_b = Y_bᵀN_b⁺Y_b as one factor, in the user's units, and the dual prices."""
+        score, root = np.asarray(self.score.value), np.sqrt(self.weight)
+        factor = np.zeros((len(self.unit), 0))
+        for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
+            values, vectors = np.linalg.eigh(np.asarray(noise.value) / quiet)
+            # Directions with no noise are not shown: what the solver leaves there is rounding.
+            kept = values > NO_NOISE * max(float(values[-1]), 0.0)
+            inner = (vectors[:, kept] / np.sqrt(values[kept])).T @ score[:, block]
+            part = np.zeros((len(self.unit), min(inner.shape)))
+            part[block] = narrow(inner.T * root[block, None])
+            factor = np.hstack([factor, part])
+        caps = np.zeros(len(self.unit))
+        if self.caps is not None:
+            caps[self.capped] = np.maximum(self.caps.dual_value, 0) / self.unit[self.capped]
+        most = self.limits.most
+        persons = np.zeros(0)
+        if self.persons is not None and most is not None:
+            persons = np.maximum(np.atleast_1d(self.persons.dual_value), 0) / most
+        witness, shown = self._witness(criterion, duals)
+        prices = JointPrices(price, caps, persons)
+        return Proposal(factor, prices, witness, shown, self.steps)
+
+    def _witness(self, criterion: Scaled, duals: Array | None) -> tuple[Witness | None, Array]:
+        """Z and t from the dual matrices.
+
+        With G = KKᵀ of the order YΣYᵀ + ΣN ≤ P, Λ of P = YH, C of a sampling part and c_k of a
+        reading, what the solver solved is −½ΛHᵀ = CFᵀ + c and Σ_k c_kc_kᵀ/p_k ≤ G. Times K⁺ it
+        reads HZ = Σt + E and Σ_k E_kE_kᵀ/p_k ≤ I, with Z = ½ΛᵀK⁺ᵀ and Fᵀt = −CᵀK⁺ᵀ.
+        """
+        values, vectors = np.linalg.eigh(np.asarray(self.order.dual_value))
+        kept = values > NO_WEIGHT * values[-1]
+        half = vectors[:, kept] * np.sqrt(values[kept])
+        inverse = (vectors[:, kept] / np.sqrt(values[kept])).T
+        weights = np.asarray(self.equal.dual_value).T @ inverse.T / 2.0
+        if float((weights * half).sum()) < 0:
+            weights = -weights
+        shown, n = np.zeros((len(self.unit), half.shape[1])), len(values)
+        for (rows, root), sampled in zip(self.roots, self.sampling):
+            size = np.linalg.norm(root, axis=0)
+            read = -(inverse @ np.asarray(sampled.dual_value)[:n, n:] / size)
+            shown[rows] = np.linalg.lstsq(root.T, read.T, rcond=None)[0]
+        found = witness_of(criterion, weights, duals)
+        return found, shown * np.sqrt(self.weight)[:, None]
+
+
+def witness_of(criterion: Scaled, weights: Array, duals: Array | None) -> Witness | None:
+    """The best witness with G = ZZᵀ for a criterion; `duals`: w (J,) of `Largest`."""
+    if isinstance(criterion, LogDet):
+        square = weights.shape[0] == weights.shape[1]
+        return criterion.witness(np.zeros((0, 0)), weights) if square else None
+    if isinstance(criterion, Least):
+        return criterion.of(weights)
+    assert isinstance(criterion, Trace | Largest)
+    B = criterion.root if isinstance(criterion, Trace) else criterion.columns
+    if duals is not None:
+        B = B * np.sqrt(duals / duals.sum())
+    # Of all ZO with OOᵀ ≤ I the one for which tr BᵀZO is largest.
+    return Witness(weights, float(np.linalg.svd(weights.T @ B, compute_uv=False).sum()) ** 2)
+
+
+def narrow(factor: Array) -> Array:
+    """The same S with at most as many columns as rows."""
+    if factor.shape[1] <= len(factor):
+        return factor
+    return np.asarray(np.linalg.qr(factor.T, mode="r")).T
+
+
+def noise_roots(covariance: PSD, scale: Array) -> list[tuple[Index, Array]]:
+    """(rows, F) with Σ scaled = FFᵀ for every block of Σ, without the zero columns of F."""
+    if not isinstance(covariance, Blocks):
+        deviation = np.sqrt(covariance.diagonal()) * scale
+        return [(np.array([k]), deviation[k : k + 1, None]) for k in np.flatnonzero(deviation)]
+    found: list[tuple[Index, Array]] = []
+    ends = np.cumsum(covariance.sizes)
+    for lower, end in zip(covariance.lowers(), ends):
+        root = lower[:, lower.any(axis=0)] * scale[end - len(lower) : end, None]
+        if root.shape[1]:
+            found.append((np.arange(end - len(lower), end), root))
+    return found

@@ -1,0 +1,294 @@
+"""Full matrices S under a budget, caps and persons' traces, by a program and by the closed form."""
+
+import builtins
+import json
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import bounds, design
+from privest.design._joint_closed import closed_form
+from privest.design._joint_posed import joint_posed, unit_of
+from privest.design._joint_problem import JointPrices, JointProblem
+from privest.errors import InfeasibleTarget, InvalidInput, MissingDependency, NotIdentifiable
+
+RNG = np.random.default_rng(0)
+M, N = 9, 3
+H = RNG.standard_normal((M, N))
+LABELS = np.arange(M) // 3
+ROOT = RNG.standard_normal((M, M)) / 3.0
+NOISES = {
+    "equal": np.full(M, 0.5),
+    "unequal": RNG.uniform(0.1, 2.0, M),
+    "small": np.full(M, 1e-4),
+    "mixed": np.where(np.arange(M) % 3 == 0, 0.0, 0.7),
+    "full": ROOT @ ROOT.T,
+}
+CRITERIA = {
+    "A": design.A(),
+    "C": design.C([1.0, -1.0, 2.0]),
+    "D": design.D(),
+    "E": design.E(),
+    "T": design.StandardErrors({0: 0.5, 1: 0.3}),
+}
+LIMITS = {
+    "budget": {},
+    "caps": {"cap": RNG.uniform(0.2, 0.9, M)},
+    "costs": {"cost": np.linspace(0.5, 3.0, M)},
+    "trace": {"persons": design.Persons(LABELS, most=1.2)},
+    "blocks": {"persons": design.Persons(LABELS, most=1.2), "shape": "persons"},
+    "hidden": {"cap": np.r_[0.0, np.full(M - 1, 1.0)]},
+}
+BUDGET = 3.0
+FAST = [
+    ("unequal", "A", "caps"), ("equal", "C", "trace"), ("mixed", "D", "costs"),
+    ("full", "E", "budget"), ("equal", "T", "blocks"), ("small", "A", "hidden"),
+]  # fmt: skip
+GRID = [
+    pytest.param(*case, marks=() if case in FAST else pytest.mark.slow)
+    for case in ((a, b, c) for a in NOISES for b in CRITERIA for c in LIMITS)
+]
+
+
+def model_of(noise):
+    return pv.LinearModel(H, pv.noise.Gaussian(cov=NOISES[noise]))
+
+
+def asked(limits):
+    return {"shape": "full", **LIMITS[limits]}
+
+
+def textbook(noise, criterion, limits):
+    """The least criterion by the LMI in S itself, S of every shape: a route of its own."""
+    sigma = NOISES[noise]
+    sigma = np.diag(sigma) if sigma.ndim == 1 else sigma
+    values, vectors = np.linalg.eigh(sigma)
+    F = vectors * np.sqrt(np.maximum(values, 0.0))
+    S, P = cp.Variable((M, M), symmetric=True), cp.Variable((N, N), symmetric=True)
+    order = cp.bmat([[H.T @ S @ H - P, H.T @ S @ F], [F.T @ S @ H, np.eye(M) + F.T @ S @ F]])
+    given = LIMITS[limits]
+    cost = np.broadcast_to(given.get("cost", 1.0), M)
+    constraints = [S >> 0, order >> 0, cost @ cp.diag(S) <= BUDGET]
+    if "cap" in given:
+        constraints.append(cp.diag(S) <= given["cap"])
+    if "persons" in given:
+        constraints += [
+            cp.sum(cp.diag(S)[np.flatnonzero(k == LABELS)]) <= 1.2 for k in np.unique(LABELS)
+        ]
+    if given.get("shape") == "persons":
+        constraints.append(cp.multiply(S, LABELS[:, None] != LABELS) == 0)
+    objective, more = least(criterion, P)
+    problem = cp.Problem(objective, constraints + more)
+    with warnings.catch_warnings():  # singular matrices: 1e-8 instead of 1e-9, and it says so
+        warnings.simplefilter("ignore")
+        problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    return {"D": -problem.value, "E": 1 / problem.value}.get(criterion, problem.value)
+
+
+def least(criterion, P):
+    """The criteria by CVXPY's own functions."""
+    if criterion == "A":
+        return cp.Minimize(cp.tr_inv(P)), []
+    if criterion == "C":
+        return cp.Minimize(cp.matrix_frac(np.array([1.0, -1.0, 2.0]), P)), []
+    if criterion == "D":
+        return cp.Maximize(cp.log_det(P)), []
+    if criterion == "E":
+        return cp.Maximize(cp.lambda_min(P)), []
+    eye = np.eye(N)
+    parts = [cp.matrix_frac(eye[0] / 0.5, P), cp.matrix_frac(eye[1] / 0.3, P)]
+    return cp.Minimize(cp.maximum(*parts)), []
+
+
+def by_bound(model, level, criterion):
+    """The criterion from pv.bound."""
+    covariance = pv.bound(model, level).ppcrlb
+    c = np.array([1.0, -1.0, 2.0])
+    return {
+        "A": lambda: np.trace(covariance),
+        "C": lambda: c @ covariance @ c,
+        "D": lambda: np.linalg.slogdet(covariance)[1],
+        "E": lambda: np.linalg.eigvalsh(covariance)[-1],
+        "T": lambda: max(covariance[0, 0] / 0.25, covariance[1, 1] / 0.09),
+    }[criterion]()
+
+
+@pytest.mark.parametrize(("noise", "criterion", "limits"), GRID)
+def test_the_best_full_matrix_both_ways_against_the_textbook_program(noise, criterion, limits):
+    model, wanted = model_of(noise), CRITERIA[criterion]
+    found = design.allocate(model, BUDGET, criterion=wanted, **asked(limits))
+    size = 1.0 if criterion == "D" else abs(found.value)
+    assert found.certified
+    assert found.floor <= found.value
+    assert found.value == pytest.approx(textbook(noise, criterion, limits), abs=1e-6 * size)
+    if found.rank >= N:
+        assert by_bound(model, found, criterion) == pytest.approx(found.value, abs=1e-6 * size)
+    keeps_the_limits(found, limits)
+    slack = 0.01 * size
+    back = design.least_loss(model, found.value + slack, criterion=wanted, **asked(limits))
+    assert back.certified
+    assert back.value <= found.value + slack * (1 + 1e-9)
+    assert back.spent <= BUDGET * (1 + 1e-9)
+    keeps_the_limits(back, limits)
+    again = design.allocate(model, back.spent, criterion=wanted, **asked(limits))
+    assert again.value == pytest.approx(back.value, abs=3e-6 * size)
+
+
+def keeps_the_limits(found, limits):
+    """To the letter: not one unit in the last place above."""
+    given = LIMITS[limits]
+    S = found.dense()
+    levels = np.diagonal(S)
+    assert levels @ np.broadcast_to(given.get("cost", 1.0), M) <= BUDGET * (1 + 1e-15)
+    assert (levels <= given.get("cap", np.inf)).all()
+    if "persons" in given:
+        assert np.bincount(LABELS, levels).max() <= 1.2
+    if given.get("shape") == "persons":
+        assert not S[LABELS[:, None] != LABELS].any()
+    np.testing.assert_allclose(found.factor @ found.factor.T, S, rtol=1e-12, atol=1e-15)
+    assert np.linalg.eigvalsh(S)[0] >= -1e-14 * np.trace(S)
+    if given.get("shape") != "persons":
+        assert found.rank <= N
+
+
+def test_under_a_budget_alone_it_is_the_closed_form_and_needs_no_solver(monkeypatch):
+    without_cvxpy(monkeypatch)
+    for noise in NOISES:
+        model = model_of(noise)
+        found = design.allocate(model, BUDGET, shape="full")
+        floor = bounds.trace_budget_bound(model, BUDGET)
+        assert found.value == pytest.approx(floor.total, rel=1e-8)
+        assert found.gap <= 1e-8
+        back = design.least_loss(model, found.value, shape="full")
+        assert back.spent == pytest.approx(BUDGET, rel=1e-8)
+    with pytest.raises(MissingDependency, match=r"privest\[design\]"):
+        design.allocate(model_of("equal"), BUDGET, shape="full", cap=1.0)
+
+
+def without_cvxpy(monkeypatch):
+    genuine = builtins.__import__
+
+    def refused(name, *rest, **more):
+        if name in ("cvxpy", "clarabel"):
+            raise ImportError(name)
+        return genuine(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refused)
+
+
+def test_the_price_is_the_slope():
+    model = model_of("unequal")
+    for limits in ("budget", "caps"):
+        found = design.allocate(model, BUDGET, **asked(limits))
+        more = design.allocate(model, BUDGET * 1.001, **asked(limits))
+        assert (found.value - more.value) / (0.001 * BUDGET) == pytest.approx(found.price, rel=5e-3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_floors_hold_at_any_point_with_any_prices(seed):
+    """An arbitrary S, witness and prices: no other feasible S is below the floor they prove."""
+    rng = np.random.default_rng(seed)
+    noise = list(NOISES)[seed % len(NOISES)]
+    criterion = list(CRITERIA)[seed % 4]  # T proves from weights: the first part of it is A
+    limits = list(LIMITS)[seed % len(LIMITS)]
+    given = {"cost": 1.0, "cap": np.inf, "groups": None, "persons": None, **asked(limits)}
+    shape = given.pop("shape")
+    small, _, joint = joint_posed(model_of(noise), shape, **given)
+    problem = JointProblem.of(
+        small, CRITERIA[criterion], joint, unit_of(joint, np.ones(len(joint.cost)))
+    )
+
+    def anywhere():
+        factor = np.zeros((len(joint.cost), 0))
+        for block in joint.blocks:
+            part = np.zeros((len(joint.cost), len(block)))
+            part[block] = rng.standard_normal((len(block), len(block))) * rng.uniform(0, 2)
+            factor = np.hstack([factor, part])
+        return joint.feasible(factor, BUDGET)
+
+    own = anywhere()
+    witness = problem.witness(own)
+    persons = np.zeros(0) if joint.most is None else rng.uniform(0, 1, len(joint.most))
+    caps = np.where(np.isfinite(joint.caps), rng.uniform(0, 1, len(joint.cost)), 0.0)
+    prices = JointPrices(float(rng.uniform(0.1, 1.0)), caps, persons)
+    others = [anywhere() for _ in range(20)]
+    values = [problem.value(other) for other in others]
+    for tangent in problem.tangents(own, witness):
+        floor = witness.floor(problem.ceiling(tangent, prices, BUDGET))
+        assert floor <= problem.value(own) * (1 + 1e-12) + 1e-12
+        for other, value in zip(others, values):
+            assert floor <= value + 1e-12 * abs(value)
+            least_cost = problem.least_cost(tangent, prices, witness.needed(value))
+            assert least_cost <= joint.spent(other) * (1 + 1e-12)
+
+
+def test_one_level_for_a_person_is_best_also_among_blocks():
+    """S_P ≤ tI: the group case of the diagonal shape, and a clear refusal here."""
+    persons = design.Persons(LABELS, measure="largest")
+    with pytest.raises(InvalidInput, match="largest"):
+        design.allocate(model_of("equal"), BUDGET, shape="full", persons=persons)
+
+
+def test_blocks_of_neighbours_keep_their_structure_and_are_released():
+    model = model_of("equal")
+    found = design.allocate(model, BUDGET, shape="persons", persons=LABELS)
+    assert found.for_size(M).sizes == (3, 3, 3)
+    mechanism = pv.mechanism.GaussianMechanism(found, M)
+    assert mechanism.release(np.zeros(M)).shape == (found.rank,)
+    turned = np.array([0, 1, 2] * 3)
+    other = design.allocate(model, BUDGET, shape="persons", persons=turned)
+    assert not other.dense()[turned[:, None] != turned].any()
+    joint = design.allocate(model, BUDGET, shape="full")
+    assert joint.value <= found.value <= design.allocate(model, BUDGET).value
+
+
+def test_what_cannot_be_reached_is_told_apart():
+    model = model_of("equal")
+    classical = np.trace(pv.bound(model, 1.0).classical)
+    with pytest.raises(InfeasibleTarget) as below:
+        design.least_loss(model, 0.9 * classical, shape="full")
+    assert below.value.reason == "classical"
+    assert below.value.nearest == pytest.approx(classical, rel=1e-9)
+    with pytest.raises(InfeasibleTarget) as capped:
+        design.least_loss(model, 1.05 * classical, shape="full", cap=0.1)
+    assert capped.value.reason == "caps"
+    best = design.correlated(model, 0.1)  # caps alone: the other route to the same optimum
+    assert capped.value.nearest == pytest.approx(best.value, rel=1e-6)
+    with pytest.raises(NotIdentifiable):
+        design.allocate(pv.LinearModel(np.ones((4, 2)), noise=1.0), 1.0, shape="full")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"shape": "round"}, "shape"),
+        ({"shape": "full", "groups": LABELS}, "groups"),
+        ({"shape": "persons"}, "persons"),
+        ({"shape": "full", "cap": 0.0}, "every cap"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(more, said):
+    with pytest.raises(InvalidInput, match=said):
+        design.allocate(model_of("equal"), BUDGET, **more)
+
+
+def test_words_and_json():
+    found = design.allocate(model_of("equal"), BUDGET, shape="full")
+    assert "one trusted curator" in found.explain()
+    told = json.loads(json.dumps(found.to_dict()))
+    np.testing.assert_array_equal(np.array(told["factor"]), found.factor)
+    assert told["shape"] == "full"
+    assert repr(found).startswith("FullAllocation(full, A, 9 readings")
+
+
+def test_the_closed_form_proves_itself():
+    small, _, limits = joint_posed(model_of("full"), "full", 1.0, np.inf, None, None)
+    problem = JointProblem.of(small, design.C([1.0, 0.0, 0.0]), limits, np.ones(M))
+    found = closed_form(problem, BUDGET)
+    assert found.factor.shape == (M, 1)
+    tangent = problem.tangent(found.witness, found.shown)
+    floor = found.witness.floor(problem.ceiling(tangent, found.prices, BUDGET))
+    assert floor == pytest.approx(problem.value(found.factor), rel=1e-8)
