@@ -29,6 +29,7 @@ from privest.mechanism import (
 )
 from privest.mechanism.source import Generated, Kept, OpenDPNoise, Seeded
 from privest.pipeline import LeastSquaresRelease
+from privest.workflow._unequal_rows import UnequalRows
 
 G = 2.0**-10
 H = np.column_stack([np.ones(12), np.linspace(-1.0, 1.0, 12)])
@@ -200,6 +201,16 @@ TABLE = Door(
 )
 
 
+UNEQUAL = Door(
+    UnequalRows.release,
+    lambda y, source: UnequalRows().release(y, LEVELS, source),
+    lambda found: found * G,
+    lambda y: np.sqrt(LEVELS) * y,
+    keeps=False,
+    simulated=None,
+)
+
+
 def release_file(y, source):
     """The header of a table of two columns, and its numbers; rows without a reading are dropped."""
     spec = workflow.Spec(
@@ -237,6 +248,7 @@ REAL = {
     "sensor": sensor(4.0),
     "sensor, matrix": sensor(np.eye(12) + 0.2),
     "table": TABLE,
+    "table, levels per row": UNEQUAL,
     "table, file": FILE,
     "series": series(pv.EndlessLevel(4.0), 1),
     "series, lags": series(pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], [0.5]), 2),

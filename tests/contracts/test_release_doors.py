@@ -23,6 +23,7 @@ from privest.mechanism import (
 )
 from privest.mechanism.source import Kept, seeded
 from privest.pipeline import LeastSquaresRelease
+from privest.workflow._unequal_rows import UnequalRows
 from workflow_command import runner
 
 H = np.column_stack([np.ones(12), np.linspace(-1.0, 1.0, 12)])
@@ -169,6 +170,9 @@ ROWS = {
     "people, A": people("A"),
     "people, B": people("B"),
     "table": lambda s, y, seed, _: workflow.TableMechanism(s).simulate(y, seeded(seed)),
+    "table, levels per row": lambda s, y, seed, _: (
+        UnequalRows().simulate(y, np.full(12, s), seeded(seed)) / s**0.5
+    ),
     "release": release,
 }
 FITS = {"regression": regression, "in pieces": pieces, "scale.fit": scaled, "agent": agent}

@@ -350,6 +350,11 @@ SEVERAL = workflow_tables.spec(
 )  # fmt: skip
 
 
+UNEQUAL = workflow_tables.spec(
+    privacy=workflow.Privacy(standard_error={"age": 0.02, "bmi": 0.09}, allocate=True, cap=40.0)
+)
+
+
 def use_spec(path: Path) -> None:
     spec = workflow.load_spec(path)
     workflow.Spec.from_dict(spec.to_dict())
@@ -366,6 +371,8 @@ def _released() -> dict[str, bytes]:
             workflow.release(plan, real, PEOPLE, account=workflow.Account(ledger, "ldl"))
         several = workflow.make_plan(SEVERAL, data=PEOPLE)
         workflow.release(several, Path(folder) / "several.csv", PEOPLE)
+        unequal = workflow.make_plan(UNEQUAL, data=PEOPLE)
+        workflow.release(unequal, Path(folder) / "unequal.csv", PEOPLE)
         return {one.name: one.read_bytes() for one in Path(folder).glob("*.csv*")}
 
 
@@ -495,6 +502,12 @@ READERS = [
     Reader("header of several columns", tree, use_header, [RELEASED["several.csv.json"]], 100,
            "several.csv.json", {"several.csv": RELEASED["several.csv"]}),
     Reader("plan, TOML", text, use_spec, [TOML], 600, "plan.toml"),
+    Reader("header with levels per row", tree, use_header, [RELEASED["unequal.csv.json"]], 100,
+           "unequal.csv.json", {"unequal.csv": RELEASED["unequal.csv"]}),
+    Reader("fields of a header with levels per row", tree, use_header_fields,
+           [RELEASED["unequal.csv.json"]], 100),
+    Reader("plan with levels per row", text, use_spec, [UNEQUAL.to_toml().encode()], 100,
+           "plan.toml"),
     Reader("plan of several columns", text, use_spec, [SEVERAL.to_toml().encode()], 150,
            "plan.toml"),
     Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),

@@ -25,6 +25,7 @@ from privest.records import standard_errors
 from privest.workflow._planning import Plan
 from privest.workflow._planning_levels import AllocatedPlan, with_levels
 from privest.workflow._spec import Spec
+from privest.workflow._terms import index_of
 
 if TYPE_CHECKING:
     from privest.design import Allocation, Criterion
@@ -177,11 +178,7 @@ def require_reachable(model: LinearModel, wanted: dict[str, float], cap: float |
     best = open_ if cap is None else bound(model, cap).standard_error
     missed = []
     for name, error in wanted.items():
-        if name not in model.names:
-            raise InvalidInput(
-                f"there is no coefficient {name!r}; there are {', '.join(model.names)}."
-            )
-        place = model.names.index(name)
+        place = index_of(model.names, name)
         if error <= open_[place]:
             raise InvalidInput(
                 f"privacy: {name!r} cannot have the standard error {error:g}: without any privacy "
@@ -210,12 +207,13 @@ def settled(
     show nothing at all; the others go up by as little as the standard errors that are asked for
     need. The floor of the design holds for these levels too, and gives their gap.
     """
-    model, wanted = model_of(plan, rows), asked["standard_error"]
-    levels = usable(
-        np.where(found.levels < TRACE * found.levels.mean(), 0.0, found.levels), plan.limits
-    )
+    model, wanted, cap = model_of(plan, rows), asked["standard_error"], asked["cap"]
+    levels = np.where(found.levels < TRACE * found.levels.mean(), 0.0, found.levels)
+    if cap is not None:  # a promise: not even by the rounding of a unit
+        levels = np.minimum(levels, cap)
+    levels = usable(levels, plan.limits)
     if wanted:
-        levels = _meeting(model, levels, wanted, asked["cap"])
+        levels = _meeting(model, levels, wanted, cap)
     return with_levels(
         plan, levels, rows.lines, rows.H, design=found, gap=_gap(model, levels, found), equal=equal,
         **asked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privest import lattice
-from privest.arrays import AnyArray, Array, ArrayLike
+from privest.arrays import AnyArray, Array, ArrayLike, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism._missing import marked, real_numbers, split_missing
@@ -59,7 +59,7 @@ class UnequalRows:
         count = len(roots)
         found = source.add_noise(
             shown, shape=(count,), at=self.steps, sizes=(1,) * count, clip=self._clip(roots),
-            fingerprint=f"levels {self.facts}",
+            fingerprint=f"levels {self.facts} {fingerprint_of('roots', roots)}",
         )  # fmt: skip
         self.steps += count
         return np.where((roots == 0) & ~np.isnan(found), 0.0, found)
