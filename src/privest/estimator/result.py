@@ -81,7 +81,9 @@ class Result(Estimated, Record):
         return float(np.trace(self.bound, axis1=-2, axis2=-1).sum() / whole.sum())
 
     def summary(self, confidence: float = CONFIDENCE) -> str:
-        """A table for people, laid out as in statsmodels, with the errors without privacy."""
+        """A table for people, laid out as in statsmodels; its last column is `classical_error`, the
+        standard errors that there would be without privacy (no estimate is known without it).
+        """
         if self.estimate.ndim != 1:
             raise InvalidInput(
                 f"a summary is of one estimate; this result holds {len(self.estimate)} of them."
@@ -100,7 +102,7 @@ class Result(Estimated, Record):
             f"{1 - tail:.4g}]": decimals(high),
         }
         if self.classical_error is not None:
-            columns["without privacy"] = decimals(self.classical_error)
+            columns["std err, no privacy"] = decimals(self.classical_error)
         return "\n".join([*self._heading(), *text_table(self.names, columns)])
 
     def to_frame(self, confidence: float = CONFIDENCE, library: str | None = None) -> Any:  # noqa: ANN401

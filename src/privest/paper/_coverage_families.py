@@ -7,10 +7,10 @@ import numpy as np
 from privest.arrays import Array
 from privest.errors import NotIdentifiable, NumericalFailure
 from privest.paper._coverage_rows import features, held, matrix, terms_of
-from privest.paper._held import held_release
 from privest.paper.coverage import Case
 from privest.workflow import Privacy
 from privest.workflow._estimating import estimate_table
+from privest.workflow._releasing import simulate_held
 
 YES = np.array([-0.5, 0.6, 0.4])
 COUNTS = np.array([1.0, 0.3, -0.2])
@@ -31,7 +31,7 @@ def family(
         else:
             y = rng.poisson(np.exp(H @ truth)).astype(float)
         try:
-            row[:] = held(estimate_table(held_release(terms, public | {"y": y}, rng)), truth)
+            row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
         except (NotIdentifiable, NumericalFailure):
             row[:] = np.nan
     return hits
@@ -45,7 +45,7 @@ def pure(rng: np.random.Generator, trials: int, *, rows: int, law: str) -> Array
     hits = np.empty((trials, 3))
     for row in hits:
         y = H @ NUMBERS + 0.1 * rng.normal(size=rows)
-        row[:] = held(estimate_table(held_release(terms, public | {"y": y}, rng)), NUMBERS)
+        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), NUMBERS)
     return hits
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.paper._coverage_rows import held
-from privest.paper._held import held_release
 from privest.paper.coverage import Case
 from privest.workflow import Noise, People, Privacy, Spec, make_plan
 from privest.workflow._estimating import estimate_table
+from privest.workflow._releasing import simulate_held
 
 ROWS = (1, 2, 5, 20)  # of a person, in turn
 THETA = np.array([1.0, 0.5, -0.3])
@@ -32,7 +32,7 @@ def people(rng: np.random.Generator, trials: int, *, persons: int, design: str) 
     hits = np.empty((trials, 3))
     for row in hits:
         y = H @ THETA + np.sqrt(0.5) * (rng.normal(size=persons)[who] + rng.normal(size=len(who)))
-        row[:] = held(estimate_table(held_release(plan, table | {"y": y}, rng)), THETA)
+        row[:] = held(estimate_table(simulate_held(plan, table | {"y": y}, rng)), THETA)
     return hits
 
 

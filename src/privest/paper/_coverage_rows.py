@@ -10,10 +10,10 @@ from privest.arrays import Array
 from privest.estimator import Result, reference_variance
 from privest.estimator.inference import LevelRows, fit_levels
 from privest.estimator.inference._weighted_sums import in_memory
-from privest.paper._held import held_release
 from privest.paper.coverage import Case
 from privest.workflow import Noise, Privacy, Spec, Terms, Weights, stated_terms
 from privest.workflow._estimating import estimate_table
+from privest.workflow._releasing import simulate_held
 from privest.workflow._route_columns import ColumnsEstimate
 
 THETA = np.array([1.0, 0.5, -0.3, 0.2])
@@ -66,7 +66,7 @@ def one_level(
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
         known = _with_reference(terms, rng, reference) if reference else terms
-        row[:] = held(estimate_table(held_release(known, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate_table(simulate_held(known, public | {"y": y}, rng)), truth)
     return hits
 
 
@@ -94,7 +94,7 @@ def survey(rng: np.random.Generator, trials: int, *, rows: int, level: float) ->
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
-        row[:] = held(estimate_table(held_release(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
     return hits
 
 
@@ -108,7 +108,7 @@ def precision(rng: np.random.Generator, trials: int, *, rows: int, level: float)
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + rng.normal(size=rows) / np.sqrt(weight)
-        row[:] = held(estimate_table(held_release(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
     return hits
 
 
@@ -141,7 +141,7 @@ def columns(rng: np.random.Generator, trials: int, *, rows: int, test: bool) -> 
     hits = np.empty((trials, 1 if test else 3))
     for row in hits:
         y = rng.normal(size=(rows, 3)) @ root.T
-        found = estimate_table(held_release(terms, public | dict(zip(names, y.T)), rng))
+        found = estimate_table(simulate_held(terms, public | dict(zip(names, y.T)), rng))
         assert isinstance(found, ColumnsEstimate)
         if test:
             assert found.joint is not None

@@ -6,10 +6,10 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.paper._coverage_rows import THETA, features, held, matrix, terms_of
-from privest.paper._held import held_release
 from privest.paper.coverage import Case
 from privest.workflow import Privacy
 from privest.workflow._estimating import estimate_table
+from privest.workflow._releasing import simulate_held
 
 
 def log_mean(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:
@@ -22,7 +22,7 @@ def log_mean(rng: np.random.Generator, trials: int, *, rows: int, level: float) 
     hits = np.empty((trials, 2))
     for row in hits:
         y = np.exp(H @ truth + 0.5 * rng.normal(size=rows))
-        found = estimate_table(held_release(terms, public | {"y": y}, rng)).mean_at({"x": 0.5})
+        found = estimate_table(simulate_held(terms, public | {"y": y}, rng)).mean_at({"x": 0.5})
         ends = np.array([found.interval, found.median_interval])
         row[:] = (ends[:, 0] <= aims) & (aims <= ends[:, 1])
     return hits
@@ -38,7 +38,7 @@ def clipped(
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + rng.normal(size=rows)
-        row[:] = held(estimate_table(held_release(terms, public | {"y": y}, rng)), truth)
+        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
     return hits
 
 

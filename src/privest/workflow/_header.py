@@ -257,6 +257,8 @@ class TableRelease(Release, OneColumn):
             raise InvalidInput(
                 f"the release {self.table} is a file already: copy it and its header."
             )
+        if not self.memory.text:
+            raise InvalidInput("a trial that was made without a file cannot be saved as one.")
         table = Path(folder) / self.table
         for file in (table, header_path(table)):
             if file.exists():

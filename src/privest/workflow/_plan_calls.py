@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from privest.workflow._header import TableRelease
     from privest.workflow._planning import Plan
 
-HELD = "release.csv"  # the name of a table that is held in memory
 LARGE = 30.0  # of a logarithm: factors beyond e^30 tell nobody anything, and e^710 is no number
 
 
@@ -155,6 +154,8 @@ def _made(
     library = library_of(plan._data)
     if path is not None:
         return replace(make(Path(path)), memory=HeldTable(library))
+    from privest.workflow._releasing import HELD
+
     with tempfile.TemporaryDirectory(prefix="privest-") as folder:
         table = Path(folder) / HELD
         found = make(table)

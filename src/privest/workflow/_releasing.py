@@ -7,21 +7,25 @@ ordinary generator, z = y + e/√s in doubles, no protection, and the header say
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from privest.arrays import fingerprint_of
+from privest.arrays import Array, fingerprint_of
 from privest.data._writer import table_writer
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.files import Draft, atomic_write, draft, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.workflow._account import Account
 from privest.workflow._header import TableRelease, digest, header_path
+from privest.workflow._held import HeldTable
 from privest.workflow._leaving import LeavingRows
 from privest.workflow._leaving_people import LeavingPeople
 from privest.workflow._terms import Terms
+
+HELD = "release.csv"  # the name of a table that is held in memory
 
 
 def trial_source(terms: Terms, seed: int | None) -> Source:
@@ -49,6 +53,24 @@ def simulate_release(
     Refuses readings beside which the noise would be lost in the rounding of doubles.
     """
     return _released(plan, Path(path), as_source(rng), data)
+
+
+def simulate_held(
+    plan: Terms, data: Mapping[str, Array], rng: np.random.Generator | Source
+) -> TableRelease:
+    """A trial without any file, for thousands of them: the same noise, and what would be written.
+
+    It can be estimated from (`estimate_table`), not saved.
+    """
+    source = as_source(rng)
+    leaving = leaving_of(plan, source, dict(data))
+    form = described(plan, Path(HELD), source, "")
+    table = [np.concatenate(column) for column in zip(*leaving.blocks())]
+    held = HeldTable("pandas", dict(zip(form.table_columns, table, strict=True)))
+    return replace(
+        form, rows=len(table[0]), dropped=leaving.dropped, persons=leaving.persons, path=None,
+        memory=held,
+    )  # fmt: skip
 
 
 def release(

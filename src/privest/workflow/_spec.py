@@ -323,13 +323,22 @@ class Spec:
         return {name: value for name, value in record.items() if value not in (None, {})}
 
     def to_toml(self) -> str:
-        """The plan as TOML, with the sections last."""
-        record = self.to_dict()
+        """The plan as TOML, with the sections last; what is as it is without being stated is not
+        in it.
+        """
+        record = _stated(self.to_dict(), Spec)
         sections = {n: record.pop(n) for n in ("categories", *SECTIONS) if n in record}
+        sections |= {n: _stated(sections[n], SECTIONS[n]) for n in SECTIONS if n in sections}
         lines = [f"{name} = {_toml(value)}" for name, value in record.items()]
         for name, section in sections.items():
             lines += ["", f"[{name}]", *(f"{_key(k)} = {_toml(v)}" for k, v in section.items())]
         return "\n".join(lines) + "\n"
+
+
+def _stated(record: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """What is not the default of its field."""
+    usual = {one.name: one.default for one in fields(kind)}
+    return {name: value for name, value in record.items() if value != usual.get(name, MISSING)}
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -25,7 +25,7 @@ def test_fused_is_a_result():
     assert np.allclose(found.classical, bound.classical, rtol=1e-9)
     assert found.efficiency == 1.0
     assert found.simulated
-    assert "without privacy" in found.summary()
+    assert "std err, no privacy" in found.summary()
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -1,13 +1,25 @@
 """Plans as stated: TOML and YAML give the same one, and every malformed kind one clear message."""
 
 import json
+import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
 
 from privest.errors import InvalidInput
-from privest.workflow import Noise, Privacy, Spec, load_spec, save_spec
+from privest.workflow import (
+    Noise,
+    People,
+    Privacy,
+    Spec,
+    load_spec,
+    make_plan,
+    save_spec,
+    simulate_release,
+)
+from privest.workflow._releasing import simulate_held
 from workflow_tables import spec
 
 FULL = {
@@ -221,3 +233,34 @@ def test_a_missing_code_that_a_reading_can_be(more, codes):
     with pytest.raises(InvalidInput, match="a value that 'y' can have"):
         Spec.from_dict(record | {"reading": {"missing_codes": codes}})
     Spec.from_dict(record | {"reading": {"missing_codes": ["77777", "age=0"]}})
+
+
+def test_a_saved_plan_holds_what_was_stated_and_nothing_else(tmp_path):
+    """A default that is written down would be stated from then on: law = "gaussian" is another
+    wish than none, and what is usual may change."""
+    plan = spec("people.csv", person=People(column="name"))
+    save_spec(plan, tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    unstated = ("law", "intercept", "missing", "transform", "family", "design", "most", "allocate")
+    assert not [name for name in unstated if f"{name} =" in text]
+    assert load_spec(tmp_path / "plan.toml").person == plan.person
+    other = spec("people.csv", intercept=False, missing="drop")
+    other = replace(other, privacy=replace(other.privacy, law="gaussian"))
+    text = other.to_toml()
+    assert all(said in text for said in ("intercept = false", 'missing = "drop"', "law = "))
+    assert Spec.from_dict(tomllib.loads(text)) == other
+
+
+def test_a_trial_without_a_file_is_the_same_trial(tmp_path):
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=30), "y": rng.normal(size=30)}
+    plan = make_plan(Spec(data="t", target="y", features=("x",), privacy=Privacy(level=4.0)), data)
+    written = simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), data)
+    held = simulate_held(plan, data, np.random.default_rng(1))
+    assert (held.rows, held.dropped, held.persons) == (30, 0, None)
+    assert not (tmp_path / "release.csv").exists()
+    for ours, theirs in zip(held.blocks(), written.blocks(), strict=True):
+        np.testing.assert_allclose(ours.z, theirs.z, rtol=1e-12)
+        np.testing.assert_array_equal(ours.H, theirs.H)
+    with pytest.raises(InvalidInput, match="without a file cannot be saved"):
+        held.save(tmp_path)
