@@ -57,6 +57,7 @@ class Search:
     best: Point | None = None
     gap: float = np.inf
     steps: int = -1
+    spare: int = 2  # steps for a better proof once this one is good enough
 
     def good(self, here: Iterate) -> bool:
         """Look at an iterate, and say whether it is good enough."""
@@ -67,7 +68,8 @@ class Search:
         gap = self.gap_of(point)
         if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest
             self.best, self.gap = point, gap
-        return bool(self.gap <= self.tol / 2)  # what polishing rounds is in the other half
+        self.spare -= self.gap <= self.tol / 2  # what polishing rounds is in the other half
+        return bool(self.gap <= self.tol / 10) or self.spare < 0
 
     def point(self, here: Iterate) -> Point:
         levels = np.zeros(self.problem.atoms)

@@ -52,7 +52,7 @@ class Traces(Shape):
 
     def expand(self, M: Array, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
         n, lower = len(M), np.linalg.cholesky(M)
-        white = np.ascontiguousarray(_forward(lower, rows.T).T)
+        back = _forward(lower, np.eye(n))
         together = self.size > 1 and self.size * (n - 1) >= n * (n + 1) // 2
         values, gradients, features = [], [], []
         curvature = np.zeros((n * (n + 1) // 2, n * (n + 1) // 2))
@@ -61,16 +61,18 @@ class Traces(Shape):
             value = 1.0 / float(np.sum(sizes**2))
             kept = sizes**2 > NEGLIGIBLE * sizes[0] ** 2
             omega = (sizes[kept] * value) ** 2
-            turned = white @ turn
             values.append(value)
-            gradients.append(turned[:, : len(omega)] ** 2 @ omega)
             if together:
+                direction = (turn[:, 0] @ back) @ rows.T
+                gradients.append(omega[0] * direction**2)
                 curvature += _as_matrix(turn, 2.0 * weight * omega[0])
             else:
-                features.append(_squares(turned, 2.0 * weight * omega))
+                turned = (turn.T @ back) @ rows.T
+                gradients.append(omega @ turned[: len(omega)] ** 2)
+                features.append(squares(turned, 2.0 * weight * omega, ahead=True))
         if together:
-            features.append(_from_matrix(white, curvature))
-        return np.array(values), np.stack(gradients, axis=1), np.concatenate(features, axis=1)
+            features.append(_from_matrix(back @ rows.T, curvature))
+        return np.array(values), np.stack(gradients).T, np.concatenate(features).T
 
 
 class Determinant(Shape):
@@ -88,11 +90,11 @@ class Determinant(Shape):
     def expand(self, M: Array, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
         n = len(M)
         value = self.values(M)
-        white = np.ascontiguousarray(_forward(np.linalg.cholesky(M), rows.T).T)
+        white = _forward(np.linalg.cholesky(M), np.eye(n)) @ rows.T
         each = float(value[0]) / n
-        gradient = np.einsum("ij,ij->i", white, white) * each
-        features = _squares(white, np.full(n, float(weights[0]) * each))
-        return value, gradient[:, None], features
+        gradient = each * np.einsum("ij,ij->j", white, white)
+        features = squares(white, np.full(n, float(weights[0]) * each), ahead=True)
+        return value, gradient[:, None], features.T
 
 
 def _forward(lower: Array, right: Array) -> Array:
@@ -100,20 +102,28 @@ def _forward(lower: Array, right: Array) -> Array:
     return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
 
 
-def _squares(turned: Array, omega: Array) -> Array:
-    """√(ω_i + ω_j) h_ih_j (i < j, i ≤ r) and √ω_i h_i² without its part along √ω, for r ω's."""
-    n, r = turned.shape[1], len(omega)
-    padded = np.zeros(n)
-    padded[:r] = omega
-    first, second = np.triu_indices(n, 1)
-    first, second = first[first < r], second[first < r]
-    off = turned[:, first] * turned[:, second] * np.sqrt(padded[first] + padded[second])
-    if r == 1:
-        return np.asarray(off)
-    along = np.sqrt(omega / omega.sum())
-    own = turned[:, :r] ** 2 * np.sqrt(omega)
-    own -= (own @ along)[:, None] * along
-    return np.concatenate([off, own], axis=1)
+def squares(turned: Array, omega: Array, *, ahead: bool) -> Array:
+    """√ω_i h_i² and √(ω_i + ω_j) h_ih_j (i < j, i ≤ r) of columns h, for r ω's: (p, m).
+
+    `ahead`: what lies along √ω is taken out of the first; nothing is left of it for one ω.
+    """
+    n, r = len(turned), len(omega)
+    own = r if r > 1 or not ahead else 0
+    padded = np.concatenate([omega, np.zeros(n - r)])
+    found = np.empty((own + r * n - r * (r + 1) // 2, turned.shape[1]))
+    if own:
+        np.multiply(turned[:r], turned[:r], out=found[:r])
+        found[:r] *= np.sqrt(omega)[:, None]
+        if ahead:
+            along = np.sqrt(omega / omega.sum())
+            found[:r] -= along[:, None] * (along @ found[:r])
+    at = own
+    for i in range(r):
+        part = found[at : at + n - i - 1]
+        np.multiply(turned[i + 1 :], turned[i], out=part)
+        part *= np.sqrt(padded[i] + padded[i + 1 :])[:, None]
+        at += n - i - 1
+    return found
 
 
 def _as_matrix(turn: Array, omega: float) -> Array:
@@ -127,13 +137,12 @@ def _as_matrix(turn: Array, omega: float) -> Array:
 
 
 def _from_matrix(white: Array, curvature: Array) -> Array:
-    """Features of a quadratic form of hhᵀ."""
-    first, second = np.triu_indices(white.shape[1])
+    """Features (p, m) of a quadratic form of hhᵀ."""
+    first, second = np.triu_indices(len(white))
     values, vectors = np.linalg.eigh(curvature)
     kept = values > 1e-16 * values[-1]
-    return np.asarray(
-        (white[:, first] * white[:, second]) @ (vectors[:, kept] * np.sqrt(values[kept]))
-    )
+    root = (vectors[:, kept] * np.sqrt(values[kept])).T
+    return np.asarray(root @ (white[first] * white[second]))
 
 
 class Curves(Side):
@@ -155,7 +164,7 @@ class Curves(Side):
         self.values = values
         self.residual = values - t - self.slack
         self.worth = gradients @ self.dual
-        self.columns = np.concatenate([features, -gradients], axis=1)
+        self.columns = np.concatenate([features.T, -gradients.T]).T
         p, size = features.shape[1], len(values)
         self.diagonal = np.concatenate([np.ones(p), self.slack / self.dual])
         self.border = np.concatenate([np.zeros(p), -np.ones(size)])

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.design._newton_curves import squares
 from privest.design._newton_side import Move, Side
 
 
@@ -43,17 +44,15 @@ class Loewner(Side):
             lower, turn, lower=True, trans=1, check_finite=False
         )
         self.back = turn.T @ lower.T  # the inverse of the basis
-        self.turned = rows @ self.basis
+        self.turned = self.basis.T @ rows.T
         self.lack = M - t * self.bound - self.slack
         self.residual = self.basis.T @ self.lack @ self.basis
         self.seen = self.basis.T @ self.bound @ self.basis
         self.pairs = np.triu_indices(n, 1)
         first, second = self.pairs
         self.roots = np.sqrt(np.concatenate([omega, omega[first] + omega[second]]))
-        squares = self.turned**2
-        self.worth = squares @ omega
-        products = self.turned[:, first] * self.turned[:, second]
-        self.columns = np.concatenate([squares, products], axis=1) * self.roots
+        self.worth = omega @ self.turned**2
+        self.columns = squares(self.turned, omega, ahead=False).T
         self.diagonal = np.ones(len(self.roots))
         self.border = self.roots * self._entries(self.seen)
 
@@ -71,7 +70,7 @@ class Loewner(Side):
 
     def right(self, mu: float, cross: Array | float) -> tuple[Array | float, Array, float]:
         towards = self._towards(mu, cross)
-        pull = np.einsum("ki,ki->k", self.turned @ towards, self.turned)
+        pull = np.einsum("ik,ik->k", towards @ self.turned, self.turned)
         right = -self.roots * self._entries(self.residual)
         return pull, right, self.missing - float(np.sum(towards * self.seen))
 

@@ -85,7 +85,7 @@ class Iterate:
         columns = unit.gather(self.side.columns * self.slope[:, None])
         corner, border = self.side.diagonal, None
         if self.budget is not None:
-            columns = np.concatenate([columns, np.ones((unit.atoms, 1))], axis=1)
+            columns = np.concatenate([columns.T, np.ones((1, unit.atoms))]).T
             corner = np.concatenate([corner, pairs["budget"].slack / pairs["budget"].dual])
             border = np.concatenate([self.side.border, [0.0]])
         persons = None
