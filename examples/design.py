@@ -201,7 +201,7 @@ def draw_levels(axes: Axes, people: People, found: dict[str, Way]) -> None:
     nothing = np.mean(found["best"].levels == 0)
     words = f"{nothing:.0%} of the people give up\nnothing at the best levels"
     middle, colour = float(np.median(people.bmi)), COLOURS["best"]
-    axes.annotate(words, (middle, 0), (middle, 0.35 * top), ha="center", fontsize=8.5,
+    axes.annotate(words, (middle, 0), (middle, 0.55 * top), ha="center", fontsize=8.5,
                   color=colour, arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
     axes.set_xlabel("body mass index, kg/m²")
     axes.set_ylabel("privacy level s (larger shows more)")

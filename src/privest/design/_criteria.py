@@ -37,6 +37,10 @@ class Criterion(ABC):
     def words(self) -> str:
         """What is made small, in words."""
 
+    def amount(self, value: float) -> float:
+        """A value of the criterion, as `words` speaks of it."""
+        return value
+
     def to_dict(self) -> dict[str, object]:
         """The criterion and its parameters, for JSON."""
         own = {name.lstrip("_"): plain(value) for name, value in vars(self).items()}
@@ -151,7 +155,11 @@ class StandardErrors(Criterion):
         )
 
     def words(self) -> str:
-        return "the largest of the squared errors, each in units of what was asked for"
+        wanted = ", ".join(f"{name} {error:g}" for name, error in self.wanted.items())
+        return f"the largest standard error as a multiple of the one asked for ({wanted})"
+
+    def amount(self, value: float) -> float:
+        return float(np.sqrt(value))
 
     def __repr__(self) -> str:
         return f"StandardErrors({', '.join(f'{k}={e:g}' for k, e in self.wanted.items())})"

@@ -99,7 +99,8 @@ def refuse(posed: Posed, target: float, nearest: float) -> None:
     free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None, share=None, most=None)
     classical = limit_value(free, criterion)
     offset = criterion.offset
-    asked = posed.asked.words()
+    asked, amount = posed.asked.words(), posed.asked.amount
+    wish, best, open_ = (f"{amount(x + offset):.6g}" for x in (target, nearest, classical))
     if not np.isfinite(nearest) and nearest > 0:
         raise InfeasibleTarget(
             f"No levels within the limits show all of the parameters: {asked} cannot be reached at "
@@ -112,16 +113,16 @@ def refuse(posed: Posed, target: float, nearest: float) -> None:
         criterion.logarithm and (target <= classical + AT_THE_LIMIT)
     ):
         raise InfeasibleTarget(
-            f"{asked} cannot be {target + offset:.6g}: without any privacy it is "
-            f"{classical + offset:.6g} (the classical Cramér-Rao bound of these readings), and "
+            f"{asked} cannot be {wish}: without any privacy it is "
+            f"{open_} (the classical Cramér-Rao bound of these readings), and "
             "every level adds to it. Ask for more than that, or take more readings "
             "(`design.sample_size`).",
             "classical",
             nearest + offset,
         )
     raise InfeasibleTarget(
-        f"{asked} cannot be {target + offset:.6g} within the caps and limits: the best they allow "
-        f"is {nearest + offset:.6g} (without privacy: {classical + offset:.6g}). Raise them, or "
+        f"{asked} cannot be {wish} within the caps and limits: the best they allow "
+        f"is {best} (without privacy: {open_}). Raise them, or "
         "ask for more than that.",
         "caps",
         nearest + offset,

@@ -13,30 +13,30 @@ def explanation(found: Allocation) -> str:
 
 
 def _result(found: Allocation) -> str:
-    words = found.criterion.words()
+    words, amount = found.criterion.words(), found.criterion.amount
+    reached = f"{amount(found.value):.6g}"
     if found.direction == "budget":
         return (
-            f"Made small: {words}. It is {found.value:.6g} for a total privacy loss of "
-            f"{found.spent:.6g} (of {found.asked:.6g})."
+            f"Made small: {words}. It is {reached} for a total privacy loss of {found.spent:.6g} "
+            f"(of {found.asked:.6g})."
         )
+    asked = f"Asked for: {words} of at most {amount(found.asked):.6g}"
     if found.direction == "target":
-        return (
-            f"Asked for: {words} of at most {found.asked:.6g}. It is {found.value:.6g}, for a "
-            f"total privacy loss of {found.spent:.6g}."
-        )
+        return f"{asked}. It is {reached}, for a total privacy loss of {found.spent:.6g}."
     return (
-        f"Asked for: {words} of at most {found.asked:.6g}, with nobody giving up more than needed. "
-        f"No reading gives up more than {found.spent:.6g}."
+        f"{asked}, with nobody giving up more than needed. No reading gives up more than "
+        f"{found.spent:.6g}."
     )
 
 
 def _comparison(found: Allocation) -> str:
+    amount = found.criterion.amount
     if found.direction == "budget":
         if found.criterion.symbol == "D":
             return f"Equal levels at the same cost: {found.equal:.6g}."
+        ratio = amount(found.equal) / amount(found.value)
         return (
-            f"Equal levels at the same cost: {found.equal:.6g}, "
-            f"{found.equal / found.value:.4g} times as much."
+            f"Equal levels at the same cost: {amount(found.equal):.6g}, {ratio:.4g} times as much."
         )
     if found.direction == "target":
         return (
@@ -51,7 +51,8 @@ def _proof(found: Allocation) -> str:
     size = (
         "in log det" if found.criterion.symbol == "D" and found.direction == "budget" else "of it"
     )
-    sure = f"Proved: no levels within the limits have a {what} below {found.floor:.6g}"
+    floor = found.criterion.amount(found.floor) if found.direction == "budget" else found.floor
+    sure = f"Proved: no levels within the limits have a {what} below {floor:.6g}"
     if found.certified:
         return f"{sure} (gap {found.gap:.1e} {size}; {found.method}, {found.iterations} steps)."
     return (
