@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +17,7 @@ BLUE, GREY = "#2f6f9f", "#888888"
 
 def draw(found: Allocation, path: Path) -> Path:
     """Left: levels in order beside equal ones. Right: level against leverage."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingDependency(
-            "a picture needs matplotlib: pip install 'privest[plot]'."
-        ) from missing
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
+    figure, left, right = two_panels()
     levels = found.levels
     ordered = np.sort(levels)[::-1]
     share = (np.arange(len(ordered)) + 0.5) / len(ordered) * 100
@@ -45,8 +37,28 @@ def draw(found: Allocation, path: Path) -> Path:
     right.set(ylabel="privacy level s", title="and why")
     if leverage.max() > 50 * np.median(leverage):
         right.set_xscale("log")
+    return saved(figure, path)
+
+
+def two_panels() -> tuple[Any, Any, Any]:
+    """A figure and its two axes."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise MissingDependency(
+            "a picture needs matplotlib: pip install 'privest[plot]'."
+        ) from missing
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
+    return figure, left, right
+
+
+def saved(figure: Any, path: Path) -> Path:  # noqa: ANN401 - of matplotlib
+    """The figure in a file whose ending says its kind."""
     with atomic_file(path) as target:
         figure.savefig(target, format=path.suffix.lstrip(".") or "png", dpi=160)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -71,6 +72,15 @@ class Spread(Allocation):
             f"The first tenth of the readings bears {100 * self._early():.0f} %; the last that "
             f"gives up anything is number {shown[-1] + 1} of {len(self.levels)}.{after}",
         ])  # fmt: skip
+
+    def picture(self, path: str | Path) -> Path:
+        """Levels over time, and the errors that they buy. Needs matplotlib.
+
+        Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
+        """
+        from privest.design._time_picture import draw_over_time
+
+        return draw_over_time(self, Path(path))
 
     def _early(self) -> float:
         levels = self.levels

@@ -174,14 +174,14 @@ def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
     Readings without noise take what the others leave, those of the greatest worth first.
     """
     levels = oracle.levels_at(problem, q, prices.of(problem))
-    levels = np.where(np.isfinite(levels), levels, 0.0)
+    levels = np.where(problem.variance > 0, levels, 0.0)
     rest = budget - problem.spent(levels)
-    if problem.exact and rest > 0:
+    if problem.exact and rest > 0:  # at a price that is the worth of one of them it may be any
         exact = np.flatnonzero(problem.variance == 0)
         exact = exact[np.argsort(-q[exact] / problem.cost[exact], kind="stable")]
-        room = problem.cost[exact] * (problem.cap[exact] - levels[exact])
+        room = problem.cost[exact] * problem.cap[exact]
         taken = np.concatenate([[0.0], np.cumsum(room)[:-1]])
-        levels[exact] += np.clip(rest - taken, 0.0, room) / problem.cost[exact]
+        levels[exact] = np.clip(rest - taken, 0.0, room) / problem.cost[exact]
     return problem.within(levels, budget)
 
 

@@ -143,6 +143,11 @@ def test_a_rule_for_every_horizon(m, v, budget):
     assert value / spread(longer, budget).floor <= found.forever
 
 
+def test_a_picture_is_drawn(tmp_path):
+    found = spread(stream(1, m=30), 30.0)
+    assert found.picture(tmp_path / "when.png").stat().st_size > 5000
+
+
 def test_in_words():
     found = spread(pv.LinearModel(np.ones((50, 1)), noise=1.0), 50.0)
     words = found.explain()
