@@ -17,6 +17,7 @@ Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 EPS = float(np.finfo(np.float64).eps)
+TOO_LARGE = "a whole number beyond double precision (1.8e308): choose other units."
 CONFIDENCE = 0.95  # of every interval, unless another is asked for
 
 
@@ -41,6 +42,10 @@ def as_array(
         raise error(
             f"{name} must be a rectangular array of numbers; its rows have different lengths."
         ) from None
+    except OverflowError:  # a whole number beyond the doubles beside one within, in some versions
+        raise error(f"{name} has {TOO_LARGE}") from None
+    if raw.dtype.kind == "O" and any(_beyond(entry) for entry in raw.flat):
+        raise error(f"{name} has {TOO_LARGE}")
     if raw.dtype.kind not in "biuf":
         raise error(f"{name} must hold real numbers; received {_described(value, raw)}.")
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
@@ -53,6 +58,11 @@ def as_array(
             raise error(f"{name} must be {wanted}; received an array of shape {array.shape}.")
     require_finite(array, name, error=error)
     return array
+
+
+def _beyond(entry: object) -> bool:
+    """Whether it is a whole number that no double is near to."""
+    return isinstance(entry, int) and math.isinf(as_double(entry))
 
 
 def _described(value: object, raw: AnyArray) -> str:

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import privest as pv
-from privest.arrays import as_confidence
+from privest.arrays import as_array, as_confidence
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
@@ -21,3 +21,14 @@ def test_a_confidence_that_is_one_after_rounding_is_refused():
     for value in (0.0, 1.0, 1 - 2**-53):
         with pytest.raises(pv.errors.InvalidInput, match="between 0 and 1"):
             as_confidence(value)
+
+
+@pytest.mark.parametrize(
+    "value", [[10**400, 1.5], [1.5, -(10**400)], 10**400, [[1, 2], [3, 10**400]]]
+)
+def test_a_whole_number_beyond_the_doubles_is_said_to_be_that(value):
+    with pytest.raises(pv.errors.InvalidInput, match="H has a whole number beyond double") as told:
+        as_array(value, "H")
+    assert "000" not in str(told.value)  # never an entry
+    with pytest.raises(pv.errors.InvalidInput, match="real numbers; received an array of type obj"):
+        as_array([2**70, None], "H")

@@ -16,6 +16,7 @@ import scipy
 from privest.arrays import EPS
 from privest.lattice import GAUSSIAN, GRID, LAPLACE
 from privest.privacy import gdp
+from privest.privacy._following import doubled, first_that, stepped
 
 VARIANCE = float(GAUSSIAN.variance)  # 2²⁰ + 1/2: exact
 RATIO = float(LAPLACE.ratio)  # q, exact too
@@ -76,15 +77,12 @@ def epsilon_of_move(steps: Fraction, delta: float) -> float:
     if steps == 0 or excess(0.0) <= 0:
         return 0.0
     # The Gaussian ε of ⌈n + φ⌉ steps is at most 1e-6 too large (safe-release.md 4): a bracket.
-    high = gdp.epsilon_of(GRID * math.ceil(steps) * (1 + 1e-6), delta) + 1e-12
-    while excess(high) > 0:
-        high *= 2
+    start = gdp.epsilon_of(GRID * math.ceil(steps) * (1 + 1e-6), delta) + 1e-12
+    high = first_that(lambda x: not excess(x) > 0, doubled(start), "ε that is large enough")
     low = high * (1 - 1e-5) if excess(high * (1 - 1e-5)) > 0 else 0.0
     root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-300, rtol=4 * EPS))
-    step = math.ulp(root)
-    while excess(root) > 0:
-        root, step = root + step, 2 * step
-    return root
+    further = stepped(root, math.ulp(root))
+    return first_that(lambda x: not excess(x) > 0, further, "ε on the safe side")
 
 
 def _rounding(steps: float, epsilon: float, log_delta: float) -> float:

@@ -31,6 +31,7 @@ import scipy
 
 from privest.arrays import EPS, ArrayLike, as_number
 from privest.errors import InvalidInput
+from privest.privacy._following import doubled, first_that, stepped
 
 # Trapezoidal rule for ∫₀^∞ g f(g) dg with g = e^w. f is a product of exponentials that decay
 # like e^{−g} or faster and are bounded for |Im w| < π/4: the error is e^{−2π(π/4)/step} < 1e-17.
@@ -92,9 +93,8 @@ def epsilon_of(mu: ArrayLike, delta: ArrayLike) -> float:
     # δ(ε) ≤ Φ(a), hence ε ≤ μ(μ/2 + z) with Φ(−z) = δ; one more σ covers the rounding bound,
     # until μ is so large (1e14) that one σ is below the rounding of a.
     z = max(-float(scipy.special.ndtri(delta)), 0.0)
-    high = mu * (mu / 2 + z + 1)
-    while excess(high) > 0:
-        high *= 2
+    start = mu * (mu / 2 + z + 1)
+    high = first_that(lambda x: not excess(x) > 0, doubled(start), "ε that is large enough")
     if math.isinf(high):
         raise InvalidInput(
             f"mu must be small enough for epsilon, about mu²/2, to be a float; "
@@ -126,11 +126,8 @@ def mu_of(epsilon: ArrayLike, delta: ArrayLike) -> float:
         2 * math.sqrt(2) * float(scipy.special.erfinv(delta)),
         root - z if z <= 0 else epsilon / (0.5 * (root + z)),
     )
-    while excess(low) > 0:
-        low *= 0.9
-    high = 2 * low
-    while excess(high) <= 0:
-        high *= 2
+    low = first_that(lambda x: not excess(x) > 0, doubled(low, 0.9), "μ that is small enough")
+    high = first_that(lambda x: not excess(x) <= 0, doubled(2 * low), "μ that is too large")
     return _safe_root(excess, low, high, towards=-1.0)
 
 
@@ -210,11 +207,8 @@ def _safe_root(
     x = float(
         scipy.optimize.brentq(excess, low, high, xtol=math.ulp(0.0), rtol=4 * EPS, maxiter=1000)
     )
-    step = towards * math.ulp(x)
-    while excess(x) > 0:
-        x += step
-        step *= 2
-    return x
+    steps = stepped(x, towards * math.ulp(x))
+    return first_that(lambda at: not excess(at) > 0, steps, "number on the safe side of the root")
 
 
 def _nonnegative(value: ArrayLike, name: str) -> float:

@@ -7,7 +7,8 @@ import scipy.special
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NumericalFailure
+from privest.privacy import gdp
 from privest.privacy.gdp import (
     compose,
     delta_of,
@@ -301,3 +302,11 @@ def test_results_are_plain_floats():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+@pytest.mark.parametrize(("call", "excess"), [(epsilon_of, 1.0), (mu_of, 1.0), (mu_of, -1.0)])
+def test_a_search_that_finds_nothing_ends_with_a_sentence(call, excess, monkeypatch):
+    """Were rounding to have the better of it: no search goes on for ever."""
+    monkeypatch.setattr(gdp, "_log_delta", lambda mu, epsilon: (math.log(1e-6) + excess, 0.0))
+    with pytest.raises(NumericalFailure, match=r"no . that is .* was found in 2100 steps"):
+        call(1.0, 1e-6)
