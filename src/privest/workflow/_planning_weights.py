@@ -25,6 +25,8 @@ from privest.workflow._terms import add_rows, new_sums
 
 STEPS = 24  # weights of one R are within a factor 2^(1/24), 3 %: errors of a plan are right to 1 %
 
+WAITING = 1 << 21  # numbers of rows that wait: 16 MB
+
 
 class WeightReader:
     """The features of a table with weights, block by block, and what the weights add up to."""
@@ -36,6 +38,7 @@ class WeightReader:
         self._weights = spec.weights
         self._once, self._twice = new_sums(self.design), new_sums(self.design)
         self._alike: dict[int, tuple[RunningLeastSquares, float, int]] = {}
+        self._waiting: list[tuple[Array, Array]] = []
 
     def blocks(self) -> Iterator[tuple[Array, int]]:
         """The rows of each block, and how many were dropped."""
@@ -53,16 +56,23 @@ class WeightReader:
             yield block.H, block.dropped
 
     def _add_alike(self, H: Array, weights: Array) -> None:
+        """Rows wait for others of their weight: one step for many of them."""
+        self._waiting.append((H, weights))
+        if sum(part.size for part, _ in self._waiting) > WAITING:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        H, weights = (np.concatenate(parts) for parts in zip(*self._waiting))
+        self._waiting = []
         places = np.floor(STEPS * np.log2(weights)).astype(int)
-        for place in np.unique(places):
-            own = places == place
-            sums, total, count = self._alike.get(int(place), (new_sums(self.design), 0.0, 0))
+        order = np.argsort(places, kind="stable")
+        different, first = np.unique(places[order], return_index=True)
+        for place, own in zip(different.tolist(), np.split(order, first[1:])):
+            sums, total, count = self._alike.get(place, (new_sums(self.design), 0.0, 0))
             add_rows(sums, H[own])
-            self._alike[int(place)] = (
-                sums,
-                total + float((1 / weights[own]).sum()),
-                count + int(own.sum()),
-            )
+            self._alike[place] = sums, total + float((1 / weights[own]).sum()), count + len(own)
 
     def rows(self) -> tuple[Array, Array | None]:
         """R and the shapes of its rows (None: all 1), for θ that is determined."""
@@ -70,6 +80,7 @@ class WeightReader:
             inverse = self._once.inverse()  # A
             root = np.triu(self._twice.triangle[:-1, :-1]) @ inverse  # V = rootᵀ·root
             return np.asarray(np.linalg.qr(np.linalg.inv(root).T, mode="r")), None
+        self._flush()
         triangles = [np.triu(sums.triangle[:-1, :-1]) for sums, _, _ in self._alike.values()]
         shapes = [
             np.full(len(self.design.names), total / count)

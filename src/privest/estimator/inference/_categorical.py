@@ -114,18 +114,29 @@ class _Law(ABC):
         """A constant η to begin at."""
 
 
+def _chances(eta: Array) -> tuple[Array, Array]:
+    """1/(1 + e^−η) and 1/(1 + e^η), neither of them as 1 minus the other."""
+    small = np.exp(-np.abs(eta))
+    large = 1 / (1 + small)
+    small *= large
+    up = eta > 0
+    return np.where(up, large, small), np.where(up, small, large)
+
+
 class _Binomial(_Law):
     def terms(self, eta: Array) -> tuple[Array, Array, Array]:
-        mean = scipy.special.expit(eta)
-        slope = mean * scipy.special.expit(-eta)
-        return mean, slope, slope
+        yes, no = _chances(eta)
+        slope = yes * no
+        return yes, slope, slope
 
     def height(self, z: Array, eta: Array) -> Array:
         """((1 + r − z) ln(1 − μ + r) + (z + r) ln(μ + r))/(1 + 2r), V = (1 − μ + r)(μ + r)."""
         root = math.sqrt(1 + 4 * self.added)
         r = 2 * self.added / (1 + root)
-        log_r = math.log(r) if r > 0 else -math.inf
-        no, yes = (np.logaddexp(scipy.special.log_expit(x), log_r) for x in (-eta, eta))
+        if r > 0:
+            yes, no = (np.log(chance + r) for chance in _chances(eta))
+        else:  # a chance may be below every number, its logarithm not
+            yes, no = (scipy.special.log_expit(x) for x in (eta, -eta))
         return np.asarray(((1 + r - z) * no + (z + r) * yes) / root)
 
     def start(self, mean: float, rows: int) -> float:
@@ -139,9 +150,12 @@ class _Poisson(_Law):
         return mean, mean, mean
 
     def height(self, z: Array, eta: Array) -> Array:
-        log_a = math.log(self.added) if self.added > 0 else -math.inf
         with np.errstate(over="ignore"):
-            return np.asarray((z + self.added) * np.logaddexp(eta, log_a) - np.exp(eta))
+            mean = np.exp(eta)
+        if self.added > 0 and np.isfinite(mean).all():
+            return np.asarray((z + self.added) * np.log(mean + self.added) - mean)
+        log_a = math.log(self.added) if self.added > 0 else -math.inf
+        return np.asarray((z + self.added) * np.logaddexp(eta, log_a) - mean)
 
     def start(self, mean: float, rows: int) -> float:
         """ln of the mean, or of its standard error where noise has made that one the larger."""
@@ -228,7 +242,7 @@ class _Climb:
             unit = H @ self.back
             mean, slope, own = self.law.terms(unit @ theta)
             ratio = slope / (own + self.law.added) * (1.0 if weight is None else weight)
-            leverage = ratio * slope * np.einsum("ij,jk,ik->i", unit, inverse, unit)
+            leverage = ratio * slope * ((unit @ inverse) * unit).sum(axis=1)
             largest = max(largest, float(leverage.max(initial=0.0)))
             scores = unit * (ratio * (z - mean) / np.maximum(1 - leverage, ALONE))[:, None]
             meat += scores.T @ scores

@@ -21,6 +21,8 @@ from privest.estimator.inference._unknown import require_freedom
 from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 
+CHUNK = 2048  # rows at a time: with some tens of σ² they stay in cache
+
 
 @dataclass(frozen=True, eq=False)
 class LevelRows:
@@ -57,8 +59,8 @@ class WeightedSums:
     shift      (m, n): δ̂.
     spread     (m, n, n): C·HᵀWDWH·C.
     quadratic  (m,) zᵀPz;  `slope` (m,) zᵀPDPz.
-    trace      (m,) tr PD;  `square` (m,) tr PDPD, NaN where it was not asked for.
-    logarithm  (m,) Σ log v_k + log |HᵀWH|.
+    trace      (m,) tr PD;  `square` (m,) tr PDPD.
+    logarithm  (m,) Σ log v_k + log |HᵀWH|; this and `square` NaN where they were not asked for.
     """
 
     variances: Array
@@ -105,7 +107,9 @@ class Prepared:
         return self.rows - len(self.start)
 
     def sums(self, variances: Array, *, whole: bool = False) -> WeightedSums:
-        """One pass over the release for these values of σ² ≥ 0; `square` is NaN unless `whole`."""
+        """One pass over the release for these values of σ² ≥ 0; without the likelihood and `square`
+        unless `whole`.
+        """
         total = None
         for part in self.blocks():
             found = _part_sums(part, self.start, self.scale, variances, whole)
@@ -139,22 +143,42 @@ def prepared(blocks: Blocks, parameters: int) -> Prepared:
 def _part_sums(
     part: LevelRows, start: Array, scale: Array, variances: Array, whole: bool
 ) -> list[Array]:
-    """The sums of a block: HᵀWH, HᵀW²DH, HᵀW³D²H (if `whole`), HᵀWr, HᵀW²Dr and scalar ones."""
+    """The sums of a block for every σ², (m, …): HᵀWH, HᵀW²DH of the rows with their residuals
+    [H, r], and if `whole` HᵀW³D²H; and scalar ones.
+
+    Products of columns are made once, and all σ² multiply them together: (m, r)·(r, pairs).
+    """
     added, shape = part.columns()
-    rows, left = part.H @ scale, part.z - part.H @ start
-    found = []
-    wide, unknown = np.column_stack([rows, left]), np.full((rows.shape[1],) * 2, np.nan)
-    for variance in variances:
-        size = variance * shape + added
-        weight, ratio = 1 / size, shape / size
-        first = wide.T @ (wide * weight[:, None])
-        second = wide.T @ (wide * (weight * ratio)[:, None])
-        third = unknown
+    n = part.H.shape[1]
+    upper = np.triu_indices(n + 1)
+    total = [np.zeros((len(variances), len(upper[0]))) for _ in range(3)]
+    scalar = np.zeros((len(variances), 3))
+    for at in range(0, len(part.z), CHUNK):
+        rows = slice(at, at + CHUNK)
+        wide = np.column_stack([part.H[rows] @ scale, part.z[rows] - part.H[rows] @ start])
+        pairs = wide[:, upper[0]] * wide[:, upper[1]]
+        size = variances[:, None] * shape[rows] + added[rows]
+        weight = 1 / size
+        ratio = shape[rows] * weight
+        scalar[:, 1] += ratio.sum(axis=1)
+        total[0] += weight @ pairs
+        weight *= ratio
+        total[1] += weight @ pairs
         if whole:
-            third = rows.T @ (rows * (weight * ratio**2)[:, None])
-        scalar = np.array([np.log(size).sum(), ratio.sum(), ratio @ ratio])
-        found.append((first, second, third, scalar))
-    return [np.array(each) for each in zip(*found)]
+            scalar[:, 0] += np.log(size).sum(axis=1)
+            scalar[:, 2] += (ratio * ratio).sum(axis=1)
+            total[2] += (weight * ratio) @ pairs
+    first, second, third = (_symmetric(one, upper, n + 1) for one in total)
+    if not whole:
+        third[:], scalar[:, [0, 2]] = np.nan, np.nan
+    return [first, second, third[:, :n, :n], scalar]
+
+
+def _symmetric(upper: Array, places: tuple[Array, ...], size: int) -> Array:
+    """(m, size, size) from the entries on and above the diagonal."""
+    found = np.empty((len(upper), size, size))
+    found[:, places[0], places[1]] = found[:, places[1], places[0]] = upper
+    return found
 
 
 def _concluded(
