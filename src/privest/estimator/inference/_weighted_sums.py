@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput
 from privest.estimator.inference._unknown import require_freedom
 from privest.linalg._running import RunningLeastSquares, tall_triangle
@@ -174,7 +174,7 @@ def _part_sums(
     return [first, second, third[:, :n, :n], scalar]
 
 
-def _symmetric(upper: Array, places: tuple[Array, ...], size: int) -> Array:
+def _symmetric(upper: Array, places: tuple[AnyArray, AnyArray], size: int) -> Array:
     """(m, size, size) from the entries on and above the diagonal."""
     found = np.empty((len(upper), size, size))
     found[:, places[0], places[1]] = found[:, places[1], places[0]] = upper
