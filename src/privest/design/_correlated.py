@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,16 @@ from privest.arrays import Array, ArrayLike, as_array
 from privest.bounds._classical import classical_bound, in_range, local_model, require_size
 from privest.design._allocation import Allocation
 from privest.design._criteria import A, weight_factor
-from privest.design._joint_caps import best_under_caps, seen
+from privest.design._joint_caps import JointOptimum, best_under_caps, seen
 from privest.design._joint_release import joint_level
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.linalg import PSD, Diagonal, private_root
 from privest.linalg.batched import substitute
 from privest.model import LinearModel
 from privest.records import plain
 
 TOLERANCE = 1e-6
+PROGRAM = 200  # readings up to which the program is tried where the descent is not close enough
 
 
 class CorrelatedAllocation(Allocation):
@@ -105,7 +107,8 @@ def correlated(
     The level has rank ≤ n: a release is n numbers, by the ordinary Gaussian mechanism.
     Any covariance of the noise, also singular.
     Numerics: descent in a factor of n + 1 columns, then n (`_joint_descent`), with a proof that
-    does not depend on it (`_joint_floor`). O(mn²) a step, m² memory for the level.
+    does not depend on it (`_joint_floor`); where that leaves a gap, up to 200 readings, the program
+    of `allocate(shape="full")` if the extra `design` is there. O(mn²) a step, m² memory.
     Source: docs/design.md; for n = 1, equal caps and no measurement noise the gain is
     (Σ|h_k|)²/Σh_k², for normal h_k about 2m/π.
 
@@ -122,14 +125,16 @@ def correlated(
     asked = A(weight)
     targets = weight_factor(asked.weight, local.parameters)
     best = best_under_caps(local.matrix, sigma, targets, limits, names, local.accuracy)
-    level = joint_level(best.factor)
-    value = value_at(local, targets, limits, level)
+    value = value_at(local, targets, limits, joint_level(best.factor))
+    if value - best.floor > TOLERANCE * value and np.count_nonzero(limits) <= PROGRAM:
+        best = _refined(local, asked, limits, best)
+        value = value_at(local, targets, limits, joint_level(best.factor))
     # The classical bound in coordinates that exist also where some parameters are hidden.
     whole = seen(local.matrix, 1.0, targets, names, local.accuracy)
     classical = classical_bound(LinearModel(whole.rows, noise=local.noise))
     independent = value_at(local, targets, limits, Diagonal(limits))
     return CorrelatedAllocation(
-        level, local, asked,
+        joint_level(best.factor), local, asked,
         direction="caps", value=value, floor=min(best.floor, value),
         gap=max((value - best.floor) / value, 0.0), tolerance=TOLERANCE,
         spent=float((best.factor**2).sum()), asked=float(limits.sum()), price=np.nan,
@@ -137,6 +142,24 @@ def correlated(
         equal=independent, independent=independent,
         classical=float(np.trace(whole.targets.T @ classical @ whole.targets)),
         caps=limits, factor=best.factor, prices=best.prices,
+    )  # fmt: skip
+
+
+def _refined(model: LinearModel, asked: A, caps: Array, best: JointOptimum) -> JointOptimum:
+    """The better L and the higher floor, if the program (extra `design`) can be solved."""
+    from privest.design._joint_full import full_caps
+
+    try:
+        factor, floor, steps = full_caps(model, asked, caps)
+    except (MissingDependency, NotIdentifiable, NumericalFailure):
+        return best
+    targets = weight_factor(asked.weight, model.parameters)
+    value = value_at(model, targets, caps, joint_level(factor))
+    kept = factor if value < best.value else best.factor
+    method = f"{best.method}, then a semidefinite program"
+    return replace(
+        best, factor=kept, value=min(value, best.value), floor=max(floor, best.floor),
+        steps=best.steps + steps, method=method,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from privest.design._criteria import Criterion
 from privest.design._joint_allocation import FullAllocation, level_of
 from privest.design._joint_closed import closed_form
 from privest.design._joint_posed import joint_posed, unit_of
-from privest.design._joint_problem import JointProblem
+from privest.design._joint_problem import JointProblem, from_covariance
 from privest.design._joint_proofs import joint_budget_floor, joint_target_floor
 from privest.design._joint_release import fewer_columns
 from privest.design._joint_sdp import Proposal, ScoreProgram
@@ -71,6 +71,19 @@ def full_target(
     return _answer(model, problem, shown, factor, shape, "target", target, tol, floor, price, found)
 
 
+def full_caps(model: LinearModel, asked: Criterion, caps: Array) -> tuple[Array, float, int]:
+    """`correlated` by the program: L (m, n), the floor, and the steps; for caps > 0 somewhere."""
+    small, shown, limits = joint_posed(model, "full", 1.0, caps, None, None)
+    problem = JointProblem.of(small, asked, limits, limits.caps)
+    program = ScoreProgram(problem.rows, problem.sigma, limits, limits.caps)
+    found = program.least_criterion(problem.criterion, np.inf)
+    factor = limits.feasible(_reduced(problem, found.factor))
+    floor, _ = joint_budget_floor(problem, factor, found, np.inf)
+    whole = np.zeros((model.readings, factor.shape[1]))
+    whole[shown] = factor
+    return whole, floor, found.steps
+
+
 def _reduced(problem: JointProblem, factor: Array) -> Array:
     """At most n columns where S is one block: the same PI, a smaller S."""
     if len(problem.limits.blocks) > 1:
@@ -81,11 +94,7 @@ def _reduced(problem: JointProblem, factor: Array) -> Array:
 def _require_classical(problem: JointProblem, wanted: float) -> None:
     """Raise InfeasibleTarget where not even the readings themselves are good enough."""
     classical = classical_bound(problem.model)
-    turned = problem.triangle @ classical @ problem.triangle.T
-    try:
-        without = problem.criterion.value(np.linalg.inv((turned + turned.T) / 2))
-    except np.linalg.LinAlgError:
-        return  # readings without noise show some directions exactly: no limit that is a number
+    without = from_covariance(problem.criterion, problem.triangle @ classical @ problem.triangle.T)
     margin = AT_THE_LIMIT * (1.0 if problem.criterion.logarithm else abs(without))
     if np.isfinite(without) and wanted <= without + margin:
         offset = problem.criterion.offset

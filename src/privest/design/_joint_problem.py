@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -183,11 +184,26 @@ def from_root(criterion: Scaled, triangle: Array) -> float:
     """f(RᵀR) from R of full rank."""
     if isinstance(criterion, LogDet):
         return -2.0 * float(np.log(np.abs(np.diagonal(triangle))).sum())
+    return _from_rows(criterion, lambda B: substitute(triangle, B, transposed=True))
+
+
+def from_covariance(criterion: Scaled, covariance: Array) -> float:
+    """f(Σ⁻¹) from Σ ≥ 0, which may be singular: directions that are known exactly."""
+    if isinstance(criterion, LogDet):
+        sign, size = np.linalg.slogdet(covariance)
+        return float(size) if sign > 0 else -np.inf
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    return _from_rows(criterion, lambda B: half.T @ B)
+
+
+def _from_rows(criterion: Scaled, rows: Callable[[Array], Array]) -> float:
+    """f from B ↦ X with XᵀX = BᵀM⁻¹B."""
     if isinstance(criterion, Least):
         values, vectors = np.linalg.eigh(criterion.weight)
         columns = vectors * np.sqrt(np.maximum(values, 0.0))
-        return float(np.linalg.norm(substitute(triangle, columns, transposed=True), 2)) ** 2
+        return float(np.linalg.norm(rows(columns), 2)) ** 2
     assert isinstance(criterion, Trace | Largest)
     columns = criterion.root if isinstance(criterion, Trace) else criterion.columns
-    each = (substitute(triangle, columns, transposed=True) ** 2).sum(axis=0)
+    each = (rows(columns) ** 2).sum(axis=0)
     return float(each.sum() if isinstance(criterion, Trace) else each.max())

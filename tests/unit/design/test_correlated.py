@@ -1,6 +1,7 @@
 """Jointly drawn noise under per-reading caps: value, floor, rank, promise, release."""
 
 import json
+import sys
 
 import cvxpy as cp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import privest as pv
 from privest import design
+from privest.design import _joint_descent
 from privest.design._joint_caps import best_under_caps, seen, within_caps
 from privest.design._joint_descent import CappedReadings
 from privest.design._joint_floor import Tangent, cap_prices
@@ -235,3 +237,22 @@ def test_coordinates_keep_the_problem():
     direct = np.trace(B.T @ np.linalg.solve((H.T * x) @ H, B))
     assert (found.targets**2).sum() == pytest.approx(direct, rel=1e-9)
     np.testing.assert_allclose(H @ found.lift, found.rows, rtol=1e-12, atol=1e-15)
+
+
+def test_a_descent_that_stops_early_says_so_and_the_program_takes_over(monkeypatch):
+    rng = np.random.default_rng(2)
+    model = pv.LinearModel(rng.standard_normal((14, 2)), noise=3.0)
+    caps = 10 ** rng.uniform(-2, 2, 14)
+    best = design.correlated(model, caps)
+    assert best.method == "descent in a factor"
+    monkeypatch.setattr(_joint_descent, "MAX_STEPS", 5)
+    taken = design.correlated(model, caps)
+    assert taken.certified
+    assert taken.method.endswith("then a semidefinite program")
+    assert taken.value == pytest.approx(best.value, rel=1e-7)
+    assert (taken.levels <= caps).all()
+    monkeypatch.setitem(sys.modules, "clarabel", None)  # as if it were not installed
+    early = design.correlated(model, caps)
+    assert early.gap > 1e-6
+    assert early.floor <= best.value <= early.value
+    assert "NOT as close" in early.explain()

@@ -3,6 +3,7 @@
 import builtins
 import json
 import warnings
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
@@ -123,7 +124,9 @@ def test_the_best_full_matrix_both_ways_against_the_textbook_program(noise, crit
     size = 1.0 if criterion == "D" else abs(found.value)
     assert found.certified
     assert found.floor <= found.value
-    assert found.value == pytest.approx(textbook(noise, criterion, limits), abs=1e-6 * size)
+    # C and T have a singular P, where the textbook program goes up to 2e-6 below a proved floor.
+    close = 3e-6 if criterion in "CT" else 1e-6
+    assert found.value == pytest.approx(textbook(noise, criterion, limits), abs=close * size)
     if found.rank >= N:
         assert by_bound(model, found, criterion) == pytest.approx(found.value, abs=1e-6 * size)
     keeps_the_limits(found, limits)
@@ -292,3 +295,19 @@ def test_the_closed_form_proves_itself():
     tangent = problem.tangent(found.witness, found.shown)
     floor = found.witness.floor(problem.ceiling(tangent, found.prices, BUDGET))
     assert floor == pytest.approx(problem.value(found.factor), rel=1e-8)
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_what_a_search_proposes_is_made_feasible_in_exact_numbers(limits):
+    given = {"cost": 1.0, "cap": np.inf, "groups": None, "persons": None, **asked(limits)}
+    _, _, joint = joint_posed(model_of("equal"), given.pop("shape"), **given)
+    factor = joint.feasible(RNG.standard_normal((len(joint.cost), 3)), BUDGET)
+    levels = [sum(Fraction(x) ** 2 for x in row) for row in factor.tolist()]
+    assert sum(Fraction(c) * s for c, s in zip(joint.cost.tolist(), levels)) <= Fraction(BUDGET)
+    assert all(s <= u for s, u in zip(levels, joint.caps.tolist()))
+    if joint.person is not None:
+        for k in range(3):
+            own = [s for s, whose in zip(levels, joint.person) if whose == k]
+            assert sum(own) <= Fraction(1.2)
+    inside = 0.01 * factor
+    np.testing.assert_array_equal(joint.feasible(inside, BUDGET), inside)
