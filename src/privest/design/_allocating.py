@@ -6,35 +6,30 @@ prices ask for, and proved: `floor` holds whatever the engine did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from privest.arrays import Array, ArrayLike, as_number, as_positive
 from privest.design import _engines
-from privest.design import _oracle as oracle
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import (
     Point,
     Proof,
-    best_proof,
-    budget_floor,
     relative_gap,
-    target_floor,
 )
 from privest.design._constraints import Labels, Persons, Posed, posed
 from privest.design._criteria import A, Criterion, StandardErrors, as_criterion
 from privest.design._limits import AT_THE_LIMIT, limit_value, most_budget, refuse, seen
+from privest.design._polishing import budget_polished, meeting, root_of, target_polished
 from privest.design._problem import Problem
 from privest.design._scaled import Scaled
-from privest.errors import InvalidInput, NumericalFailure
+from privest.errors import InvalidInput
 from privest.linalg import psd
 from privest.model import LinearModel
 
 TOLERANCE = 1e-6
-NOTHING = 1e-9  # of the mean level: below it a level is what an interior method left behind
 
 
 def allocate(
@@ -91,7 +86,7 @@ def allocate(
     if not np.isfinite(limit_value(problem, scaled)) and limit_value(problem, scaled) > 0:
         refuse(given, np.inf, np.inf)
     point = _engines.solve_budget(problem, scaled, most, tol)
-    levels, proof = _budget_polished(problem, scaled, most, point, tol)
+    levels, proof = budget_polished(problem, scaled, most, point, tol)
     return _answer(given, levels, "budget", most, tol, proof, point)
 
 
@@ -128,7 +123,7 @@ def least_loss(
     given = given.in_units(equal)
     problem, scaled = given.problem, given.criterion
     point = _engines.solve_target(problem, scaled, wanted, tol)
-    levels, proof = _target_polished(problem, scaled, wanted, point, tol)
+    levels, proof = target_polished(problem, scaled, wanted, point, tol)
     return _answer(given, levels, "target", wanted, tol, proof, point)
 
 
@@ -161,7 +156,7 @@ def equalised(
     def levels(t: float) -> Array:
         return np.asarray(np.minimum(t / dearest, problem.cap))
 
-    t = _root(lambda t: scaled.value(problem.information(levels(t))), wanted, scaled.logarithm)
+    t = root_of(lambda t: scaled.value(problem.information(levels(t))), wanted, scaled.logarithm)
     found = levels(t)
     point = Point(found, 1, "one monotone root")
     answer = _answer(given, found, "equalised", wanted, 1e-9, Proof(t, None, None), point)
@@ -214,7 +209,7 @@ def equal_level(given: Posed, target: float) -> float:
     if problem.person is not None and not value(1e18 / max(problem.variance.max(), 1e-9)) < target:
         _require_persons(given, target)
         return float(np.median(problem.ceiling))
-    return _root(value, target, scaled.logarithm)
+    return root_of(value, target, scaled.logarithm)
 
 
 def _require_persons(given: Posed, target: float) -> None:
@@ -223,126 +218,10 @@ def _require_persons(given: Posed, target: float) -> None:
     unit = whole / float(given.problem.cost.sum())
     inner = given.in_units(unit)
     point = _engines.solve_budget(inner.problem, inner.criterion, whole, 1e-9)
-    levels, proof = _budget_polished(inner.problem, inner.criterion, whole, point, 1e-9)
+    levels, proof = budget_polished(inner.problem, inner.criterion, whole, point, 1e-9)
     reached = inner.criterion.value(inner.problem.information(levels))
     if reached > target:
         refuse(given, target, max(proof.floor, -np.inf) if proof.floor > target else reached)
-
-
-def _root(value: Callable[[float], float], target: float, logarithm: bool) -> float:
-    """t with value(t) = target, for a value that falls with t; from above, so that it is met."""
-
-    def excess(log_t: float) -> float:
-        found = value(float(np.exp(log_t)))
-        if not np.isfinite(found):
-            return 1e3
-        return found - target if logarithm else float(np.log(found / target))
-
-    low, high = -1.0, 1.0
-    while excess(high) > 0 and high < 700:
-        low, high = high, high + 2.0 * (high - low)
-    while excess(low) <= 0 and low > -700:
-        low, high = low - 2.0 * (high - low), low
-    t = float(scipy.optimize.brentq(excess, low, high, xtol=1e-15, rtol=1e-15, maxiter=200))
-    for step in range(60):
-        if excess(t) <= 0:
-            break
-        t += 1e-16 * 2**step * max(1.0, abs(t))
-    return float(np.exp(t))
-
-
-def _budget_polished(
-    problem: Problem, criterion: Scaled, budget: float, point: Point, tol: float
-) -> tuple[Array, Proof]:
-    """The best of the levels found, these without traces, and those that the prices ask for."""
-    own = problem.within(point.levels, budget)
-    proof = budget_floor(problem, criterion, budget, own, point.weights, point.prices)
-    value = criterion.value(problem.information(own))
-    if not relative_gap(criterion, value, proof.floor) <= tol / 10:  # the engine's prices are poor
-        proof = best_proof(proof, budget_floor(problem, criterion, budget, own, point.weights))
-    choices = [own, problem.within(np.where(own < NOTHING * own.mean(), 0.0, own), budget)]
-    if proof.witness is not None and proof.prices is not None:
-        q = problem.squares(proof.witness.factor)
-        asked = oracle.levels_at(problem, q, proof.prices.of(problem))
-        if np.isfinite(asked).all() and asked.any():
-            choices.append(problem.within(asked, budget))
-    values = [criterion.value(problem.information(levels)) for levels in choices]
-    return choices[_simplest(values, criterion)], proof
-
-
-def _simplest(values: list[float], criterion: Scaled) -> int:
-    """The last choice that is as good as the best to rounding: it has the fewest traces."""
-    best = min(values)
-    slack = 1e-11 * (1.0 if criterion.logarithm else abs(best))
-    return max(i for i, value in enumerate(values) if value <= best + slack)
-
-
-def _target_polished(
-    problem: Problem, criterion: Scaled, target: float, point: Point, tol: float
-) -> tuple[Array, Proof]:
-    """The cheapest of the same choices, each at the multiple of it that meets the target."""
-    own = meeting(problem, criterion, target, point.levels)
-    if not _meets(problem, criterion, target, own):
-        own = _brought_to(problem, criterion, target, own)
-    proof = target_floor(problem, criterion, target, own, point.weights, point.prices)
-    if not proof.floor >= (1 - tol / 10) * problem.spent(own):
-        proof = best_proof(proof, target_floor(problem, criterion, target, own, point.weights))
-    choices = [own]
-    candidates = [np.where(own < NOTHING * own.mean(), 0.0, own)]
-    if proof.witness is not None and proof.prices is not None:
-        q = problem.squares(proof.witness.factor)
-        candidates.append(oracle.levels_at(problem, q, proof.prices.of(problem)))
-    for levels in candidates:
-        levels = problem.feasible(levels)
-        if np.isfinite(levels).all() and np.isfinite(criterion.value(problem.information(levels))):
-            met = meeting(problem, criterion, target, levels)
-            if _meets(problem, criterion, target, met):
-                choices.append(met)
-    spent = [problem.spent(levels) for levels in choices]
-    best = min(spent)
-    return choices[max(i for i, cost in enumerate(spent) if cost <= best * (1 + 1e-11))], proof
-
-
-def _meets(problem: Problem, criterion: Scaled, target: float, levels: Array) -> bool:
-    """Whether the criterion is at most the target, to rounding."""
-    slack = 1e-12 * (1.0 if criterion.logarithm else abs(target))
-    return criterion.value(problem.information(levels)) <= target + slack
-
-
-def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
-    """The first point that meets the target on the way to levels that meet it at any cost.
-
-    For limits of persons: no multiple of what an engine left behind need meet a target.
-    """
-    whole = most_budget(problem)
-    if not np.isfinite(whole):
-        whole = 1e6 * problem.spent(meeting(problem, criterion, target, np.ones(problem.atoms)))
-    point = _engines.solve_budget(problem, criterion, whole, 1e-9)
-    far, _ = _budget_polished(problem, criterion, whole, point, 1e-9)
-    if not _meets(problem, criterion, target, far):
-        raise NumericalFailure(
-            "the target is so near to the best that the limits allow that no levels for it were "
-            "found. Ask for a little more than that."
-        )
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        there = levels + middle * (far - levels)
-        met = _meets(problem, criterion, target, there)
-        low, high = (low, middle) if met else (middle, high)
-    return np.asarray(levels + high * (far - levels))
-
-
-def meeting(problem: Problem, criterion: Scaled, target: float, levels: Array) -> Array:
-    """The least multiple of the levels (within the limits) that meets the target, if one does."""
-    levels = problem.feasible(levels)
-
-    def value(t: float) -> float:
-        return criterion.value(problem.information(problem.times(levels, t)))
-
-    if value(1e6) > target:
-        return levels
-    return problem.times(levels, _root(value, target, criterion.logarithm))
 
 
 def _answer(
