@@ -13,7 +13,6 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Index
 from privest.bounds._classical import classical_bound
-from privest.design._allocating import _root
 from privest.design._allocation import Direction
 from privest.design._certificate import relative_gap
 from privest.design._constraints import Labels, Persons
@@ -26,6 +25,7 @@ from privest.design._joint_proofs import joint_budget_floor, joint_target_floor
 from privest.design._joint_release import fewer_columns
 from privest.design._joint_sdp import Proposal, ScoreProgram
 from privest.design._limits import AT_THE_LIMIT
+from privest.design._polishing import root_of
 from privest.errors import InfeasibleTarget, NumericalFailure
 from privest.linalg import Diagonal
 from privest.model import LinearModel
@@ -114,7 +114,7 @@ def _equal_level(problem: JointProblem, wanted: float) -> float:
         return problem.value_of(Diagonal(levels))
 
     top = 1e6 / max(float(problem.sigma.diagonal().max()), 1e-6)
-    return top if value(top) > wanted else _root(value, wanted, problem.criterion.logarithm)
+    return top if value(top) > wanted else root_of(value, wanted, problem.criterion.logarithm)
 
 
 def _meeting(problem: JointProblem, wanted: float, unit: Array) -> tuple[Array, Proposal]:
@@ -164,7 +164,7 @@ def _cheapest(problem: JointProblem, wanted: float, unit: Array, size: float) ->
         found = closed_form(problem, budget)
         return np.inf if found is None else problem.value(found.factor)
 
-    return closed_form(problem, _root(value, wanted, False))
+    return closed_form(problem, root_of(value, wanted, False))
 
 
 def _refuse(problem: JointProblem, wanted: float, unit: Array) -> NoReturn:
@@ -228,5 +228,5 @@ def _equal_spent(problem: JointProblem, value: float) -> float:
     top = 1e9 / max(float(problem.sigma.diagonal().max()), 1e-9)
     if reached(top) > value:
         return np.inf
-    t = _root(reached, value, problem.criterion.logarithm)
+    t = root_of(reached, value, problem.criterion.logarithm)
     return float(problem.limits.cost @ unit_of(problem.limits, np.full(len(problem.rows), t)))
