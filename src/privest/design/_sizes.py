@@ -62,10 +62,10 @@ class SampleSize(Record):
     def explain(self) -> str:
         """The number, what decides it, and what privacy costs, in words."""
         most = int(self.exact.argmax())
-        decides = f" (decided by {self.names[most]})" if len(self.names) > 1 else ""
+        decides = " decides" if len(self.names) > 1 else ""
         return (
-            f"{self.readings} readings like these reach a standard error of "
-            f"{self.standard_error[most]:.4g} for {self.names[most]}{decides}. Without privacy "
+            f"{self.readings} readings like these are enough: {self.names[most]}{decides}, with a "
+            f"standard error of {self.standard_error[most]:.4g}. Without privacy "
             f"{math.ceil(self.classical.max() * (1 - WHOLE))} would do: privacy costs "
             f"{self.price:.4g} times the readings. All their levels together: {self.total:.4g}."
         )
