@@ -15,28 +15,40 @@ is a sum of squares: its *features*, few where W has a low rank. The last term t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.design._newton_side import Move, Side, room
+from privest.design._newton_side import Move, Side, blocks, room
 
 NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
 
 
+class Local(ABC):
+    """The functions g_j near one M: values (J,), and how to compute the rest for some rows."""
+
+    values: Array
+    features: int  # p
+
+    @abstractmethod
+    def fill(self, rows: Array, gradients: Array, features: Array) -> None:
+        """hᵀ∇g_jh (J, b) and the features (p, b) of −Σ_j w_j ∇²g_j, for rows h (b, n)."""
+
+
 class Shape(ABC):
-    """The functions g_j, J of them."""
+    """The functions g_j, J of them. Both raise LinAlgError where M is not positive definite."""
 
     size: int
 
     @abstractmethod
     def values(self, M: Array) -> Array:
-        """g (J,). Raises LinAlgError where M is not positive definite."""
+        """g (J,)."""
 
     @abstractmethod
-    def expand(self, M: Array, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Values (J,), hᵀ∇g_jh (m, J), and features (m, p) of −Σ_j w_j ∇²g_j."""
+    def near(self, M: Array, weights: Array) -> Local:
+        """What they are near M, for weights w (J,)."""
 
 
 class Traces(Shape):
@@ -50,29 +62,19 @@ class Traces(Shape):
         lower = np.linalg.cholesky(M)
         return np.array([1.0 / np.sum(_forward(lower, block) ** 2) for block in self.blocks])
 
-    def expand(self, M: Array, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
+    def near(self, M: Array, weights: Array) -> Local:
         n, lower = len(M), np.linalg.cholesky(M)
         back = _forward(lower, np.eye(n))
         together = self.size > 1 and self.size * (n - 1) >= n * (n + 1) // 2
-        values, gradients, features = [], [], []
-        curvature = np.zeros((n * (n + 1) // 2, n * (n + 1) // 2))
+        pieces, turns = [], []
         for block, weight in zip(self.blocks, weights):
             turn, sizes, _ = np.linalg.svd(_forward(lower, block), full_matrices=True)
             value = 1.0 / float(np.sum(sizes**2))
             kept = sizes**2 > NEGLIGIBLE * sizes[0] ** 2
             omega = (sizes[kept] * value) ** 2
-            values.append(value)
-            if together:
-                direction = (turn[:, 0] @ back) @ rows.T
-                gradients.append(omega[0] * direction**2)
-                curvature += _as_matrix(turn, 2.0 * weight * omega[0])
-            else:
-                turned = (turn.T @ back) @ rows.T
-                gradients.append(omega @ turned[: len(omega)] ** 2)
-                features.append(squares(turned, 2.0 * weight * omega, ahead=True))
-        if together:
-            features.append(_from_matrix(back @ rows.T, curvature))
-        return np.array(values), np.stack(gradients).T, np.concatenate(features).T
+            pieces.append(Piece(value, turn.T @ back, omega, 2.0 * weight * omega))
+            turns.append(turn)
+        return Together(pieces, turns, back) if together else Apart(pieces)
 
 
 class Determinant(Shape):
@@ -87,14 +89,64 @@ class Determinant(Shape):
         lower = np.linalg.cholesky(M)
         return np.array([self.scale * np.exp(2.0 * np.log(np.diagonal(lower)).mean())])
 
-    def expand(self, M: Array, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
-        n = len(M)
-        value = self.values(M)
-        white = _forward(np.linalg.cholesky(M), np.eye(n)) @ rows.T
-        each = float(value[0]) / n
-        gradient = each * np.einsum("ij,ij->j", white, white)
-        features = squares(white, np.full(n, float(weights[0]) * each), ahead=True)
-        return value, gradient[:, None], features.T
+    def near(self, M: Array, weights: Array) -> Local:
+        n, value = len(M), float(self.values(M)[0])
+        back = _forward(np.linalg.cholesky(M), np.eye(n))
+        each = np.full(n, value / n)
+        return Apart([Piece(value, back, each, float(weights[0]) * each)])
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One g: value; t_i (rows of `turn`); r numbers of its gradient, and of its curvature."""
+
+    value: float
+    turn: Array
+    pull: Array
+    bend: Array
+
+    @property
+    def features(self) -> int:
+        r, n = len(self.bend), len(self.turn)
+        return (r if r > 1 else 0) + r * n - r * (r + 1) // 2
+
+
+class Apart(Local):
+    """Each g with its own features."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self.pieces = pieces
+        self.values = np.array([piece.value for piece in pieces])
+        self.features = sum(piece.features for piece in pieces)
+
+    def fill(self, rows: Array, gradients: Array, features: Array) -> None:
+        at = 0
+        for j, piece in enumerate(self.pieces):
+            turned = piece.turn @ rows.T
+            gradients[j] = piece.pull @ turned[: len(piece.pull)] ** 2
+            squares(turned, piece.bend, features[at : at + piece.features], ahead=True)
+            at += piece.features
+
+
+class Together(Local):
+    """Many g of one direction each: one quadratic form of hhᵀ for all of them."""
+
+    def __init__(self, pieces: list[Piece], turns: list[Array], back: Array) -> None:
+        self.values = np.array([piece.value for piece in pieces])
+        self.back = back
+        self.pull = np.array([piece.turn[0] * np.sqrt(piece.pull[0]) for piece in pieces])
+        self.entries = np.triu_indices(len(back))
+        form = sum(_as_matrix(turn, piece.bend[0]) for turn, piece in zip(turns, pieces))
+        values, vectors = np.linalg.eigh(form)
+        kept = values > 1e-16 * values[-1]
+        self.root = (vectors[:, kept] * np.sqrt(values[kept])).T
+        self.features = len(self.root)
+
+    def fill(self, rows: Array, gradients: Array, features: Array) -> None:
+        np.square(self.pull @ rows.T, out=gradients)
+        white = self.back @ rows.T
+        first, second = self.entries
+        np.matmul(self.root, white[first] * white[second], out=features)
 
 
 def _forward(lower: Array, right: Array) -> Array:
@@ -102,28 +154,25 @@ def _forward(lower: Array, right: Array) -> Array:
     return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
 
 
-def squares(turned: Array, omega: Array, *, ahead: bool) -> Array:
-    """√ω_i h_i² and √(ω_i + ω_j) h_ih_j (i < j, i ≤ r) of columns h, for r ω's: (p, m).
+def squares(turned: Array, omega: Array, out: Array, *, ahead: bool) -> None:
+    """√ω_i h_i² and √(ω_i + ω_j) h_ih_j (i < j, i ≤ r) of columns h, for r ω's: (p, b).
 
     `ahead`: what lies along √ω is taken out of the first; nothing is left of it for one ω.
     """
     n, r = len(turned), len(omega)
-    own = r if r > 1 or not ahead else 0
-    padded = np.concatenate([omega, np.zeros(n - r)])
-    found = np.empty((own + r * n - r * (r + 1) // 2, turned.shape[1]))
-    if own:
-        np.multiply(turned[:r], turned[:r], out=found[:r])
-        found[:r] *= np.sqrt(omega)[:, None]
+    at = r if r > 1 or not ahead else 0
+    if at:
+        np.multiply(turned[:r], turned[:r], out=out[:r])
+        out[:r] *= np.sqrt(omega)[:, None]
         if ahead:
             along = np.sqrt(omega / omega.sum())
-            found[:r] -= along[:, None] * (along @ found[:r])
-    at = own
+            out[:r] -= along[:, None] * (along @ out[:r])
+    padded = np.concatenate([omega, np.zeros(n - r)])
     for i in range(r):
-        part = found[at : at + n - i - 1]
+        part = out[at : at + n - i - 1]
         np.multiply(turned[i + 1 :], turned[i], out=part)
         part *= np.sqrt(padded[i] + padded[i + 1 :])[:, None]
         at += n - i - 1
-    return found
 
 
 def _as_matrix(turn: Array, omega: float) -> Array:
@@ -134,15 +183,6 @@ def _as_matrix(turn: Array, omega: float) -> Array:
     part = (part + part.transpose(1, 0, 2))[first, second]
     part[first == second] /= 2.0
     return np.asarray(omega * part @ part.T)
-
-
-def _from_matrix(white: Array, curvature: Array) -> Array:
-    """Features (p, m) of a quadratic form of hhᵀ."""
-    first, second = np.triu_indices(len(white))
-    values, vectors = np.linalg.eigh(curvature)
-    kept = values > 1e-16 * values[-1]
-    root = (vectors[:, kept] * np.sqrt(values[kept])).T
-    return np.asarray(root @ (white[first] * white[second]))
 
 
 class Curves(Side):
@@ -159,13 +199,21 @@ class Curves(Side):
     def weights(self) -> Array:
         return self.dual
 
-    def expand(self, rows: Array, M: Array, t: float) -> None:
-        values, gradients, features = self.shape.expand(M, rows, self.dual)
-        self.values = values
-        self.residual = values - t - self.slack
-        self.worth = gradients @ self.dual
-        self.columns = np.concatenate([features.T, -gradients.T]).T
-        p, size = features.shape[1], len(values)
+    def expand(self, rows: Array, slope: Array, M: Array, t: float) -> None:
+        near = self.shape.near(M, self.dual)
+        p, size, m = near.features, len(near.values), len(rows)
+        self.values = near.values
+        self.residual = near.values - t - self.slack
+        columns = np.empty((p + size + 1, m))
+        self.worth = np.empty(m)
+        for part in blocks(m):
+            found = columns[:, part]
+            near.fill(rows[part], found[p:-1], found[:p])
+            self.worth[part] = self.dual @ found[p:-1]
+            found[p:-1] *= -1.0
+            found[:-1] *= slope[part]
+        columns[-1] = 1.0
+        self.columns = columns.T
         self.diagonal = np.concatenate([np.ones(p), self.slack / self.dual])
         self.border = np.concatenate([np.zeros(p), -np.ones(size)])
 

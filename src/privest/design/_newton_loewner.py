@@ -15,7 +15,7 @@ import scipy
 
 from privest.arrays import Array
 from privest.design._newton_curves import squares
-from privest.design._newton_side import Move, Side
+from privest.design._newton_side import Move, Side, blocks
 
 
 class Loewner(Side):
@@ -32,7 +32,7 @@ class Loewner(Side):
     def weights(self) -> Array:
         return self.dual
 
-    def expand(self, rows: Array, M: Array, t: float) -> None:
+    def expand(self, rows: Array, slope: Array, M: Array, t: float) -> None:
         n = len(M)
         lower = np.linalg.cholesky(self.slack)
         inner = lower.T @ self.dual @ lower
@@ -44,15 +44,23 @@ class Loewner(Side):
             lower, turn, lower=True, trans=1, check_finite=False
         )
         self.back = turn.T @ lower.T  # the inverse of the basis
-        self.turned = self.basis.T @ rows.T
         self.lack = M - t * self.bound - self.slack
         self.residual = self.basis.T @ self.lack @ self.basis
         self.seen = self.basis.T @ self.bound @ self.basis
         self.pairs = np.triu_indices(n, 1)
         first, second = self.pairs
         self.roots = np.sqrt(np.concatenate([omega, omega[first] + omega[second]]))
-        self.worth = omega @ self.turned**2
-        self.columns = squares(self.turned, omega, ahead=False).T
+        self.rows = rows
+        columns = np.empty((len(self.roots) + 1, len(rows)))
+        self.worth = np.empty(len(rows))
+        for part in blocks(len(rows)):
+            turned = self.basis.T @ rows[part].T
+            found = columns[:-1, part]
+            squares(turned, omega, found, ahead=False)
+            self.worth[part] = np.sqrt(omega) @ found[:n]
+            found *= slope[part]
+        columns[-1] = 1.0
+        self.columns = columns.T
         self.diagonal = np.ones(len(self.roots))
         self.border = self.roots * self._entries(self.seen)
 
@@ -70,7 +78,10 @@ class Loewner(Side):
 
     def right(self, mu: float, cross: Array | float) -> tuple[Array | float, Array, float]:
         towards = self._towards(mu, cross)
-        pull = np.einsum("ik,ik->k", towards @ self.turned, self.turned)
+        pull = np.empty(len(self.rows))
+        for part in blocks(len(pull)):
+            turned = self.basis.T @ self.rows[part].T
+            pull[part] = np.einsum("ik,ik->k", towards @ turned, turned)
         right = -self.roots * self._entries(self.residual)
         return pull, right, self.missing - float(np.sum(towards * self.seen))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.design._newton_side import Move, Pair, Side, room
+from privest.design._newton_side import Move, Pair, Side, gram, room
 from privest.design._newton_system import System
 from privest.design._newton_unit import Unit
 
@@ -47,8 +47,8 @@ class Iterate:
         self.unit, self.pairs, self.side, self.t, self.budget = unit, pairs, side, t, budget
         self.e = pairs["lower"].slack
         x, self.slope, self.bend = unit.precisions(self.e)
-        M = (unit.rows.T * x) @ unit.rows
-        side.expand(unit.rows, (M + M.T) / 2, t)
+        M = gram(unit.rows, x)
+        side.expand(unit.rows, self.slope, (M + M.T) / 2, t)
         self.gap = side.gap + sum(pair.gap for pair in pairs.values())
         self.mu = self.gap / (side.count + sum(pair.count for pair in pairs.values()))
         self.residual = (
@@ -82,10 +82,12 @@ class Iterate:
         diagonal = diagonal + pairs["lower"].dual / pairs["lower"].slack
         if "upper" in pairs:
             diagonal[np.isfinite(unit.cap)] += pairs["upper"].dual / pairs["upper"].slack
-        columns = unit.gather(self.side.columns * self.slope[:, None])
+        columns = unit.gather(self.side.columns)
         corner, border = self.side.diagonal, None
-        if self.budget is not None:
-            columns = np.concatenate([columns.T, np.ones((1, unit.atoms))]).T
+        if self.budget is None:
+            columns = columns[:, :-1]
+        else:
+            columns[:, -1] = 1.0  # of an atom, not of each of its readings
             corner = np.concatenate([corner, pairs["budget"].slack / pairs["budget"].dual])
             border = np.concatenate([self.side.border, [0.0]])
         persons = None

@@ -12,6 +12,22 @@ from privest.arrays import Array
 Move = tuple[Array, Array]  # what is added to a slack, and to its dual
 
 
+BLOCK = 2**13  # rows in one pass: what they need stays in the cache
+
+
+def blocks(m: int) -> list[slice]:
+    """Rows 0 … m − 1 in passes."""
+    return [slice(start, start + BLOCK) for start in range(0, m, BLOCK)]
+
+
+def gram(columns: Array, weights: Array) -> Array:
+    """Nᵀdiag(w)N, in one pass."""
+    total = np.zeros((columns.shape[1], columns.shape[1]))
+    for part in blocks(len(columns)):
+        total += (columns[part].T * weights[part]) @ columns[part]
+    return total
+
+
 def room(values: Array, change: Array) -> float:
     """The largest α with values + α·change ≥ 0; inf if there is none."""
     falling = change < 0
@@ -54,8 +70,9 @@ class Side(ABC):
     """The accuracy: criteria g_j(M) ≥ t with duals w_j, or M ≥ tW with a dual matrix V.
 
     After `expand` it knows, of the point where it stands:
-    worth (m,): Σ_j w_j hᵀ∇g_j h (or hᵀVh) of every reading; columns (m, c), diagonal (c,), border
-    (c,): its part of the linear system (`_newton_system`).
+    worth (m,): Σ_j w_j hᵀ∇g_j h (or hᵀVh) of every reading; columns (m, c + 1), times the slope x′
+    of each reading, and a last one of ones for the budget; diagonal (c,), border (c,): its part of
+    the linear system (`_newton_system`).
     """
 
     worth: Array
@@ -68,7 +85,7 @@ class Side(ABC):
     missing: float  # what they lack to it
 
     @abstractmethod
-    def expand(self, rows: Array, M: Array, t: float) -> None:
+    def expand(self, rows: Array, slope: Array, M: Array, t: float) -> None:
         """Raises LinAlgError where M is not positive definite."""
 
     @abstractmethod

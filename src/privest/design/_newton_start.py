@@ -11,7 +11,7 @@ from privest.arrays import Array
 from privest.design._newton_curves import Curves, Determinant, Shape, Traces
 from privest.design._newton_loewner import Loewner
 from privest.design._newton_loop import Iterate
-from privest.design._newton_side import Pair, Side
+from privest.design._newton_side import Pair, Side, gram
 from privest.design._newton_unit import Unit
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
 
@@ -37,10 +37,10 @@ def budget_start(unit: Unit, e: Array, shape: Shape | Array, budget: float) -> I
     g = unit.atoms
     weight, mass = _weight(unit, shape), float(g)
     x, slope, _ = unit.precisions(e)
-    M = (unit.rows.T * x) @ unit.rows
+    M = gram(unit.rows, x)
     side, goal = _side(shape, M, 0.5, mass, weight), 0.5
     for attempt in range(2):  # of `Least` the goal moves, and what readings are worth with it
-        side.expand(unit.rows, M, goal)
+        side.expand(unit.rows, slope, M, goal)
         worth = unit.gather(slope * side.worth)
         free = np.isinf(unit.cap)
         price = max(ABOVE * float(worth[free].max(initial=0.0)), float(worth @ e) / budget)
@@ -75,9 +75,9 @@ def target_start(unit: Unit, e: Array, shape: Shape | Array, goal: float) -> Ite
     """Duals in the centre, of a size at which the atoms are worth about what they cost."""
     weight, mass = _weight(unit, shape), float(unit.atoms)
     x, slope, _ = unit.precisions(e)
-    M = (unit.rows.T * x) @ unit.rows
+    M = gram(unit.rows, x)
     side = _side(shape, M, goal, mass, weight)
-    side.expand(unit.rows, M, goal)
+    side.expand(unit.rows, slope, M, goal)
     size = float(e.sum()) / float(unit.gather(slope * side.worth) @ e)
     scaled: Side
     if isinstance(side, Curves):

@@ -19,6 +19,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.design._newton_side import gram
 from privest.design._newton_unit import Unit
 
 SMALL = 1e-15  # eigenvalues below this part of the largest are rounding (unit diagonal)
@@ -54,13 +55,13 @@ class System:
         self.corner, self.border, self.persons = corner, border, persons
         self.inverse = 1.0 / diagonal
         if persons is None:
-            inner = (columns * self.inverse[:, None]).T @ columns
+            inner = gram(columns, self.inverse)
         else:
             assert unit.share is not None
             own = unit.per_person(unit.share * self.inverse)
             mean = unit.per_person(columns * self.inverse[:, None]) / own[:, None]
             centred = columns - unit.to_atoms(mean)
-            inner = (centred * self.inverse[:, None]).T @ centred
+            inner = gram(centred, self.inverse)
             inner += (mean * (own * persons / (own + persons))[:, None]).T @ mean
             self.whole = own + persons
         inner[np.diag_indices_from(inner)] += corner
