@@ -15,6 +15,7 @@ from privest.design._problem import Problem
 from privest.design._scaled import Least, LogDet, Scaled, Trace
 
 NEWTON = 1e8  # readings times features²: a step of the Newton method takes about 0.1 s
+STORED = 5e7  # readings times features: 400 MB, of which two or three are held at a time
 SOLVES = 40  # of the budget problem for one target; a handful is enough as a rule
 
 
@@ -22,7 +23,7 @@ def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float)
     """The least criterion for a budget."""
     if dual_fits(problem, criterion):
         return _dual.solve_budget(problem, criterion, budget, tol)
-    if newton_fits(problem, criterion) or not isinstance(criterion, Trace | LogDet):
+    if newton_stores(problem, criterion) or not isinstance(criterion, Trace | LogDet):
         return _newton.solve_budget(problem, criterion, budget, tol)
     return _frank_wolfe.solve_budget(problem, criterion, budget, tol)
 
@@ -30,6 +31,11 @@ def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float)
 def newton_fits(problem: Problem, criterion: Scaled) -> bool:
     """Whether the linear systems of the Newton method are small work."""
     return problem.readings * _newton.features(problem, criterion) ** 2 <= NEWTON
+
+
+def newton_stores(problem: Problem, criterion: Scaled) -> bool:
+    """Whether memory is enough for the Newton method: for groups and persons at any size."""
+    return problem.readings * _newton.features(problem, criterion) <= STORED
 
 
 def dual_fits(problem: Problem, criterion: Scaled) -> bool:
@@ -43,7 +49,7 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
     """The least cost for a criterion of at most `target`."""
     if dual_fits(problem, criterion):
         return _dual_target.solve_target(problem, criterion, target, tol)
-    if newton_fits(problem, criterion) or not isinstance(criterion, Trace | LogDet):
+    if newton_stores(problem, criterion) or not isinstance(criterion, Trace | LogDet):
         return _newton.solve_target(problem, criterion, target, tol)
     return target_by_budgets(problem, criterion, target, tol)
 
