@@ -16,20 +16,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array
 from privest.design._certificate import Point
+from privest.design._dual_passes import Path, information, newton_matrix, solved, true_prices
 from privest.design._filling import Filling, fill
 from privest.design._forms import Form, Line, form_of
 from privest.design._oracle import Prices, most
-from privest.design._problem import BLOCK, Problem
+from privest.design._problem import Problem
 from privest.design._scaled import Least, Scaled
 
 STEPS = 200
-WORK = 5e8  # multiplications of one Newton matrix: beyond it a sample of the readings
 FIRST = 0.1  # variance times equal level, at least, at the first step
 FALL = 0.1  # by which the raised variances fall
 LEAST = 1e-11  # variance times equal level where smoothing ends for exact readings
-RIDGE = 1e-6  # of the information at equal levels
+RIDGE = 1e-6  # of the information at equal levels, after good steps, and
+STEEP = 1e-3  # after bad ones
 ENOUGH = 0.2  # of its first slope: a line search may leave so much
 PATIENCE = 0.2  # part of a Newton step after which less smoothing is tried
 WHOLE = 0.9  # and after which the point is as good as reached
@@ -51,7 +52,8 @@ class Search:
 
     q          worths at the point, (m,).
     price      ν of its levels.
-    smoothing  the variances are max(v, smoothing).
+    smoothing  the variances are max(v, smoothing);
+    fallen     what it was at the last step, if it was more.
     levels, value    the best levels so far;
     floor, weights, prices    the best proof.
     """
@@ -66,6 +68,8 @@ class Search:
     price: float | None = None
     ridge: float = RIDGE
     settled: bool = True
+    fresh: bool = True
+    fallen: float | None = None
     steps: int = 0
     levels: Array | None = None
     value: float = np.inf
@@ -120,13 +124,21 @@ class Search:
             if not self.smoothed or part >= WHOLE:
                 self._prove(filling, M)
             if self.gap <= self.tol:
-                break
+                if self.fresh:
+                    break
+                self._refresh()
+                continue
             self.steps += 1
             part = self._step(problem, filling, M)
             if part == 0.0 and not self.smoothed:
                 break
             self._relax(part)
         return self
+
+    def _refresh(self) -> None:
+        """Worths without the rounding of many steps, and a proof that needs no other."""
+        self.q, self.fresh = self.problem.squares(self.form.factor), True
+        self.floor = -np.inf
 
     def _eased(self) -> Problem:
         if not self.smoothed:
@@ -136,10 +148,11 @@ class Search:
     def _relax(self, part: float) -> None:
         """Less smoothing after a good step, a larger ridge after a bad one."""
         if part < PATIENCE:
-            self.ridge *= 10
+            self.ridge = min(self.ridge * 10, STEEP)
             return
         self.ridge = max(self.ridge / 10, RIDGE)
         if self.smoothed:
+            self.fallen = self.smoothing
             unit = float(self.problem.cost.sum()) / self.budget
             self.smoothing = max(self.smoothing * FALL, LEAST * unit)
         elif part >= WHOLE and self.settled:
@@ -168,46 +181,77 @@ class Search:
     def _step(self, problem: Problem, filling: Filling, M: Array) -> float:
         """A Newton step with a line search; the part of it that was taken."""
         gradient = self.form.gradient(M)
+        part = 0.0
+        if self.fallen is not None:
+            part = self._along(problem, self._ahead(problem, self.fallen), gradient, PATIENCE)
+            self.fallen = None
+        if part == 0.0:
+            part = self._along(problem, self._newton(problem, filling, M, gradient), gradient)
+        return part
+
+    def _along(self, problem: Problem, step: Array, gradient: Array, least: float = 0.0) -> float:
+        """Go along a step as far as the dual grows, if that is more than a part `least` of it."""
+        first = float(gradient @ step)
+        if not first < 0:
+            return 0.0
+        line = self.form.line(step)
+        found = self._search(problem, line, first)
+        if found.part <= least:
+            return 0.0
+        self.settled = line.settled
+        self.form, self.q, self.price = line.at(found.part), found.q, found.price
+        self.fresh = False
+        return found.part
+
+    def _newton(
+        self, problem: Problem, filling: Filling, M: Array, gradient: Array, over: float = 0.0
+    ) -> Array:
+        """The step at which gradient and spending would be right if both were straight lines."""
         matrix = newton_matrix(problem, self.form, self.q, filling, self.steps)
         matrix[:-1, :-1] += self.form.curvature(M, self.ridge)
         size = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(float).tiny))
         system = matrix * size * size[:, None]
-        step = -size * _solved(system, size * np.append(gradient, 0.0))
-        line = self.form.line(step[:-1])
-        self.settled = line.settled
-        found = self._search(problem, line, float(gradient @ step[:-1]))
-        if found.part > 0:
-            self.form, self.q, self.price = line.at(found.part), found.q, found.price
-            if self.steps % 8 == 0:  # before rounding adds up
-                self.q = self.problem.squares(self.form.factor)
-        return found.part
+        return np.asarray(-size * solved(system, size * np.append(gradient, over)))[:-1]
+
+    def _ahead(self, problem: Problem, smoothing: float) -> Array:
+        """The first step after the variances fell from `smoothing`, from the LEVELS of before.
+
+        At the same worths the levels would jump; they hardly do at the new optimum. In the straight
+        lines of the new problem at the old levels they move by (worth − price)/stiffness.
+        """
+        old = replace(self.problem, variance=np.maximum(self.problem.variance, smoothing))
+        here = fill(old, self.q, self.budget, self.price).in_problem(problem, self.q)
+        moves = here.surplus(problem, self.q) / here.stiffness
+        M = information(problem, here)
+        gradient = self.form.gradient(M + information(problem, here, moves))
+        spent = float(problem.cost[here.atoms] @ moves)
+        return self._newton(problem, here, M, gradient, -here.prices.budget * spent)
 
     def _search(self, problem: Problem, line: Line, first: float) -> Found:
         """Where along the line the dual is about best: its slope has a sign that changes once."""
-        ahead = self.problem.products(line.first)
-        square = None if line.second is None else self.problem.products(line.second)
-        price = self.price
+        if line.second is None:
+            (ahead,), square = self.problem.products(line.first), None
+        else:
+            ahead, square = self.problem.products(line.first, line.second)
+        path, price = Path(problem, self.q, ahead, square), self.price
         low, low_slope, high, high_slope = 0.0, first, np.inf, np.inf
-        part, best = line.longest, Found(0.0, self.q, price)
+        part, taken, taken_price = line.longest, 0.0, price
         for _ in range(TRIALS):
-            q = self.q + part * ahead
-            if square is not None:
-                q += part * part * square
-            np.maximum(q, 0.0, out=q)
-            filling = fill(problem, q, self.budget, price)
-            price = filling.prices.budget
-            slope = _gained(problem, filling, ahead, square, part) - line.gain(part)
+            price, slope = path.trial(part, self.budget, price)
+            slope -= line.gain(part)
             if slope <= 0 or abs(slope) <= ENOUGH * abs(first):
-                best = Found(part, q, price)
+                taken, taken_price = part, price
             if abs(slope) <= ENOUGH * abs(first) or (slope < 0 and not np.isfinite(high)):
                 break
             if slope < 0:
                 low, low_slope = part, slope
             else:
                 high, high_slope = part, slope
+                path = path.narrowed(part, min(price, self.price or price))
             ratio = -low_slope / (high_slope - low_slope)
             part = low + (high - low) * min(max(ratio, 0.1), 0.9)
-        return best
+        whole = Path(problem, self.q, ahead, square)
+        return Found(taken, whole.at(taken), taken_price)
 
     def point(self) -> Point:
         """The best levels and the best proof."""
@@ -220,76 +264,3 @@ class Search:
 def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
     """The least criterion for a budget: `Trace`, `LogDet`, `Least`; single readings or groups."""
     return Search.start(problem, criterion, budget, tol).run().point()
-
-
-def true_prices(problem: Problem, q: Array, budget: float, near: Prices) -> Prices:
-    """Prices for the true variances; at least what the exact readings are worth."""
-    if problem.exact:
-        exact = problem.per_atom(np.where(problem.variance > 0, 0.0, q))
-        free = np.isinf(problem.cap)
-        needed = float((exact / problem.cost)[free].max(initial=0.0))
-        needed *= 1.0 + 1e-12  # worths are rounded, and below the price there is no proof at all
-        return Prices(max(near.budget, needed), near.persons)
-    return fill(problem, q, budget, near.budget).prices
-
-
-def readings_of(problem: Problem, filling: Filling) -> tuple[Index | slice, Array]:
-    """The readings that get something (all, where most do), and their levels."""
-    if problem.atom is None and len(filling.atoms) < problem.atoms // 2:
-        return filling.atoms, filling.levels
-    return slice(None), problem.per_reading(filling.all_levels(problem))
-
-
-def information(problem: Problem, filling: Filling) -> Array:
-    """M of the levels."""
-    which, s = readings_of(problem, filling)
-    if isinstance(which, slice):
-        return problem.gram(s / (1.0 + problem.variance * s))
-    part = replace(problem, rows=problem.rows[which])
-    return part.gram(s / (1.0 + problem.variance[which] * s))
-
-
-def _gained(
-    problem: Problem, filling: Filling, ahead: Array, square: Array | None, part: float
-) -> float:
-    """dφ/dt = Σ x_k dq_k/dt."""
-    which, s = readings_of(problem, filling)
-    change = ahead[which]
-    if square is not None:
-        change = change + 2.0 * part * square[which]
-    return float((s / (1.0 + problem.variance[which] * s)) @ change)
-
-
-def _solved(system: Array, right: Array) -> Array:
-    try:
-        return np.linalg.solve(system, right)
-    except np.linalg.LinAlgError:  # a direction for the line search is enough
-        return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0])
-
-
-def newton_matrix(problem: Problem, form: Form, q: Array, filling: Filling, step: int) -> Array:
-    """Σ_g (Σ_k x_k'∂q_k, −cost_g)(…)ᵀ/stiffness_g, (d + 1, d + 1), the last unknown is log ν."""
-    free = np.flatnonzero(np.isfinite(filling.stiffness))
-    atoms, s = filling.atoms[free], filling.levels[free]
-    root = 1.0 / np.sqrt(filling.stiffness[free])
-    v = problem.variance[atoms]
-    first = (1.0 + v * s) ** -2
-    d = len(form.gradient(np.zeros((problem.parameters,) * 2)))
-    many = max(int(WORK / (d + 1) ** 2), 20 * d)
-    if len(atoms) > many:
-        ends = np.cumsum((root * first * q[atoms]) ** 2)
-        at = (np.arange(many) + (0.5 + 0.618034 * step) % 1.0) * (ends[-1] / many)
-        chosen = np.minimum(np.searchsorted(ends, at), len(atoms) - 1)
-        size = np.diff(ends, prepend=0.0)[chosen]
-        root = root[chosen] * np.sqrt(ends[-1] / (many * np.maximum(size, 1e-300)))
-        atoms, first = atoms[chosen], first[chosen]
-    total = np.zeros((d + 1, d + 1))
-    price = filling.prices.budget
-    for start in range(0, len(atoms), BLOCK // 4):
-        part = slice(start, start + BLOCK // 4)
-        block = np.empty((len(atoms[part]), d + 1))
-        block[:, :d] = form.features(problem.rows[atoms[part]])
-        block[:, :d] *= (first[part] * root[part])[:, None]
-        block[:, d] = -price * problem.cost[atoms[part]] * root[part]
-        total += block.T @ block
-    return total

@@ -7,14 +7,14 @@ each from where the last one ended. Of a log det, the n-th root of the generalis
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from privest.design._certificate import Point
-from privest.design._dual import Search, true_prices
+from privest.design._dual import Search
 from privest.design._limits import limit_value, most_budget
-from privest.design._oracle import Prices, least
+from privest.design._oracle import least
 from privest.design._problem import Problem
 from privest.design._scaled import Scaled
 
@@ -70,17 +70,15 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
         if budget == search.budget and search.tol <= sure * price * budget / scale:
             break
         search = search.continued(budget, sure * price * budget / scale)
-    found = search.point()
-    last = Prices(search.price) if search.price else None  # the point that the gap was proved at
-    return replace(found, prices=last, weights=search.form.weights())
+    return search.point()
 
 
 def _price(search: Search) -> float:
     """−df/dB: what the criterion gains by a larger budget."""
     witness = search.form.witness()
-    if witness is None or search.price is None:
+    if witness is None or search.prices is None:
         return 0.0
-    return search.price * search.criterion.per_unit(witness, search.value)
+    return search.prices.budget * search.criterion.per_unit(witness, search.value)
 
 
 def _gap(search: Search, target: float, price: float) -> float:
@@ -90,7 +88,7 @@ def _gap(search: Search, target: float, price: float) -> float:
         return np.inf
     witness = search.form.witness()
     assert witness is not None
-    prices = true_prices(search.problem, search.q, search.budget, Prices(search.price or 0.0))
-    floor = least(search.problem, search.q, witness.needed(target), prices)
+    assert search.prices is not None
+    floor = least(search.problem, search.q, witness.needed(target), search.prices)
     cost = search.budget + missed
     return (cost - floor) / cost

@@ -6,7 +6,7 @@ something are touched, from the last price on: in τ = ν^-½ what they spend is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +40,19 @@ class Filling:
         levels[self.atoms] = self.levels
         return levels
 
+    def in_problem(self, problem: Problem, q: Array) -> Filling:
+        """The same levels and prices, for other variances."""
+        held = np.isinf(self.stiffness)
+        return replace(
+            self, stiffness=np.where(held, np.inf, _stiffness(problem, q, self.atoms, self.levels))
+        )
+
+    def surplus(self, problem: Problem, q: Array) -> Array:
+        """Σ_{k ∈ g} q_k x_k'(s) − π_g: 0 where the levels are best for these prices."""
+        s = problem.per_reading(self.all_levels(problem))
+        worth = problem.per_atom(q / (1.0 + problem.variance * s) ** 2)
+        return np.asarray((worth - self.prices.of(problem))[self.atoms])
+
     def spent(self, problem: Problem) -> float:
         return float(problem.cost[self.atoms] @ self.levels)
 
@@ -51,6 +64,8 @@ class Filling:
 def fill(problem: Problem, q: Array, budget: float, start: float | None = None) -> Filling:
     """The ν at which the best levels spend the budget, by Newton's method in τ, in brackets."""
     tau = _first(problem, q, budget) if start is None or not start > 0 else start**-0.5
+    if problem.atom is None and problem.person is None and np.isinf(problem.cap.min()):
+        return _fill_free(problem, q, budget, tau)
     low, high, best = 0.0, np.inf, None
     for _ in range(ROUNDS):
         found = at_price(problem, q, tau**-2)
@@ -72,6 +87,42 @@ def fill(problem: Problem, q: Array, budget: float, start: float | None = None) 
             return found
         tau = step
     return found if best is None else best
+
+
+def _fill_free(problem: Problem, q: Array, budget: float, tau: float) -> Filling:
+    """Single readings without caps: Σ c(τr − 1)₊/v = B, r = √(q/c), is convex in τ.
+
+    From above the root Newton's method only falls, and readings that got nothing stay out: each
+    round looks at those that the last one left. Ends exactly, when nobody leaves.
+    """
+    atoms = np.flatnonzero(q > tau**-2 * problem.cost)
+    if len(atoms) == 0:
+        atoms = np.array([np.argmax(q / problem.cost)])
+        tau = float(q[atoms[0]] / problem.cost[atoms[0]]) ** -0.5
+    reach, slope, each = _parts(problem, q, atoms)
+    step = (budget + float(slope.sum())) / float(each.sum())
+    while step > tau:  # below the root: up, not far beyond it
+        tau = min(step, 1.2 * tau)
+        atoms = np.flatnonzero(q > tau**-2 * problem.cost)
+        reach, slope, each = _parts(problem, q, atoms)
+        step = (budget + float(slope.sum())) / float(each.sum())
+    tau = step
+    for _ in range(ROUNDS):
+        kept = np.flatnonzero(reach * tau > 1.0)
+        if len(kept) == len(atoms):
+            break
+        atoms, reach, slope, each = atoms[kept], reach[kept], slope[kept], each[kept]
+        tau = (budget + float(slope.sum())) / float(each.sum())
+    cost, v, price = problem.cost[atoms], problem.variance[atoms], tau**-2
+    grown = reach * tau
+    return Filling(Prices(price), atoms, (grown - 1.0) / v, 2.0 * price * cost * v / grown)
+
+
+def _parts(problem: Problem, q: Array, atoms: Index) -> tuple[Array, Array, Array]:
+    """r, c/v and cr/v of some readings."""
+    cost = problem.cost[atoms]
+    reach, slope = np.sqrt(q[atoms] / cost), cost / problem.variance[atoms]
+    return reach, slope, slope * reach
 
 
 def _first(problem: Problem, q: Array, budget: float) -> float:
@@ -107,7 +158,17 @@ def _at_prices(problem: Problem, q: Array, price: float) -> Filling:
     prices = Prices(price, oracle.person_prices(problem, q, price))
     every = oracle.levels_at(problem, q, prices.of(problem))
     atoms = np.flatnonzero(every > 0)
-    v, s = problem.variance, problem.per_reading(every)
-    stiffness = problem.per_atom(2.0 * q * v / (1.0 + v * s) ** 3)[atoms]
+    stiffness = _stiffness(problem, q, atoms, every[atoms])
     held = every[atoms] >= problem.cap[atoms]
     return Filling(prices, atoms, every[atoms], np.where(held, np.inf, stiffness))
+
+
+def _stiffness(problem: Problem, q: Array, atoms: Index, levels: Array) -> Array:
+    """Σ_{k ∈ g} 2 q_k v_k/(1 + v_k s)³ of some atoms."""
+    if problem.atom is None:
+        v = problem.variance[atoms]
+        return np.asarray(2.0 * q[atoms] * v / (1.0 + v * levels) ** 3)
+    every = np.zeros(problem.atoms)
+    every[atoms] = levels
+    v, s = problem.variance, problem.per_reading(every)
+    return problem.per_atom(2.0 * q * v / (1.0 + v * s) ** 3)[atoms]

@@ -101,13 +101,14 @@ class Problem:
             np.einsum("ij,ij->i", part, part, out=q[start : start + BLOCK])
         return q
 
-    def products(self, matrix: Array) -> Array:
-        """hᵀGh (m,) for any symmetric G (n, n)."""
-        q = np.empty(self.readings)
+    def products(self, *matrices: Array) -> list[Array]:
+        """hᵀGh (m,) for each of some symmetric G (n, n), in one pass."""
+        found: list[Array] = [np.empty(self.readings) for _ in matrices]
         for start in range(0, self.readings, BLOCK):
             part = self.rows[start : start + BLOCK]
-            np.einsum("ij,ij->i", part @ matrix, part, out=q[start : start + BLOCK])
-        return q
+            for q, matrix in zip(found, matrices, strict=True):
+                np.einsum("ij,ij->i", part @ matrix, part, out=q[start : start + BLOCK])
+        return found
 
     def spent(self, levels: Array) -> float:
         """Σ_g cost_g s_g."""
