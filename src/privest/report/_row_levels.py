@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from privest.report._canvas import Figure
 
 BARS = 24
-CLOSE = 1e-4  # a gap below it is none to a reader
+# Gaps that are none to a reader.
+CLOSE = {
+    1e-6: "one part in a million", 1e-5: "one part in a hundred thousand",
+    1e-4: "one part in ten thousand",
+}  # fmt: skip
 SAME = 0.005  # of a total or an error: smaller differences are none to a reader
 
 
@@ -91,11 +95,9 @@ def _proved(found: AllocatedPlan) -> list[str]:
     if design.direction == "equalised":
         return ["No levels give these errors with a lower largest one (proved)."]
     what = "show less in total" if design.direction == "target" else "do better"
-    if found.gap <= CLOSE:
-        return [
-            f"No levels within the same limits {what} by more than a part of {at_most(found.gap)} "
-            "(proved)."
-        ]
+    close = next((words for gap, words in CLOSE.items() if found.gap <= gap), None)
+    if close is not None:
+        return [f"No levels within the same limits {what} by more than {close} (proved)."]
     return [
         f"How far from the best these levels are is known to {at_most(100 * found.gap)} % only: "
         f"none within the same limits {what} by more than that (proved)."
