@@ -300,7 +300,10 @@ def _by_residuals(
 def _row_spread(found: Estimate) -> tuple[float, float]:
     """σ̂² = Σw(e²K/(K − n) − 1/s)/Σw over rows, and the variance of it."""
     release, sums = found.release, np.zeros(5)
-    more = found.rows / max(found.rows - len(found.names), 1)
+    rows = found.rows
+    if release.column.levels is not None:
+        rows = sum(len(part) for part in release.shown_blocks())
+    more = rows / max(rows - len(found.names), 1)
     for part in release.shown_blocks():
         w = np.ones(len(part)) if part.weights is None else part.weights
         added: float | Array = _added(release)
