@@ -1,6 +1,6 @@
 """Levels per row, chosen by a design, through release and estimate: do errors and intervals hold?
 
-Trials are whole releases (`held_release`: as `privest release --simulate` writes them) of readings
+Trials are whole releases (`simulate_held`: as `privest release --simulate` writes them) of readings
 that are drawn anew, with `estimate_table`, as `privest estimate`.
 """
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy
 
-from privest.paper._held import held_release
 from privest.workflow import Noise, Privacy, Spec, make_plan
 from privest.workflow._estimating import estimate_table
+from privest.workflow._releasing import simulate_held
 
 THETA = np.array([1.0, 0.5, -0.3])
 WANTED = {"x": 0.16, "t": 0.10}
@@ -36,7 +36,7 @@ def trials(plan, table, count, errors="auto", noise=None, seed=0):
     for k in range(count):
         w = rng.standard_normal(plan.rows) if noise is None else noise(rng, plan.rows)
         y = H @ THETA + np.sqrt(plan.noise_variance) * w
-        one = estimate_table(held_release(plan, {**table, "y": y}, rng), errors)
+        one = estimate_table(simulate_held(plan, {**table, "y": y}, rng), errors)
         found[k] = one.estimate
         low, high = one.interval().T
         held[k] = (low <= THETA) & (high >= THETA)
