@@ -93,8 +93,10 @@ def best_start(problem: CappedReadings) -> Array:
     """
     rows, caps = problem.rows, problem.caps
     m, n = rows.shape
-    # A fixed generator: the start is public and the same every time; no privacy hangs on it.
-    apart = np.random.default_rng(0).standard_normal((m, n + 1))
+    # Directions in general position, the same every time: waves whose lengths have no common
+    # multiple (2^(j/(n + 2)) are linearly independent over the rationals).
+    waves = 2.0 ** (np.arange(1, n + 2) / (n + 2))
+    apart = np.sqrt(2.0) * np.cos(2.0 * np.pi * np.outer(np.arange(1, m + 1), waves))
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     turned = 0.1 * apart
     turned[:, :n] += rows / np.where(length > 0, length, 1.0)
