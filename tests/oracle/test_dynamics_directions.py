@@ -7,6 +7,8 @@ import pytest
 import privest as pv
 from dynamic_systems import random_psd, random_system
 from privest import dynamics
+from privest.dynamics._directions import _horizon
+from privest.dynamics._directions_search import floor_at
 
 # The solver's own accuracy on these programs; the certificate is 1e-5 or better.
 RTOL = 2e-5
@@ -174,6 +176,14 @@ def test_no_release_is_below_the_floor_and_a_total_beats_its_parts(seed):
                              (each, D.trace(axis1=1, axis2=2)[:, None, None] / 0.5)):  # fmt: skip
             other = dynamics.bound(system, pv.StreamLevel(D / size), 8).filtered
             assert np.trace(other, axis1=1, axis2=2).sum() >= answer.floor * (1 - 1e-9)
+    # The floor at points that are not best, also where some steps show nothing.
+    value = _horizon(system, np.eye(3), 8)
+    for _ in range(20):
+        L = rng.standard_normal((8, 2, 2)) * (rng.random((8, 1, 1)) < 0.6)
+        for answer, shared, s in ((best, True, 4.0), (each, False, 0.5)):
+            errors, slope = value(L)
+            found, _ = floor_at(L, float(errors.sum()), slope, s, shared=shared)
+            assert found <= answer.value * (1 + 1e-9)
     assert best.gap <= 1e-5
     assert best.to_dict()["floor"] == best.floor
     assert "over all steps together" in best.explain()
@@ -190,6 +200,10 @@ def test_the_price_is_the_slope_of_the_value():
         ]
         slope = (found[0].value - found[2].value) / 0.002
         assert found[1].price == pytest.approx(slope, rel=1e-3)
+    still = dynamics.StateSpace(1.0, 1.0, 0.0, 1.0, cov0=100.0)  # most steps show nothing
+    found = [dynamics.best_directions(still, total=s, steps=30) for s in (0.499, 0.5, 0.501)]
+    slope = (found[0].value - found[2].value) / 0.002
+    assert found[1].price == pytest.approx(slope, rel=1e-3)
 
 
 def test_a_constant_state_is_a_stream_of_readings():

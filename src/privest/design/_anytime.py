@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_count, as_positive
+from privest.arrays import Array, ArrayLike, Index, as_count, as_positive
 from privest.design._constraints import posed
 from privest.design._criteria import A
 from privest.design._problem import Problem
@@ -43,7 +43,7 @@ class Anytime(Record):
     exponent: float
     first: float
     levels: Array
-    horizons: Array
+    horizons: Index
     value: Array
     floor: Array
     worst: float
@@ -122,11 +122,7 @@ def anytime(model: LinearModel, budget: float, *, weight: ArrayLike | None = Non
     whole = Course(given.problem, scaled.root, (np.arange(m) >= first) * 1.0)
     horizons = _horizons(first + 1, m)
     floors = np.array([_floor(whole, most, int(K)) for K in horizons])
-    least = _least(whole, most, given.problem.variance)
-    # What no levels are below at each horizon first + 1 … m.
-    ends = np.arange(first + 1, m + 1)
-    before = np.searchsorted(horizons, ends, side="right") - 1
-    below = floors[before] + (ends - horizons[before]) * least
+    below = between(whole, most, horizons, floors)
 
     def worst(a: float) -> float:
         return float((_values(whole, _rule(most, a, m)) / below).max())
@@ -151,9 +147,9 @@ def anytime(model: LinearModel, budget: float, *, weight: ArrayLike | None = Non
     )
 
 
-def _horizons(first: int, m: int) -> Any:  # noqa: ANN401 - whole numbers
+def _horizons(first: int, m: int) -> Index:
     count = 1 + int(np.ceil(np.log(m / first) / np.log(STEPS)))
-    return np.unique(np.rint(np.geomspace(first, m, max(count, 2))).astype(int))
+    return np.unique(np.rint(np.geomspace(first, m, max(count, 2))).astype(np.intp))
 
 
 def _rule(budget: float, a: float, m: int) -> Array:
@@ -174,6 +170,14 @@ def _floor(whole: Course, budget: float, K: int) -> float:
     problem = Problem(every.rows[:K], every.variance[:K], every.cost[:K], every.cap[:K])
     course = Course(problem.in_units(budget / K), whole.root, whole.worth[:K])
     return solve(course, budget, CLOSE, np.ones(K)).floor
+
+
+def between(whole: Course, budget: float, horizons: Index, floors: Array) -> Array:
+    """What no levels are below at any horizon from the first to the last, from some floors."""
+    ends = np.arange(horizons[0], horizons[-1] + 1)
+    before = np.searchsorted(horizons, ends, side="right") - 1
+    least = _least(whole, budget, whole.problem.variance)
+    return np.asarray(floors[before] + (ends - horizons[before]) * least)
 
 
 def _least(whole: Course, budget: float, variance: Array) -> float:

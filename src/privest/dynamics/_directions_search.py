@@ -61,10 +61,9 @@ def minimise(value: Value, s: float, start: Array, *, shared: bool) -> Search:
         steps += int(result.nit)
         L, _ = scaled(result.x)
         errors, slope = value(L)
-        steepest = np.linalg.eigvalsh(-slope)[:, -1]
-        price = float(steepest.max() if shared else steepest.sum())
         total = float(errors.sum())
-        floor = max(floor, total - s * price - float(np.sum((slope @ L) * L)))
+        here, price = floor_at(L, total, slope, s, shared=shared)
+        floor = max(floor, here)
         if total - floor <= 1e-2 * CERTIFIED * total:
             break
         found = (_escaped(value, L, total, slope, s, shared) / np.sqrt(s)).ravel()
@@ -75,6 +74,15 @@ def minimise(value: Value, s: float, start: Array, *, shared: bool) -> Search:
             "to similar sizes, or take fewer steps."
         )
     return Search(L, errors, min(floor, total), price, steps)
+
+
+def floor_at(
+    L: Array, error: float, slope: Array, s: float, *, shared: bool
+) -> tuple[float, float]:
+    """What no L within the budget is below, proved at any L, and the price of the budget there."""
+    steepest = np.linalg.eigvalsh(-slope)[:, -1]
+    price = float(steepest.max() if shared else steepest.sum())
+    return error - s * price - float(np.sum((slope @ L) * L)), price
 
 
 def _escaped(value: Value, L: Array, error: float, slope: Array, s: float, shared: bool) -> Array:

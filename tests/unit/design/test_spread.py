@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest.design import A, allocate, anytime, spread
+from privest.design._anytime import between
+from privest.design._constraints import posed
+from privest.design._streams import Course
 from strategies import psd_matrix
 
 
@@ -141,6 +144,19 @@ def test_a_rule_for_every_horizon(m, v, budget):
     levels = np.array([found.level_at(k) for k in range(1, 3 * m + 1)])
     value = dense_value(longer, levels, g, np.eye(2))
     assert value / spread(longer, budget).floor <= found.forever
+
+
+def test_floors_between_horizons_are_floors():
+    """From three horizons only; the best of every horizon in between lies above."""
+    H = np.cos(np.arange(30.0))[:, None] + 1.5
+    given = posed(pv.LinearModel(H, noise=0.2), A())
+    whole = Course(given.problem, given.criterion.root, np.ones(30))
+    horizons = np.array([1, 10, 30])
+    values = [spread(pv.LinearModel(H[:K], noise=0.2), 8.0).value for K in range(1, 31)]
+    found = between(whole, 8.0, horizons, np.array([values[K - 1] for K in horizons]))
+    assert (found <= np.array(values) * (1 + 1e-5)).all()
+    # They are of use: most of what the horizons before them leave is told.
+    assert (found >= 0.6 * np.array(values)).all()
 
 
 def test_a_picture_is_drawn(tmp_path):
