@@ -137,3 +137,16 @@ def test_equalised_is_exact_and_nothing_is_fairer(criterion, constraint):
         each = np.full(len(each), each.min())
     allowed = np.minimum(each, cell.case.cap)
     assert cell.excess(cell.value(allowed), target) > 0
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_what_the_persons_allow_is_not_refused(criterion):
+    """The best that the limits allow without a budget is found, and what is near it is met."""
+    cell = asked(7, criterion, "persons", "none")
+    whole = float(cell.case.most.sum())
+    for factor in (1.0, 2.0, 10.0):  # budgets that the limits do not let anybody spend
+        found = pv.design.allocate(cell.model, factor * whole, **cell.options)
+        assert found.certified
+        target = above(cell, found.value, 1e-3)
+        least = pv.design.least_loss(cell.model, target, **cell.options)
+        assert cell.excess(cell.value(least.levels), target) <= 1e-9

@@ -25,7 +25,7 @@ from privest.design._limits import AT_THE_LIMIT, limit_value, most_budget, refus
 from privest.design._polishing import budget_polished, meeting, root_of, target_polished
 from privest.design._problem import Problem
 from privest.design._scaled import Scaled
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.model import LinearModel
 
@@ -220,8 +220,15 @@ def _require_persons(given: Posed, target: float) -> None:
     point = _engines.solve_budget(inner.problem, inner.criterion, whole, 1e-9)
     levels, proof = budget_polished(inner.problem, inner.criterion, whole, point, 1e-9)
     reached = inner.criterion.value(inner.problem.information(levels))
-    if reached > target:
-        refuse(given, target, max(proof.floor, -np.inf) if proof.floor > target else reached)
+    if reached <= target:
+        return
+    if proof.floor <= target and not relative_gap(inner.criterion, reached, proof.floor) <= 1e-6:
+        raise NumericalFailure(
+            "it was neither found how to reach the target within the limits of the persons nor "
+            f"proved that it cannot be: {given.asked.words()} is "
+            f"{given.asked.amount(reached + given.criterion.offset):.6g} at the best levels found."
+        )
+    refuse(given, target, reached)
 
 
 def _answer(
@@ -243,10 +250,20 @@ def _answer(
         price = proof.prices.budget * criterion.per_unit(proof.witness, value)
     return Allocation(
         psd(given.levels(levels), "the levels"), given.model, given.asked,
-        direction=direction, value=value + offset, floor=floor, gap=max(gap, 0.0), tolerance=tol,
+        direction=direction, value=value + offset, floor=floor, gap=_gap(gap), tolerance=tol,
         spent=spent, asked=asked, price=price, iterations=point.steps, method=point.method,
         equal=equal,
     )  # fmt: skip
+
+
+def _gap(found: float) -> float:
+    """Not negative: a floor above what was reached by more than rounding would prove nothing."""
+    if found < -1e-7:
+        raise NumericalFailure(
+            f"the floor came out {-found:.1e} above the value that was reached: rounding has eaten "
+            "the proof. Rescale the problem (levels, or columns of H, over many orders)."
+        )
+    return max(found, 0.0)
 
 
 def _equal_value(problem: Problem, criterion: Scaled, budget: float) -> float:

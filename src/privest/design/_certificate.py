@@ -60,6 +60,7 @@ def budget_floor(
     q = problem.squares(witness.factor)
     if prices is None:
         prices = oracle.budget_prices(problem, q, budget)
+    prices = oracle.lifted(problem, q, prices)
     top = oracle.most(problem, q, budget, prices)
     return Proof(witness.floor(top), witness, prices) if np.isfinite(top) else NO_PROOF
 
@@ -76,6 +77,7 @@ def target_floor(
     needed = witness.needed(target)
     if prices is None:
         prices = oracle.target_prices(problem, q, needed, 1.0)
+    prices = oracle.lifted(problem, q, prices)
     return Proof(oracle.least(problem, q, needed, prices), witness, prices)
 
 

@@ -11,7 +11,7 @@ tolerance; whatever happens the best point found is returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -64,12 +64,16 @@ class Search:
         self.steps += 1
         if self.best is not None and here.distance > LOOK * self.tol:
             return False
+        self.look(here)
+        self.spare -= self.gap <= self.tol / 2  # what polishing rounds is in the other half
+        return bool(self.gap <= self.tol / 10) or self.spare < 0
+
+    def look(self, here: Iterate) -> None:
+        """Keep the point if its certificate is better."""
         point = self.point(here)
         gap = self.gap_of(point)
         if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest
             self.best, self.gap = point, gap
-        self.spare -= self.gap <= self.tol / 2  # what polishing rounds is in the other half
-        return bool(self.gap <= self.tol / 10) or self.spare < 0
 
     def point(self, here: Iterate) -> Point:
         levels = np.zeros(self.problem.atoms)
@@ -81,23 +85,7 @@ class Search:
             persons = np.zeros(len(self.problem.most))
             persons[self.unit.people] = here.pairs["persons"].dual * size
         prices = Prices(here.price / self.spend * size, persons)
-        prices = self._finite(levels, weights, prices)
         return Point(levels, self.steps, METHOD, prices, weights)
-
-    def _finite(self, levels: Array, weights: Array | None, prices: Prices) -> Prices:
-        """A price of the budget at which no reading without noise and cap is worth having."""
-        problem = self.problem
-        open_ended = np.isinf(problem.cap)
-        if not (problem.exact and open_ended.any()):
-            return prices
-        witness = self.criterion.witness(problem.information(levels), weights)
-        if witness is None:
-            return prices
-        exact = np.where(problem.variance > 0, 0.0, problem.squares(witness.factor))
-        lacking = (problem.per_atom(exact) - prices.of(problem)) / problem.cost
-        # The last place is for the rounding of the same sums elsewhere.
-        more = float(lacking[open_ended].max())
-        return prices if more <= 0 else replace(prices, budget=(prices.budget + more) * (1 + 1e-14))
 
     def _in_units_of_the_criterion(self, here: Iterate) -> tuple[float, Array | None]:
         """By what prices are multiplied for the witness of the criterion, and its weights.
@@ -165,7 +153,7 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
 
 def _searched(search: Search, start: Iterate) -> Point:
     with np.errstate(all="ignore"):  # what is not finite is never a better point
-        iterate(start, search.good, STEPS)
+        search.look(iterate(start, search.good, STEPS)[1])  # also where it stopped far away
     assert search.best is not None
     return search.best
 

@@ -119,6 +119,20 @@ def conjugate(problem: Problem, q: Array, prices: Array) -> float:
     return float(others + q @ kept - prices @ rest)
 
 
+def lifted(problem: Problem, q: Array, prices: Prices) -> Prices:
+    """The same with a price of the budget at which no reading without noise and cap is worth more.
+
+    Below it the conjugate is infinite; prices of a search are right up to rounding only.
+    """
+    open_ended = np.isinf(problem.cap)
+    if not (problem.exact and open_ended.any()):
+        return prices
+    # The last places are for the rounding of the same sums in `conjugate`.
+    worth = problem.per_atom(np.where(problem.variance > 0, 0.0, q)) * (1 + 16 * EPS)
+    more = float(((worth - prices.of(problem)) / problem.cost)[open_ended].max())
+    return prices if more <= 0 else Prices(prices.budget + more * (1 + 16 * EPS), prices.persons)
+
+
 def most(problem: Problem, q: Array, budget: float, prices: Prices) -> float:
     """An upper bound of φ: no feasible levels within the budget have a larger qᵀx."""
     found = conjugate(problem, q, prices.of(problem))
