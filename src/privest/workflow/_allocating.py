@@ -30,6 +30,7 @@ from privest.workflow._terms import index_of
 if TYPE_CHECKING:
     from privest.design import Allocation, Criterion
 
+FAR = 1e30  # how many times one may be another: σ² and 1/s, an error and that without privacy
 TRACE = 1e-5  # of the mean level
 MOST_RAISED = 1.001
 STEPS = 4  # of the grid that a range must be wide at the level of a row
@@ -132,6 +133,7 @@ def designed(
     from privest import design
 
     model = model_of(plan, rows)
+    _require_scale(model, plan.noise_variance or 0.0, wanted, [cap, mean])
     limits: dict[str, Any] = {"cap": math.inf if cap is None else cap, "groups": rows.groups}
     if wanted:
         require_reachable(model, wanted, cap)
@@ -145,6 +147,28 @@ def designed(
     return design.allocate(
         model, mean * len(rows.H), criterion=criterion_of(criterion, model), **limits
     )
+
+
+def _require_scale(
+    model: LinearModel, variance: float, wanted: dict[str, float], levels: list[float | None]
+) -> None:
+    """Refuse numbers so far from each other that a design would leave the range of doubles."""
+    if not 1 / FAR**3 < variance < FAR**3:
+        raise InvalidInput(
+            f"the noise variance {variance:g} is too large or too small for a design: state "
+            "readings in another unit."
+        )
+    asked = {f"the level {one:g}": one * variance for one in levels if one is not None}
+    errors = standard_errors(classical_bound(model))
+    for name, error in wanted.items():
+        place = index_of(model.names, name)
+        asked[f"the standard error {error:g} of {name!r}"] = error / float(errors[place])
+    for what, ratio in asked.items():
+        if not 1 / FAR < ratio < FAR:
+            raise InvalidInput(
+                f"privacy: {what} is too large or too small beside the noise variance "
+                f"{variance:g} of the readings for a design. State another."
+            )
 
 
 def criterion_of(name: str, model: LinearModel) -> Criterion:

@@ -52,6 +52,7 @@ BASE = {
         ["people.csv"],
         {"--target": "ldl", "--features": "age,bmi", "--noise-variance": "0.3", "--level": "2"},
     ),
+    "design": (["plan.toml"], {}),
     "release": (["plan.toml"], {"--output": "z.csv"}),
     "estimate": (["made.csv"], {}),
     "bound": ([], {"--h": "H.csv", "--noise-variance": "0.3", "--level": "2"}),
@@ -77,7 +78,8 @@ NEEDS = {
     "--exponent": {"--transform": "box-cox", "--range": "0.001,1000"},
     "--seed": {"--simulate": ""},
 }
-WORDS = {"plan": ["--level", "--want"], "bound": ["--level", "--noise-variance"],
+WORDS = {"plan": ["--level", "--want", "--standard-error"], "design": ["--standard-error"],
+         "bound": ["--level", "--noise-variance"],
          "stream": ["--level", "--lags"], "filter": ["--level"]}  # fmt: skip
 
 
@@ -92,12 +94,43 @@ def numeric(name):
 
 def lines(name, option, value):
     arguments, always = BASE[name]
-    given = always | NEEDS.get(option, {}) | {option: f"age={value}" if "want" in option else value}
+    needs = {} if name == "design" else NEEDS.get(option, {})  # whose options stand alone
+    named = option == "--want" or (name, option) == ("design", "--standard-error")
+    given = always | needs | {option: f"age={value}" if named else value}
     if option == "--exponent":
         arguments = ["positive.csv"]
     pairs = [(k, v) for k, v in given.items() if v is not None]
     spread = [part for k, v in pairs for part in ((k,) if v == "" else (k, v))]  # "": a flag
     return [name, *arguments, *spread]
+
+
+def require_sense(done, where, *, failing=False):
+    """A result of finite numbers, or one message and nothing else."""
+    assert done.code in (0, 2) or (failing and done.code == 1), where
+    assert "Traceback" not in done.err, where
+    if done.code == 2:
+        assert done.err.startswith("privest: "), where
+        assert not done.out, where
+    else:
+        assert not re.search(r"\b(nan|inf)\b", done.out), where
+
+
+ALLOCATED = {
+    "--cap": {}, "--level": {}, "--noise-variance": {}, "--standard-error": {"--level": None},
+    "--epsilon": DP | {"--level": None, "--standard-error": "age=1"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ALLOCATED)
+def test_numbers_that_nobody_means_for_levels_per_row(folder, capsys, monkeypatch, option):
+    monkeypatch.chdir(folder)
+    privest = runner(capsys, monkeypatch)
+    for value in VALUES:
+        own = {option: f"age={value}" if option == "--standard-error" else value}
+        given = BASE["plan"][1] | ALLOCATED[option] | own
+        pairs = [(k, v) for k, v in given.items() if v is not None]
+        done = privest("plan", "people.csv", "--allocate", *(x for pair in pairs for x in pair))
+        require_sense(done, (option, value, done))
 
 
 def test_every_command_is_tried():
@@ -118,11 +151,4 @@ def test_numbers_that_nobody_means(folder, capsys, monkeypatch, name):
             (folder / "z.csv.json").unlink(missing_ok=True)
             discard(folder / "privest-ledger.db")
             done = privest(*lines(name, option, value))
-            where = (name, option, value, done)
-            assert done.code in (0, 2) or (name == "audit" and done.code == 1), where
-            assert "Traceback" not in done.err, where
-            if done.code == 2:
-                assert done.err.startswith("privest: "), where
-                assert not done.out, where
-            else:
-                assert not re.search(r"\b(nan|inf)\b", done.out), where
+            require_sense(done, (name, option, value, done), failing=name == "audit")
