@@ -143,7 +143,7 @@ def anytime(model: LinearModel, budget: float, *, weight: ArrayLike | None = Non
         value=values[horizons - first - 1],
         floor=floors,
         worst=worst(a),
-        forever=max(worst(a), float(np.diff(values)[-1]) / without),
+        forever=max(worst(a), float(np.diff(values, prepend=0.0)[-1]) / without),
     )
 
 

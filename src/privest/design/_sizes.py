@@ -57,7 +57,8 @@ class SampleSize(Record):
 
     @property
     def price(self) -> float:
-        return float(self.exact.max() / self.classical.max())
+        least = float(self.classical.max())
+        return float(self.exact.max()) / least if least > 0 else math.inf
 
     def explain(self) -> str:
         """The number, what decides it, and what privacy costs, in words."""

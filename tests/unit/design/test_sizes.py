@@ -125,3 +125,15 @@ def test_rounding_adds_no_reading():
     """K = 0.1·10/0.1² is 100 in decimals, not in doubles."""
     model = pv.LinearModel(np.ones((1, 1)), noise=0.3)
     assert sample_size(model, 1 / 0.7, 0.1).readings == 100
+
+
+def test_readings_without_noise():
+    """v = 0: without privacy any number does; 1/s is all the variance there is."""
+    model = pv.LinearModel(np.ones((3, 1)), noise=pv.noise.Gaussian(cov=np.zeros(3)))
+    found = sample_size(model, 0.5, 0.1)
+    assert found.readings == 200
+    assert found.price == np.inf
+    assert found.explain()
+    path = frontier(model, 0.1, [1, 10, 100])
+    assert path.least == 0
+    assert path.level == pytest.approx([100.0, 10.0, 1.0])

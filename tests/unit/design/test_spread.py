@@ -187,3 +187,20 @@ def test_what_is_refused():
     late = pv.LinearModel(np.eye(3), noise=1.0)
     with pytest.raises(pv.errors.InvalidInput, match="nothing to spread"):
         anytime(late, 1.0)
+
+
+def test_limits_that_leave_a_part_of_the_budget():
+    """Caps that add up to less than the budget: all of them, and one more unit is worth nothing."""
+    found = spread(stream(8), 100.0, cap=2.0)
+    assert found.levels == pytest.approx(np.full(12, 2.0))
+    assert found.gap <= 1e-12
+    assert found.price == 0.0
+    assert found.spent == pytest.approx(24.0)
+
+
+def test_a_stream_of_one_reading():
+    one = pv.LinearModel([[2.0]], noise=1.0)
+    assert spread(one, 4.0).value == pytest.approx(1.25 / 4)
+    found = anytime(one, 4.0)
+    assert found.horizons.tolist() == [1]
+    assert found.worst == pytest.approx(found.value[0] / (1.25 / 4), rel=1e-3)
