@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import (
     bench_bound,
+    bench_design,
     bench_dynamics,
     bench_files,
     bench_import,
@@ -39,7 +40,8 @@ def main():
     with threadpool_limits(limits=THREADS), console.status("measuring ..."):
         modules = (
             bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_dynamics,
-            bench_network, bench_scale, bench_files, bench_workflow, bench_lattice, bench_import,
+            bench_network, bench_scale, bench_files, bench_workflow, bench_lattice, bench_design,
+            bench_import,
         )  # fmt: skip
         for module in modules:
             for row in module.rows():

@@ -50,8 +50,13 @@ class Height:
         return self.of(value) / (value - self.limit)
 
 
-def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
-    """Levels that meet the target, or nearly (a multiple of them does), at about the least cost."""
+def solve_target(
+    problem: Problem, criterion: Scaled, target: float, tol: float
+) -> tuple[Point, bool]:
+    """Levels that meet the target, or nearly (a multiple of them does), at about the least cost.
+
+    The second says whether the gap is closed.
+    """
     height = Height(criterion, target, limit_value(problem, criterion), problem.parameters)
     ceiling = most_budget(problem)
     budget, sure = min(float(problem.cost.sum()), ceiling), LOOSE
@@ -62,7 +67,7 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
         if not np.isfinite(search.value) or not price > 0:
             break
         if sure <= tol and _gap(search, target, price) <= tol:
-            break
+            return search.point(), True
         change = (1.0 - height.of(search.value)) / (height.slope(search.value) * price)
         budget = min(max(search.budget + change, search.budget / 8), 8 * search.budget, ceiling)
         sure = tol / 4 if abs(budget / search.budget - 1.0) <= CLOSE else LOOSE
@@ -70,7 +75,7 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
         if budget == search.budget and search.tol <= sure * price * budget / scale:
             break
         search = search.continued(budget, sure * price * budget / scale)
-    return search.point()
+    return search.point(), False
 
 
 def _price(search: Search) -> float:

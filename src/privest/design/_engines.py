@@ -15,6 +15,7 @@ from privest.design._problem import Problem
 from privest.design._scaled import Least, LogDet, Scaled, Trace
 
 NEWTON = 1e8  # readings times features²: a step of the Newton method takes about 0.1 s
+MANY = 2000  # readings from which the dual method is faster, three to ten times at 10⁴
 STORED = 5e7  # readings times features: 400 MB, of which two or three are held at a time
 SOLVES = 40  # of the budget problem for one target; a handful is enough as a rule
 
@@ -22,7 +23,9 @@ SOLVES = 40  # of the budget problem for one target; a handful is enough as a ru
 def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
     """The least criterion for a budget."""
     if dual_fits(problem, criterion):
-        return _dual.solve_budget(problem, criterion, budget, tol)
+        search = _dual.Search.start(problem, criterion, budget, tol).run()
+        if search.gap <= tol or not newton_fits(problem, criterion):
+            return search.point()
     if newton_stores(problem, criterion) or not isinstance(criterion, Trace | LogDet):
         return _newton.solve_budget(problem, criterion, budget, tol)
     return _frank_wolfe.solve_budget(problem, criterion, budget, tol)
@@ -42,13 +45,15 @@ def dual_fits(problem: Problem, criterion: Scaled) -> bool:
     """Whether the readings are many, single, and only bound by the budget and by caps."""
     single = problem.atom is None and problem.person is None
     known = isinstance(criterion, Trace | LogDet | Least)
-    return single and known and not newton_fits(problem, criterion)
+    return single and known and problem.readings >= MANY
 
 
 def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
     """The least cost for a criterion of at most `target`."""
     if dual_fits(problem, criterion):
-        return _dual_target.solve_target(problem, criterion, target, tol)
+        point, closed = _dual_target.solve_target(problem, criterion, target, tol)
+        if closed or not newton_fits(problem, criterion):
+            return point
     if newton_stores(problem, criterion) or not isinstance(criterion, Trace | LogDet):
         return _newton.solve_target(problem, criterion, target, tol)
     return target_by_budgets(problem, criterion, target, tol)

@@ -62,7 +62,8 @@ def test_the_least_cost_of_an_accuracy(kind, v, criterion):
     asked = given(rows_of(kind, count, 4), v, CRITERIA[criterion])
     problem, scaled = asked.problem, asked.criterion
     target = scaled.value(problem.information(np.ones(count)))
-    point = _dual_target.solve_target(problem, scaled, target, TOL)
+    point, closed = _dual_target.solve_target(problem, scaled, target, TOL)
+    assert closed
     value = scaled.value(problem.information(point.levels))
     floor = target_floor(problem, scaled, target, point.levels, point.weights, point.prices).floor
     # A miss of f by this changes the cost by NEAR of itself at most, along a line to NEAR².
