@@ -84,11 +84,6 @@ class Asked:
                 "--budget and --standard-error ask for opposite things: the best accuracy for a "
                 "loss, or the least loss for an accuracy. Leave one of them out."
             )
-        if self.equalised and self.standard_error is None:
-            raise InvalidInput(
-                "--equalised goes with --standard-error: the least largest level for an accuracy. "
-                "(For a budget equal levels have the least largest one.)"
-            )
         if self.criterion is not None:
             require_choice(self.criterion, ("A", "D", "E"), "--criterion")
             if self.standard_error is not None:
@@ -112,7 +107,7 @@ def design(
     ] = None,
     json: common.Json = False,
 ) -> None:
-    """How much privacy should each row give up? Nothing is spent, no reading is looked at.
+    """How much privacy should each row give up? Nothing is spent: nothing depends on the readings.
 
     Rows differ in how much they tell: a design gives each a privacy level of its own (larger shows
     more) from its public features and the noise variance of the plan, and proves how far from the
@@ -162,6 +157,11 @@ def require_designable(spec: Spec) -> None:
 def _made(spec: Spec, asked: Asked) -> tuple[AllocatedPlan, HeldRows]:
     """The plan with the levels that are asked for, and its rows."""
     stated, wanted = spec.privacy, _wanted(asked, spec)
+    if asked.equalised and not wanted:
+        raise InvalidInput(
+            "--equalised goes with --standard-error: the least largest level for an accuracy. "
+            "(For a budget equal levels have the least largest one.)"
+        )
     criterion = asked.criterion or stated.criterion or "A"
     groups = stated.groups if asked.groups is None else asked.groups
     require_groups(spec, groups)

@@ -209,9 +209,10 @@ def _count(rows: float) -> str:
 def _exposed(facts: Facts) -> tuple[Part, ...]:
     """By what an attacker can do; ε comes last, where it was asked for."""
     parts: list[Part] = []
+    at = "privacy levels per row, the largest of them" if facts.levels else "privacy level"
     for one in facts.outcomes:
         parts.append(
-            f"“{one.response}” was released at privacy level s = {short(one.level)} (larger shows "
+            f"“{one.response}” was released at {at} s = {short(one.level)} (larger shows "
             "more). An attacker who sees the whole release, knows all of this page and has any "
             "amount of computing time can do this with it:"
             if len(parts) == 0

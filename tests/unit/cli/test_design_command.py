@@ -74,6 +74,7 @@ def test_from_plan_to_report(run, data, tmp_path):
     told = words(page.read_text())
     assert "Who gives up how much" in told
     assert "privacy level s up to" in told
+    assert "was released at privacy levels per row, the largest of them s =" in told
     assert "How many rows have which privacy level" in told  # what the picture shows, in words
     done = run("plan", file, "--png", tmp_path / "curve.png")
     assert done.code == 0, done.err
@@ -129,12 +130,15 @@ def test_without_options_it_is_what_the_plan_asks_for(run, plan):
     assert other["design"]["value"] < other["design"]["equal"]
 
 
-def test_equalised_levels_are_the_lowest_largest(run, plan):
+def test_equalised_levels_are_the_lowest_largest(run, data, plan, tmp_path):
     equal = json.loads(run("design", plan, "--standard-error", ERRORS, "--equalised",
                            "--json").out)  # fmt: skip
     least = json.loads(run("design", plan, "--standard-error", ERRORS, "--json").out)
     assert equal["level"] < least["level"]
     assert equal["spread"]["total"] > least["spread"]["total"]
+    planned(run, data, "--standard-error", ERRORS, "--save", tmp_path / "own.toml")
+    own = json.loads(run("design", tmp_path / "own.toml", "--equalised", "--json").out)
+    assert own["level"] == equal["level"]  # a plan's own errors
     done = run("design", plan, "--standard-error", ERRORS, "--equalised")
     assert "Every row has the privacy level s =" in words(done.out)
     assert "No levels give these errors with a lower largest one" in words(done.out)
