@@ -196,10 +196,13 @@ def _answer(
 ) -> FullAllocation:  # fmt: skip
     criterion, limits = problem.criterion, problem.limits
     value, spent = problem.value(factor), limits.spent(factor)
+    # A floor above the value by rounding of the value says no more than the value.
     if direction == "budget":
-        gap = relative_gap(criterion, value, floor)
-        floor, equal = floor + criterion.offset, _equal_value(problem, asked)
+        floor = min(floor, value)
+        gap, equal = relative_gap(criterion, value, floor), _equal_value(problem, asked)
+        floor += criterion.offset
     else:
+        floor = min(floor, spent)
         gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
     whole = np.zeros((model.readings, factor.shape[1]))
     whole[shown] = factor

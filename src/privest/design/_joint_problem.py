@@ -14,7 +14,7 @@ from privest.design._joint_caps import SLACK, within_caps
 from privest.design._joint_floor import Tangent, without_slack
 from privest.design._joint_release import joint_level, joint_release
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, Witness
-from privest.linalg import PSD, private_root, weighted_roots
+from privest.linalg import PSD, Diagonal, private_root
 from privest.linalg.batched import substitute
 from privest.linalg.tolerances import rounding
 from privest.model import LinearModel
@@ -99,9 +99,9 @@ class JointProblem:
     def of(
         cls, model: LinearModel, asked: Criterion, limits: JointLimits, unit: Array
     ) -> JointProblem:
-        """R with RᵀR = Hᵀ diag(x) H, x the information of readings at the levels `unit`."""
-        weight = unit / (1.0 + model.inverse_information.diagonal() * unit)
-        return cls(model, asked, limits, weighted_roots(model.matrix, [weight])[0].triangle)
+        """R with RᵀR = PI at independent levels `unit`: the program's P is then near one."""
+        root = private_root(model.matrix, Diagonal(unit), model.inverse_information)
+        return cls(model, asked, limits, root.triangle)
 
     @cached_property
     def rows(self) -> Array:

@@ -177,25 +177,35 @@ class ScoreProgram:
         """The solved problem; None if it is infeasible."""
         cp = self.cp
         problem = cp.Problem(objective, [*self.constraints, *constraints])
+        nearly: list[float] = []
         for tolerance in TOLERANCES:
-            try:
-                with warnings.catch_warnings():  # "inaccurate" is for the certificate to judge
-                    warnings.simplefilter("ignore")
-                    problem.solve(
-                        solver=cp.CLARABEL, tol_gap_rel=tolerance, tol_gap_abs=tolerance,
-                        tol_feas=tolerance,
-                    )  # fmt: skip
-            except cp.error.SolverError:
-                continue
-            if problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-                self.steps = int(problem.solver_stats.num_iters)
+            status = self._attempt(problem, tolerance)
+            if status == cp.OPTIMAL:
                 return problem
-            if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+            if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
                 return None
+            if status == cp.OPTIMAL_INACCURATE:  # for the certificate to judge
+                nearly.append(tolerance)
+        if nearly and self._attempt(problem, nearly[-1]) == cp.OPTIMAL_INACCURATE:
+            return problem
         raise NumericalFailure(
             f"Clarabel did not solve the program of a full S (status {problem.status}). Choose "
             "units in which budget, caps and variances are nearer to each other."
         )
+
+    def _attempt(self, problem: Any, tolerance: float) -> str | None:  # noqa: ANN401
+        cp = self.cp
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                problem.solve(
+                    solver=cp.CLARABEL, tol_gap_rel=tolerance, tol_gap_abs=tolerance,
+                    tol_feas=tolerance,
+                )  # fmt: skip
+        except cp.error.SolverError:
+            return None
+        self.steps = int(problem.solver_stats.num_iters)
+        return str(problem.status)
 
     def _proposal(self, price: float, criterion: Scaled, duals: Array | None) -> Proposal:
         """S_b = Y_bᵀN_b⁺Y_b as one factor, in the user's units, and the dual prices."""
