@@ -36,7 +36,7 @@ from privest.records import Record, as_frame, standard_errors
 
 Estimator = Literal["least squares", "maximum likelihood"]
 DISTINCT = 16  # products vs whose efficiencies are worked out; for more of them a polynomial
-DEGREE = 16  # of it, in ln vs
+POLYNOMIAL = 1e-6  # its error, as if the efficiency were analytic within π of real ln vs
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def rank_mechanisms(
     Guarantees: Gaussian noise attains the bound for Gaussian readings (`thm:opt`): none is above 1.
     Of maximum likelihood the figures are those of many readings (its information).
     Numerics: variances and informations are the laws' own; the information of w + d by quadrature
-    of its score, to about 1e-8; for more than 16 different v·s a polynomial in ln vs, to 1e-4.
+    of its score, to about 1e-8; for more than 16 different v·s a polynomial in ln vs, to 1e-5.
 
     >>> model = LinearModel(np.ones((10, 1)), noise=1.0)
     >>> found = rank_mechanisms(model, 1.0)
@@ -252,8 +252,11 @@ def _efficiencies(law: ScalarLaw, product: Array) -> Array:
         part[shown] = [efficiency(law, float(x)) for x in found[shown]]
         return part[where]
     ends = np.log(found[shown][[0, -1]])
+    # Chebyshev interpolation loses ρ^-degree, ρ of the ellipse that reaches π beside the line.
+    ratio = 2.0 * np.pi / (ends[1] - ends[0])
+    degree = math.ceil(-math.log(POLYNOMIAL) / math.asinh(ratio))
     fitted = np.polynomial.chebyshev.Chebyshev.interpolate(
-        lambda t: np.array([efficiency(law, float(x)) for x in np.exp(t)]), DEGREE, ends
+        lambda t: np.array([efficiency(law, float(x)) for x in np.exp(t)]), degree, ends
     )
     part[shown] = fitted(np.log(found[shown]))
     return part[where]

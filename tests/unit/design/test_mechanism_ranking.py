@@ -150,7 +150,7 @@ def test_any_level_and_any_noise_for_least_squares():
 
 
 def test_levels_of_many_sizes():
-    """A polynomial stands for more than 16 products v·s: to 1e-4 of each, and so of the whole."""
+    """A polynomial stands for more than 16 products v·s: to 1e-5 of each, and so of the whole."""
     rng = np.random.default_rng(6)
     levels = np.exp(rng.uniform(-3, 3, 18))
     model = pv.LinearModel(design(rng, 18, 2), noise=0.5)
@@ -159,7 +159,7 @@ def test_levels_of_many_sizes():
     each = np.array([information_of_sum(law, 0.5 * s) * s for s in levels])
     PI = (model.matrix.T * each) @ model.matrix
     errors = found.standard_error[found.names.index("cos2")]
-    assert errors == pytest.approx(np.sqrt(np.diagonal(np.linalg.inv(PI))), rel=1e-4)
+    assert errors == pytest.approx(np.sqrt(np.diagonal(np.linalg.inv(PI))), rel=1e-5)
 
 
 def test_what_is_no_estimator():
