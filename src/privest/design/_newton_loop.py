@@ -24,6 +24,9 @@ from privest.design._newton_unit import Unit
 SHORTER = 25  # times a step is halved before the method gives up
 CORRECTED = 3  # of these with the predictor's correction
 MOST, LEAST, CENTRED = 0.9, 1e-6, 0.3  # parts of the present products that a step aims at
+SAFE, BOLD = 0.9, 0.995  # of the way to the nearest zero of a slack or dual: far from the end, near
+RECENTRED = 2  # corrections that bring products back to the middle, at most,
+LONG, FAR = 0.9, 10.0  # unless steps are this long; products this many times off
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,14 @@ class Moves:
     goal: float
     side: Move
     pairs: dict[str, Move]
+
+
+@dataclass(frozen=True, eq=False)
+class Cross:
+    """Products of the steps of slacks and duals: of the accuracy side, and of each pair."""
+
+    side: Array | float
+    pairs: dict[str, Array | float]
 
 
 class Iterate:
@@ -95,20 +106,17 @@ class Iterate:
             persons = pairs["persons"].slack / pairs["persons"].dual
         return System(unit, diagonal, columns, corner, border, persons)
 
-    def direction(self, system: System, mu: float, before: Moves | None) -> Moves:
-        """Towards products of weight·μ; `before`: the predictor, whose products are allowed for."""
+    def direction(self, system: System, mu: float, cross: Cross | None = None) -> Moves:
+        """Towards products of weight·μ less `cross`, what Newton's method is to allow for."""
         pairs, unit = self.pairs, self.unit
-        cross: dict[str, Array | float] = dict.fromkeys(pairs, 0.0)
-        crossed: Array | float = 0.0
-        if before is not None:
-            cross = {name: move[0] * move[1] for name, move in before.pairs.items()}
-            crossed = self.side.cross(before.side)
+        if cross is None:
+            cross = Cross(0.0, dict.fromkeys(pairs, 0.0))
         nothing = np.zeros(unit.atoms)
-        wanted = {"lower": pairs["lower"].dual_move(nothing, mu, cross["lower"])}
+        wanted = {"lower": pairs["lower"].dual_move(nothing, mu, cross.pairs["lower"])}
         if "upper" in pairs:
             still = np.zeros(len(pairs["upper"].slack))
-            wanted["upper"] = pairs["upper"].dual_move(still, mu, cross["upper"])
-        pull, rho, tau = self.side.right(mu, crossed)
+            wanted["upper"] = pairs["upper"].dual_move(still, mu, cross.pairs["upper"])
+        pull, rho, tau = self.side.right(mu, cross.side)
         r = -self.residual - self.limits(wanted)
         if isinstance(pull, np.ndarray):
             r = r + unit.gather(self.slope * pull)
@@ -124,15 +132,33 @@ class Iterate:
                 assert step.persons is not None
                 dual = step.persons
             else:
-                dual = pairs[name].dual_move(change, mu, cross[name])
+                dual = pairs[name].dual_move(change, mu, cross.pairs[name])
             moves[name] = (change, dual)
         own = step.solved[: len(self.side.diagonal)]
-        return Moves(step.goal, self.side.move(own, mu, crossed), moves)
+        return Moves(step.goal, self.side.move(own, mu, cross.side), moves)
 
-    def _short(self, name: str, mu: float, cross: dict[str, Array | float]) -> Array:
+    def crossed(self, moves: Moves) -> Cross:
+        """The products of both parts of a direction."""
+        pairs: dict[str, Array | float] = {
+            name: move[0] * move[1] for name, move in moves.pairs.items()
+        }
+        return Cross(self.side.cross(moves.side), pairs)
+
+    def recentred(self, moves: Moves, cross: Cross, mu: float, primal: float, dual: float) -> Cross:
+        """`cross` changed so that products that would leave the middle are brought back to it."""
+        pairs = dict(cross.pairs)
+        for name, pair in self.pairs.items():
+            ahead = pair.moved(moves.pairs[name], primal, dual)
+            product = ahead.slack * ahead.dual
+            centre = pair.weight * mu
+            change = np.clip(product, centre / FAR, FAR * centre) - product
+            pairs[name] = pairs[name] - np.maximum(change, -FAR * centre)
+        return Cross(cross.side, pairs)
+
+    def _short(self, name: str, mu: float, cross: Cross) -> Array:
         """The right side of a single constraint: its slack, less what it should be."""
         pair = self.pairs[name]
-        return np.asarray(pair.slack - (pair.weight * mu - cross[name]) / pair.dual)
+        return np.asarray(pair.slack - (pair.weight * mu - cross.pairs[name]) / pair.dual)
 
     def _slacks(self, atoms: Array) -> dict[str, Array]:
         """What the slacks do when the levels move."""
@@ -185,7 +211,7 @@ def iterate(start: Iterate, good: Callable[[Iterate], bool], steps: int) -> tupl
     for taken in range(steps):
         if good(here):
             return taken, here
-        ahead = _step(here, taken)
+        ahead = _step(here)
         if ahead is None:
             return taken, here
         here = ahead
@@ -193,30 +219,47 @@ def iterate(start: Iterate, good: Callable[[Iterate], bool], steps: int) -> tupl
     return steps, here
 
 
-def _step(here: Iterate, taken: int) -> Iterate | None:
+def _step(here: Iterate) -> Iterate | None:
     try:
         system = here.system()
-        predictor = here.direction(system, 0.0, None)
+        predictor = here.direction(system, 0.0)
         primal, dual = (min(1.0, far) for far in here.rooms(predictor))
         aim = (here.gap_after(predictor, primal, dual) / here.gap) ** 3
         aim = float(np.clip(aim, LEAST, MOST)) if np.isfinite(aim) else MOST
-        moves = here.direction(system, aim * here.mu, predictor)
-        return _searched(here, system, moves, aim, 0.99 if taken < 5 else 0.995)
+        moves = _corrected(here, system, predictor, aim * here.mu)
+        return _searched(here, system, moves, aim)
     except np.linalg.LinAlgError:
         return None
 
 
-def _searched(
-    here: Iterate, system: System, moves: Moves, aim: float, fraction: float
-) -> Iterate | None:
+def _corrected(here: Iterate, system: System, predictor: Moves, mu: float) -> Moves:
+    """Mehrotra's direction, and Gondzio's corrections while they make longer steps possible."""
+    cross = here.crossed(predictor)
+    moves = here.direction(system, mu, cross)
+    primal, dual = (min(1.0, far) for far in here.rooms(moves))
+    for _ in range(RECENTRED):
+        if min(primal, dual) > LONG:
+            break
+        wished = (min(1.0, 1.5 * far + 0.1) for far in (primal, dual))
+        cross = here.recentred(moves, cross, mu, *wished)
+        other = here.direction(system, mu, cross)
+        farther = [min(1.0, far) for far in here.rooms(other)]
+        if sum(farther) < primal + dual + 0.02:
+            break
+        moves, (primal, dual) = other, farther
+    return moves
+
+
+def _searched(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate | None:
     """Along the direction as far as the merit falls; at last along the centred one."""
+    fraction = float(np.clip(1.0 - aim, SAFE, BOLD))
     present = here.gap + here.infeasible(here)
     primal, dual = (min(1.0, fraction * far) for far in here.rooms(moves))
     for attempt in range(SHORTER):
         if attempt == 1:
             primal = dual = min(primal, dual)
         if attempt == CORRECTED:
-            moves = here.direction(system, max(aim, CENTRED) * here.mu, None)
+            moves = here.direction(system, max(aim, CENTRED) * here.mu)
             primal = dual = min(1.0, fraction * min(here.rooms(moves)))
         ahead = here.moved(moves, primal, dual)
         if ahead is not None:
