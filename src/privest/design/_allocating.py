@@ -245,11 +245,12 @@ def _answer(
     else:
         gap = (spent - proof.floor) / spent if spent > 0 else 0.0
         floor, equal, asked = proof.floor, _equal_spent(problem, criterion, value), asked + offset
+    limit = asked if direction == "budget" else np.inf
     price = 0.0
     if proof.witness is not None and proof.prices is not None:
         price = proof.prices.budget * criterion.per_unit(proof.witness, value)
     return Allocation(
-        psd(given.levels(levels), "the levels"), given.model, given.asked,
+        psd(given.levels(levels, limit), "the levels"), given.model, given.asked,
         direction=direction, value=value + offset, floor=floor, gap=_gap(gap), tolerance=tol,
         spent=spent, asked=asked, price=price, iterations=point.steps, method=point.method,
         equal=equal,

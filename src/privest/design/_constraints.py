@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_positive
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_positive
 from privest.bounds._classical import in_range, require_seen
 from privest.design._criteria import Criterion
 from privest.design._problem import Problem
@@ -20,6 +20,7 @@ from privest.model import LinearModel
 from privest.privacy import gdp
 from privest.records import Record
 
+SUMMED = 64 * EPS  # relative rounding of a sum of many levels, in any order that halves
 Labels = Sequence[Hashable] | ArrayLike
 
 
@@ -82,17 +83,31 @@ class Posed:
     triangle: Array
     unit: float = 1.0
     whole: Posed | None = None
+    stated: Problem | None = None
 
     def in_units(self, unit: float) -> Posed:
-        """With levels counted in multiples of `unit`."""
+        """With levels counted in multiples of `unit`; `stated` keeps the limits as they were."""
         return Posed(
             self.problem.in_units(unit), self.criterion, self.asked, self.model, self.triangle,
-            self.unit * unit, self.whole,
+            self.unit * unit, self.whole, self.problem if self.stated is None else self.stated,
         )  # fmt: skip
 
-    def levels(self, found: Array) -> Array:
-        """(m,): levels of readings in the user's unit, from levels of atoms."""
-        return self.problem.per_reading(found) * self.unit
+    def levels(self, found: Array, budget: float = np.inf) -> Array:
+        """(m,): levels of readings in the user's unit, from levels of atoms.
+
+        Within the limits as they were stated, to the letter: what the change of units rounded up
+        goes, and sums stay below theirs by more than their own rounding.
+        """
+        limits = self.problem if self.stated is None else self.stated
+        levels = np.minimum(found * self.unit, limits.cap)
+        if limits.person is not None:
+            assert limits.share is not None
+            assert limits.most is not None
+            full = limits.per_person(limits.share * levels) > (1 - SUMMED) * limits.most
+            levels = np.where(full[limits.person], (1 - 2 * SUMMED) * levels, levels)
+        if limits.spent(levels) > (1 - SUMMED) * budget:
+            levels = (1 - 2 * SUMMED) * levels
+        return limits.per_reading(levels)
 
 
 def posed(

@@ -67,15 +67,34 @@ def _loss(levels, limits):
 
 def test_limits_hold_to_the_letter():
     capped = design.allocate(MODEL, 20.0, cap=0.6)
-    assert capped.levels.max() <= 0.6 * (1 + 1e-12)
+    assert capped.levels.max() <= 0.6  # not a rounding above it
     shared = design.allocate(MODEL, 20.0, groups=LABELS)
     assert (shared.levels == shared.levels.reshape(15, 4)[:, :1].repeat(4, 1).ravel()).all()
     each = design.allocate(MODEL, 40.0, persons=design.Persons(LABELS, most=3.0))
     totals = np.bincount(LABELS, each.levels)
-    assert totals.max() <= 3.0 * (1 + 1e-12)
+    assert totals.max() <= 3.0
     assert (totals > 2.9).any()
     free = design.allocate(MODEL, 40.0)
     assert free.value < each.value
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_limits_hold_in_every_unit(seed):
+    """Levels are found in units of their own; back in the user's no limit is passed by rounding."""
+    rng = np.random.default_rng(seed)
+    unit = 10.0 ** rng.uniform(-6, 6)
+    model = pv.LinearModel(H, noise=0.7 / unit)
+    budget, cap, most = (
+        unit * rng.uniform(5, 30),
+        unit * rng.uniform(0.3, 2),
+        unit * rng.uniform(1, 3),
+    )
+    found = design.allocate(
+        model, budget, cap=cap, persons=design.Persons(LABELS, most=most), criterion=design.D()
+    )
+    assert found.levels.max() <= cap
+    assert np.bincount(LABELS, found.levels).max() <= most
+    assert found.levels.sum() <= budget
 
 
 def test_an_allocation_is_a_level_for_every_door():
