@@ -114,7 +114,7 @@ def reference(H, v, kind, budget):
     def solve():
         s, x = cp.Variable(count, nonneg=True), cp.Variable(count)
         cone = cp.SOC(s - x + 1 + v * s, cp.vstack([2 * np.sqrt(v) * s, s - x - 1 - v * s]), axis=0)
-        M = _gram(rows, x / count)
+        M = _gram(rows, x) / count
         goal = -cp.log_det(M) if kind == "D" else cp.matrix_frac(np.linalg.inv(R).T, M)
         problem = cp.Problem(cp.Minimize(goal), [cone, cp.sum(s) <= budget])
         problem.solve(solver=cp.CLARABEL)
@@ -145,7 +145,7 @@ def against(name, v):
 
 
 def rows():
-    for name, v in (("A", 1.0), ("A", 1e-2), ("D", 1.0)):
+    for name, v in (("A", 1.0), ("A", 1e-2), ("D", 1e-2)):
         yield against(name, v)
     for kind in ("normal", "heavy", "clusters", "collinear"):
         for n in (5, 20):
