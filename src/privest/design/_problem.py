@@ -9,13 +9,18 @@ level: of one reading, or of a group of readings that share it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from privest.arrays import Array, Index
 
+T = TypeVar("T")
+LONG = 2_000_000  # numbers in the rows: a pass takes milliseconds, and two threads halve it
 BLOCK = 2**14  # rows in one pass: what they need stays in the cache
 
 
@@ -87,28 +92,50 @@ class Problem:
 
     def gram(self, weights: Array) -> Array:
         """Σ_k w_k h_kh_kᵀ, in one pass."""
-        total = np.zeros((self.parameters, self.parameters))
-        for start in range(0, self.readings, BLOCK):
-            part = self.rows[start : start + BLOCK]
-            total += (part.T * weights[start : start + BLOCK]) @ part
-        return (total + total.T) / 2
+
+        def part(starts: range) -> Array:
+            total = np.zeros((self.parameters, self.parameters))
+            for start in starts:
+                block = self.rows[start : start + BLOCK]
+                total += (block.T * weights[start : start + BLOCK]) @ block
+            return total
+
+        total = sum(self._passes(part), np.zeros((self.parameters, self.parameters)))
+        return np.asarray((total + total.T) / 2)
 
     def squares(self, factor: Array) -> Array:
         """q (m,): h_kᵀGh_k for G = FFᵀ, from the factor F (n, r)."""
         q = np.empty(self.readings)
-        for start in range(0, self.readings, BLOCK):
-            part = self.rows[start : start + BLOCK] @ factor
-            np.einsum("ij,ij->i", part, part, out=q[start : start + BLOCK])
+
+        def part(starts: range) -> None:
+            for start in starts:
+                block = self.rows[start : start + BLOCK] @ factor
+                np.einsum("ij,ij->i", block, block, out=q[start : start + BLOCK])
+
+        self._passes(part)
         return q
 
     def products(self, *matrices: Array) -> list[Array]:
         """hᵀGh (m,) for each of some symmetric G (n, n), in one pass."""
         found: list[Array] = [np.empty(self.readings) for _ in matrices]
-        for start in range(0, self.readings, BLOCK):
-            part = self.rows[start : start + BLOCK]
-            for q, matrix in zip(found, matrices, strict=True):
-                np.einsum("ij,ij->i", part @ matrix, part, out=q[start : start + BLOCK])
+
+        def part(starts: range) -> None:
+            for start in starts:
+                block = self.rows[start : start + BLOCK]
+                for q, matrix in zip(found, matrices, strict=True):
+                    np.einsum("ij,ij->i", block @ matrix, block, out=q[start : start + BLOCK])
+
+        self._passes(part)
         return found
+
+    def _passes(self, part: Callable[[range], T]) -> list[T]:
+        """`part` of all blocks of rows; of two halves at once where there are many."""
+        starts = range(0, self.readings, BLOCK)
+        if self.rows.size < LONG:
+            return [part(starts)]
+        half = len(starts) // 2
+        with ThreadPoolExecutor(2) as pool:  # NumPy lets go of the interpreter in its loops
+            return list(pool.map(part, (starts[:half], starts[half:])))
 
     def spent(self, levels: Array) -> float:
         """Σ_g cost_g s_g."""
