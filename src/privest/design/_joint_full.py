@@ -23,7 +23,7 @@ from privest.design._joint_posed import joint_posed, unit_of
 from privest.design._joint_problem import JointProblem, from_covariance
 from privest.design._joint_proofs import joint_budget_floor, joint_target_floor
 from privest.design._joint_release import fewer_columns
-from privest.design._joint_sdp import Proposal, ScoreProgram
+from privest.design._joint_sdp import TOLERANCES, UNSOLVED, Proposal, ScoreProgram
 from privest.design._limits import AT_THE_LIMIT
 from privest.design._polishing import root_of
 from privest.errors import InfeasibleTarget, NumericalFailure
@@ -42,15 +42,22 @@ def full_budget(
     small, shown, limits = joint_posed(model, shape, cost, cap, groups, persons)
     share = budget / (len(limits.cost) * limits.cost)
     problem = JointProblem.of(small, asked, limits, unit_of(limits, share))
-    closed = closed_form(problem, budget)
-    if closed is None:
-        program = ScoreProgram(problem.rows, problem.sigma, limits, unit_of(limits, share))
-        closed = program.least_criterion(problem.criterion, budget)
-    factor = limits.feasible(_reduced(problem, closed.factor), budget)
-    floor, price = joint_budget_floor(problem, factor, closed, budget)
-    return _answer(
-        model, problem, shown, factor, shape, "budget", budget, tol, floor, price, closed
-    )
+    unit = unit_of(limits, share)
+
+    def attempt(tolerance: float) -> FullAllocation:
+        found = closed_form(problem, budget)
+        if found is None:
+            found = _program(problem, unit).least_criterion(problem.criterion, budget, tolerance)
+        factor = limits.feasible(_reduced(problem, found.factor), budget)
+        floor, price = joint_budget_floor(problem, factor, found, budget)
+        return _answer(
+            model, problem, shown, factor, shape, "budget", budget, tol, floor, price, found
+        )
+
+    best = _closest(attempt)
+    if best is None:
+        raise NumericalFailure(UNSOLVED)
+    return best
 
 
 def full_target(
@@ -66,19 +73,44 @@ def full_target(
     unit = unit_of(limits, level / limits.cost)
     problem = JointProblem.of(small, asked, limits, unit)
     wanted = target - problem.criterion.offset
-    factor, found = _meeting(problem, wanted, unit)
-    floor, price = joint_target_floor(problem, factor, found, wanted)
-    return _answer(model, problem, shown, factor, shape, "target", target, tol, floor, price, found)
+
+    def attempt(tolerance: float) -> FullAllocation:
+        factor, found = _meeting(problem, wanted, unit, tolerance)
+        floor, price = joint_target_floor(problem, factor, found, wanted)
+        return _answer(
+            model, problem, shown, factor, shape, "target", target, tol, floor, price, found
+        )
+
+    best = _closest(attempt)
+    if best is None:
+        _refuse(problem, wanted, unit)
+    return best
+
+
+def _closest(attempt: Callable[[float], FullAllocation]) -> FullAllocation | None:
+    """The answer with the smallest gap: the solver at its strictest, less strict if need be."""
+    best: FullAllocation | None = None
+    for tolerance in TOLERANCES:
+        try:
+            found = attempt(tolerance)
+        except NumericalFailure:
+            continue
+        if best is None or found.gap < best.gap:
+            best = found
+        if best.certified:
+            break
+    return best
+
+
+def _program(problem: JointProblem, unit: Array) -> ScoreProgram:
+    return ScoreProgram(problem.rows, problem.sigma, problem.limits, unit)
 
 
 def full_caps(model: LinearModel, asked: Criterion, caps: Array) -> tuple[Array, float, int]:
     """`correlated` by the program: L (m, n), the floor, and the steps; for caps > 0 somewhere."""
     small, shown, limits = joint_posed(model, "full", 1.0, caps, None, None)
     problem = JointProblem.of(small, asked, limits, limits.caps)
-    program = ScoreProgram(problem.rows, problem.sigma, limits, limits.caps)
-    found = program.least_criterion(problem.criterion, np.inf)
-    factor = limits.feasible(_reduced(problem, found.factor))
-    floor, _ = joint_budget_floor(problem, factor, found, np.inf)
+    found, factor, floor = _within_limits(problem, limits.caps)
     whole = np.zeros((model.readings, factor.shape[1]))
     whole[shown] = factor
     return whole, floor, found.steps
@@ -117,15 +149,17 @@ def _equal_level(problem: JointProblem, wanted: float) -> float:
     return top if value(top) > wanted else root_of(value, wanted, problem.criterion.logarithm)
 
 
-def _meeting(problem: JointProblem, wanted: float, unit: Array) -> tuple[Array, Proposal]:
+def _meeting(
+    problem: JointProblem, wanted: float, unit: Array, tolerance: float
+) -> tuple[Array, Proposal]:
     """The cheapest L found that meets the target to the letter, and where it came from."""
     logarithm = problem.criterion.logarithm
     size = float(problem.limits.cost @ unit)
     for tighter in TIGHTER:
         asked = wanted - tighter if logarithm else wanted * (1.0 - tighter)
-        found = _cheapest(problem, asked, unit, size)
+        found = _cheapest(problem, asked, unit, size, tolerance)
         if found is None:
-            _refuse(problem, wanted, unit)
+            break
         factor = problem.limits.feasible(_reduced(problem, found.factor))
 
         def value(t: float, factor: Array = factor) -> float:
@@ -134,7 +168,7 @@ def _meeting(problem: JointProblem, wanted: float, unit: Array) -> tuple[Array, 
         t = _shrink(value, wanted, logarithm, 1.0 if problem.limits.limited else 1.01)
         if t is not None:
             return problem.limits.feasible(np.sqrt(t) * factor), found
-    raise NumericalFailure("the solver's S does not meet the target, not even a tighter one.")
+    raise NumericalFailure(UNSOLVED)
 
 
 def _shrink(
@@ -152,13 +186,13 @@ def _shrink(
     return float(np.exp(high))
 
 
-def _cheapest(problem: JointProblem, wanted: float, unit: Array, size: float) -> Proposal | None:
+def _cheapest(
+    problem: JointProblem, wanted: float, unit: Array, size: float, tolerance: float
+) -> Proposal | None:
+    """A proposal for the target; None where the solver says that there is none."""
     if closed_form(problem, size) is None:
-        program = ScoreProgram(problem.rows, problem.sigma, problem.limits, unit)
-        try:
-            return program.least_cost(problem.criterion, wanted, size)
-        except NumericalFailure:
-            return None  # as a rule a target at the very limit, where costs have no end
+        program = _program(problem, unit)
+        return program.least_cost(problem.criterion, wanted, size, tolerance)
 
     def value(budget: float) -> float:
         found = closed_form(problem, budget)
@@ -167,19 +201,32 @@ def _cheapest(problem: JointProblem, wanted: float, unit: Array, size: float) ->
     return closed_form(problem, root_of(value, wanted, False))
 
 
+def _within_limits(problem: JointProblem, unit: Array) -> tuple[Proposal, Array, float]:
+    """The best that the limits allow without a budget: proposal, L and floor."""
+    best: tuple[Proposal, Array, float] | None = None
+    for tolerance in TOLERANCES:
+        try:
+            found = _program(problem, unit).least_criterion(problem.criterion, np.inf, tolerance)
+        except NumericalFailure:
+            continue
+        factor = problem.limits.feasible(_reduced(problem, found.factor))
+        floor, _ = joint_budget_floor(problem, factor, found, np.inf)
+        gap = relative_gap(problem.criterion, problem.value(factor), floor)
+        if best is None or floor > best[2]:
+            best = found, factor, floor
+        if gap <= NEAR:
+            break
+    if best is None:
+        raise NumericalFailure(UNSOLVED)
+    return best
+
+
 def _refuse(problem: JointProblem, wanted: float, unit: Array) -> NoReturn:
     """Raise InfeasibleTarget with the best that the limits allow, itself a design, and proved."""
-    program = ScoreProgram(problem.rows, problem.sigma, problem.limits, unit)
-    found = program.least_criterion(problem.criterion, np.inf)
-    factor = problem.limits.feasible(_reduced(problem, found.factor))
-    floor, _ = joint_budget_floor(problem, factor, found, np.inf)
+    _, factor, floor = _within_limits(problem, unit)
     nearest, offset = problem.value(factor), problem.criterion.offset
     if nearest < wanted - NEAR * (1.0 if problem.criterion.logarithm else abs(wanted)):
-        raise NumericalFailure(
-            "the program of a full S was not solved for this target, though it can be reached: "
-            f"{nearest + offset:.6g} is possible. Choose units in which caps and variances are "
-            "nearer to each other."
-        )
+        raise NumericalFailure(f"{UNSOLVED} The target can be reached.")
     proved = "" if floor <= wanted else f", and below {floor + offset:.6g} is proved impossible"
     raise InfeasibleTarget(
         f"{problem.asked.words()} cannot be {wanted + offset:.6g} within the caps and limits, not "

@@ -28,7 +28,11 @@ from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, Witnes
 from privest.errors import MissingDependency, NumericalFailure
 from privest.linalg import PSD, Blocks
 
-TOLERANCES = (1e-10, 1e-9, 1e-8)  # of Clarabel: the first that it reaches
+TOLERANCES = (1e-10, 1e-9, 1e-8)  # of Clarabel: until the certificate is satisfied
+UNSOLVED = (
+    "Clarabel did not solve the program of a full S. Choose units in which budget, caps and "
+    "variances are nearer to each other."
+)
 NO_NOISE = 1e-12  # of the largest eigenvalue of N
 NO_WEIGHT = 1e-10  # of the largest eigenvalue of ZZᵀ
 
@@ -126,19 +130,21 @@ class ScoreProgram:
             self.constraints.append(self.persons)
         self.cost = cp.sum(cp.multiply(limits.cost * self.unit, self.levels))
 
-    def least_criterion(self, criterion: Scaled, budget: float) -> Proposal:
+    def least_criterion(self, criterion: Scaled, budget: float, tolerance: float) -> Proposal:
         """The least criterion for a budget; inf: for the other limits alone."""
         paid = [] if np.isinf(budget) else [self.cost / budget <= 1.0]
         objective, constraints, duals = self._criterion(criterion)
-        if self._solved(objective, [*paid, *constraints]) is None:
-            raise NumericalFailure("Clarabel found no full S within the limits.")
+        if self._solved(objective, [*paid, *constraints], tolerance) is None:
+            raise NumericalFailure(UNSOLVED)
         price = float(np.maximum(paid[0].dual_value, 0.0)) / budget if paid else 0.0
         return self._proposal(price, criterion, duals())
 
-    def least_cost(self, criterion: Scaled, target: float, unit: float) -> Proposal | None:
+    def least_cost(
+        self, criterion: Scaled, target: float, unit: float, tolerance: float
+    ) -> Proposal | None:
         """The least cost (about `unit`) for a criterion of at most `target`; None: infeasible."""
         _, constraints, duals = self._criterion(criterion, target)
-        if self._solved(self.cp.Minimize(self.cost / unit), constraints) is None:
+        if self._solved(self.cp.Minimize(self.cost / unit), constraints, tolerance) is None:
             return None
         return self._proposal(1.0 / unit, criterion, duals())
 
@@ -173,25 +179,16 @@ class ScoreProgram:
             lambda: np.array([max(float(one.dual_value[-1, -1]), 0.0) for one in each]),
         )  # fmt: skip
 
-    def _solved(self, objective: Any, constraints: Sequence[Any]) -> Any:  # noqa: ANN401
+    def _solved(self, objective: Any, constraints: Sequence[Any], tolerance: float) -> Any:  # noqa: ANN401
         """The solved problem; None if it is infeasible."""
         cp = self.cp
         problem = cp.Problem(objective, [*self.constraints, *constraints])
-        nearly: list[float] = []
-        for tolerance in TOLERANCES:
-            status = self._attempt(problem, tolerance)
-            if status == cp.OPTIMAL:
-                return problem
-            if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
-                return None
-            if status == cp.OPTIMAL_INACCURATE:  # for the certificate to judge
-                nearly.append(tolerance)
-        if nearly and self._attempt(problem, nearly[-1]) == cp.OPTIMAL_INACCURATE:
+        status = self._attempt(problem, tolerance)
+        if status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):  # how good is for the certificate to say
             return problem
-        raise NumericalFailure(
-            f"Clarabel did not solve the program of a full S (status {problem.status}). Choose "
-            "units in which budget, caps and variances are nearer to each other."
-        )
+        if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+            return None
+        raise NumericalFailure(UNSOLVED)
 
     def _attempt(self, problem: Any, tolerance: float) -> str | None:  # noqa: ANN401
         cp = self.cp

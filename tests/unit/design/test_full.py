@@ -11,10 +11,17 @@ import pytest
 
 import privest as pv
 from privest import bounds, design
+from privest.design import _joint_sdp
 from privest.design._joint_closed import closed_form
 from privest.design._joint_posed import joint_posed, unit_of
 from privest.design._joint_problem import JointPrices, JointProblem
-from privest.errors import InfeasibleTarget, InvalidInput, MissingDependency, NotIdentifiable
+from privest.errors import (
+    InfeasibleTarget,
+    InvalidInput,
+    MissingDependency,
+    NotIdentifiable,
+    NumericalFailure,
+)
 
 RNG = np.random.default_rng(0)
 M, N = 9, 3
@@ -311,3 +318,27 @@ def test_what_a_search_proposes_is_made_feasible_in_exact_numbers(limits):
             assert sum(own) <= Fraction(1.2)
     inside = 0.01 * factor
     np.testing.assert_array_equal(joint.feasible(inside, BUDGET), inside)
+
+
+def test_the_certificate_and_not_the_solver_says_when_to_stop(monkeypatch):
+    """What the solver calls good may not be, over many orders: then another answer is taken."""
+    rng = np.random.default_rng(12)
+    rows = rng.standard_normal((8, 3)) * [1e-3, 1.0, 1e3]
+    model = pv.LinearModel(rows, noise=1e-6)
+    cap = 0.05 / 8 * 10 ** rng.uniform(-1, 2, 8)
+    found = design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
+    assert found.certified
+    tried = []
+    genuine = _joint_sdp.ScoreProgram._attempt
+
+    def counted(self, problem, tolerance):
+        tried.append(tolerance)
+        return None if len(tried) == 1 else genuine(self, problem, tolerance)
+
+    monkeypatch.setattr(_joint_sdp.ScoreProgram, "_attempt", counted)
+    again = design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
+    assert tried[:2] == [1e-10, 1e-9]
+    assert again.certified
+    monkeypatch.setattr(_joint_sdp.ScoreProgram, "_attempt", lambda *_: None)
+    with pytest.raises(NumericalFailure, match="units"):
+        design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
