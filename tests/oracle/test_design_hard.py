@@ -90,7 +90,7 @@ def judged(seed):
     assert least.certified
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", [*range(16), 497])  # 497: feasible levels cost the first proof
 def test_hard_problems(seed):
     judged(seed)
 
