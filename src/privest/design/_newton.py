@@ -11,6 +11,7 @@ tolerance; whatever happens the best point found is returned.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,11 +132,13 @@ def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float)
     size = criterion.value(problem.information(levels))
     unit = unit_of(problem, spend, budget)
     search = Search(problem, criterion, unit, size, spend, budget, None, tol)
-    start = budget_start(
-        unit, levels[unit.kept] / unit.scale, shape_of(criterion, size, problem.parameters),
-        budget / spend,
-    )  # fmt: skip
-    return _searched(search, start)
+    e = levels[unit.kept] / unit.scale
+
+    def start() -> Iterate:
+        shape = shape_of(criterion, size, problem.parameters)
+        return budget_start(unit, e, shape, budget / spend)
+
+    return _searched(search, start, levels)
 
 
 def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
@@ -147,13 +150,19 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
     search = Search(problem, criterion, unit, size, spend, None, target, tol)
     n = problem.parameters
     goal = float(np.exp((size - target) / n)) if criterion.logarithm else size / target
-    start = target_start(unit, levels[unit.kept] / unit.scale, shape_of(criterion, size, n), goal)
-    return _searched(search, start)
+    e = levels[unit.kept] / unit.scale
+    return _searched(
+        search, lambda: target_start(unit, e, shape_of(criterion, size, n), goal), levels
+    )
 
 
-def _searched(search: Search, start: Iterate) -> Point:
+def _searched(search: Search, start: Callable[[], Iterate], levels: Array) -> Point:
+    """The best point found; `levels` themselves where M is singular to rounding from the start."""
     with np.errstate(all="ignore"):  # what is not finite is never a better point
-        search.look(iterate(start, search.good, STEPS)[1])  # also where it stopped far away
+        try:
+            iterate(start(), search.good, STEPS)
+        except np.linalg.LinAlgError:
+            return Point(levels, 0, METHOD)
     assert search.best is not None
     return search.best
 

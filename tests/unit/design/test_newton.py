@@ -179,6 +179,15 @@ def test_atoms_that_cannot_matter_get_no_level(name):
     assert proved(problem, criterion, point, budget=10.0)[1] <= TOL
 
 
+def test_what_no_level_shows_is_no_error_of_the_engine():
+    """The doors refuse such problems; an engine returns what it began with, never a traceback."""
+    problem = Problem(np.eye(2)[[0, 0]], np.ones(2), np.ones(2), np.full(2, np.inf))
+    for criterion in (Trace(np.eye(2)), LogDet(), Least(np.eye(2)), Largest(np.eye(2))):
+        point = _newton.solve_budget(problem, criterion, 1.0, TOL)
+        assert np.isfinite(point.levels).all()
+        assert np.isinf(criterion.value(problem.information(point.levels)))
+
+
 def test_more_budget_than_the_limits_can_spend():
     rng = np.random.default_rng(4)
     capped = problem_of(rng, "caps", "uneven")
