@@ -27,7 +27,7 @@ from privest.design._scaled import Least, Scaled
 
 STEPS = 200
 FIRST = 0.1  # variance times equal level, at least, at the first step
-FALL = 0.1  # by which the raised variances fall
+FALL = 0.3  # by which the raised variances fall
 LEAST = 1e-11  # variance times equal level where smoothing ends for exact readings
 RIDGE = 1e-6  # of the information at equal levels, after good steps, and
 STEEP = 1e-3  # after bad ones
