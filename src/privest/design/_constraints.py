@@ -159,14 +159,22 @@ def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Arr
 
 
 def labels_of(labels: Labels, m: int, what: str) -> Index:
-    """0, 1, … by first appearance of each label."""
+    """0, 1, …: the same number for equal labels. 1 and "1" differ; a missing label is refused."""
     given = np.asarray(labels)
     if given.ndim != 1 or len(given) != m:
         raise InvalidInput(f"{what} are one label a reading, {m} of them; received shape "
                            f"{given.shape}.")  # fmt: skip
-    if given.dtype == object:
-        given = np.array([str(label) for label in given])
-    return np.asarray(np.unique(given, return_inverse=True)[1], dtype=np.intp)
+    if given.dtype.kind in "biuf":
+        missing = bool(np.isnan(given).any()) if given.dtype.kind == "f" else False
+        numbers = np.unique(given, return_inverse=True)[1]
+    else:
+        own = [None if label != label else label for label in list(labels)]  # type: ignore[arg-type]
+        missing = None in own
+        first: dict[Hashable, int] = {}
+        numbers = np.array([first.setdefault(label, len(first)) for label in own])
+    if missing:
+        raise InvalidInput(f"{what} are missing for some readings: say whose they are.")
+    return np.asarray(numbers, dtype=np.intp)
 
 
 def _with_atoms(

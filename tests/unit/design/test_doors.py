@@ -183,6 +183,16 @@ def test_wrong_uses_say_what_to_do(call, words):
         call()
 
 
+def test_labels_of_any_kind_stay_apart():
+    from privest.design._constraints import labels_of
+
+    assert len(set(labels_of([1, "1", 2, "1"], 4, "groups").tolist())) == 3
+    assert labels_of(np.array(["b", "a", "b"]), 3, "groups").tolist() == [0, 1, 0]
+    for missing in ([1.0, np.nan], ["a", None], np.array(["a", np.nan], dtype=object)):
+        with pytest.raises(InvalidInput, match="missing"):
+            labels_of(missing, 2, "groups")
+
+
 def test_what_nothing_shows_is_not_identifiable():
     with pytest.raises(NotIdentifiable):
         design.allocate(pv.LinearModel(H[:, [0, 0]], noise=1.0), 1.0)
