@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -168,7 +168,8 @@ def labels_of(labels: Labels, m: int, what: str) -> Index:
         missing = bool(np.isnan(given).any()) if given.dtype.kind == "f" else False
         numbers = np.unique(given, return_inverse=True)[1]
     else:
-        own = [None if label != label else label for label in list(labels)]  # type: ignore[arg-type]
+        every: list[Any] = list(labels)  # type: ignore[arg-type]
+        own = [None if label != label else label for label in every]
         missing = None in own
         first: dict[Hashable, int] = {}
         numbers = np.array([first.setdefault(label, len(first)) for label in own])
