@@ -291,6 +291,8 @@ def _price(found: AllocatedPlan) -> str:
     """What a little more of the total would buy."""
     design = found.design
     share = 0.01 * design.spent * design.price
+    if design.criterion.symbol == "T":  # the price is of a square, the words are of its root
+        share /= 2
     if design.criterion.symbol == "D":
         return f"One per cent more in total lowers log det of the covariance by {share:.3g}."
     return (

@@ -225,7 +225,7 @@ def equal_level(given: Posed, target: float) -> float:
 
     if problem.person is not None and not value(1e18 / max(problem.variance.max(), 1e-9)) < target:
         _require_persons(given, target)
-        return float(np.median(problem.ceiling))
+        return float(np.median(problem.ceiling[problem.ceiling > 0]))
     return root_of(value, target, scaled.logarithm)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.design._criteria import Criterion
+from privest.errors import NotIdentifiable
 from privest.linalg import PSD, psd
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
@@ -90,10 +91,13 @@ class Allocation(PrivacyLevel):
 
     @property
     def standard_error(self) -> Array:
-        """√diag Σ at these levels, (n,): what the best estimate has."""
-        from privest.bounds import bound
+        """√diag Σ at these levels, (n,): what the best estimate has; inf of what they hide."""
+        from privest.bounds import bound, functional
 
-        return bound(self._model, self).standard_error
+        try:
+            return bound(self._model, self).standard_error
+        except NotIdentifiable:  # only some of the parameters were asked for
+            return functional(self._model, self, np.eye(self._model.parameters)).standard_error
 
     @property
     def leverage(self) -> Array:

@@ -193,6 +193,7 @@ def _with_atoms(
                 'measure persons by "trace".'
             )
         assert whose is not None
+        _require_one_cap(cap, whose)
         return _shared(rows, variance, cost, np.minimum(cap, persons.most), whose, once=True)
     problem = (
         Problem(rows, variance, cost, cap)
@@ -203,6 +204,18 @@ def _with_atoms(
         return problem
     assert whose is not None
     return _limited(problem, whose, persons.most)
+
+
+def _require_one_cap(cap: Array, whose: Index) -> None:
+    """Refuse caps that differ within a person: one level for all readings is then not the best."""
+    low = np.full(int(whose.max()) + 1, np.inf)
+    np.minimum.at(low, whose, cap)
+    if (low[whose] != cap).any():
+        raise InvalidInput(
+            'readings of one person have different caps: with persons measured by their "largest" '
+            "level a cap is of the person, the same for all of the person's readings. Give it so, "
+            'or measure persons by "trace".'
+        )
 
 
 def _shared(

@@ -60,7 +60,11 @@ def budget_polished(
     proof = budget_floor(problem, criterion, budget, own, point.weights, point.prices)
     value = criterion.value(problem.information(own))
     if not relative_gap(criterion, value, proof.floor) <= tol / 10:  # the engine's prices are poor
-        proof = best_proof(proof, budget_floor(problem, criterion, budget, own, point.weights))
+        proof = best_proof(
+            proof,
+            budget_floor(problem, criterion, budget, own, point.weights),
+            budget_floor(problem, criterion, budget, own),  # of several errors: the largest alone
+        )
     choices = [own, problem.within(np.where(own < NOTHING * own.mean(), 0.0, own), budget)]
     if proof.witness is not None and proof.prices is not None:
         q = problem.squares(proof.witness.factor)
@@ -87,7 +91,11 @@ def target_polished(
         own = _brought_to(problem, criterion, target, own)
     proof = target_floor(problem, criterion, target, own, point.weights, point.prices)
     if not proof.floor >= (1 - tol / 10) * problem.spent(own):
-        proof = best_proof(proof, target_floor(problem, criterion, target, own, point.weights))
+        proof = best_proof(
+            proof,
+            target_floor(problem, criterion, target, own, point.weights),
+            target_floor(problem, criterion, target, own),
+        )
     choices = [own]
     candidates = [np.where(own < NOTHING * own.mean(), 0.0, own)]
     if proof.witness is not None and proof.prices is not None:

@@ -179,7 +179,12 @@ def sample_size(
     names, index, wanted = as_targets(target, local.names)
     found = functional(local, level, np.eye(local.parameters)[index])
     _require_shown(found, names)
-    exact = local.readings * found.variance / wanted**2
+    with np.errstate(over="ignore", divide="ignore"):
+        exact = local.readings * found.variance / wanted**2
+    if not np.isfinite(exact).all():
+        raise InvalidInput(
+            "a wanted standard error is so small that no number counts the readings."
+        )
     readings = max(math.ceil(float(exact.max()) * (1 - WHOLE)), local.parameters)
     return SampleSize(
         names=names,

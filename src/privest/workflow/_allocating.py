@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import AnyArray, Array, Index
-from privest.bounds import bound, classical_bound
+from privest.bounds import bound, classical_bound, identifiability
 from privest.data import open_source, read_rows
 from privest.data._cells import Texts
 from privest.errors import InvalidInput
@@ -236,12 +236,49 @@ def settled(
     if cap is not None:  # a promise: not even by the rounding of a unit
         levels = np.minimum(levels, cap)
     levels = usable(levels, plan.limits)
+    require_estimable(model, levels)
     if wanted:
         levels = _meeting(model, levels, wanted, cap)
+        require_met(model, levels, wanted)
     return with_levels(
         plan, levels, rows.lines, rows.H, design=found, gap=_gap(model, levels, found), equal=equal,
         **asked,
     )  # fmt: skip
+
+
+def require_estimable(model: LinearModel, levels: Array) -> None:
+    """Refuse levels from which nothing could be estimated after the release: it would be lost."""
+    found, shown = identifiability(model, PrivacyLevel(levels)), int(np.count_nonzero(levels))
+    if not found.identifiable:
+        parts = np.abs(found.hidden_directions).max(axis=1, initial=0.0)
+        hidden = ", ".join(repr(name) for name, part in zip(model.names, parts) if part > 1e-8)
+        raise InvalidInput(
+            f"privacy: the best levels for what is asked for do not show {hidden}. Ask for a "
+            "standard error of that too (--standard-error), however large, or leave it out of the "
+            "model."
+        )
+    if shown <= model.parameters:
+        raise InvalidInput(
+            f"privacy: the best levels show {shown} of {len(levels)} rows, as many as there are "
+            "coefficients: nothing is left over to see the noise by. Limit what one row shows "
+            "(--cap), or let rows share levels (--groups)."
+        )
+
+
+def require_met(model: LinearModel, levels: Array, wanted: dict[str, float]) -> None:
+    """Refuse levels that miss the errors asked for without the rows that the grid cannot show."""
+    got = bound(model, PrivacyLevel(levels)).standard_error
+    missed = [
+        f"{name!r} {got[model.names.index(name)]:.4g} (asked for: {error:g})"
+        for name, error in wanted.items()
+        if got[model.names.index(name)] > error * (1 + 1e-6)
+    ]
+    if missed:
+        raise InvalidInput(
+            "privacy: the range is so narrow beside the noise that rows of low levels show "
+            f"nothing, and without them standard errors are {', '.join(missed)}. Ask for other "
+            "errors, or for the same level of all rows (without --allocate)."
+        )
 
 
 def usable(levels: Array, limits: Range | None) -> Array:

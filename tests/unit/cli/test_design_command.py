@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+import privest as pv
 from privest.workflow import load_spec, make_plan
+from privest.workflow._allocating import held_rows, model_of
 from workflow_command import runner
 from workflow_tables import people, spec, write
 
@@ -216,3 +218,48 @@ def test_several_errors_without_allocation(run, data):
     done = planned(run, data, "--standard-error", 0.1)
     assert done.code == 2
     assert "standard_error needs `of`" in words(done.err)
+
+
+def test_the_price_of_standard_errors_is_of_the_errors_and_not_of_their_squares(run, plan):
+    said = words(run("design", plan, "--standard-error", "age=0.004").out)
+    less = float(said.split("(age 0.004) by ")[1].split(" %")[0])
+    record = json.loads(run("design", plan, "--standard-error", "age=0.004", "--json").out)
+    more = {"budget": 1.01 * record["design"]["spent"]}
+    found = make_plan(load_spec(plan))
+    rows = held_rows(found.spec, None, None)
+    better = pv.design.allocate(
+        model_of(found, rows), criterion=pv.design.C([0, 1, 0, 0]), **more
+    ).value
+    assert less == pytest.approx(100 * (1 - np.sqrt(better) / 0.004), rel=0.02)
+
+
+def test_levels_that_hide_a_coefficient_are_refused_by_its_name(run, tmp_path):
+    rng = np.random.default_rng(4)
+    table = {"age": rng.uniform(20, 80, 60), "kind": np.repeat(["a", "b"], [57, 3]),
+             "y": rng.standard_normal(60)}  # fmt: skip
+    file = write(table, tmp_path / "rare.csv")
+    asked = ("plan", file, "--target", "y", "--features", "age,kind", "--category", "kind=a,b",
+             "--noise-variance", 1, "--allocate", "--standard-error")  # fmt: skip
+    done = run(*asked, "age=0.05")
+    assert done.code == 2
+    assert "do not show 'kind=b'. Ask for a standard error of that too" in words(done.err)
+    assert run(*asked, "age=0.05,kind=b=5").code == 0
+
+
+def test_levels_of_as_many_rows_as_coefficients_are_refused_before_the_release(run, tmp_path):
+    rng = np.random.default_rng(3)
+    table = {"x": np.r_[0.0, 100.0, rng.uniform(49, 51, 40)], "y": rng.standard_normal(42)}
+    file = write(table, tmp_path / "few.csv")
+    asked = ("plan", file, "--target", "y", "--features", "x", "--noise-variance", 0.1,
+             "--allocate", "--level", 0.01, "--criterion", "D")  # fmt: skip
+    done = run(*asked)
+    assert done.code == 2
+    assert "the best levels show 2 of 42 rows" in words(done.err)
+    assert run(*asked, "--cap", 0.02).code == 0
+
+
+def test_a_range_that_hides_rows_does_not_miss_what_was_asked_for_in_silence(run, data):
+    done = planned(run, data, "--allocate", "--standard-error", ERRORS, "--range", "0,0.003")
+    assert done.code == 2
+    assert "the range is so narrow" in words(done.err)
+    assert "asked for: 0.004" in words(done.err)

@@ -201,3 +201,45 @@ def test_what_nothing_shows_is_not_identifiable():
 def test_a_picture_is_drawn(tmp_path):
     found = design.allocate(MODEL, 20.0)
     assert found.picture(tmp_path / "who.png").stat().st_size > 5000
+
+
+def test_an_allocation_that_hides_what_was_not_asked_for_is_a_record_all_the_same():
+    model = pv.LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], noise=1.0)
+    found = design.allocate(model, 4.0, criterion=design.C([1.0, 0.0]))
+    assert found.levels[1] == 0
+    assert found.standard_error == pytest.approx([np.sqrt(0.75), np.inf])
+    assert json.loads(json.dumps(found.to_dict()))["standard_error"][1] == "Infinity"
+
+
+@pytest.mark.parametrize("door", [
+    lambda model, **limits: design.allocate(model, 4.0, **limits),
+    lambda model, **limits: design.least_loss(model, 1.0, **limits),
+    lambda model, **limits: design.certify(model, [0.0, 2.0, 2.0], design.A(), 4.0, **limits),
+])  # fmt: skip
+def test_a_person_at_the_largest_level_has_one_cap(door):
+    """Levels 0, 2, 2 keep these limits; one level for each person would prove a floor above."""
+    model = pv.LinearModel([[1.0], [1.0], [1.0]], noise=1.0)
+    persons = design.Persons(["a", "a", "b"], 2.0, "largest")
+    with pytest.raises(InvalidInput, match="different caps"):
+        door(model, persons=persons, cap=[0.0, np.inf, np.inf])
+
+
+@pytest.mark.parametrize("criterion", [design.A(), design.D(), design.E(), design.C([1.0])])
+def test_targets_near_the_limits_of_persons_where_most_readings_are_hidden(criterion):
+    model = pv.LinearModel([[1.0], [1.0], [1.0], [0.1], [3.0]], noise=1.0)
+    limits = {"cap": [0, 0, 0, np.inf, np.inf], "persons": design.Persons([0, 0, 0, 1, 1], 2.0)}
+    target = 1.01 * (1 + 1 / 2) / 9  # the best is s = 2 of the last reading
+    wanted = np.log(target) if criterion.symbol == "D" else target
+    found = design.least_loss(model, wanted, criterion=criterion, **limits)
+    assert found.levels[-1] == pytest.approx(1 / (9 * target - 1))
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("variance", [0.0, 1.0])
+@pytest.mark.parametrize("times", [1e-4, 1e-8, 1e-12])
+def test_one_error_that_is_far_above_the_others_is_proved_as_if_alone(times, variance):
+    model = pv.LinearModel(H[:20] * [1.0, 1.0, times], noise=np.full(20, variance))
+    found = design.allocate(model, 10.0, criterion=design.StandardErrors({0: 1, 1: 1, 2: 1}))
+    alone = design.allocate(model, 10.0, criterion=design.C([0.0, 0.0, 1.0]))
+    assert found.gap <= 1e-6
+    assert found.price == pytest.approx(alone.price, rel=1e-3)

@@ -137,3 +137,9 @@ def test_readings_without_noise():
     path = frontier(model, 0.1, [1, 10, 100])
     assert path.least == 0
     assert path.level == pytest.approx([100.0, 10.0, 1.0])
+
+
+def test_a_wanted_error_beyond_all_numbers_is_refused():
+    model = pv.LinearModel(np.ones((3, 1)), noise=1.0)
+    with pytest.raises(pv.errors.InvalidInput, match="so small"):
+        sample_size(model, 1.0, {0: 1e-160})
