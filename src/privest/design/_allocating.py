@@ -72,7 +72,7 @@ def allocate(
     asked = as_criterion(criterion)
     most = as_positive(budget, "the budget")
     if shape != "diagonal":
-        from privest.design._joint_full import full_budget
+        from privest.design._joint._full import full_budget
 
         return full_budget(model, most, asked, tol, shape, cost, cap, groups, persons)
     given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
@@ -119,7 +119,7 @@ def least_loss(
     """
     asked, wanted = _target_of(target, criterion)
     if shape != "diagonal":
-        from privest.design._joint_full import full_target
+        from privest.design._joint._full import full_target
 
         return full_target(model, wanted, asked, tol, shape, cost, cap, groups, persons)
     given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))

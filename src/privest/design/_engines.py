@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.design import _dual, _dual_target, _frank_wolfe, _newton
+from privest.design import _dual, _frank_wolfe, _newton
 from privest.design._certificate import Point
 from privest.design._limits import limit_value, most_budget
 from privest.design._problem import Problem
@@ -51,7 +51,7 @@ def dual_fits(problem: Problem, criterion: Scaled) -> bool:
 def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
     """The least cost for a criterion of at most `target`."""
     if dual_fits(problem, criterion):
-        point, closed = _dual_target.solve_target(problem, criterion, target, tol)
+        point, closed = _dual.solve_target(problem, criterion, target, tol)
         if closed or not newton_fits(problem, criterion):
             return point
     if newton_stores(problem, criterion) or not isinstance(criterion, Trace | LogDet):

@@ -9,11 +9,11 @@ import pytest
 
 import privest as pv
 from privest import design
-from privest.design import _joint_descent
-from privest.design._joint_caps import best_under_caps, seen, within_caps
-from privest.design._joint_descent import CappedReadings
-from privest.design._joint_floor import Tangent, cap_prices
-from privest.design._joint_release import fewer_columns, joint_release
+from privest.design._joint import _descent
+from privest.design._joint._caps import best_under_caps, seen, within_caps
+from privest.design._joint._descent import CappedReadings
+from privest.design._joint._floor import Tangent, cap_prices
+from privest.design._joint._release import fewer_columns, joint_release
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import psd
 
@@ -245,7 +245,7 @@ def test_a_descent_that_stops_early_says_so_and_the_program_takes_over(monkeypat
     caps = 10 ** rng.uniform(-2, 2, 14)
     best = design.correlated(model, caps)
     assert best.method == "descent in a factor"
-    monkeypatch.setattr(_joint_descent, "MAX_STEPS", 5)
+    monkeypatch.setattr(_descent, "MAX_STEPS", 5)
     taken = design.correlated(model, caps)
     assert taken.certified
     assert taken.method.endswith("then a semidefinite program")

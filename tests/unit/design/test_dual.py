@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.design import _dual, _dual_passes, _dual_target
+from privest.design import _dual
 from privest.design._certificate import budget_floor, relative_gap, target_floor
 from privest.design._constraints import posed
-from privest.design._filling import fill
-from privest.design._forms import form_of
+from privest.design._dual import _passes, _target
+from privest.design._dual._filling import fill
+from privest.design._dual._forms import form_of
 from privest.design._oracle import budget_prices, levels_at
 
 TOL = 1e-6
@@ -62,15 +63,15 @@ def test_the_least_cost_of_an_accuracy(kind, v, criterion):
     asked = given(rows_of(kind, count, 4), v, CRITERIA[criterion])
     problem, scaled = asked.problem, asked.criterion
     target = scaled.value(problem.information(np.ones(count)))
-    point, closed = _dual_target.solve_target(problem, scaled, target, TOL)
+    point, closed = _target.solve_target(problem, scaled, target, TOL)
     assert closed
     value = scaled.value(problem.information(point.levels))
     floor = target_floor(problem, scaled, target, point.levels, point.weights, point.prices).floor
     # A miss of f by this changes the cost by NEAR of itself at most, along a line to NEAR².
     slope = point.prices.budget * scaled.per_unit(scaled.witness(None, point.weights), value)
     cost = problem.spent(point.levels) + (value - target) / slope
-    assert abs(value - target) / slope <= _dual_target.NEAR * cost
-    assert -(_dual_target.NEAR**2) <= (cost - floor) / cost <= TOL + _dual_target.NEAR**2
+    assert abs(value - target) / slope <= _target.NEAR * cost
+    assert -(_target.NEAR**2) <= (cost - floor) / cost <= TOL + _target.NEAR**2
 
 
 @pytest.mark.parametrize("criterion", ["A", "D", "E"])
@@ -112,9 +113,9 @@ def test_gradient_and_matrix_are_the_derivatives_of_the_dual(criterion):
     form = form_of(asked.criterion, problem.information(np.ones(400)))
     q = problem.squares(form.factor)
     filling = fill(problem, q, budget)
-    M = _dual_passes.information(problem, filling)
+    M = _passes.information(problem, filling)
     gradient = form.gradient(M)
-    matrix = _dual_passes.newton_matrix(problem, form, q, filling, 0)
+    matrix = _passes.newton_matrix(problem, form, q, filling, 0)
     matrix[:-1, :-1] += form.curvature(M, 0.0)
     reduced = matrix[:-1, :-1] - np.outer(matrix[:-1, -1], matrix[-1, :-1]) / matrix[-1, -1]
     step = rng.normal(size=len(gradient)) * 0.1
@@ -153,6 +154,6 @@ def test_filling_is_the_oracle():
 def test_a_sample_of_the_readings_is_enough_for_the_matrix(monkeypatch):
     """The gradient is exact, so that sampling can only cost steps."""
     asked = given(rows_of("clusters", 20_000, 6), 1e-2, pv.design.A())
-    monkeypatch.setattr(_dual_passes, "WORK", 0.0)
+    monkeypatch.setattr(_passes, "WORK", 0.0)
     point = _dual.solve_budget(asked.problem, asked.criterion, 20_000.0, TOL)
     assert -1e-12 <= proved_gap(asked, 20_000.0, point) <= TOL

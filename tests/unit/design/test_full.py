@@ -11,10 +11,10 @@ import pytest
 
 import privest as pv
 from privest import bounds, design
-from privest.design import _joint_sdp
-from privest.design._joint_closed import closed_form
-from privest.design._joint_posed import joint_posed, unit_of
-from privest.design._joint_problem import JointPrices, JointProblem
+from privest.design._joint import _sdp
+from privest.design._joint._closed import closed_form
+from privest.design._joint._posed import joint_posed, unit_of
+from privest.design._joint._problem import JointPrices, JointProblem
 from privest.errors import (
     InfeasibleTarget,
     InvalidInput,
@@ -329,16 +329,16 @@ def test_the_certificate_and_not_the_solver_says_when_to_stop(monkeypatch):
     found = design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
     assert found.certified
     tried = []
-    genuine = _joint_sdp.ScoreProgram._attempt
+    genuine = _sdp.ScoreProgram._attempt
 
     def counted(self, problem, tolerance):
         tried.append(tolerance)
         return None if len(tried) == 1 else genuine(self, problem, tolerance)
 
-    monkeypatch.setattr(_joint_sdp.ScoreProgram, "_attempt", counted)
+    monkeypatch.setattr(_sdp.ScoreProgram, "_attempt", counted)
     again = design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)
     assert tried[:2] == [1e-10, 1e-9]
     assert again.certified
-    monkeypatch.setattr(_joint_sdp.ScoreProgram, "_attempt", lambda *_: None)
+    monkeypatch.setattr(_sdp.ScoreProgram, "_attempt", lambda *_: None)
     with pytest.raises(NumericalFailure, match="units"):
         design.allocate(model, 0.05, criterion=design.E(), shape="full", cap=cap)

@@ -8,10 +8,10 @@ import scipy
 
 from privest.design import _newton
 from privest.design._certificate import budget_floor, relative_gap, target_floor
-from privest.design._newton_curves import Curves, Determinant, Traces
-from privest.design._newton_loewner import Loewner
-from privest.design._newton_system import System
-from privest.design._newton_unit import unit_of
+from privest.design._newton._curves import Curves, Determinant, Traces
+from privest.design._newton._loewner import Loewner
+from privest.design._newton._system import System
+from privest.design._newton._unit import unit_of
 from privest.design._problem import Problem
 from privest.design._scaled import Largest, Least, LogDet, Trace
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import privest as pv
 from privest.design import A, allocate, anytime, spread
-from privest.design._anytime import between
 from privest.design._constraints import posed
-from privest.design._streams import Course
+from privest.design._over_time._anytime import between
+from privest.design._over_time._course import Course
 from strategies import psd_matrix
 
 

@@ -72,7 +72,7 @@ class Side(ABC):
     After `expand` it knows, of the point where it stands:
     worth (m,): Σ_j w_j hᵀ∇g_j h (or hᵀVh) of every reading; columns (m, c + 1), times the slope x′
     of each reading, and a last one of ones for the budget; diagonal (c,), border (c,): its part of
-    the linear system (`_newton_system`).
+    the linear system (`_system`).
     """
 
     worth: Array

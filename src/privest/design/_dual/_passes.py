@@ -1,4 +1,4 @@
-"""What a step of the dual Newton method (`_dual`) needs of the readings: passes over them."""
+"""What a step of the dual Newton method (`_search`) needs of the readings: passes over them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.design._filling import Filling, fill
-from privest.design._forms import Form
+from privest.design._dual._filling import Filling, fill
+from privest.design._dual._forms import Form
 from privest.design._oracle import Prices
 from privest.design._problem import BLOCK, Problem
 

@@ -13,8 +13,8 @@ from privest.design._allocating import TOLERANCE
 from privest.design._allocation import Allocation
 from privest.design._constraints import Posed, posed
 from privest.design._criteria import A
+from privest.design._over_time._course import Course, Found, solve
 from privest.design._scaled import Trace
-from privest.design._streams import Course, Found, solve
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd, weighted_roots
 from privest.model import LinearModel
@@ -78,7 +78,7 @@ class Spread(Allocation):
 
         Public quantities only. The file's ending says its kind: .png, .svg, .pdf.
         """
-        from privest.design._time_picture import draw_over_time
+        from privest.design._over_time._picture import draw_over_time
 
         return draw_over_time(self, Path(path))
 

@@ -8,11 +8,11 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.design._newton_curves import Curves, Determinant, Shape, Traces
-from privest.design._newton_loewner import Loewner
-from privest.design._newton_loop import Iterate
-from privest.design._newton_side import Pair, Side, gram
-from privest.design._newton_unit import Unit
+from privest.design._newton._curves import Curves, Determinant, Shape, Traces
+from privest.design._newton._loewner import Loewner
+from privest.design._newton._loop import Iterate
+from privest.design._newton._side import Pair, Side, gram
+from privest.design._newton._unit import Unit
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
 
 ABOVE = 1.1  # the first price of a budget, in multiples of what the best atom is worth

@@ -8,7 +8,7 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.design._allocation import Allocation
-from privest.design._joint_release import joint_level
+from privest.design._joint._release import joint_level
 from privest.linalg import PSD, Blocks
 from privest.records import plain
 

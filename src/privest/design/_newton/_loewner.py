@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.design._newton_curves import squares
-from privest.design._newton_side import Move, Side, blocks
+from privest.design._newton._curves import squares
+from privest.design._newton._side import Move, Side, blocks
 
 
 class Loewner(Side):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from privest.design._over_time._spread import Spread
 from privest.design._picture import BLUE, GREY, MOST, saved, two_panels
-from privest.design._spreading import Spread
 
 
 def draw_over_time(found: Spread, path: Path) -> Path:

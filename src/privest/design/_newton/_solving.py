@@ -3,7 +3,7 @@
     maximise t  over levels with  g_j(M(s)) ≥ t ,  Σ cost s ≤ budget , caps, persons' limits
     minimise Σ cost s             g_j(M(s)) ≥ t  for the t of the target
 
-where g_j = 1/f_j grows like M (`_newton_curves`; of `Least` M ≥ tW: `_newton_loewner`). A step
+where g_j = 1/f_j grows like M (`_curves`; of `Least` M ≥ tW: `_loewner`). A step
 costs O(K p²), p the number of features: n of one direction, n(n + 1)/2 of a full criterion; about
 ten steps as a rule, at most `STEPS`. It stops when the certificate of the levels is within the
 tolerance; whatever happens the best point found is returned.
@@ -18,10 +18,10 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.design._certificate import Point, budget_floor, relative_gap, target_floor
-from privest.design._newton_curves import Curves
-from privest.design._newton_loop import Iterate, iterate
-from privest.design._newton_start import INSIDE, budget_start, shape_of, target_start
-from privest.design._newton_unit import Unit, unit_of
+from privest.design._newton._curves import Curves
+from privest.design._newton._loop import Iterate, iterate
+from privest.design._newton._start import INSIDE, budget_start, shape_of, target_start
+from privest.design._newton._unit import Unit, unit_of
 from privest.design._oracle import Prices
 from privest.design._problem import Problem
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace

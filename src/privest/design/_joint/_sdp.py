@@ -10,7 +10,7 @@ The matrices have n + 1 rows, not m; the rank is at most n; Σ and S may be sing
 linear, so that every criterion is what it is in M. The level unit and the coordinates of θ are
 chosen so that all numbers are near one: without it the solver loses four digits.
 
-What comes out is a proposal: `_joint_full` makes it feasible, values and certifies it.
+What comes out is a proposal: `_full` makes it feasible, values and certifies it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.design._joint_problem import JointLimits, JointPrices
+from privest.design._joint._problem import JointLimits, JointPrices
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, Witness
 from privest.errors import MissingDependency, NumericalFailure
 from privest.linalg import PSD, Blocks

@@ -17,13 +17,13 @@ from privest.design._allocation import Direction
 from privest.design._certificate import relative_gap
 from privest.design._constraints import Labels, Persons
 from privest.design._criteria import Criterion
-from privest.design._joint_allocation import FullAllocation, level_of
-from privest.design._joint_closed import closed_form
-from privest.design._joint_posed import joint_posed, unit_of
-from privest.design._joint_problem import JointProblem, from_covariance
-from privest.design._joint_proofs import joint_budget_floor, joint_target_floor
-from privest.design._joint_release import fewer_columns
-from privest.design._joint_sdp import TOLERANCES, UNSOLVED, Proposal, ScoreProgram
+from privest.design._joint._allocation import FullAllocation, level_of
+from privest.design._joint._closed import closed_form
+from privest.design._joint._posed import joint_posed, unit_of
+from privest.design._joint._problem import JointProblem, from_covariance
+from privest.design._joint._proofs import joint_budget_floor, joint_target_floor
+from privest.design._joint._release import fewer_columns
+from privest.design._joint._sdp import TOLERANCES, UNSOLVED, Proposal, ScoreProgram
 from privest.design._limits import AT_THE_LIMIT
 from privest.design._polishing import root_of
 from privest.errors import InfeasibleTarget, NumericalFailure

@@ -18,9 +18,9 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.design._certificate import Point
-from privest.design._dual_passes import Path, information, newton_matrix, solved, true_prices
-from privest.design._filling import Filling, fill
-from privest.design._forms import Form, Line, form_of
+from privest.design._dual._filling import Filling, fill
+from privest.design._dual._forms import Form, Line, form_of
+from privest.design._dual._passes import Path, information, newton_matrix, solved, true_prices
 from privest.design._oracle import Prices, most
 from privest.design._problem import Problem
 from privest.design._scaled import Least, Scaled

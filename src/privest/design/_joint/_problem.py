@@ -10,9 +10,9 @@ import numpy as np
 
 from privest.arrays import EPS, Array, Index
 from privest.design._criteria import Criterion
-from privest.design._joint_caps import SLACK, within_caps
-from privest.design._joint_floor import Tangent, without_slack
-from privest.design._joint_release import joint_level, joint_release
+from privest.design._joint._caps import SLACK, within_caps
+from privest.design._joint._floor import Tangent, without_slack
+from privest.design._joint._release import joint_level, joint_release
 from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, Witness
 from privest.linalg import PSD, Diagonal, private_root
 from privest.linalg.batched import substitute

@@ -19,8 +19,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.design._newton_side import gram
-from privest.design._newton_unit import Unit
+from privest.design._newton._side import gram
+from privest.design._newton._unit import Unit
 
 SMALL = 1e-15  # eigenvalues below this part of the largest are rounding (unit diagonal)
 

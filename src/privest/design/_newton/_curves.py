@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.design._newton_side import Move, Side, blocks, room
+from privest.design._newton._side import Move, Side, blocks, room
 
 NEGLIGIBLE = 1e-28  # squares below this part of the largest are rounding
 

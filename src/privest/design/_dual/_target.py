@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.design._certificate import Point
-from privest.design._dual import Search
+from privest.design._dual._search import Search
 from privest.design._limits import limit_value, most_budget
 from privest.design._oracle import least
 from privest.design._problem import Problem

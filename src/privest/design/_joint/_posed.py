@@ -7,7 +7,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Index
 from privest.bounds._classical import in_range, local_model, require_seen
 from privest.design._constraints import Labels, Persons, labels_of, per_reading
-from privest.design._joint_problem import JointLimits
+from privest.design._joint._problem import JointLimits
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.noise import Gaussian

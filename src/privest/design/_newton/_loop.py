@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array
-from privest.design._newton_side import Move, Pair, Side, gram, room
-from privest.design._newton_system import System
-from privest.design._newton_unit import Unit
+from privest.design._newton._side import Move, Pair, Side, gram, room
+from privest.design._newton._system import System
+from privest.design._newton._unit import Unit
 
 SHORTER = 25  # times a step is halved before the method gives up
 CORRECTED = 3  # of these with the predictor's correction

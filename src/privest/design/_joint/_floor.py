@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.design._joint_release import times
+from privest.design._joint._release import times
 from privest.linalg import PSD, Blocks
 from privest.linalg.tolerances import rounding
 

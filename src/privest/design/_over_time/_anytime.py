@@ -11,10 +11,10 @@ import scipy
 from privest.arrays import Array, ArrayLike, Index, as_count, as_positive
 from privest.design._constraints import posed
 from privest.design._criteria import A
+from privest.design._over_time._course import Course, solve
+from privest.design._over_time._spread import first_estimate
 from privest.design._problem import Problem
 from privest.design._scaled import Trace
-from privest.design._spreading import first_estimate
-from privest.design._streams import Course, solve
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel

@@ -8,9 +8,9 @@ import numpy as np
 
 from privest.arrays import EPS, Array
 from privest.bounds._classical import parameter_list
-from privest.design._joint_descent import CappedReadings, descend
-from privest.design._joint_floor import Tangent, cap_prices, without_slack
-from privest.design._joint_release import fewer_columns, joint_release
+from privest.design._joint._descent import CappedReadings, descend
+from privest.design._joint._floor import Tangent, cap_prices, without_slack
+from privest.design._joint._release import fewer_columns, joint_release
 from privest.errors import NotIdentifiable
 from privest.linalg import PSD, weighted_roots
 from privest.linalg.tolerances import rounding

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from privest.arrays import Array
-from privest.design._joint_floor import Tangent
-from privest.design._joint_problem import JointPrices, JointProblem
-from privest.design._joint_sdp import Proposal
+from privest.design._joint._floor import Tangent
+from privest.design._joint._problem import JointPrices, JointProblem
+from privest.design._joint._sdp import Proposal
 from privest.design._scaled import Witness
 
 

@@ -11,8 +11,8 @@ from privest.arrays import Array, ArrayLike, as_array
 from privest.bounds._classical import classical_bound, in_range, local_model, require_size
 from privest.design._allocation import Allocation
 from privest.design._criteria import A, weight_factor
-from privest.design._joint_caps import JointOptimum, best_under_caps, seen
-from privest.design._joint_release import joint_level
+from privest.design._joint._caps import JointOptimum, best_under_caps, seen
+from privest.design._joint._release import joint_level
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.linalg import PSD, Diagonal, private_root
 from privest.linalg.batched import substitute
@@ -106,8 +106,8 @@ def correlated(
     A gap above 1e-6 is possible for hard problems (caps and variances over many orders), and said.
     The level has rank ≤ n: a release is n numbers, by the ordinary Gaussian mechanism.
     Any covariance of the noise, also singular.
-    Numerics: descent in a factor of n + 1 columns, then n (`_joint_descent`), with a proof that
-    does not depend on it (`_joint_floor`); where that leaves a gap, up to 200 readings, the program
+    Numerics: descent in a factor of n + 1 columns, then n (`_descent`), with a proof that
+    does not depend on it (`_floor`); where that leaves a gap, up to 200 readings, the program
     of `allocate(shape="full")` if the extra `design` is there. O(mn²) a step, m² memory.
     Source: docs/design.md; for n = 1, equal caps and no measurement noise the gain is
     (Σ|h_k|)²/Σh_k², for normal h_k about 2m/π.
@@ -147,7 +147,7 @@ def correlated(
 
 def _refined(model: LinearModel, asked: A, caps: Array, best: JointOptimum) -> JointOptimum:
     """The better L and the higher floor, if the program (extra `design`) can be solved."""
-    from privest.design._joint_full import full_caps
+    from privest.design._joint._full import full_caps
 
     try:
         factor, floor, steps = full_caps(model, asked, caps)

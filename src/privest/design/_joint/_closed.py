@@ -7,9 +7,9 @@ import numpy as np
 from privest.arrays import Array
 from privest.bounds import best_linear_release
 from privest.design._criteria import A, C, weight_factor
-from privest.design._joint_problem import JointPrices, JointProblem
-from privest.design._joint_release import times
-from privest.design._joint_sdp import Proposal
+from privest.design._joint._problem import JointPrices, JointProblem
+from privest.design._joint._release import times
+from privest.design._joint._sdp import Proposal
 from privest.design._scaled import Trace
 from privest.errors import NumericalFailure
 from privest.linalg import PSD

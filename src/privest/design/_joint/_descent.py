@@ -4,7 +4,7 @@ Row k of L is √e_k times the first n + 1 entries of a unit vector; the last en
 what the reading keeps to itself, so that a cap need not be reached. With n columns only, rows of
 full length can be trapped (up to 30 % off); with n + 1 a point of second order is the optimum:
 there (diag(p) − EEᵀ)L = 0, EEᵀ has rank ≤ n and so has L where all p_k ≠ 0, and a spare column that
-brings no descent means diag(p) ≥ EEᵀ, which proves it. `_joint_floor` checks it in any case.
+brings no descent means diag(p) ≥ EEᵀ, which proves it. `_floor` checks it in any case.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.design._joint_floor import Tangent
-from privest.design._joint_release import joint_release, times
+from privest.design._joint._floor import Tangent
+from privest.design._joint._release import joint_release, times
 from privest.linalg import PSD
 
 MAX_STEPS = 3000

@@ -1,0 +1,1 @@
+"""Levels that are full matrices: noise drawn jointly, by one trusted curator."""

@@ -1,0 +1,1 @@
+"""One budget over the readings of a stream."""
