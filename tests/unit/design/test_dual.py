@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import privest as pv
+from privest import design
 from privest.design import _dual
 from privest.design._certificate import budget_floor, relative_gap, target_floor
 from privest.design._constraints import posed
@@ -157,3 +158,16 @@ def test_a_sample_of_the_readings_is_enough_for_the_matrix(monkeypatch):
     monkeypatch.setattr(_passes, "WORK", 0.0)
     point = _dual.solve_budget(asked.problem, asked.criterion, 20_000.0, TOL)
     assert -1e-12 <= proved_gap(asked, 20_000.0, point) <= TOL
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("criterion", [design.A(), design.D(), design.C([1.0, 0.0])])
+def test_targets_of_many_readings_without_noise(criterion, share):
+    """From a budget to its value and back."""
+    rng = np.random.default_rng(0)
+    noise = np.where(rng.random(2500) < share, 0.0, 1.0)
+    model = pv.LinearModel(rng.standard_normal((2500, 2)), noise=noise)
+    best = design.allocate(model, 50.0, criterion=criterion)
+    found = design.least_loss(model, best.value, criterion=criterion)
+    assert found.spent == pytest.approx(50.0, rel=1e-6)
+    assert found.gap <= 1e-6

@@ -95,9 +95,13 @@ class Search:
             change = 1.0
         form = self.form.freed(self.problem.information(self.levels), change)
         q = self.q if form is self.form else self.problem.squares(form.factor)
-        filling = fill(self.problem, q, budget, self.price)
-        grown = form.balance(filling.top(self.problem, q, budget))
-        smoothing = FIRST * change * float(self.problem.cost.sum()) / budget
+        unit = float(self.problem.cost.sum()) / budget
+        smoothing, problem = FIRST * change * unit, self.problem
+        if problem.exact:  # no price at which levels of readings without noise spend a budget
+            smoothing = max(smoothing, LEAST * unit)
+            problem = replace(problem, variance=np.maximum(problem.variance, smoothing))
+        filling = fill(problem, q, budget, self.price)
+        grown = form.balance(filling.top(problem, q, budget))
         return Search(
             self.problem, self.criterion, budget, tol, form.scaled(grown), q * grown**2, smoothing,
             filling.prices.budget * grown**2, steps=self.steps,
