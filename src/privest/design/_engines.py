@@ -55,7 +55,9 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
         if closed or not newton_fits(problem, criterion):
             return point
     if newton_stores(problem, criterion) or not isinstance(criterion, Trace | LogDet):
-        return _newton.solve_target(problem, criterion, target, tol)
+        point = _newton.solve_target(problem, criterion, target, tol)
+        if point.steps > 0:  # none where it found no way that meets the target from within
+            return point
     return target_by_budgets(problem, criterion, target, tol)
 
 

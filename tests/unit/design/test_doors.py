@@ -243,3 +243,15 @@ def test_one_error_that_is_far_above_the_others_is_proved_as_if_alone(times, var
     alone = design.allocate(model, 10.0, criterion=design.C([0.0, 0.0, 1.0]))
     assert found.gap <= 1e-6
     assert found.price == pytest.approx(alone.price, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", [5, 9])
+def test_targets_of_errors_many_orders_apart_are_met_and_proved(seed):
+    """The Newton method takes no step here: the budgets for it are tried."""
+    rng = np.random.default_rng(seed)
+    model = pv.LinearModel(rng.standard_normal((9, 3)) * 10.0 ** rng.uniform(-8, 8, 3), noise=1.0)
+    asked = design.StandardErrors({0: 1, 1: 1, 2: 1})
+    best = design.allocate(model, 1.0, criterion=asked)
+    found = design.least_loss(model, best.value, criterion=asked)
+    assert found.spent == pytest.approx(1.0, rel=1e-6)
+    assert found.gap <= 1e-6
