@@ -231,7 +231,7 @@ def equal_level(given: Posed, target: float) -> float:
 
 def _require_persons(given: Posed, target: float) -> None:
     """With persons' limits the best that they allow is itself a design, without a budget."""
-    whole = most_budget(given.problem)
+    whole = 2 * most_budget(given.problem)  # not tight: the limits of the persons are
     unit = whole / float(given.problem.cost.sum())
     inner = given.in_units(unit)
     point = _engines.solve_budget(inner.problem, inner.criterion, whole, 1e-9)

@@ -255,3 +255,16 @@ def test_targets_of_errors_many_orders_apart_are_met_and_proved(seed):
     found = design.least_loss(model, best.value, criterion=asked)
     assert found.spent == pytest.approx(1.0, rel=1e-6)
     assert found.gap <= 1e-6
+
+
+def test_a_target_well_within_the_limits_of_persons_is_not_given_up():
+    """The best that persons allow is looked for with a budget to spare, not one that is tight."""
+    rows = [[5.761, 1.583, 2.287], [-2.264, 0.652, 0.116], [2.97, 4.377, 0.458],
+            [-45.106, -2.677, 6.161], [0.003, -0.224, 0.42], [0.321, 0.351, 0.202]]  # fmt: skip
+    model = pv.LinearModel(rows, noise=[0.0, 1.018, 0.0, 0.71, 0.0, 0.0])
+    asked = {"criterion": design.C([0.267, 0.819, -0.409]),
+             "persons": design.Persons([2, 0, 2, 2, 0, 2], 2.0)}  # fmt: skip
+    best = design.allocate(model, 10.0, **asked)
+    found = design.least_loss(model, 1.1 * best.value, **asked)
+    assert found.spent < best.spent
+    assert found.gap <= 1e-6
