@@ -18,19 +18,7 @@ def joint_posed(
     persons: Persons | Labels | None,
 ) -> tuple[LinearModel, Index, JointLimits]:  # fmt: skip
     """The model of the readings that may be shown at all, and the limits of their S."""
-    if shape not in ("full", "persons"):
-        raise InvalidInput(f"shape is 'diagonal', 'full' or 'persons'; received {shape!r}.")
-    if groups is not None:
-        raise InvalidInput("a full S has no groups that share a level: leave groups out.")
-    if persons is not None and not isinstance(persons, Persons):
-        persons = Persons(persons, measure="trace" if shape == "persons" else "largest")
-    if persons is not None and persons.measure == "largest":
-        raise InvalidInput(
-            'persons measured by their "largest" level get one level each, also among full '
-            "matrices (S_P = t·I is best): use the diagonal shape."
-        )
-    if shape == "persons" and persons is None:
-        raise InvalidInput("shape='persons' needs persons: a label for each reading.")
+    persons = _persons_of(shape, groups, persons)
     m = in_range(local_model(model)).readings
     costs = per_reading(cost, m, "cost", least_open=True)
     caps = per_reading(cap, m, "cap", least_open=False)
@@ -48,6 +36,26 @@ def joint_posed(
         most = np.full(int(whose.max()) + 1, float(persons.most))
         limits = JointLimits(costs[shown], caps[shown], blocks, whose, most)
     return small, shown, limits
+
+
+def _persons_of(
+    shape: str, groups: Labels | None, persons: Persons | Labels | None
+) -> Persons | None:
+    """Whose traces are limited; what a full S cannot mean is refused."""
+    if shape not in ("full", "persons"):
+        raise InvalidInput(f"shape is 'diagonal', 'full' or 'persons'; received {shape!r}.")
+    if groups is not None:
+        raise InvalidInput("a full S has no groups that share a level: leave groups out.")
+    if persons is not None and not isinstance(persons, Persons):
+        persons = Persons(persons, measure="trace" if shape == "persons" else "largest")
+    if persons is not None and persons.measure == "largest":
+        raise InvalidInput(
+            'persons measured by their "largest" level get one level each, also among full '
+            "matrices (S_P = t·I is best): use the diagonal shape."
+        )
+    if shape == "persons" and persons is None:
+        raise InvalidInput("shape='persons' needs persons: a label for each reading.")
+    return persons
 
 
 def _of_readings(model: LinearModel, shown: Index) -> LinearModel:
