@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privest.arrays import CONFIDENCE
+from privest.records import quantile
 from privest.report._canvas import INK, PRIVATE, narrow_figure, tidy
 from privest.report._digits import at_least, at_most, short
 from privest.report._exposure import level_number, level_words
@@ -24,12 +26,14 @@ CLOSE = {
     1e-6: "one part in a million", 1e-5: "one part in a hundred thousand",
     1e-4: "one part in ten thousand",
 }  # fmt: skip
+FRAGILE = 5  # degrees of freedom that a few missing readings use up
+FEW = 25  # degrees of freedom from which on Student's t is near the normal law
 SAME = 0.005  # of a total or an error: smaller differences are none to a reader
 
 
 def levels_words(found: AllocatedPlan) -> list[str]:
     """From where to where the levels go, who bears them, what that saves, and how sure that is."""
-    return [_range(found), *_who(found), *_saved(found), *_proved(found)]
+    return [_range(found), *_few(found), *_who(found), *_saved(found), *_proved(found)]
 
 
 def _range(found: AllocatedPlan) -> str:
@@ -45,6 +49,26 @@ def _range(found: AllocatedPlan) -> str:
         f"to ± {at_least(own.most**-0.5)}, one standard deviation, in the units in which it is "
         "modelled."
     )
+
+
+def _few(found: AllocatedPlan) -> list[str]:
+    """Designs that show few rows: their intervals are wide, and a missing reading hurts."""
+    shown = int(np.count_nonzero(found.row_levels()))
+    freedom = shown - len(found.names)
+    if freedom >= FEW or freedom < 1:
+        return []
+    wider = quantile(CONFIDENCE, float(freedom)) / quantile(CONFIDENCE)
+    lines = [
+        f"Only {shown} rows are shown, for {len(found.names)} coefficients. Intervals that do not "
+        f"take the noise variance as known have {freedom} degree{'s' if freedom > 1 else ''} of "
+        f"freedom: {short(wider)} times as wide as the ± above."
+    ]
+    if freedom < FRAGILE:
+        lines.append(
+            "If readings of these rows are missing, little or nothing is left to estimate from: a "
+            "cap on the levels (--cap) spreads them over more rows."
+        )
+    return lines
 
 
 def _who(found: AllocatedPlan) -> list[str]:

@@ -130,10 +130,15 @@ def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
 
 def too_few(release: TableRelease) -> InvalidInput:
     """What is said where nothing is left over."""
+    stated = release.noise_variance is not None and release.reference_rows is None
+    instead = (
+        "Take the errors of the stated noise variance (--errors stated), or ask"
+        if stated
+        else "Ask"
+    )
     return InvalidInput(
         f"{release.path}: as many coefficients as rows: nothing is left over to see the noise by. "
-        "Take the errors of a stated noise variance (--errors stated), or ask for a release with "
-        "more rows or fewer features."
+        f"{instead} for a release with more rows or fewer features."
     )
 
 

@@ -1,9 +1,11 @@
 """`privest design` and `privest plan --allocate`, from the plan to the report, and wrong uses."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+import scipy
 
 import privest as pv
 from privest.workflow import load_spec, make_plan
@@ -263,3 +265,18 @@ def test_a_range_that_hides_rows_does_not_miss_what_was_asked_for_in_silence(run
     assert done.code == 2
     assert "the range is so narrow" in words(done.err)
     assert "asked for: 0.004" in words(done.err)
+
+
+def test_a_plan_that_shows_few_rows_says_what_that_costs(run, tmp_path):
+    rng = np.random.default_rng(3)
+    table = tmp_path / "few.csv"
+    rows = np.round(rng.standard_normal((40, 3)), 3)
+    lines = ["a,b,y", *(",".join(map(str, row)) for row in rows)]
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    common = ["plan", table, "--target", "y", "--features", "a,b", "--noise-variance", "0.01"]
+    few = words(run(*common, "--allocate", "--level", "0.005").out)
+    shown = int(re.search(r"Only (\d+) rows are shown", few)[1])
+    wide = scipy.stats.t.ppf(0.975, shown - 3) / scipy.stats.norm.ppf(0.975)
+    assert f"{wide:.3g} times as wide" in few
+    assert "are missing" in few
+    assert "rows are shown, for" not in words(run(*common, "--allocate", "--level", "100").out)
