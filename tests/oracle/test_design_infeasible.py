@@ -150,3 +150,43 @@ def test_what_the_persons_allow_is_not_refused(criterion):
         target = above(cell, found.value, 1e-3)
         least = pv.design.least_loss(cell.model, target, **cell.options)
         assert cell.excess(cell.value(least.levels), target) <= 1e-9
+
+
+# --- accuracies that the caps just attain ------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["moderate", "none"])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_what_the_caps_just_attain_is_given(criterion, noise):
+    cell = asked(1, criterion, "caps", noise)
+    cap = np.minimum(cell.case.cap, 3.0)
+    limit = cell.value(cap)
+    found = pv.design.least_loss(cell.model, limit, **(cell.options | {"cap": cap}))
+    assert (found.levels == cap).all()
+    assert found.floor <= found.spent
+    assert found.gap < 1e-6
+    fair = pv.design.equalised(cell.model, limit, **(cell.options | {"cap": cap}))
+    assert abs(cell.excess(cell.value(fair.levels), limit)) < 1e-11
+    assert (fair.levels <= cap).all()
+    # A little better is refused, in words that tell the two numbers apart.
+    refused = refusal(cell, limit - 1e-9 * (1.0 if cell.logarithm else limit), cap=cap)
+    assert refused.reason == "caps"
+    words = str(refused).split(" cannot be ")[1]
+    assert words.split()[0].rstrip(":") != words.split(" is ")[1].split()[0]
+
+
+def test_a_reading_that_says_nothing_is_not_proved_to_be_needed():
+    """The caps attain the target; the second reading is not about what is asked for."""
+    model = pv.LinearModel(np.eye(2), noise=1.0)
+    found = pv.design.least_loss(model, 2.0, criterion=pv.design.C([1.0, 0.0]), cap=1.0)
+    assert found.floor == pytest.approx(1.0, abs=1e-9)
+    assert found.levels[0] == 1.0
+
+
+def test_one_reading_of_each_person_just_attains_a_target():
+    model = pv.LinearModel([[1.0], [1.0]], noise=1.0)
+    found = pv.design.least_loss(model, 1.0, persons=pv.design.Persons(["a", "b"], most=1.0))
+    assert found.levels == pytest.approx([1.0, 1.0], rel=1e-13)
+    assert found.certified
+    with pytest.raises(InfeasibleTarget):  # approached, never attained
+        pv.design.least_loss(model, 0.5)

@@ -18,10 +18,19 @@ from privest.design._certificate import (
     Point,
     Proof,
     relative_gap,
+    target_floor,
 )
 from privest.design._constraints import Labels, Persons, Posed, posed
 from privest.design._criteria import A, Criterion, StandardErrors, as_criterion
-from privest.design._limits import AT_THE_LIMIT, limit_value, most_budget, refuse, seen
+from privest.design._limits import (
+    AT_THE_LIMIT,
+    ROUNDING,
+    highest,
+    limit_value,
+    most_budget,
+    refuse,
+    seen,
+)
 from privest.design._polishing import budget_polished, meeting, root_of, target_polished
 from privest.design._problem import Problem
 from privest.design._scaled import Scaled
@@ -124,6 +133,9 @@ def least_loss(
         return full_target(model, wanted, asked, tol, shape, cost, cap, groups, persons)
     given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups, persons=persons))
     wanted -= given.criterion.offset
+    top = highest(given.problem, given.criterion, wanted)
+    if top is not None:
+        return _at_the_caps(given, top, wanted, tol)
     equal = equal_level(given, wanted)
     given = given.in_units(equal)
     problem, scaled = given.problem, given.criterion
@@ -134,6 +146,19 @@ def least_loss(
         return _answer(given, levels, "target", wanted, tol, proof, point)
 
     return _certified(attempt, problem, tol)
+
+
+def _at_the_caps(given: Posed, top: Array, target: float, tol: float) -> Allocation:
+    """The highest levels, which alone meet the target, and what they cannot do without.
+
+    The floor is one for a target that is higher by more than rounding: at the target itself no
+    price is high enough, and rounding would decide. No levels cost more than the highest.
+    """
+    problem, scaled = given.problem, given.criterion
+    easier = target + 10 * ROUNDING * (1.0 if scaled.logarithm else abs(target))
+    floor = min(target_floor(problem, scaled, easier, top).floor, problem.spent(top))
+    point = Point(top, 0, "the caps")
+    return _answer(given, top, "target", target, tol, Proof(floor, None, None), point)
 
 
 def equalised(
@@ -159,13 +184,18 @@ def equalised(
     wanted -= given.criterion.offset
     dearest = _dearest(given, cost)
     problem, scaled = given.problem, given.criterion
-    limit = limit_value(problem, scaled)
-    _require_feasible(given, wanted, limit)
 
     def levels(t: float) -> Array:
         return np.asarray(np.minimum(t / dearest, problem.cap))
 
-    t = root_of(lambda t: scaled.value(problem.information(levels(t))), wanted, scaled.logarithm)
+    def value(t: float) -> float:
+        return scaled.value(problem.information(levels(t)))
+
+    if highest(problem, scaled, wanted) is None:
+        _require_feasible(given, wanted, limit_value(problem, scaled))
+        t = root_of(value, wanted, scaled.logarithm)
+    else:  # beyond the largest cap the value is flat, and no root
+        t = _first(value, wanted, float((dearest * problem.cap).max()))
     found = levels(t)
     point = Point(found, 1, "one monotone root")
     answer = _answer(given, found, "equalised", wanted, 1e-9, Proof(t, None, None), point)
@@ -174,6 +204,15 @@ def equalised(
     answer.gap = 0.0
     answer.equal = answer.spent
     return answer
+
+
+def _first(value: Callable[[float], float], target: float, top: float) -> float:
+    """The least t up to `top` that meets what `top` does, for a value that falls with t."""
+    target = max(target, value(top))
+    low, high = 0.0, top
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if value(middle) <= target else (middle, high)
+    return high
 
 
 def _certified(attempt: Callable[[float], Allocation], problem: Problem, tol: float) -> Allocation:

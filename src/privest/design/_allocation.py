@@ -21,6 +21,7 @@ FIELDS = (
     "direction", "value", "floor", "gap", "tolerance", "spent", "asked", "price", "support",
     "iterations", "method", "equal", "standard_error",
 )  # fmt: skip
+PRICED = 1e-4  # gap: a slope is known to about its root
 
 
 class Allocation(PrivacyLevel):
@@ -36,7 +37,8 @@ class Allocation(PrivacyLevel):
                 ("target", "equalised"). A proof, whatever the search did.
     gap         how far above the floor this is at most: relative; of log det absolute.
     asked       the budget or the target.
-    price       −d value/d budget: what one more unit of budget would take off the value.
+    price       −d value/d budget: what one more unit of budget would take off the value; NaN where
+                the gap is above 1e-4, as it is then not known to about one per cent.
     support     how many readings give up anything.
     equal       the value that equal levels have for the same cost ("budget"), or what equal levels
                 spend for the same accuracy ("target").
@@ -69,6 +71,8 @@ class Allocation(PrivacyLevel):
         self.criterion = criterion
         for name, value in found.items():
             setattr(self, name, value)
+        if self.direction != "equalised" and not self.gap <= PRICED:
+            self.price = np.nan
 
     @classmethod
     def from_matrix(cls, matrix: PSD) -> PrivacyLevel:

@@ -65,7 +65,7 @@ class A(Criterion):
         return Trace(substitute(triangle, weight_factor(self.weight, len(names)), transposed=True))
 
     def words(self) -> str:
-        return "the sum of the squared errors" + (", weighted" if self.weight is not None else "")
+        return f"the {'' if self.weight is None else 'weighted '}sum of the squared errors"
 
 
 class C(Criterion):

@@ -18,6 +18,7 @@ from privest.errors import InfeasibleTarget
 
 NEGLIGIBLE = 1e-7  # √eps: what rounding leaves of a direction that is not asked for
 AT_THE_LIMIT = 1e-8  # relative: closer than this a verdict would be rounding
+ROUNDING = 1e-12  # relative: by so much a value may be above a target that it meets
 
 
 def limit_value(problem: Problem, criterion: Scaled) -> float:
@@ -38,6 +39,21 @@ def limit_value(problem: Problem, criterion: Scaled) -> float:
         finite = np.where(uncapped, 1.0 / problem.variance, finite)
     inside = free.T @ problem.gram(finite) @ free
     return _within(criterion, free).value(inside)
+
+
+def highest(problem: Problem, criterion: Scaled, target: float) -> Array | None:
+    """The highest levels of all, where these just attain the target, which is then no limit.
+
+    None where a level has no end, where the levels of a person are limited together, where the
+    target is missed, and where it leaves room for a search.
+    """
+    top = problem.ceiling
+    if not np.isfinite(top).all() or (problem.feasible(top) < top * (1 - ROUNDING)).any():
+        return None
+    top = problem.feasible(top)
+    value = criterion.value(problem.information(top))
+    size = 1.0 if criterion.logarithm else abs(value)
+    return top if -AT_THE_LIMIT * size <= value - target <= ROUNDING * size else None
 
 
 def seen(posed: Posed) -> Posed:
@@ -100,7 +116,9 @@ def refuse(posed: Posed, target: float, nearest: float) -> None:
     classical = limit_value(free, criterion)
     offset = criterion.offset
     asked, amount = posed.asked.words(), posed.asked.amount
-    wish, best, open_ = (f"{amount(x + offset):.6g}" for x in (target, nearest, classical))
+    numbers = [amount(x + offset) for x in (target, nearest, classical)]
+    digits = 6 if f"{numbers[0]:.6g}" not in {f"{x:.6g}" for x in numbers[1:]} else 15
+    wish, best, open_ = (f"{x:.{digits}g}" for x in numbers)
     if not np.isfinite(nearest) and nearest > 0:
         raise InfeasibleTarget(
             f"No levels within the limits show all of the parameters: {asked} cannot be reached at "

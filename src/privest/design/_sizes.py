@@ -42,7 +42,8 @@ class SampleSize(Record):
     target     (J,): the standard errors that were asked for, of the parameters `names`.
     standard_error (J,): what so many readings have.
     total      the sum of the levels of so many readings (the trace of S).
-    price      readings with privacy over readings without, of the target that needs most.
+    price      readings with privacy over readings without, of the target that needs most; inf
+               where readings without noise need no number of them without privacy.
     """
 
     names: tuple[str, ...]
@@ -64,11 +65,16 @@ class SampleSize(Record):
         """The number, what decides it, and what privacy costs, in words."""
         most = int(self.exact.argmax())
         decides = " decides" if len(self.names) > 1 else ""
+        without = (
+            f"{math.ceil(self.classical.max() * (1 - WHOLE))} would do: privacy costs "
+            f"{self.price:.4g} times the readings"
+        )
+        if math.isinf(self.price):
+            without = "readings without noise would be exact: their number is the price of privacy"
         return (
             f"{self.readings} readings like these are enough: {self.names[most]}{decides}, with a "
-            f"standard error of {self.standard_error[most]:.4g}. Without privacy "
-            f"{math.ceil(self.classical.max() * (1 - WHOLE))} would do: privacy costs "
-            f"{self.price:.4g} times the readings. All their levels together: {self.total:.4g}."
+            f"standard error of {self.standard_error[most]:.4g}. Without privacy {without}. All "
+            f"their levels together: {self.total:.4g}."
         )
 
     def frame(self, library: str = "pandas") -> Any:  # noqa: ANN401
@@ -83,7 +89,8 @@ class SampleSize(Record):
         return as_frame(columns, library)
 
     def __repr__(self) -> str:
-        return f"SampleSize({self.readings} readings, {self.price:.4g} times those without privacy)"
+        times = f", {self.price:.4g} times those without privacy" * math.isfinite(self.price)
+        return f"SampleSize({self.readings} readings{times})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -268,3 +268,23 @@ def test_a_target_well_within_the_limits_of_persons_is_not_given_up():
     found = design.least_loss(model, 1.1 * best.value, **asked)
     assert found.spent < best.spent
     assert found.gap <= 1e-6
+
+
+def test_a_price_is_stated_where_it_is_known(monkeypatch):
+    """With a large gap the witness is poor, and the price that it has is not the slope."""
+    assert design.allocate(MODEL, 20.0).price > 0
+    from privest.design import _engines
+    from privest.design._certificate import Point
+
+    poor = Point(np.r_[np.ones(3), np.full(57, 1e-3)], 1, "a guess")
+    monkeypatch.setattr(_engines, "solve_budget", lambda *given: poor)
+    found = design.allocate(MODEL, 20.0)
+    assert found.gap > 1e-4
+    assert np.isnan(found.price)
+    assert found.to_dict()["price"] is None
+
+
+def test_a_weighted_sum_in_words():
+    weighted = design.A([1.0, 2.0, 3.0]).words()
+    assert weighted == "the weighted sum of the squared errors"  # ", weighted by 3 %" misleads
+    assert "weighted" not in design.A().words()

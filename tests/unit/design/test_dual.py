@@ -171,3 +171,23 @@ def test_targets_of_many_readings_without_noise(criterion, share):
     found = design.least_loss(model, best.value, criterion=criterion)
     assert found.spent == pytest.approx(50.0, rel=1e-6)
     assert found.gap <= 1e-6
+
+
+def test_the_worst_direction_takes_the_method_that_closes_it(monkeypatch):
+    """With caps and v = 0 the dual runs in vain: it is not asked where Newton fits."""
+
+    def unasked(*given):
+        raise AssertionError("the dual method")
+
+    monkeypatch.setattr(_dual, "solve_target", unasked)
+    monkeypatch.setattr(_dual.Search, "start", unasked)
+    rng = np.random.default_rng(3)
+    H, v = rng.standard_normal((2300, 3)), 10.0 ** rng.uniform(-2, 1, 2300)
+    v[rng.random(2300) < 0.3] = 0.0
+    cap = np.where(rng.random(2300) < 0.5, 10.0 ** rng.uniform(-3, 0, 2300), np.inf)
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=v))
+    best = design.allocate(model, 30.0, criterion=design.E(), cap=cap)
+    back = design.least_loss(model, best.value, criterion=design.E(), cap=cap)
+    assert best.certified
+    assert back.certified
+    assert back.spent == pytest.approx(30.0, rel=1e-5)

@@ -133,7 +133,8 @@ def test_readings_without_noise():
     found = sample_size(model, 0.5, 0.1)
     assert found.readings == 200
     assert found.price == np.inf
-    assert found.explain()
+    assert "inf" not in found.explain() + repr(found)
+    assert "without noise would be exact" in found.explain()
     path = frontier(model, 0.1, [1, 10, 100])
     assert path.least == 0
     assert path.level == pytest.approx([100.0, 10.0, 1.0])

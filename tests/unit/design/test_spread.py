@@ -189,6 +189,16 @@ def test_what_is_refused():
         anytime(late, 1.0)
 
 
+@pytest.mark.parametrize("cap", [0.0, np.array([1.0] + [0.0] * 11)])
+@pytest.mark.parametrize("options", [{}, {"weights": 0.9, "endless": True}])
+def test_caps_that_hide_a_parameter(cap, options):
+    """One reading cannot show two parameters: not a matter of rounding."""
+    model = pv.LinearModel(np.random.default_rng(9).standard_normal((12, 2)), noise=1.0)
+    with pytest.raises(pv.errors.InfeasibleTarget, match="show all of the parameters") as refused:
+        spread(model, 1.0, cap=cap, **options)
+    assert refused.value.reason == "hidden"
+
+
 def test_limits_that_leave_a_part_of_the_budget():
     """Caps that add up to less than the budget: all of them, and one more unit is worth nothing."""
     found = spread(stream(8), 100.0, cap=2.0)

@@ -13,6 +13,7 @@ from privest.design._allocating import TOLERANCE
 from privest.design._allocation import Allocation
 from privest.design._constraints import Posed, posed
 from privest.design._criteria import A
+from privest.design._limits import refuse
 from privest.design._over_time._course import Course, Found, solve
 from privest.design._scaled import Trace
 from privest.errors import InvalidInput, NumericalFailure
@@ -143,6 +144,7 @@ def _course(
     given = given.in_units(budget / float(given.problem.cost.sum()))
     scaled = given.criterion
     assert isinstance(scaled, Trace)
+    _require_shown(given)
     first = first_estimate(model.matrix, given.problem.cap > 0)
     course = Course(given.problem, scaled.root, as_worth(worth, model.readings, first))
     start = given.problem.within(np.ones(model.readings), budget)
@@ -152,6 +154,13 @@ def _course(
             "information is too ill-conditioned for double precision: let later estimates count."
         )
     return given, course
+
+
+def _require_shown(given: Posed) -> None:
+    """Raise InfeasibleTarget where the readings whose caps are not 0 leave a parameter unseen."""
+    rows = given.model.matrix[given.problem.cap > 0]
+    if len(rows) == 0 or weighted_roots(rows, [1.0])[0].rank < given.model.parameters:
+        refuse(given, np.inf, np.inf)
 
 
 def first_estimate(matrix: Array, usable: Flags) -> int:
