@@ -270,15 +270,19 @@ def equal_level(given: Posed, target: float) -> float:
 
 def _require_persons(given: Posed, target: float) -> None:
     """With persons' limits the best that they allow is itself a design, without a budget."""
-    whole = 2 * most_budget(given.problem)  # not tight: the limits of the persons are
-    unit = whole / float(given.problem.cost.sum())
-    inner = given.in_units(unit)
-    point = _engines.solve_budget(inner.problem, inner.criterion, whole, 1e-9)
-    levels, proof = budget_polished(inner.problem, inner.criterion, whole, point, 1e-9)
-    reached = inner.criterion.value(inner.problem.information(levels))
-    if reached <= target:
-        return
-    if proof.floor <= target and not relative_gap(inner.criterion, reached, proof.floor) <= 1e-6:
+    criterion, reached, floor = given.criterion, np.inf, -np.inf
+    for spare in (2.0, 1.0):  # not tight: the limits of the persons are; or just tight
+        whole = spare * most_budget(given.problem)
+        problem = given.problem.in_units(whole / float(given.problem.cost.sum()))
+        point = _engines.solve_budget(problem, criterion, whole, 1e-9)
+        levels, proof = budget_polished(problem, criterion, whole, point, 1e-9)
+        reached = min(reached, criterion.value(problem.information(levels)))
+        floor = max(floor, proof.floor)
+        if reached <= target:
+            return
+        if floor > target or relative_gap(criterion, reached, floor) <= 1e-6:
+            break
+    else:
         raise NumericalFailure(
             "it was neither found how to reach the target within the limits of the persons nor "
             f"proved that it cannot be: {given.asked.words()} is "
