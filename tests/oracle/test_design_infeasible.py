@@ -190,3 +190,23 @@ def test_one_reading_of_each_person_just_attains_a_target():
     assert found.certified
     with pytest.raises(InfeasibleTarget):  # approached, never attained
         pv.design.least_loss(model, 0.5)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("noise", ["moderate", "mixed"])
+def test_targets_next_to_what_the_persons_allow(criterion, noise):
+    """Closed, though the value hardly depends on the budget there."""
+    cell = asked(2, criterion, "persons", noise)
+    costs = 10.0 ** np.random.default_rng(8).uniform(-2, 2, cell.model.readings)
+    options = cell.options | {"cost": costs}
+    most = pv.design.allocate(cell.model, 1e3 * float(cell.case.most.sum()), **options)
+    assert most.certified
+    for by in (1e-6, 1e-4):
+        target = above(cell, most.value, by)
+        found = pv.design.least_loss(cell.model, target, **options)
+        assert cell.excess(cell.value(found.levels), target) <= 1e-9
+        assert found.gap <= 1e-5
+        # A target is met to 1e-12 of it, which is worth that much over the price.
+        slack = 2e-12 * (1.0 if cell.logarithm else target) / found.price
+        assert found.floor <= found.spent * (1 + 1e-12) + slack
+        assert found.floor <= most.spent

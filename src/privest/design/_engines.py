@@ -6,7 +6,10 @@ it is.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+import scipy
 
 from privest.design import _dual, _frank_wolfe, _newton
 from privest.design._certificate import Point
@@ -18,6 +21,8 @@ NEWTON = 1e8  # readings times features²: a step of the Newton method takes abo
 MANY = 2000  # readings from which the dual method is faster, three to ten times at 10⁴
 STORED = 5e7  # readings times features: 400 MB, of which two or three are held at a time
 SOLVES = 40  # of the budget problem for one target; a handful is enough as a rule
+SURE = 1e-9  # relative gap of each of them: near a limit the value hardly depends on the budget
+HIGH = 1e3  # times the height of the target: high enough
 
 
 def solve_budget(problem: Problem, criterion: Scaled, budget: float, tol: float) -> Point:
@@ -72,42 +77,55 @@ def solve_target(problem: Problem, criterion: Scaled, target: float, tol: float)
 
 
 def target_by_budgets(problem: Problem, criterion: Scaled, target: float, tol: float) -> Point:
-    """The budget at which the best value is the target: secants on 1/(f(B) − f_∞), in brackets.
+    """The budget at which the best value is the target: a root of 1/(f(B) − f_∞) in B.
 
     f is convex and falls with B, about as 1/B above its limit, so that this is nearly linear (of
-    a log det: its n-th root). Counted in the unit of levels, equal ones reach the target at 1.
+    a log det: its n-th root). Where limits are nearly reached f is all but flat: the budget is
+    bracketed, by what levels that meet the target spend, and not judged by the value.
     """
     limit, n = limit_value(problem, criterion), problem.parameters
+    strict = min(tol / 4, SURE) if newton_stores(problem, criterion) else tol / 4
+    best: Point | None = None
+    steps = 0
 
     def height(value: float) -> float:
         if criterion.logarithm:
             return float(np.exp(-(value - target) / n))
-        return (target - limit) / (value - limit) if value > limit else np.inf
+        return (target - limit) / (value - limit) if value > limit else HIGH
 
-    low, high = 0.0, min(float(problem.cost.sum()), most_budget(problem))
-    low_height, budget, steps = 0.0, high, 0
-    best: Point | None = None
-    high_height = np.inf
-    for _ in range(SOLVES):
-        point = solve_budget(problem, criterion, budget, tol / 4)
+    @cache
+    def excess(budget: float) -> float:
+        nonlocal best, steps
+        if budget <= 0:
+            return -1.0
+        point = solve_budget(problem, criterion, budget, strict)
         steps += point.steps
-        levels = problem.within(point.levels, budget)
-        reached = height(criterion.value(problem.information(levels)))
-        if reached >= 1.0:
-            high, high_height, best = budget, reached, point
-        else:
-            low, low_height = budget, reached
-        if abs(reached - 1.0) <= tol / 10 or high - low <= tol / 10 * high:
+        levels = problem.feasible(point.levels)
+        value = criterion.value(problem.information(levels))
+        if best is None or _better(problem, criterion, target, point, best):
             best = point
-            break
-        inner = (
-            low + (high - low) * (1.0 - low_height) / (high_height - low_height)
-            if np.isfinite(high_height)
-            else (low + high) / 2
+        return min(height(value), HIGH) - 1.0
+
+    high = min(float(problem.cost.sum()), most_budget(problem))
+    if excess(high) < 0 and 2 * most_budget(problem) < np.inf:
+        high = 2 * most_budget(problem)  # the limits of the persons are tight, not the budget
+    if excess(high) >= 0:
+        assert best is not None
+        spent = problem.spent(best.levels) * (1 + tol)
+        high = spent if spent < high and excess(spent) >= 0 else high
+        scipy.optimize.brentq(
+            excess, 0.0, high, xtol=1e-300, rtol=tol / 10, maxiter=SOLVES, disp=False
         )
-        budget = float(np.clip(inner, low + 1e-3 * (high - low), high - 1e-3 * (high - low)))
-        if abs(reached - 1.0) < 1e-3:  # the secant is as good as linear here
-            budget = inner
-    if best is None:
-        best = point
+    assert best is not None
     return Point(best.levels, steps, f"{best.method}, for a run of budgets", None, best.weights)
+
+
+def _better(problem: Problem, criterion: Scaled, target: float, point: Point, other: Point) -> bool:
+    """Whether levels meet the target for less than others; or miss it by less."""
+
+    def rank(one: Point) -> tuple[bool, float]:
+        levels = problem.feasible(one.levels)
+        value = criterion.value(problem.information(levels))
+        return value > target, value if value > target else problem.spent(levels)
+
+    return rank(point) < rank(other)
