@@ -85,12 +85,16 @@ def _simplest(values: list[float], criterion: Scaled, tol: float) -> int:
 def target_polished(
     problem: Problem, criterion: Scaled, target: float, point: Point, tol: float
 ) -> tuple[Array, Proof]:
-    """The cheapest of the same choices, each at the multiple of it that meets the target."""
+    """The cheapest of the same choices, each at the multiple of it that meets the target.
+
+    Other prices than the engine's are looked for only where these prove too little: of groups and
+    persons with exact readings that search takes ten seconds.
+    """
     own = meeting(problem, criterion, target, point.levels)
     if not _meets(problem, criterion, target, own):
         own = _brought_to(problem, criterion, target, own)
     proof = target_floor(problem, criterion, target, own, point.weights, point.prices)
-    if not proof.floor >= (1 - tol / 10) * problem.spent(own):
+    if not proof.floor >= (1 - tol / 2) * problem.spent(own):  # the engine's prices are poor
         proof = best_proof(
             proof,
             target_floor(problem, criterion, target, own, point.weights),

@@ -288,3 +288,29 @@ def test_a_weighted_sum_in_words():
     weighted = design.A([1.0, 2.0, 3.0]).words()
     assert weighted == "the weighted sum of the squared errors"  # ", weighted by 3 %" misleads
     assert "weighted" not in design.A().words()
+
+
+def test_prices_that_prove_enough_are_not_looked_for_again(monkeypatch):
+    """Of groups, persons and exact readings the search for prices takes seconds, not the engine."""
+    from privest.design import _newton, _oracle, _polishing
+    from privest.design._certificate import target_floor
+    from privest.design._constraints import posed
+
+    noise = np.where(np.arange(60) % 3 == 0, 0.0, 0.7)
+    model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=noise))
+    persons = design.Persons(np.arange(60) // 6, most=4.0)
+    asked = design.StandardErrors({0: 0.3, 1: 0.4})
+    given = posed(model, asked, cost=1.0, cap=np.inf, groups=np.arange(60) // 2, persons=persons)
+    problem, criterion = given.problem, given.criterion
+    point = _newton.solve_target(problem, criterion, 1.0, 1e-3)
+    own = _polishing.meeting(problem, criterion, 1.0, point.levels)
+    floor = target_floor(problem, criterion, 1.0, own, point.weights, point.prices).floor
+    gap = 1 - floor / problem.spent(own)
+    assert gap > 0
+    searches = []
+    search = _oracle.target_prices
+    monkeypatch.setattr(_oracle, "target_prices", lambda *a: searches.append(1) or search(*a))
+    _polishing.target_polished(problem, criterion, 1.0, point, 4 * gap)
+    assert not searches
+    _polishing.target_polished(problem, criterion, 1.0, point, gap)
+    assert searches
