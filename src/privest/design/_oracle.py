@@ -98,25 +98,41 @@ def gains(problem: Problem, q: Array, levels: Array) -> float:
 
 
 def conjugate(problem: Problem, q: Array, prices: Array) -> float:
-    """conj: inf where an exact reading without cap is worth more than it costs."""
+    """conj, or above it by rounding; inf where a reading without noise and cap is worth more than
+    it costs.
+    """
     s = levels_at(problem, q, prices)
+    if problem.atom is not None:
+        return _group_conjugate(problem, q, prices, s)
     endless = np.isinf(s)
-    if not endless.any():
-        return gains(problem, q, s) - float(prices @ s)
-    v = problem.variance
-    exact = problem.per_atom(np.where(v > 0, 0.0, q))
-    if (exact > prices)[endless].any():
+    if endless.any():  # single readings without noise: at their own worth they gain nothing
         return np.inf
-    # At a price that equals the worth of the exact readings the supremum is that of the others.
-    with np.errstate(divide="ignore"):
-        others = problem.per_atom(np.where(v > 0, q / v, 0.0))[endless].sum()
-    rest = np.where(endless, 0.0, s)
-    kept = problem.precisions(rest)
-    if problem.atom is None:
-        kept = np.where(endless, 0.0, kept)
-    else:
-        kept = np.where(endless[problem.atom], 0.0, kept)
-    return float(others + q @ kept - prices @ rest)
+    return gains(problem, q, s) - float(prices @ s)
+
+
+def _group_conjugate(problem: Problem, q: Array, prices: Array, s: Array) -> float:
+    """conj of groups from ANY levels near the best: tangents, which lie above concave functions.
+
+    With A(s) = Σ q/(1 + vs)² the tangent of Σ qx at s is Σ qvx² + A(s)·t at t: where A(s) ≤ π its
+    best value less πt is Σ qvx², at t = 0, else (A − π)·cap is to be added. So levels only have to
+    be on the right side of the root, not at it, where exact and noisy readings share a level.
+    """
+    v = problem.variance
+    for doubling in range(60):
+        each = problem.per_reading(s)
+        with np.errstate(invalid="ignore"):
+            slope = np.where(v > 0, 1.0 / (1.0 + v * each) ** 2, 1.0)
+        worth = problem.per_atom(q * slope)
+        short = (worth > prices) & (s < problem.cap)
+        if not short.any():
+            break
+        s = np.minimum(np.where(short, s * (1 + EPS * 2.0**doubling), s), problem.cap)
+    over = np.maximum(worth - prices, 0.0)
+    if (short | ((over > 0) & np.isinf(problem.cap))).any():
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        bent = np.where(v > 0, v * problem.precisions(s) ** 2, 0.0)
+    return float(q @ bent + over @ np.where(over > 0, problem.cap, 0.0))
 
 
 def lifted(problem: Problem, q: Array, prices: Prices) -> Prices:
