@@ -467,7 +467,7 @@ CASES = {
     "design.equalised": lambda g: design.equalised(
         pv.LinearModel(g(H), noise=1.0), 50.0, cost=g(Y**2 + 1.0)),
     "design.Allocation.__init__": lambda g: design.Allocation(
-        g(Y), pv.LinearModel(H, noise=1.0), design.A(), direction="budget"),
+        g(Y), pv.LinearModel(H, noise=1.0), design.A(), direction="budget", gap=0.0),
     "design.Allocation.from_matrix": lambda g: design.Allocation.from_matrix(
         linalg.psd(g(PAIR), "a matrix")),
     "design.correlated": lambda g: design.correlated(
