@@ -8,6 +8,7 @@ import pytest
 import privest as pv
 from privest.bounds import stream_bound, stream_estimates
 from privest.linalg import _compiled as compiled
+from privest.linalg import _compiling as compiling
 
 needs_numba = pytest.mark.skipif(
     importlib.util.find_spec("numba") is None,
@@ -80,12 +81,12 @@ def test_no_place_for_the_cache_is_no_failure(monkeypatch):
         return njit(*args, **options)
 
     monkeypatch.setattr(numba, "njit", without_cache)
-    compiled._compiled.cache_clear()
+    compiling.machine_code.cache_clear()
     try:
         model, level, z = problem("scalar", np.random.default_rng(2), steps=30)
         stream_estimates(model, level, z, compiled=True)
     finally:
-        compiled._compiled.cache_clear()
+        compiling.machine_code.cache_clear()
     assert asked == [True, False]
 
 
