@@ -1,0 +1,69 @@
+"""What every family of state-space models says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from privest.arrays import Array
+from privest.dynamics._identification._data import Data
+from privest.dynamics._identification._matrices import Matrices
+from privest.errors import InvalidInput
+
+
+class Family(ABC):
+    """θ → state-space model, with θ = natural(t) for every real vector t (the working scale).
+
+    names      of the natural parameters, (p,).
+    labels     of the working ones, as people write them ("log q"); used to name flat directions.
+    readings   of one step.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    readings: int = 1
+
+    @property
+    def size(self) -> int:
+        """p."""
+        return len(self.names)
+
+    @abstractmethod
+    def natural(self, t: Array) -> Array:
+        """θ (p,) of the working parameters t (p,)."""
+
+    @abstractmethod
+    def natural_slopes(self, t: Array) -> Array:
+        """∂θ/∂t (p, p)."""
+
+    @abstractmethod
+    def working(self, theta: Array) -> Array:
+        """t of θ; InvalidInput where no t leads there."""
+
+    @abstractmethod
+    def matrices(self, t: Array) -> Matrices:
+        """The model at t."""
+
+    @abstractmethod
+    def slopes(self, t: Array) -> Matrices:
+        """∂matrices/∂t, with a leading axis of parameters."""
+
+    @abstractmethod
+    def starts(self, data: list[Data]) -> list[Array]:
+        """Where a search may begin, the most promising first; from lags ≥ 1 of the releases."""
+
+    @abstractmethod
+    def least_steps(self) -> int:
+        """Steps below which the parameters cannot be told apart."""
+
+    def limits(self, data: list[Data]) -> Array:
+        """(p, 2): where the search for t ends, because nothing changes beyond it."""
+        del data
+        return np.tile([-np.inf, np.inf], (self.size, 1))
+
+    def regressors(self, data: Data) -> Data:
+        """The data with the inputs that the model asks for (a column of ones for a mean)."""
+        if data.inputs.shape[1]:
+            raise InvalidInput(f"{self!r} has no inputs; received {data.inputs.shape[1]}.")
+        return data

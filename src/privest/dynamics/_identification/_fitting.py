@@ -1,0 +1,86 @@
+"""The door: a family, a level and a release in, a Fit out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, Flags, as_array
+from privest.dynamics._identification._climbing import climb
+from privest.dynamics._identification._data import Data, data_of
+from privest.dynamics._identification._exposure import exposure
+from privest.dynamics._identification._family import Family
+from privest.dynamics._identification._fit import Fit
+from privest.dynamics._identification._objective import Objective
+from privest.dynamics._observed import Level
+from privest.dynamics._releases import SeriesRelease
+from privest.errors import InvalidInput
+from privest.release import StreamRelease
+
+NULL = 1e-8  # of the largest eigenvalue of a curvature with unit diagonal: flat
+
+
+def fit(
+    family: Family, level: Level, release: StreamRelease | SeriesRelease,
+    *, inputs: ArrayLike | None = None, start: ArrayLike | None = None,
+) -> Fit:  # fmt: skip
+    """The parameters of a state-space family, by maximum likelihood from releases alone.
+
+        θ̂ = argmax ℓ(z̃; θ) ,   z̃_k = L_kᵀ y_k + e_k ,   cov e = I known
+
+    Post-processing: it costs no further privacy. `level` is that of the mechanism, `inputs` (K, p)
+    are public, `start` is a θ to begin from, besides those that the family finds.
+    Numerics: ℓ by the square-root filter, its gradient by the adjoint recursion (any rank of Q, R,
+    cov0), L-BFGS on a scale on which every model is stable, Newton's steps at the end.
+    """
+    data = [family.regressors(own) for own in data_of(level, release, inputs, family.readings)]
+    _require_steps(family, data)
+    objective = Objective(family, data)
+    count = sum(own.shown for own in data)
+    limits, starts = family.limits(data), family.starts(data)
+    if start is not None:
+        theta = as_array(start, "start", ndim=1)
+        if theta.shape != (family.size,):
+            raise InvalidInput(
+                f"start must hold {', '.join(family.names)}; received shape {theta.shape}."
+            )
+        starts = [family.working(theta), *starts]
+    top = climb(objective, starts, limits, count)
+    slopes = family.natural_slopes(top.t)
+    return Fit(
+        estimate=family.natural(top.t), covariance=_covariance(top.curvature, slopes, top.at_limit),
+        names=family.names, simulated=any(own.simulated for own in data), family=family,
+        log_likelihood=top.height, working=top.t, curvature=top.curvature,
+        steps=max(own.steps for own in data), observations=count, converged=top.converged,
+        evaluations=objective.evaluations,
+        exposure=exposure(data[0].level, data[0].steps), _objective=objective,
+    )  # fmt: skip
+
+
+def _require_steps(family: Family, data: list[Data]) -> None:
+    seen = max(int((~np.atleast_2d(own.missing.T).all(axis=0)).sum()) for own in data)
+    if seen < family.least_steps():
+        raise InvalidInput(
+            f"{family!r} has {family.size} parameters: it needs at least {family.least_steps()} "
+            f"steps that show something; the release has {seen}."
+        )
+
+
+def _covariance(curvature: Array, slopes: Array, held: Flags) -> Array:
+    """JH⁻¹Jᵀ; infinite in parameters that a flat direction moves, 0 in those held at a limit."""
+    free = np.flatnonzero(~held)
+    p = len(curvature)
+    if not len(free):
+        return np.zeros((p, p))
+    H = curvature[np.ix_(free, free)]
+    unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
+    values, vectors = np.linalg.eigh(H / np.outer(unit, unit))
+    flat = values <= NULL * max(values[-1], 0.0)
+    moved = slopes[:, free] @ (vectors / unit[:, None])
+    known = moved[:, ~flat] / np.sqrt(values[~flat])
+    result = np.asarray(known @ known.T)
+    size = np.abs(moved).max(axis=1, initial=0.0)[:, None]
+    lost = (np.abs(moved[:, flat]) > 1e-3 * np.where(size > 0, size, 1.0)).any(axis=1)
+    result[lost] = np.nan
+    result[:, lost] = np.nan
+    result[lost, lost] = np.inf
+    return result
