@@ -488,6 +488,13 @@ CASES = {
     "dynamics.StateSpace.__init__": lambda g: dynamics.StateSpace(
         g(0.9 * np.eye(2)), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), g(PAIR),
         B=g([[1.0], [0.0]]), D=g([[0.0], [1.0]])).Q_root,
+    "dynamics.StateSpace.from_continuous": lambda g: dynamics.StateSpace.from_continuous(
+        g(-PAIR), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), "stationary",
+        times=g([0.0, 1.0, 3.0]), B=g(PAIR), D=g(PAIR)),
+    "dynamics.StateSpace.from_control": lambda g: dynamics.StateSpace.from_control(
+        g.keep(DRIVEN.to_control()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
+    "dynamics.StateSpace.from_scipy": lambda g: dynamics.StateSpace.from_scipy(
+        g.keep(DRIVEN.to_scipy()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
     "dynamics.StateSpace.offsets": lambda g: DRIVEN.offsets(3, g(np.ones((3, 1)))),
     "dynamics.StateSpace.simulate": lambda g: DRIVEN.simulate(3, RNG(0), inputs=g(np.ones((3, 1)))),
     "dynamics.bound": lambda g: dynamics.bound(

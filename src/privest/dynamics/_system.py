@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Index, as_array, as_count
+from privest.dynamics._continuous import sampled
+from privest.dynamics._elsewhere import as_control, as_scipy, control_parts, scipy_parts
 from privest.errors import InvalidInput
 from privest.linalg import batched as stacked
 from privest.linalg import psd
@@ -70,6 +73,80 @@ class StateSpace:
                 f"{self.D.shape}."
             )
         self.steps = self._common_steps()
+
+    @classmethod
+    def from_continuous(
+        cls, F: ArrayLike, C: ArrayLike, Qc: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
+        cov0: ArrayLike | str | None = None, *, times: ArrayLike | None = None,
+        step: float | None = None, B: ArrayLike | None = None, D: ArrayLike | None = None,
+    ) -> StateSpace:  # fmt: skip
+        """dx = F x dt + B u dt + dW, cov dW = Qc dt, read at t_k: y_k = C x(t_k) + D u_k + v_k.
+
+        `times` (K,) of the readings, increasing, in any gaps; or `step`, one gap for all. Equal
+        gaps give constant matrices, others matrices with a time axis. What follows the last reading
+        serves predictions only: a gap of `step`, or one as long as the gap before.
+        u_k holds from t_k until t_{k+1}. F, Qc and B are constant; C, R and D may have a time axis.
+        cov0="stationary": the covariance that the system settles in (F stable).
+        Formula: A = e^{Fh}, Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds, B = ∫₀ʰ e^{Fs} ds B, by doubling, right
+        for gaps of any length (`_continuous`); O(n³ log ‖F‖h) for each distinct gap.
+        Source: van Loan (1978) for the integrals.
+
+        >>> walk = StateSpace.from_continuous(0.0, 1.0, 2.0, 0.1, cov0=1.0, times=[0.0, 1.0, 4.0])
+        >>> walk.Q.ravel().tolist()  # 2 a unit of time; the last gap is repeated
+        [2.0, 6.0, 6.0]
+        """
+        found = sampled(F, Qc, B, cov0, times, step)
+        return cls(found.A, C, found.Q, R, mean0, found.cov0, B=found.B, D=D)
+
+    @classmethod
+    def from_control(
+        cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
+        mean0: ArrayLike = 0.0,
+    ) -> StateSpace:  # fmt: skip
+        """A discrete-time `control.StateSpace` (python-control) with the noise that it lacks.
+
+        A, B, C, D are taken over; its inputs are known inputs, none where B and D are zero. Refuses
+        continuous time (`from_continuous`) and transfer functions (control.ss gives states).
+        """
+        A, B, C, D = control_parts(system)
+        return cls(A, C, Q, R, mean0, cov0, B=B, D=D)
+
+    @classmethod
+    def from_scipy(
+        cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
+        mean0: ArrayLike = 0.0,
+    ) -> StateSpace:  # fmt: skip
+        """A `scipy.signal.dlti`, or `scipy.signal.StateSpace(…, dt=…)`, with the noise it lacks.
+
+        Transfer functions and zeros-poles-gains become states by scipy's own `to_ss`.
+        """
+        A, B, C, D = scipy_parts(system)
+        return cls(A, C, Q, R, mean0, cov0, B=B, D=D)
+
+    def to_control(self, dt: float | bool = True) -> Any:  # noqa: ANN401
+        """A, B, C, D as a `control.StateSpace` of time step `dt`; noise and start have no place.
+
+        A system without inputs gets one that acts on nothing: python-control wants one.
+        """
+        return as_control(*self._constant_parts(), dt)
+
+    def to_scipy(self, dt: float | bool = True) -> Any:  # noqa: ANN401
+        """The same as a discrete `scipy.signal.StateSpace`."""
+        return as_scipy(*self._constant_parts(), dt)
+
+    def _constant_parts(self) -> tuple[Array, Array, Array, Array]:
+        """A, B, C, D, zeros where there is none; refused where one changes with time."""
+        parts = self.parts()
+        changing = [name for name in "ABCD" if name in parts and parts[name].ndim == 3]
+        if changing:
+            raise InvalidInput(
+                f"{', '.join(changing)} changes with time: only constant systems have a "
+                "counterpart in python-control and scipy.signal."
+            )
+        p = max(self.inputs, 1)
+        B = np.zeros((self.states, p)) if self.B is None else self.B
+        D = np.zeros((self.readings, p)) if self.D is None else self.D
+        return self.A.copy(), B.copy(), self.C.copy(), D.copy()
 
     def _input_matrix(self, given: ArrayLike | None, name: str, rows: int) -> Array | None:
         if given is None:
