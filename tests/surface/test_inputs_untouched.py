@@ -54,8 +54,8 @@ NAMES, room_of = PUBLIC["NAMES"], PUBLIC["room_of"]
 
 # Types of parameters that hold arrays or what is made of them.
 DATA = re.compile(
-    r"\b(Array|ArrayLike|AnyArray|Flags|Index|\w*Release|Mapping|object|Any|Filtered|Table|Level|"
-    r"Contributions?|Trail|Line|Panel|Track|Plan|Estimate|Callable|PSD|Map|Weights|Points|"
+    r"\b(Array|ArrayLike|AnyArray|Flags|Index|\w*Release|Mapping|object|Any|\w*Filtered|Table|Level|"
+    r"Contributions?|Trail|Line|Panel|Track|Plan|Estimate|Callable|PSD|Map|Weights|Points|Diagnosis|"
     r"QuasiNewtonState)\b"
 )
 SPECIAL = {"__init__", "__call__", "__getitem__", "__matmul__"}
@@ -215,6 +215,15 @@ def series(g, count):
     z[:, 1] = np.nan
     print_ = privacy.as_stream_level(1.0, readings=1).fingerprint
     return g.keep(dynamics.SeriesRelease(g(z), g(np.isnan(z[0, :, 0])), print_, True))
+
+
+def innovations(g):
+    """A filter's result of two entries with gaps, its arrays read-only."""
+    z = RNG(0).standard_normal((40, 2))
+    z[3] = z[7, 1] = np.nan
+    return g.keep(
+        dynamics.ExtendedFiltered(g(np.ones((40, 1))), g(np.ones((40, 1, 1))), g(z), True)
+    )
 
 
 def frozen_state(g, state):
@@ -531,6 +540,7 @@ CASES = {
         inputs=g(np.ones((2, 1)))),
     "dynamics.smooth": lambda g: dynamics.smooth(
         g.keep(dynamics.filter_releases(WALK, 1.0, stream(g)))),
+    "dynamics.diagnose": lambda g: dynamics.diagnose(innovations(g)),
     "dynamics.memoryless_level": lambda g: dynamics.memoryless_level(TWO, g(20 * np.eye(2))),
     "dynamics.total_level": lambda g: dynamics.total_level(TWO, g(20 * np.eye(2)), 3),
     "dynamics.joined": lambda g: dynamics.joined(g.keep([stream(g)])),
@@ -899,6 +909,8 @@ CASES = {
         trail(g), ["a", "b"], tmp / "a.png"),
     "report.save_plane": lambda g, tmp: report.save_plane(
         tracks(g), tmp / "a.png", title="t", truth=g(H), points=g(H)),
+    "report.save_diagnosis": lambda g, tmp: report.save_diagnosis(
+        g.keep(dynamics.diagnose(innovations(g))), tmp / "a.png"),
     "report.save_states": lambda g, tmp: report.save_states(
         panels(g), tmp / "a.png", title="t", times=g(np.arange(4.0))),
     "report.curve_of": lambda g, tmp: report.curve_of(*map(g.keep, estimate(g, tmp)[:2])),

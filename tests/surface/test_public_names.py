@@ -38,7 +38,8 @@ NAMES = {
         "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "levels_words",
         "new_figure",
         "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
-        "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
+        "save_diagnosis", "save_plan_figure", "save_plane", "save_report", "save_states", "short",
+        "tidy",
     },
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
@@ -78,6 +79,7 @@ NAMES = {
     },
     "dynamics": {
         "AutoregressiveFit", "fit_autoregressive",
+        "Diagnosis", "InnovationTest", "diagnose",
         "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered",
         "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease", "Smoothed",
         "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound",

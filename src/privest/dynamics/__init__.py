@@ -2,6 +2,7 @@
 
 from privest.dynamics._autoregressive import AutoregressiveFit, fit_autoregressive
 from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_state
+from privest.dynamics._diagnosis import Diagnosis, InnovationTest, diagnose
 from privest.dynamics._directions import BestDirections, best_directions
 from privest.dynamics._extended import (
     ExtendedFiltered,
@@ -31,9 +32,10 @@ from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound
 
 __all__ = [
-    "AutoregressiveFit", "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace",
-    "Filtered", "LocalBound", "Marginals", "Predicted", "PrivateKalman", "SeriesRelease",
-    "Smoothed", "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound",
+    "AutoregressiveFit", "BestDirections", "Diagnosis", "DynamicBound", "ExtendedFiltered",
+    "ExtendedStateSpace", "Filtered", "InnovationTest", "LocalBound", "Marginals",
+    "Predicted", "PrivateKalman", "SeriesRelease",
+    "Smoothed", "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound", "diagnose",
     "filter_extended", "filter_releases", "fit_autoregressive", "information_blocks", "joined",
     "local_bound", "memoryless_level", "predict", "reading_information", "release_series",
     "simulate_series", "smooth", "steady_state", "total_level", "trajectory_bound",

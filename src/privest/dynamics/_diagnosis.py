@@ -1,0 +1,282 @@
+"""Does the system fit the releases? The whitened innovations, looked at.
+
+If the system is right, the ζ_k = c_k⁻¹(z̃_k − what was predicted) are independent N(0, I): white,
+normal, of mean 0 and variance 1, whatever the level. What a receiver does to releases costs no
+privacy.
+
+With U (n, r) the innovations, made orthonormal, and S_h the shift by h steps over the n_h pairs of
+steps that are both there, the autocorrelations of lag h are UᵀS_hU. For white normal ζ, U is a
+uniformly distributed frame, so that without any approximation
+
+    E ‖UᵀS_hU‖² = n_h r (1 + (r − 1)(n + 1)/(n − 1)) / (n(n + 2))
+
+and Σ_h r²‖UᵀS_hU‖²/E is Ljung and Box's statistic for r = 1, and Hosking's, up to a factor
+1 + O(1/n) that gives it the right mean, for vectors; gaps and all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from privest.arrays import CONFIDENCE, Array, Flags, Index, as_array, as_confidence, as_count
+from privest.dynamics._extended import ExtendedFiltered
+from privest.dynamics._filtering import Filtered
+from privest.errors import InvalidInput
+from privest.records import Record, quantile
+
+FEWEST = 8  # innovations of which a shape can be told at all
+WORDS = {
+    "whiteness": "its innovations are correlated in time",
+    "normality": "they are not normal",
+    "mean": "their mean is not 0",
+    "variance": "their variance is not 1",
+}
+
+
+@dataclass(frozen=True)
+class InnovationTest(Record):
+    """One test: its statistic, χ² with so many degrees of freedom if the system is right.
+
+    component: the entry of ζ, None for all of them. p_value: the chance of one as extreme.
+    """
+
+    name: str
+    component: int | None
+    statistic: float
+    freedom: int
+    p_value: float
+
+    def __str__(self) -> str:
+        of = "" if self.component is None else f" of innovation {self.component}"
+        return f"{self.name}{of}: p = {self.p_value:.3g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(Record):
+    """What the innovations say about a system.
+
+    innovations       ζ (series, K, r), NaN where nothing was shown.
+    count             (r,) how many there are of each entry.
+    lags              L, the largest lag that was looked at.
+    autocorrelations  (L, r, r): of entry i with entry j, h = 1, …, L steps before, about 0.
+    pairs             (L, r, r): how many pairs of steps that are both there each is from; NaN
+                      stands where there are none.
+    band              (L, r, r): an autocorrelation of white noise is within ± band, at `confidence`
+                      (each by itself: one in twenty is outside).
+    tests             see `InnovationTest`.
+    parameters        how many parameters were fitted to the same releases.
+    simulated         whether the release was a simulation.
+    """
+
+    innovations: Array
+    count: Index
+    lags: int
+    autocorrelations: Array
+    pairs: Index
+    band: Array
+    tests: tuple[InnovationTest, ...]
+    parameters: int
+    confidence: float
+    simulated: bool
+
+    DERIVED = ("verdict",)
+
+    @property
+    def alarms(self) -> tuple[InnovationTest, ...]:
+        """The tests that speak against the system.
+
+        p < (1 − confidence)/number of tests: a right system has one in at most 1 − confidence of
+        all cases, as far as the χ² laws hold.
+        """
+        limit = (1 - self.confidence) / len(self.tests)
+        return tuple(test for test in self.tests if test.p_value < limit)
+
+    @property
+    def verdict(self) -> str:
+        """In words, no more than was looked at."""
+        alarms = self.alarms
+        which = f"{len(self.tests)} tests of {int(self.count.sum())} innovations, lags up to "
+        head = f"{which}{self.lags}: "
+        if not alarms:
+            body = "none speaks against the system (which does not prove it)."
+        else:
+            names = dict.fromkeys(test.name for test in alarms)
+            body = "the system does not fit: " + ", ".join(WORDS[name] for name in names)
+            body += f" ({'; '.join(map(str, alarms))})."
+        if self.parameters:
+            body += (
+                f" {self.parameters} parameters were fitted to the same releases: that a mean and a "
+                "variance then come out right says little."
+            )
+        return head + body
+
+    def __repr__(self) -> str:
+        return f"Diagnosis({self.verdict})"
+
+
+def diagnose(
+    filtered: Filtered | ExtendedFiltered, *, lags: int | None = None, parameters: int = 0,
+    confidence: float = CONFIDENCE,
+) -> Diagnosis:  # fmt: skip
+    """Test whether the innovations of a filter are what they are if the system is right.
+
+    whiteness   Ljung-Box; for vectors Hosking's portmanteau over the steps that are whole, and
+                Ljung-Box of every entry. Pairs with a gap in them do not count.
+    normality   Jarque-Bera; for vectors the sum of those of the entries.
+    mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n, two-sided.
+
+    `lags` L: min(10 log₁₀K, K/5) if not given. `parameters`: how many were fitted to the same
+    releases; they are taken off the degrees of freedom of whiteness (Box and Pierce). That counts
+    too many where parameters are of scale only, so that then the test alarms a little too often.
+    (Entries of vectors keep theirs: they alarm too seldom.)
+    The laws are exact for mean and variance and for the mean of whiteness, else for many steps.
+    Several series: pairs are within a series. Of an extended filter all of it is to first order.
+    Cost: O(L K r²).
+
+    >>> import privest as pv
+    >>> from privest import dynamics
+    >>> walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> release = pv.StreamMechanism(1.0).simulate(walk.simulate(300, rng)[1], rng)
+    >>> diagnose(dynamics.filter_releases(walk, 1.0, release)).alarms
+    ()
+    >>> still = dynamics.StateSpace(A=1.0, C=1.0, Q=0.01, R=1.0, cov0=1.0)
+    >>> wrong = diagnose(dynamics.filter_releases(still, 1.0, release))
+    >>> [test.name for test in wrong.alarms]
+    ['whiteness', 'mean', 'variance']
+    """
+    every = _innovations(filtered)
+    there = ~np.isnan(every)
+    count = np.asarray(there.sum(axis=(0, 1)))
+    fitted = as_count(parameters, "parameters", least=0)
+    trust = as_confidence(confidence)
+    most = _lags(every.shape[1], every.shape[2], lags, fitted)
+    if count.min() < FEWEST:
+        raise InvalidInput(
+            f"A diagnosis needs at least {FEWEST} innovations of each entry; {int(count.min())} "
+            "are there."
+        )
+    values = np.where(there, every, 0.0)
+    size = np.sqrt(np.square(values).sum(axis=(0, 1)) / count)
+    if not size.min() > 0:
+        raise InvalidInput("The innovations of an entry are all 0: there is nothing to test.")
+    unit = values / size
+    sums, pairs = _products(unit, most), _pairs(there, most)
+    divisor = np.where(pairs > 0, pairs, np.nan)  # nothing is known of a lag without pairs
+    deviation = np.sqrt((1 - np.diag(2 / (count + 2))) / divisor)  # exact
+    tests = [*_whiteness(unit, there, sums, pairs, count, fitted), *_normality(every, count)]
+    tests += _moments(values, count)
+    return Diagnosis(
+        every, count, most, sums / divisor, pairs, quantile(trust) * deviation, tuple(tests),
+        fitted, trust, bool(filtered.simulated),
+    )  # fmt: skip
+
+
+def _innovations(filtered: Filtered | ExtendedFiltered) -> Array:
+    """ζ (series, K, r)."""
+    if not hasattr(filtered, "innovations"):
+        raise InvalidInput(
+            f"diagnose takes what a filter found, not {type(filtered).__name__}: see "
+            "filter_releases."
+        )
+    found = np.array(filtered.innovations, dtype=np.float64)
+    every = found[None] if found.ndim == 2 else found
+    as_array(np.where(np.isnan(every), 0.0, every), "innovations", ndim=3)
+    return every
+
+
+def _lags(steps: int, width: int, asked: int | None, fitted: int) -> int:
+    """L: as asked, or by the number of steps and of fitted parameters."""
+    if asked is None:
+        found = min(int(10 * math.log10(steps)), steps // 5) if steps else 0
+        found = max(found, 1, fitted // width**2 + 1)
+    else:
+        found = as_count(asked, "lags", least=1)
+    if found >= steps:
+        raise InvalidInput(f"{steps} steps have no lag of {found}: ask for fewer lags.")
+    return found
+
+
+def _products(unit: Array, lags: int) -> Array:
+    """Σ_k ζ_k ζ_{k−h}ᵀ, (L, r, r)."""
+    return np.stack(
+        [np.einsum("ski,skj->ij", unit[:, h:], unit[:, :-h]) for h in range(1, lags + 1)]
+    )
+
+
+def _pairs(there: Flags, lags: int) -> Index:
+    return np.asarray(_products(there.astype(np.float64), lags).round().astype(np.int64))
+
+
+def _whiteness(
+    unit: Array, there: Flags, sums: Array, pairs: Index, count: Index, fitted: int
+) -> list[InnovationTest]:
+    """Of the whole vector, and of every entry where there are several."""
+    lags, r = len(sums), len(count)
+    if r == 1:
+        return [_portmanteau(sums, pairs[:, 0, 0], int(count[0]), fitted, None)]
+    entries = [
+        _portmanteau(sums[:, j : j + 1, j : j + 1], pairs[:, j, j], int(count[j]), 0, j)
+        for j in range(r)
+    ]
+    whole: Flags = np.asarray(there.all(axis=2))
+    n, both = int(whole.sum()), _pairs(whole[:, :, None], lags)[:, 0, 0]
+    if n <= max(r, lags) or not both.any():
+        return entries  # too few steps are whole: entries only
+    complete = np.where(whole[:, :, None], unit, 0.0)
+    lower = np.linalg.cholesky(np.einsum("ski,skj->ij", complete, complete) / n)
+    white = scipy.linalg.solve_triangular(lower, complete.reshape(-1, r).T, lower=True)
+    among = _products(white.T.reshape(complete.shape), lags)
+    return [_portmanteau(among, both, n, fitted, None), *entries]
+
+
+def _portmanteau(
+    sums: Array, pairs: Index, n: int, fitted: int, component: int | None
+) -> InnovationTest:
+    """Σ_h r²‖UᵀS_hU‖²/E‖UᵀS_hU‖² of innovations with unit mean squares: sums = n UᵀS_hU."""
+    r, known = sums.shape[1], pairs > 0  # no step has one so many steps before it: no lag
+    seen = np.square(sums[known] / n).sum(axis=(1, 2))
+    expected = pairs[known] * r * (1 + (r - 1) * (n + 1) / (n - 1)) / (n * (n + 2))
+    statistic, freedom = float(r**2 * (seen / expected).sum()), int(known.sum()) * r**2 - fitted
+    if freedom < 1:
+        raise InvalidInput(
+            f"{fitted} fitted parameters leave nothing to test in {int(known.sum())} lags: ask for "
+            "more lags."
+        )
+    return _upper("whiteness", component, statistic, freedom)
+
+
+def _normality(every: Array, count: Index) -> list[InnovationTest]:
+    """Σ over the entries of n(skewness²/6 + excess²/24)."""
+    total = 0.0
+    for j, n in enumerate(count):
+        own = every[:, :, j].ravel()
+        own = own[~np.isnan(own)]
+        own = own - own.mean()
+        variance = np.square(own).mean()
+        if not variance > 0:
+            raise InvalidInput("The innovations of an entry are all the same: nothing to test.")
+        skewness, kurtosis = (own**3).mean() / variance**1.5, (own**4).mean() / variance**2
+        total += n * (skewness**2 / 6 + (kurtosis - 3) ** 2 / 24)
+    return [_upper("normality", None, float(total), 2 * len(count))]
+
+
+def _moments(values: Array, count: Index) -> list[InnovationTest]:
+    """Σζ of every entry, and Σζ² of all."""
+    mean = float((np.square(values.sum(axis=(0, 1))) / count).sum())
+    square, n = float(np.square(values).sum()), int(count.sum())
+    below, above = scipy.special.chdtr(n, square), scipy.special.chdtrc(n, square)
+    two_sided = min(1.0, 2 * float(min(below, above)))
+    return [
+        _upper("mean", None, mean, len(count)),
+        InnovationTest("variance", None, square, n, two_sided),
+    ]
+
+
+def _upper(name: str, component: int | None, statistic: float, freedom: int) -> InnovationTest:
+    chance = float(scipy.special.chdtrc(freedom, statistic))
+    return InnovationTest(name, component, statistic, freedom, chance)
