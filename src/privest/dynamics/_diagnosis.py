@@ -30,10 +30,10 @@ from privest.records import Record, quantile
 
 FEWEST = 8  # innovations of which a shape can be told at all
 WORDS = {
-    "whiteness": "its innovations are correlated in time",
-    "normality": "they are not normal",
-    "mean": "their mean is not 0",
-    "variance": "their variance is not 1",
+    "whiteness": "are correlated in time",
+    "normality": "are not normal",
+    "mean": "have a mean other than 0",
+    "variance": "have a variance other than 1",
 }
 
 
@@ -105,11 +105,13 @@ class Diagnosis(Record):
             body = "none speaks against the system (which does not prove it)."
         else:
             names = dict.fromkeys(test.name for test in alarms)
-            body = "the system does not fit: " + ", ".join(WORDS[name] for name in names)
+            body = "the system does not fit: its innovations " + ", ".join(
+                WORDS[name] for name in names
+            )
             body += f" ({'; '.join(map(str, alarms))})."
         if self.parameters:
             body += (
-                f" {self.parameters} parameters were fitted to the same releases: that a mean and a "
+                f" {self.parameters} parameters were fitted to the same releases: that mean and "
                 "variance then come out right says little."
             )
         return head + body
