@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, as_array
+from privest.dynamics._identification._plan import Plan, plan_of
 from privest.dynamics._observed import Level
 from privest.dynamics._releases import SeriesRelease, given_values
 from privest.errors import InvalidInput
@@ -14,19 +16,31 @@ from privest.privacy import SequentialLevel, as_stream_level
 from privest.release import StreamRelease
 
 
-class Data(NamedTuple):
-    """Releases of one or many series that miss the same steps.
-
-    values (K, r, series) in units of the deviation of their noise, zeros where nothing is shown;
-    missing as the release says; unit 1/√v of the release noise; inputs (K, p), p = 0 without any.
-    """
-
+class _Fields(NamedTuple):
     values: Array
     missing: Flags
     level: SequentialLevel
     unit: float
     inputs: Array
     simulated: bool
+
+
+class Data(_Fields):
+    """Releases of one or many series that miss the same steps.
+
+    values (K, r, series) in units of the deviation of their noise, zeros where nothing is shown;
+    missing as the release says; unit 1/√v of the release noise; inputs (K, p), p = 0 without any.
+    """
+
+    @cached_property
+    def constant(self) -> Plan:
+        """How the level shows the steps of a model without a time axis."""
+        return plan_of(self.level, self.steps, self.missing, self.unit, varying=False)
+
+    @cached_property
+    def varying(self) -> Plan:
+        """The same for a model with a time axis."""
+        return plan_of(self.level, self.steps, self.missing, self.unit, varying=True)
 
     @property
     def steps(self) -> int:

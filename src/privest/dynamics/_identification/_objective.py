@@ -7,7 +7,9 @@ import numpy as np
 from privest.arrays import Array
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._family import Family
-from privest.dynamics._identification._likelihood import log_likelihood
+from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
+from privest.dynamics._identification._matrices import along
+from privest.errors import NumericalFailure
 
 
 class Objective:
@@ -22,13 +24,20 @@ class Objective:
     def value(self, t: Array) -> float:
         """ℓ(t)."""
         matrices = self.family.matrices(t)
-        return sum(log_likelihood(matrices, own) for own in self.data)
+        try:
+            return sum(log_likelihood(matrices, own) for own in self.data)
+        except NumericalFailure:
+            return -np.inf
 
     def __call__(self, t: Array) -> tuple[float, Array]:
         """ℓ(t) and ∂ℓ/∂t (p,)."""
         self.evaluations += 1
-        slope: Array = np.empty(len(t))
-        for i in range(len(t)):
-            step = 1e-5 * np.eye(len(t))[i]
-            slope[i] = (self.value(t + step) - self.value(t - step)) / 2e-5
-        return self.value(t), slope
+        matrices, slopes = self.family.matrices(t), self.family.slopes(t)
+        total, slope = 0.0, np.zeros(len(t))
+        for own in self.data:
+            try:
+                value, gradient = value_and_gradient(matrices, own)
+            except NumericalFailure:
+                return -np.inf, np.zeros(len(t))
+            total, slope = total + value, slope + along(gradient, slopes)
+        return total, slope

@@ -1,0 +1,77 @@
+"""Starts of which nothing is known: x_0 = mean0 + E δ + N(0, cov0), δ free.
+
+With V the covariance of the releases for a known δ and X = their response to δ,
+
+    ℓ = −½ (N log 2π + log|V| + log|S| + ‖z̃ − μ − Xδ̂‖²_{V⁻¹}) ,   S = XᵀV⁻¹X ,   δ̂ = S⁻¹XᵀV⁻¹(z̃ − μ)
+
+the limit of ℓ + (q/2) log κ for δ ~ N(0, κI). Its gradient: the ordinary one at δ̂ (there ℓ does not
+change with δ), and −½ d tr(S⁻¹XᵀV⁻¹X) with S held: that of series which show zeros and start at the
+columns of E S^{−½}, squares only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from privest.arrays import Array
+from privest.dynamics._identification._adjoint import Passed
+from privest.errors import InvalidInput
+from privest.linalg.tolerances import SINGULAR
+
+
+def profiled(way: Passed, series: int) -> tuple[Passed, float]:
+    """The data with δ̂ of each series, then the whitened columns, √series times; and log|S|."""
+    columns = way.innovations.shape[2] - series
+    if not columns:
+        return way, 0.0
+    upper = _response(way.innovations[:, :, series:])
+    # Whitened responses are −ζ of the series that start at a column and show zeros.
+    whitened = _against(upper, way, series)
+    flat = whitened.innovations.reshape(-1, columns)
+    known = -flat.T @ way.innovations[:, :, :series].reshape(-1, series)
+
+    def joined(all_series: Array, white: Array) -> Array:
+        data = all_series[..., :series] + white @ known
+        return np.concatenate([data, np.sqrt(series) * white], axis=-1)
+
+    found = way._replace(
+        begun=joined(way.begun, whitened.begun),
+        filtered=joined(way.filtered, whitened.filtered),
+        innovations=joined(way.innovations, whitened.innovations),
+    )
+    return found, 2.0 * float(np.log(np.abs(upper.diagonal())).sum())
+
+
+def start_known(way: Passed, series: int) -> Array:
+    """δ̂ (q, series)."""
+    columns = way.innovations.shape[2] - series
+    upper = _response(way.innovations[:, :, series:])
+    flat = way.innovations[:, :, series:].reshape(-1, columns)
+    right = -flat.T @ way.innovations[:, :, :series].reshape(-1, series)
+    inner = scipy.linalg.solve_triangular(upper, right, trans="T")
+    return np.asarray(scipy.linalg.solve_triangular(upper, inner))
+
+
+def _response(innovations: Array) -> Array:
+    """Upper-triangular with UᵀU = S; refuses what the releases do not determine."""
+    flat = innovations.reshape(-1, innovations.shape[2])
+    size = np.linalg.norm(flat, axis=0)
+    upper: Array = np.asarray(np.linalg.qr(flat, mode="r"))
+    pivots = np.abs(upper.diagonal())
+    if len(upper) < len(size) or (pivots <= np.sqrt(SINGULAR) * size).any() or not size.all():
+        raise InvalidInput(
+            f"The model starts diffuse in {len(size)} directions, and the releases do not "
+            "determine all of them: give cov0, or release more steps."
+        )
+    return upper
+
+
+def _against(upper: Array, way: Passed, series: int) -> Passed:
+    """The columns times S^{−½} = U⁻¹."""
+    inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
+    return way._replace(
+        begun=way.begun[:, series:] @ inverse,
+        filtered=way.filtered[:, :, series:] @ inverse,
+        innovations=way.innovations[:, :, series:] @ inverse,
+    )

@@ -1,0 +1,153 @@
+"""ℓ of releases and its gradient by every matrix, against one dense Gaussian in complex steps."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privest as pv
+from dense_likelihood import (
+    STEP,
+    dense_log_likelihood,
+    direction_of,
+    moved,
+    random_matrices,
+    start_condition,
+)
+from dynamic_systems import random_psd
+from privest import dynamics
+from privest.dynamics._identification._data import data_of
+from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
+
+# The dense route solves with V ≥ I, whose condition number is below 1e5 here: 1e5·eps = 2e-11.
+RTOL = 1e-10
+FORMS = ["independent", "banded", "endless", "endless banded"]
+
+
+def level_of(form, rng, steps, m):
+    S = np.stack([random_psd(rng, m, int(rng.integers(1, m + 1))) for _ in range(steps)])
+    return {
+        "independent": lambda: pv.StreamLevel(S),
+        "banded": lambda: pv.StreamLevel.from_lags(S, [0.6, -0.3]),
+        "endless": lambda: pv.EndlessLevel(S[0]),
+        "endless banded": lambda: pv.EndlessLevel(S[0], [0.5, 0.2]),
+    }[form]()
+
+
+def case(seed, form, *, diffuse, varying=None, series=None):
+    """A random model, its data, and the dense ℓ of both."""
+    rng = np.random.default_rng(seed)
+    steps, n, m = int(rng.integers(6, 12)), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    p = int(rng.integers(0, 3))
+    names = [name for name in "ACQRBD" if rng.random() < 0.5] if varying else ()
+    matrices = random_matrices(
+        rng, steps=steps, n=n, m=m, p=p, q=int(rng.integers(1, n + 1)) if diffuse else 0,
+        varying=names, radius=rng.uniform(0.3, 1.1),
+    )  # fmt: skip
+    level = level_of(form, rng, steps, m)
+    inputs = rng.standard_normal((steps, p))
+    count = int(rng.integers(1, 4))
+    y = 2.0 * rng.standard_normal((count, steps, m))
+    y[:, rng.random(steps) < 0.15] = np.nan
+    release = dynamics.simulate_series(level, y, rng)
+    (data,) = data_of(level, release, inputs if p else None, m)
+    rows = (level.first(steps) if isinstance(level, pv.EndlessLevel) else level).rows.dense()
+    missing = np.repeat(data.missing, m)
+
+    def dense(of, **options):
+        return dense_log_likelihood(
+            of, rows, missing, release.values.reshape(count, -1), inputs, **options
+        )
+
+    return rng, matrices, data, dense, (rows, missing, inputs)
+
+
+def require_equal_to_the_complex_step(seed, form, **options):
+    rng, matrices, data, dense, shown = case(seed, form, **options)
+    # The dense formula inverts S as well, once more for derivatives.
+    rtol = RTOL * start_condition(matrices, *shown) ** 2
+    if rtol > 1e-6:
+        return  # the releases hardly show where the model starts
+    value, gradient = value_and_gradient(matrices, data)
+    assert value == pytest.approx(dense(matrices).real, rel=rtol, abs=rtol)
+    assert log_likelihood(matrices, data) == value
+    for name in matrices._fields[:-1]:
+        found, own = getattr(gradient, name), getattr(matrices, name)
+        assert found.shape == own.shape
+        direction = direction_of(rng, matrices, name)
+        expected = dense(moved(matrices, name, direction)).imag / STEP
+        scale = max(1.0, np.abs(found).max(initial=0.0))
+        assert (found * direction).sum() == pytest.approx(expected, rel=rtol, abs=rtol * scale)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.sampled_from(FORMS), st.booleans())
+def test_gradient_equals_the_complex_step_of_the_dense_likelihood(seed, form, varying):
+    require_equal_to_the_complex_step(seed, form, diffuse=False, varying=varying)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(FORMS), st.booleans())
+def test_gradient_of_diffuse_starts_equals_the_complex_step(seed, form, varying):
+    require_equal_to_the_complex_step(seed, form, diffuse=True, varying=varying)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("protected", [False, True])
+def test_the_value_is_that_of_the_public_filter(form, protected):
+    rng = np.random.default_rng(3)
+    steps, m = 30, 2
+    matrices = random_matrices(rng, steps=steps, n=3, m=m, p=1, varying="AC", radius=0.9)
+    level, inputs = level_of(form, rng, steps, m), rng.standard_normal((steps, 1))
+    y = rng.standard_normal((3, steps, m))
+    y[:, 4:6] = np.nan
+    if protected:  # its noise has a variance a little above 1
+        release = dynamics.release_series(level, y, range=(-5.0, 5.0))
+    else:
+        release = dynamics.simulate_series(level, y, rng)
+    found = dynamics.filter_releases(matrices.system(), level, release, inputs=inputs)
+    (data,) = data_of(level, release, inputs, m)
+    # The same recursions, summed in another order.
+    assert log_likelihood(matrices, data) == pytest.approx(found.log_likelihood.sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 400])
+def test_long_series_settle_and_short_ones_end(steps):
+    """Against the model with a time axis, whose covariances are found step by step."""
+    rng = np.random.default_rng(5)
+    matrices = random_matrices(rng, steps=steps, n=2, m=1, p=1, radius=0.9)
+    level = pv.EndlessLevel(0.5)
+    y = rng.standard_normal((1, steps, 1))
+    y[:, 100:120] = np.nan
+    release, inputs = dynamics.simulate_series(level, y, rng), rng.standard_normal((steps, 1))
+    (data,) = data_of(level, release, inputs, 1)
+    value, gradient = value_and_gradient(matrices, data)
+    every = matrices._replace(
+        **{name: np.repeat(getattr(matrices, name)[None], steps, axis=0) for name in "ACQRBD"}
+    )
+    expected, parts = value_and_gradient(every, data)
+    assert value == pytest.approx(expected, rel=1e-12)
+    for name in matrices._fields[:-1]:
+        whole = getattr(parts, name).sum(axis=0) if name in "ACQRBD" else getattr(parts, name)
+        # Covariances count as settled at 1e-12 of themselves; 400 steps add up.
+        assert getattr(gradient, name) == pytest.approx(whole, rel=1e-9, abs=1e-9)
+
+
+def test_dense_levels_are_refused():
+    level = pv.StreamLevel.from_cumulative(np.eye(4) + 0.5, [1] * 4)
+    release = pv.StreamMechanism(level).simulate(np.ones(4), np.random.default_rng(0))
+    (data,) = data_of(level, release, None, 1)
+    matrices = random_matrices(np.random.default_rng(1), steps=4, n=1, m=1)
+    with pytest.raises(pv.errors.InvalidInput, match="dense"):
+        value_and_gradient(matrices, data)
+
+
+def test_a_start_that_the_releases_do_not_show_is_refused():
+    rng = np.random.default_rng(2)
+    matrices = random_matrices(rng, steps=9, n=2, m=1, q=2)._replace(
+        A=np.diag([0.5, 0.7]), C=np.array([[1.0, 0.0]])
+    )
+    release = dynamics.simulate_series(1.0, rng.standard_normal((1, 9, 1)), rng)
+    (data,) = data_of(1.0, release, None, 1)
+    with pytest.raises(pv.errors.InvalidInput, match="diffuse in 2 directions"):
+        log_likelihood(matrices, data)
