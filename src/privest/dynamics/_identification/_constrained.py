@@ -1,0 +1,217 @@
+"""The likelihood along one natural parameter: the highest ℓ at each value of θ_j."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from privest.arrays import Array
+
+# The others have climbed when BFGS foresees less than this: an error of 1e-8 in ℓ_p.
+CLIMBED = 1e-8
+# ℓ above ℓ̂ by this (and by 1e-9 of it) is a better peak and no rounding.
+HIGHER = 1e-6
+LONGEST = 3.0  # step in a bounded working coordinate: a factor of e³, or tanh from 0 to .995
+CLIMBS = 200
+FLATTEST = 1e-6  # of a unit diagonal: curvature below it is walked along and not jumped
+
+Function = Callable[[Array], tuple[float, Array]]  # working t ↦ ℓ, ∂ℓ/∂t
+
+
+class Scale(Protocol):
+    """Natural parameters of the working ones; a Family is one."""
+
+    def natural(self, t: Array) -> Array:
+        """θ (p,)."""
+
+    def natural_slopes(self, t: Array) -> Array:
+        """∂θ/∂t (p, p)."""
+
+
+class Peak(NamedTuple):
+    """A maximum: t (p,), ℓ̂, −∇²ℓ (p, p) in working scale, and the limits (p, 2) of t."""
+
+    t: Array
+    height: float
+    curvature: Array
+    limits: Array
+
+
+class Point(NamedTuple):
+    """A value w of the walk: r = √(2(ℓ̂ − ℓ_p)) there, dr/dw, and where the climb ended."""
+
+    w: float
+    root: float
+    slope: float
+    t: Array
+
+
+class Higher(Exception):
+    """A point above the peak: the fit must be taken up again from there."""
+
+    def __init__(self, t: Array, value: float) -> None:
+        super().__init__("the profile found a higher likelihood")
+        self.t, self.value = t, value
+
+
+def safe_inverse(curvature: Array) -> Array:
+    """A positive definite inverse of −∇²ℓ, whatever its sign: |λ| and at least FLATTEST of it."""
+    size = np.sqrt(np.abs(curvature.diagonal()))
+    size = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(curvature / size / size[:, None])
+    scaled = vectors / size[:, None]
+    return np.asarray((scaled / np.maximum(np.abs(values), FLATTEST)) @ scaled.T)
+
+
+class Walk:
+    """θ_j as a number w that is walked along, and the climb of all else at every w.
+
+    Where θ_j depends on one working coordinate i alone (and rises or falls with it) w is ±t_i: no
+    root to find, and its limits are those of t_i. Else w is θ_j itself, and t_i, on which it
+    depends the most, is solved for (Newton; θ costs next to nothing).
+    """
+
+    def __init__(self, function: Function, scale: Scale, peak: Peak, j: int) -> None:
+        self.function, self.scale, self.peak, self.j = function, scale, peak, j
+        self.inverse = safe_inverse(peak.curvature)
+        row = self._row(peak.t)
+        self.pivot = int(np.argmax(np.abs(row) * np.sqrt(self.inverse.diagonal())))
+        # A slope may vanish by chance at one point, so another is looked at.
+        beside = np.delete(np.abs(row) + np.abs(self._row(peak.t + 0.1)), self.pivot)
+        self.simple = not beside.any()
+        self.others = np.delete(np.arange(len(row)), self.pivot)
+        self.sign = math.copysign(1.0, row[self.pivot])
+        everywhere = np.array([-math.inf, math.inf])
+        self.farthest = np.sort(self.sign * peak.limits[self.pivot]) if self.simple else everywhere
+        # The path of maxima leaves the peak along H⁻¹∇w.
+        rises = self.rises(peak.t)
+        along = self.inverse @ rises
+        self.spread = math.sqrt(float(rises @ along))  # the standard error of w
+        self.tangent = along / self.spread**2
+        given = self.inverse - np.outer(along, along) / self.spread**2
+        self.metric = given[np.ix_(self.others, self.others)]
+
+    def _row(self, t: Array) -> Array:
+        row = self.scale.natural_slopes(t)[self.j]
+        return np.where(np.abs(row) > 1e-9 * np.abs(row).max(), row, 0.0)
+
+    def value(self, t: Array) -> float:
+        """θ_j."""
+        return float(self.scale.natural(t)[self.j])
+
+    def at(self, t: Array) -> float:
+        """w."""
+        return float(self.sign * t[self.pivot]) if self.simple else self.value(t)
+
+    def rises(self, t: Array) -> Array:
+        """∂w/∂t (p,)."""
+        if not self.simple:
+            return self._row(t)
+        return np.asarray(self.sign * np.eye(len(t))[self.pivot])
+
+    def value_at(self, w: float, t: Array) -> float:
+        """θ_j where w is a little farther than t."""
+        return self.value(self._set(t, self.sign * w)) if self.simple else w
+
+    def limit(self, side: int, t: Array) -> float:
+        """θ_j as its coordinate goes to ±∞ if that is all it depends on; else where it came."""
+        if self.simple:
+            with np.errstate(all="ignore"):
+                far = self.value(self._set(t, self.sign * side * math.inf))
+            if not math.isnan(far):
+                return far
+        return self.value(t)
+
+    def _set(self, t: Array, own: float) -> Array:
+        moved = t.copy()
+        moved[self.pivot] = own
+        return moved
+
+    def _placed(self, w: float, t: Array) -> Array | None:
+        """t with a pivot at which θ_j has the value of w; None where there is none."""
+        if self.simple:
+            return self._set(t, self.sign * w)
+        low, high = self.peak.limits[self.pivot]
+        moved = t.copy()
+        for _ in range(30):
+            off = w - self.value(moved)
+            if abs(off) <= 1e-12 * max(1.0, abs(w)):
+                return moved
+            rate = self._row(moved)[self.pivot]
+            if not rate or not math.isfinite(off):
+                return None
+            moved[self.pivot] = min(max(moved[self.pivot] + off / rate, low), high)
+        return None
+
+    def climb(self, w: float, near: Point) -> Point:
+        """The maximum at w, from the path's tangent or from the point before: what is higher."""
+        ahead = np.clip(near.t + (w - near.w) * self.tangent, *self.peak.limits.T)
+        placed = [self._placed(w, guess) for guess in (ahead, near.t)]
+        found = [(t, *self.function(t)) for t in placed if t is not None]
+        found = [one for one in found if math.isfinite(one[1])]
+        if not found:
+            return Point(w, math.inf, 0.0, near.t)
+        t, value, rate = self._bfgs(w, *max(found, key=lambda one: one[1]))
+        if value > self.peak.height + max(HIGHER, 1e-9 * abs(self.peak.height)):
+            raise Higher(t, value)
+        root = math.sqrt(2 * max(self.peak.height - value, 0.0))
+        return Point(w, root, -rate / root if root else 0.0, t)
+
+    def _reduced(self, t: Array, gradient: Array) -> tuple[Array, float]:
+        """The gradient over the others along θ_j = w, and ∂ℓ_p/∂w (envelope theorem)."""
+        row = self.rises(t)
+        rate = gradient[self.pivot] / row[self.pivot]
+        return (gradient - rate * row)[self.others], float(rate)
+
+    def _bfgs(
+        self, w: float, t: Array, value: float, gradient: Array
+    ) -> tuple[Array, float, float]:
+        """Climb over the others; the first metric is the curvature at the peak along θ_j = w."""
+        slope, rate = self._reduced(t, gradient)
+        metric: Array = self.metric
+        low, high = self.peak.limits[self.others].T
+        for _ in range(CLIMBS):
+            u = t[self.others]
+            free = ~(((u <= low) & (slope < 0)) | ((u >= high) & (slope > 0)))
+            own = np.where(free, slope, 0.0)
+            step = np.where(free, metric @ own, 0.0)
+            if own @ step / 2 <= CLIMBED:
+                break
+            bounded = np.abs(np.where(np.isfinite(low) | np.isfinite(high), step, 0.0))
+            step = step / max(1.0, bounded.max() / LONGEST)
+            taken = self._line(w, t, value, own, step)
+            if taken is None:
+                break
+            t, value, gradient = taken
+            before, (slope, rate) = slope, self._reduced(t, gradient)
+            metric = _updated(metric, t[self.others] - u, before - slope)
+        return t, value, rate
+
+    def _line(
+        self, w: float, t: Array, value: float, slope: Array, step: Array
+    ) -> tuple[Array, float, Array] | None:
+        """Halve the step until ℓ rises enough (Armijo); None where nothing rises."""
+        low, high = self.peak.limits[self.others].T
+        for _ in range(40):
+            moved = t.copy()
+            moved[self.others] = np.clip(t[self.others] + step, low, high)
+            placed = self._placed(w, moved)
+            if placed is not None:
+                found, gradient = self.function(placed)
+                gain = float(slope @ (placed - t)[self.others])
+                if math.isfinite(found) and found >= value + 1e-4 * gain:
+                    return placed, found, gradient
+            step = step / 2
+        return None
+
+
+def _updated(metric: Array, moved: Array, fell: Array) -> Array:
+    """BFGS update of the inverse; left as it is where the curvature is not that of a maximum."""
+    curvature = float(moved @ fell)
+    if not curvature > 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(fell)):
+        return metric
+    part = np.eye(len(moved)) - np.outer(moved, fell) / curvature
+    return np.asarray(part @ metric @ part.T + np.outer(moved, moved) / curvature)
