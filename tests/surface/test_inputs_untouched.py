@@ -496,7 +496,7 @@ CASES = {
     # dynamics
     "dynamics.StateSpace.__init__": lambda g: dynamics.StateSpace(
         g(0.9 * np.eye(2)), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), g(PAIR),
-        B=g([[1.0], [0.0]]), D=g([[0.0], [1.0]])).Q_root,
+        B=g([[1.0], [0.0]]), D=g([[0.0], [1.0]]), cross=g(0.1 * np.eye(2))).uncorrelated.Q_root,
     "dynamics.StateSpace.from_continuous": lambda g: dynamics.StateSpace.from_continuous(
         g(-PAIR), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), "stationary",
         times=g([0.0, 1.0, 3.0]), B=g(PAIR), D=g(PAIR)),

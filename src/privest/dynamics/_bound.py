@@ -108,7 +108,10 @@ def bound(
     """
     wanted, count, absent = asked(system, level, steps, missing)
     if wanted.form == "dense":
-        parts, _ = dense_pass(system, wanted, count, absent)
+        whole, n = dense_pass(system.uncorrelated, wanted, count, absent)[0], system.states
+        parts = Marginals(
+            *(P[:, :n, :n] for P in (whole.predicted, whole.filtered, whole.smoothed))
+        )
     else:
         parts = marginals(forward(observed(system, wanted, count, absent)), system.states)
     return DynamicBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)

@@ -148,6 +148,8 @@ def best_directions(
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
     if not W.any():
         raise InvalidInput("the weight is zero: no state matters, so no direction is best.")
+    system = system.uncorrelated
+    W = np.pad(W, (0, system.states - n))  # noise yet to come does not matter by itself
     if steps is None:
         if system.steps is not None:
             raise InvalidInput("A system with a time axis has no steady state: give steps.")

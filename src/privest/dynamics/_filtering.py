@@ -46,6 +46,7 @@ class Filtered(Estimated, Record):
     start: int
     simulated: bool
     _smoothed: Callable[[], Smoothed]
+    _end: tuple[Array, Array]  # estimate and covariance of the last state of `uncorrelated`
 
     def __repr__(self) -> str:
         *series, steps, n = self.estimate.shape
@@ -101,17 +102,26 @@ def filter_releases(
             "itself (SeriesRelease.by_pattern)."
         )
     if wanted.form == "dense":
-        covariances, found = dense_pass(
-            system, wanted, steps, given.missing, given.values, inputs, given.unit
-        )
-        assert found is not None
-        return Filtered(
-            found.filtered, covariances.filtered, found.predicted, covariances.predicted,
-            found.innovations, given.log_likelihood(found.log_likelihood), system, 0,
-            given.simulated,
-            partial(Smoothed, found.smoothed, covariances.smoothed, given.simulated),
-        )  # fmt: skip
+        return _dense(system, wanted, steps, given, inputs)
     return _run(system, wanted, given, inputs)[0]
+
+
+def _dense(
+    system: StateSpace, level: SequentialLevel, steps: int, given: Given, inputs: ArrayLike | None
+) -> Filtered:
+    """The filter for levels that look back to the first step."""
+    P, found = dense_pass(
+        system.uncorrelated, level, steps, given.missing, given.values, inputs, given.unit
+    )
+    assert found is not None
+    n = system.states
+    return Filtered(
+        found.filtered[..., :n], P.filtered[:, :n, :n], found.predicted[..., :n],
+        P.predicted[:, :n, :n], found.innovations, given.log_likelihood(found.log_likelihood),
+        system, 0, given.simulated,
+        partial(Smoothed, found.smoothed[..., :n], P.smoothed[:, :n, :n], given.simulated),
+        (found.filtered[..., -1, :], P.filtered[-1]),
+    )  # fmt: skip
 
 
 class _Now(NamedTuple):
@@ -152,13 +162,15 @@ def _run(
     fit = given.log_likelihood(log_density(sweep, innovations, missing))
     if missing.any():
         innovations = np.where(missing[:, None, None], np.nan, innovations)
+    root = sweep.table.factor[sweep.entry[-1]]
+    end = by_series(means.filtered[-1:, : len(leaving)], one)[..., -1, :]
     result = Filtered(
         by_series(means.filtered[:, :n], one), sweep.filtered(n),
         by_series(means.predicted[:, :n], one), sweep.predicted(n),
         by_series(innovations, one), np.asarray(fit[0] if one else fit), system, start,
         given.simulated, partial(_recursive, sweep, means, n, one, given.simulated),
+        (end, sweep.table.filtered[sweep.entry[-1], : len(leaving), : len(leaving)]),
     )  # fmt: skip
-    root = sweep.table.factor[sweep.entry[-1]]
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
     mean: Array = means.filtered[-1, :, 0]
     unit: Array = np.zeros(len(root))
@@ -187,15 +199,15 @@ def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) 
     x̂_{K−1+h} = A x̂ + B u, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps K−1 onwards.
     """
     last = filtered.start + filtered.estimate.shape[-2] - 1
-    now, P = filtered.estimate[..., -1, :], filtered.covariance[-1]
-    return _predict(filtered.system, now, P, last, ahead, inputs, filtered.simulated)
+    return _predict(filtered.system, *filtered._end, last, ahead, inputs, filtered.simulated)
 
 
 def _predict(
     system: StateSpace, mean: Array, P: Array, last: int, ahead: int,
     inputs: ArrayLike | None, simulated: bool,
 ) -> Predicted:  # fmt: skip
-    """The states after step `last`, whose estimate is known."""
+    """The states after step `last`, whose estimate, with that of ω, is known."""
+    states, system = system.states, system.uncorrelated
     ahead = as_count(ahead, "ahead", least=1)
     if system.steps is not None and last + ahead > system.steps:
         raise InvalidInput(
@@ -211,7 +223,8 @@ def _predict(
         P = own @ P @ own.T + at(Q, last + h)
         P = (P + P.T) / 2
         means[..., h, :], covariances[h] = mean, P
-    return Predicted(means, covariances, simulated)
+    shown = means[..., :states], covariances[:, :states, :states]
+    return Predicted(*shown, simulated)
 
 
 class PrivateKalman(Estimated):
@@ -240,7 +253,11 @@ class PrivateKalman(Estimated):
             )
         one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
         self._now = _Now(
-            0, one.start, one.root, np.zeros(system.states), *np.zeros((2, len(one.root)))
+            0,
+            one.start,
+            one.root,
+            np.zeros(system.uncorrelated.states),
+            *np.zeros((2, len(one.root))),
         )
         self.log_likelihood = 0.0
         self.simulated = False  # whether some release was
@@ -265,23 +282,26 @@ class PrivateKalman(Estimated):
     @property
     def estimate(self) -> Array:
         """x̂_{k|k} (n,) after the last release; mean0 before the first."""
-        whole = self._now.mean + self._now.root @ self._now.unit
-        return np.asarray(whole[: self.system.states])
+        return self._end[0][: self.system.states]
 
     @property
     def covariance(self) -> Array:
         """P_{k|k} (n, n)."""
-        own = self._now.root[: self.system.states]
-        return np.asarray(own @ own.T)
+        n = self.system.states
+        return self._end[1][:n, :n]
+
+    @property
+    def _end(self) -> tuple[Array, Array]:
+        """Estimate and covariance of the state of `uncorrelated`."""
+        n, (_, mean, root, _, _, unit) = self.system.uncorrelated.states, self._now
+        return (mean + root @ unit)[:n], root[:n] @ root[:n].T
 
     def predict(self, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
         """The next states. See `dynamics.predict`."""
         if self.steps == 0:
             raise InvalidInput("There is nothing to predict from: update with a release first.")
         last = self.steps - 1
-        return _predict(
-            self.system, self.estimate, self.covariance, last, ahead, inputs, self.simulated
-        )
+        return _predict(self.system, *self._end, last, ahead, inputs, self.simulated)
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as plain arrays; it holds no reading."""

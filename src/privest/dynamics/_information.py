@@ -48,8 +48,8 @@ def _innovations(system: StateSpace, steps: int) -> tuple[Observed, Sweep]:
 
 def responses(system: StateSpace, steps: int) -> tuple[Sweep, Means]:
     """How estimates and innovations depend on each reading: those of unit readings, mean zero."""
-    n, m = system.states, system.readings
-    seen, sweep = _innovations(system, steps)
+    m, (seen, sweep) = system.readings, _innovations(system, steps)
+    n = len(seen.start)
     unit = np.eye(steps * m).reshape(steps, m, steps * m)
     centred = replace(seen, start=np.zeros(n))
     return sweep, filtered_means(centred, sweep, unit, np.zeros((steps, n)), np.zeros((steps, m)))
@@ -82,7 +82,7 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
     heard = whiten @ G @ A
     closed = A - sweep.table.gain @ heard
     squares = heard.swapaxes(-1, -2) @ heard
-    nothing = np.zeros((system.states, system.states))
+    nothing = np.zeros_like(A[0])
     later, own = backwards(closed.swapaxes(-1, -2), squares, sweep.entry, nothing)
     gain, unit = spread(sweep.table.gain, sweep.entry), spread(whiten, sweep.entry)
     inner = gain.swapaxes(-1, -2) @ spread(later, own) @ gain + np.eye(system.readings)
@@ -121,6 +121,7 @@ def memoryless_level(
     streams without an end, but not tight (the part R⁻¹ − J_Y is given away).
     S: a number s·I, a block (m, m), or blocks (K, m, m). The result is an EndlessLevel where
     neither S nor R changes with time.
+    (R is the noise of the readings given that of the states, where the two are correlated.)
     Raises LevelBelowPrior where S_k − R_k⁻¹ is not ≥ 0; `total_level` may then still exist.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
@@ -133,7 +134,7 @@ def memoryless_level(
     if own.shape[-2:] != (m, m):
         raise NotAPrivacyLevel(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
     psd(own, name, error=NotAPrivacyLevel)
-    noise = stacked.cholesky(stack(system.R))
+    noise = stacked.cholesky(stack(system.uncorrelated.R))  # what is left of R beside w
     if noise is None:
         raise LevelBelowPrior("R is singular: the bound J_Y ≤ R⁻¹ says nothing. Use total_level.")
     # In units in which R_k = I: S' − I ≥ 0, and L = unit⁻¹ᵀ L'.

@@ -11,7 +11,7 @@ their noise: the state is then [x_k; y_k; …; y_{k−b}], its noise singular.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Observed:
 
     transition A (J, N, N), drive F (J, N, q), rows G (J, r, N), noise N (J, r, p), kind (K,);
     start (N,) and root (N, N): mean and factor before step 0; states n ≤ N: x is the first n.
+    (Noise that is correlated with that of the readings adds n states: `_correlated`.)
     absent (K,): steps that show nothing.
     """
 
@@ -106,19 +107,21 @@ def observed(
         raise InvalidInput(
             "A dense level needs the whole trajectory at once: use bound or filter_releases."
         )
-    same = system.steps is None and _constant(level, start, steps)
+    same, n = system.steps is None and _constant(level, start, steps), system.states
+    system = system.uncorrelated
     if level.reach:
-        return _augmented(system, level, missing, same, start, steps, unit)
+        return replace(_augmented(system, level, missing, same, start, steps, unit), states=n)
     stop = start + (1 if same else steps)
     shown = unit * level.blocks(start, stop)[0]  # L_kᵀ
     rows = shown @ between(system.C, start, stop)
     noise = unit_noise(shown @ between(system.R_root, start, stop))
-    return _plain(system, same, rows, noise, missing, start)
+    return replace(_plain(system, same, rows, noise, missing, start), states=n)
 
 
 def unprotected(system: StateSpace, missing: Flags) -> Observed:
     """The readings themselves: the limit of an infinite level. R may be singular."""
-    return _plain(system, system.steps is None, stack(system.C), system.R_root, missing, 0)
+    same, n, system = system.steps is None, system.states, system.uncorrelated
+    return replace(_plain(system, same, stack(system.C), system.R_root, missing, 0), states=n)
 
 
 def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
@@ -206,8 +209,9 @@ def offsets(
     *, start: int = 0, before: Array | None = None, unit: float = 1.0,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """What known inputs add: to the state that step k leads to (K, N), to z̃_k (K, r), and to the
-    state that the last step leads to (n,); `before` is that of the step before the first.
+    state that the last step leads to (n or 2n,); `before` is that of the step before the first.
     """
+    system = system.uncorrelated
     steps, n, m = seen.steps, system.states, system.readings
     leaving, own = system.offsets(steps, inputs, start)
     shift = np.zeros((steps, len(seen.start)))

@@ -10,11 +10,11 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Index, as_array, as_count
 from privest.dynamics._continuous import sampled
+from privest.dynamics._correlated import independent_noise, joint_covariance
 from privest.dynamics._elsewhere import as_control, as_scipy, control_parts, scipy_parts
+from privest.dynamics._entries import covariances_of, matrices_of
 from privest.errors import InvalidInput
 from privest.linalg import batched as stacked
-from privest.linalg import psd
-from privest.linalg.tolerances import EXTREME, SQUARED
 from privest.noise._law import as_generator
 
 
@@ -28,11 +28,13 @@ class StateSpace:
         mean0, cov0   of x_0: a vector (0 for all zeros) and a matrix or a number. Any rank. cov0
                 has no default: 0 says that x_0 is known exactly, which nothing else should say.
         B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
+        cross   cov(w_k, v_k) (n, m), or with a time axis: the noise that leads from x_k to x_{k+1}
+                and that of y_k may be correlated. None: they are not.
 
     Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
     B and Q leads from x_{K−1} to x_K and serves only predictions. All of it is public: a system
     fitted on the private readings leaks them.
-    Assumes x_0, w_k, v_k independent and Gaussian.
+    Assumes x_0 and the (w_k, v_k) of all steps independent and Gaussian.
 
     >>> StateSpace(A=[[1.0, 1.0], [0.0, 1.0]], C=[[1.0, 0.0]], Q=0.01, R=0.25, cov0=1.0)
     StateSpace(2 states, 1 reading a step)
@@ -41,14 +43,15 @@ class StateSpace:
     def __init__(
         self, A: ArrayLike, C: ArrayLike, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
+        cross: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         if cov0 is None:
             raise InvalidInput(
                 "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a "
                 "large one where nothing is known of it, 0 where it is known exactly)."
             )
-        self.A = _matrices(A, "A")
-        self.C = _matrices(C, "C")
+        self.A = matrices_of(A, "A")
+        self.C = matrices_of(C, "C")
         n, m = self.states, self.readings
         if self.A.shape[-2:] != (n, n) or n == 0 or m == 0:
             raise InvalidInput(f"A must be square, n×n; received shape {self.A.shape}.")
@@ -56,23 +59,26 @@ class StateSpace:
             raise InvalidInput(
                 f"C must have one column for each of the {n} states; received {self.C.shape}."
             )
-        self.Q = _covariances(Q, "Q", n)
-        self.R = _covariances(R, "R", m)
-        self.cov0 = _covariances(cov0, "cov0", n)
+        self.Q = covariances_of(Q, "Q", n)
+        self.R = covariances_of(R, "R", m)
+        self.cov0 = covariances_of(cov0, "cov0", n)
         if self.cov0.ndim == 3:
             raise InvalidInput("cov0 has no time axis: it must be n×n or a number.")
         mean = as_array(mean0, "mean0", ndim=(0, 1))
         if mean.ndim and mean.shape != (n,):
             raise InvalidInput(f"mean0 must have {n} entries; received shape {mean.shape}.")
         self.mean0: Array = np.broadcast_to(mean, n).copy()
-        self.B = self._input_matrix(B, "B", n)
-        self.D = self._input_matrix(D, "D", m)
+        self.B = self._with_rows(B, "B", n)
+        self.D = self._with_rows(D, "D", m)
         if self.B is not None and self.D is not None and self.B.shape[-1] != self.D.shape[-1]:
             raise InvalidInput(
                 f"B and D must have one column for each input; received {self.B.shape} and "
                 f"{self.D.shape}."
             )
+        self.cross = None if cross is None else self._crossed(cross)
         self.steps = self._common_steps()
+        if self.cross is not None:
+            joint_covariance(self.Q, self.R, self.cross)  # ≥ 0, or refused
 
     @classmethod
     def from_continuous(
@@ -101,7 +107,7 @@ class StateSpace:
     @classmethod
     def from_control(
         cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
-        mean0: ArrayLike = 0.0,
+        mean0: ArrayLike = 0.0, cross: ArrayLike | None = None,
     ) -> StateSpace:  # fmt: skip
         """A discrete-time `control.StateSpace` (python-control) with the noise that it lacks.
 
@@ -109,19 +115,19 @@ class StateSpace:
         continuous time (`from_continuous`) and transfer functions (control.ss gives states).
         """
         A, B, C, D = control_parts(system)
-        return cls(A, C, Q, R, mean0, cov0, B=B, D=D)
+        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross)
 
     @classmethod
     def from_scipy(
         cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
-        mean0: ArrayLike = 0.0,
+        mean0: ArrayLike = 0.0, cross: ArrayLike | None = None,
     ) -> StateSpace:  # fmt: skip
         """A `scipy.signal.dlti`, or `scipy.signal.StateSpace(…, dt=…)`, with the noise it lacks.
 
         Transfer functions and zeros-poles-gains become states by scipy's own `to_ss`.
         """
         A, B, C, D = scipy_parts(system)
-        return cls(A, C, Q, R, mean0, cov0, B=B, D=D)
+        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross)
 
     def to_control(self, dt: float | bool = True) -> Any:  # noqa: ANN401
         """A, B, C, D as a `control.StateSpace` of time step `dt`; noise and start have no place.
@@ -148,13 +154,22 @@ class StateSpace:
         D = np.zeros((self.readings, p)) if self.D is None else self.D
         return self.A.copy(), B.copy(), self.C.copy(), D.copy()
 
-    def _input_matrix(self, given: ArrayLike | None, name: str, rows: int) -> Array | None:
+    def _with_rows(self, given: ArrayLike | None, name: str, rows: int) -> Array | None:
         if given is None:
             return None
-        matrix = _matrices(given, name)
+        matrix = matrices_of(given, name)
         if matrix.shape[-2] != rows:
             raise InvalidInput(f"{name} must have {rows} rows; received shape {matrix.shape}.")
         return matrix
+
+    def _crossed(self, given: ArrayLike) -> Array:
+        cross, size = matrices_of(given, "cross"), (self.states, self.readings)
+        if cross.shape[-2:] != size:
+            raise InvalidInput(
+                f"cross must be {size[0]}×{size[1]}, states by readings (or with a time axis); "
+                f"received shape {cross.shape}."
+            )
+        return cross
 
     def _common_steps(self) -> int | None:
         lengths = {name: len(M) for name, M in self.parts().items() if M.ndim == 3}
@@ -168,6 +183,7 @@ class StateSpace:
     def parts(self) -> Mapping[str, Array]:
         """The matrices that may change with time, by name."""
         named = {"A": self.A, "C": self.C, "Q": self.Q, "R": self.R, "B": self.B, "D": self.D}
+        named["cross"] = self.cross
         return {name: matrix for name, matrix in named.items() if matrix is not None}
 
     @property
@@ -203,6 +219,14 @@ class StateSpace:
         """B_0 with B_0B_0ᵀ = cov0, (n, n)."""
         return np.asarray(stacked.factor(stack(self.cov0)).lower[0])
 
+    @cached_property
+    def uncorrelated(self) -> StateSpace:
+        """The same readings from noise without `cross`: itself, or with the state [x_k; ω_k].
+
+        What filters, bounds and simulations work on; x is the first n of its 2n states.
+        """
+        return self if self.cross is None else independent_noise(self)
+
     def require_steps(self, steps: int) -> int:
         """Check a number of steps against the time axis."""
         count = as_count(steps, "steps", least=1)
@@ -235,6 +259,9 @@ class StateSpace:
         trials: int | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
         """States (K, n) and readings (K, m), or with a leading axis of `trials`."""
+        if self.cross is not None:
+            whole, seen = self.uncorrelated.simulate(steps, rng, inputs=inputs, trials=trials)
+            return whole[..., : self.states].copy(), seen
         source, steps = as_generator(rng), self.require_steps(steps)
         shift, seen = self.offsets(steps, inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
@@ -276,34 +303,3 @@ def each(matrices: Array, steps: Index) -> Array:
 def between(matrix: Array, start: int, stop: int) -> Array:
     """The matrices of start ≤ k < stop, one if they do not change."""
     return matrix[start:stop] if matrix.ndim == 3 and len(matrix) > 1 else stack(matrix)
-
-
-def _matrices(value: ArrayLike, name: str) -> Array:
-    array = as_array(value, name, ndim=(0, 2, 3))
-    if np.abs(array).max(initial=0.0) > 1.0 / SQUARED:
-        raise InvalidInput(
-            f"{name} has entries beyond {1 / SQUARED:g}, whose squares leave the range of numbers: "
-            "state states or readings in other units."
-        )
-    return array.reshape(1, 1) if array.ndim == 0 else array
-
-
-def _covariances(value: ArrayLike, name: str, size: int) -> Array:
-    """Checked: finite, symmetric, ≥ 0, of the right size."""
-    array = as_array(value, name, ndim=(0, 2, 3))
-    if array.ndim == 0:
-        array = array * np.eye(size)
-    if array.shape[-2:] != (size, size):
-        raise InvalidInput(
-            f"{name} must be {size}×{size} (or a number, or with a time axis); received shape "
-            f"{array.shape}."
-        )
-    variances = np.diagonal(array, axis1=-2, axis2=-1)
-    far = (variances > 1.0 / EXTREME) | ((variances < EXTREME) & (variances > 0))
-    if far.any():
-        raise InvalidInput(
-            f"{name} has a variance of {variances[far].flat[0]:.1g}, beyond the range in which "
-            "covariances can be computed: state states or readings in other units."
-        )
-    psd(array, name)
-    return array / 2 + array.swapaxes(-1, -2) / 2  # a sum first could overflow

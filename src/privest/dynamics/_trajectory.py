@@ -42,7 +42,8 @@ class Estimates(NamedTuple):
 class Trajectory(Record):
     """Bounds, and with data estimates, of all K states. M = Km readings, N = Kn states.
 
-    rows A (M, M) block lower-triangular, spread T (N, q), _lower C_V, _whitened C_V⁻¹M (M, q).
+    rows A (M, M) block lower-triangular, spread T (N, q), _noise a factor of what A Y has beside M,
+    _lower C_V, _shown M and _whitened C_V⁻¹M (M, q).
     """
 
     system: StateSpace
@@ -50,6 +51,8 @@ class Trajectory(Record):
     missing: Flags
     rows: Array
     spread: Array
+    _shown: Array
+    _noise: Array
     _lower: Array
     _whitened: Array
 
@@ -99,10 +102,8 @@ class Trajectory(Record):
     @cached_property
     def bppcrlb(self) -> Array:
         """Σ_BPPCR of the trajectory (N, N) = T (I + MᵀW⁻¹M)⁻¹ Tᵀ, by QR: no difference."""
-        q = self.spread.shape[1]
-        half = self.rows @ _diagonal(self.system.R_root, self.steps)
-        shown = self.rows @ _diagonal(stack(self.system.C), self.steps) @ self.spread
-        whitened = solve_lower(with_unit(half @ half.T)[None], shown[None])[0]
+        q, half = self.spread.shape[1], self._noise
+        whitened = solve_lower(with_unit(half @ half.T)[None], self._shown[None])[0]
         upper = np.linalg.qr(np.concatenate([whitened, np.eye(q)]), mode="r")
         root = scipy.linalg.solve_triangular(upper, self.spread.T, trans="T").T
         return np.asarray(root @ root.T)
@@ -160,12 +161,16 @@ def trajectory(
 ) -> Trajectory:
     """The dense form for any stream level, of `unit` times A. (Km)³ flops, (Kn)² memory."""
     rows = unit * rows_shown(level, missing, system.readings)
-    spread = _spread(system, steps)
-    shown = rows @ _diagonal(stack(system.C), steps) @ spread
-    half = np.concatenate([shown, rows @ _diagonal(system.R_root, steps)], axis=1)
+    plain = system.uncorrelated
+    whole = _spread(plain, steps)
+    shown, noise = rows @ _diagonal(stack(plain.C), steps) @ whole, _diagonal(plain.R_root, steps)
+    noise = rows @ noise
+    half = np.concatenate([shown, noise], axis=1)
     lower = with_unit(half @ half.T)
     whitened = solve_lower(lower[None], shown[None])[0]
-    return Trajectory(system, steps, missing, rows, spread, lower, whitened)
+    own = whole.reshape(steps, plain.states, -1)[:, : system.states]
+    spread = own.reshape(steps * system.states, -1)
+    return Trajectory(system, steps, missing, rows, spread, shown, noise, lower, whitened)
 
 
 def trajectory_bound(

@@ -35,7 +35,8 @@ class Matrices(NamedTuple):
 
     @classmethod
     def of(cls, system: StateSpace) -> Matrices:
-        """The arrays of a checked system."""
+        """The arrays of a checked system, of [x; ω] where its noise is correlated."""
+        system = system.uncorrelated
         n, m = system.states, system.readings
         B = np.zeros((n, system.inputs)) if system.B is None else system.B
         D = np.zeros((m, system.inputs)) if system.D is None else system.D
