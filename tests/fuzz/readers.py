@@ -20,9 +20,10 @@ import privest as pv
 import workflow_tables
 from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
-from privest.cli._filtering import _read_release, read_model
+from privest.cli._filtering import read_model
 from privest.cli._options import read_table
-from privest.cli._rows import Rows, read_readings
+from privest.cli._rows import Rows, read_inputs, read_series
+from privest.cli._series import read_releases
 from privest.data import Features, Reading, open_source, read_rows
 from privest.data._release_lines import check_lines, facts_of, linked, step_records
 from privest.data._text_table import decoded, open_lines
@@ -222,7 +223,7 @@ def use_average(path: Path) -> None:
 
 def use_filter_release(path: Path) -> None:
     with open_lines(str(path)) as lines:
-        dynamics.filter_releases(STATE, LEVELS[0], _read_release(lines))
+        dynamics.filter_releases(STATE, LEVELS[0], read_releases(lines))
 
 
 def use_checked_lines(path: Path) -> None:
@@ -405,7 +406,9 @@ def use_rows(*, json_lines: bool) -> Callable[[Path], None]:
 
 def use_readings(path: Path) -> None:
     with open_lines(str(path)) as lines:
-        read_readings(lines, 3, None)
+        read_series(lines, 2, None, ["bmi"])
+    with open_lines(str(path)) as lines:
+        read_inputs(lines, None)
 
 
 def use_matrix(path: Path) -> None:

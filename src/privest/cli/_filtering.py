@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +12,6 @@ import typer
 from rich.console import Console
 
 import privest as pv
-from privest.arrays import Array
 from privest.cli._console import (
     new_table,
     print_promise,
@@ -23,7 +20,7 @@ from privest.cli._console import (
     tell_simulated,
     to_stderr,
 )
-from privest.cli._holder import CLIPPED, REMEMBERED, Holder, holder_of
+from privest.cli._holder import CLIPPED
 from privest.cli._options import (
     MODEL,
     OUTPUT,
@@ -36,12 +33,9 @@ from privest.cli._options import (
     about,
     as_span,
     grouped,
-    listed,
     option,
 )
-from privest.cli._rows import read_readings
-from privest.data._release_lines import facts_of, linked, read_release, step_records
-from privest.data._text_table import decoded, open_lines
+from privest.cli._series import DIAGNOSE, Columns, series_level, take_series, tell_diagnosis
 from privest.dynamics import (
     DynamicBound,
     Filtered,
@@ -49,14 +43,14 @@ from privest.dynamics import (
     StateSpace,
     bound,
     filter_releases,
-    joined,
     smooth,
 )
 from privest.errors import InvalidInput, NumericalFailure
-from privest.reading import HELD_WHOLE, parse_toml, read_document
-from privest.report import Line, Panel, save_states
+from privest.reading import parse_toml, read_document
+from privest.report import Line, Panel, require_files, save_states
 
-PARTS = ("A", "C", "Q", "R", "mean0", "cov0")
+PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D")
+OPTIONAL = ("mean0", "B", "D")
 
 
 @grouped
@@ -73,7 +67,7 @@ def filter_command(
     model: Annotated[
         Path,
         option(
-            "TOML file with A, C, Q, R, cov0 (and mean0, states = [names]); public.",
+            "TOML file with A, C, Q, R, cov0 (and mean0, B, D, states = [names]); public.",
             "TOML",
             panel=MODEL,
         ),
@@ -83,19 +77,18 @@ def filter_command(
     output: Output,
     trial: Trial,
     account: Account,
+    columns: Columns,
     span: Annotated[str | None, RANGE] = None,
-    readings: Annotated[
-        str | None, option("Columns of the readings. All if not given.", "NAME,NAME,…", panel=MODEL)
-    ] = None,
     smoothed: Annotated[
         bool, option("Estimate every state from all releases.", panel=OUTPUT, names=("--smooth",))
     ] = False,
+    diagnosis: Annotated[Path | None, DIAGNOSE] = None,
 ) -> None:
     """Release readings of a dynamic model, and estimate its states from the releases alone.
 
-    x_{k+1} = A x_k + w_k, y_k = C x_k + v_k. Writes one row a step: every state and its standard
-    error, which is the least possible at this level. No value of a reading is refused; one beyond
-    --range is clipped. --simulate is a trial.
+    x_{k+1} = A x_k + B u_k + w_k, y_k = C x_k + D u_k + v_k with public inputs u, if there are any.
+    Writes one row a step: every state and its standard error, which is the least possible at this
+    level. No value of a reading is refused; one beyond --range is clipped. --simulate is a trial.
 
     Examples:
 
@@ -104,44 +97,41 @@ def filter_command(
     privest filter track.csv --model car.toml --level 0.01 --emit releases --output z.jsonl
 
     privest filter z.jsonl --from releases --model car.toml --level 0.01 --smooth
+
+    privest filter room.csv --model room.toml --level 1 --inputs heating --diagnose fit.png
     """
-    if sides.to_releases and (sides.from_releases or output.png or smoothed):
-        raise InvalidInput("--emit releases goes with readings, without --smooth and --png.")
-    if sides.from_releases and (readings, trial.simulate, span) != (None, False, None):
+    if sides.to_releases and (sides.from_releases or output.png or smoothed or diagnosis):
+        raise InvalidInput(
+            "--emit releases goes with readings, without --smooth, --png and --diagnose."
+        )
+    if sides.from_releases and (columns.readings, trial.simulate, span) != (None, False, None):
         raise InvalidInput(
             "--readings, --range and --simulate go with readings, not with --from releases."
         )
     account.require_sense(trial, real=not sides.from_releases)
+    columns.require_sense(sides)
     output.require_writable()
+    require_files(None, diagnosis)
     system, names = read_model(model)
     ends = as_span(span)
     asked = privacy.within(ends, mixed=False)
-    level = _level(asked, system.readings)
+    if not sides.to_releases:  # the holder's side needs none
+        columns.require_count(system.inputs)
+    level = series_level(asked, system.readings)
     mechanism = pv.StreamMechanism(level, range=ends)
     # what is wrong with them is said before there is any noise
     spent, said = asked.spent(level), privacy.promise(mechanism)
-    with ExitStack() as stack:
-        lines = stack.enter_context(open_lines(source, most=HELD_WHOLE))
-        if sides.from_releases:
-            release = _read_release(lines)
-        else:
-            y = read_readings(lines, system.readings, readings, finite=trial.simulate)
-            holder = holder_of(
-                "filter", mechanism, trial, account, stack, input_=source, columns=readings,
-                move=asked.move,
-            )  # fmt: skip
-            release, text = _released(holder, y, readings)
-            if sides.to_releases:
-                output.write(text)
-            if not trial.simulate and holder.ledger is None:
-                to_stderr().print(shown(REMEMBERED))
+    release, inputs = take_series(
+        "filter", source, mechanism, columns, sides, trial, account, output,
+        move=asked.move, width=system.inputs,
+    )  # fmt: skip
     if sides.to_releases:
         if release.simulated:
             tell_simulated(to_stderr())
         else:
             print_promise(to_stderr(), said)
         return
-    found = filter_releases(system, level, release)
+    found = filter_releases(system, level, release, inputs=inputs)
     result: Filtered | Smoothed = smooth(found) if smoothed else found
     output.write(_rows(result, names))
     report = to_stderr()
@@ -153,6 +143,8 @@ def filter_command(
         tell_simulated(report)
     else:
         print_promise(report, said)
+    if diagnosis is not None:
+        tell_diagnosis(found, diagnosis)
     if output.png is not None:
         _draw(result, names, output.png, smoothed)
 
@@ -174,46 +166,12 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
 def _record(path: Path) -> dict[str, Any]:
     """What the file holds: all parts that are needed, nothing unknown."""
     record = parse_toml(read_document(path, "it"), "it")
-    absent = [name for name in PARTS if name not in record and name != "mean0"]
+    absent = [name for name in PARTS if name not in {*record, *OPTIONAL}]
     unknown = sorted(set(record) - {*PARTS, "states"})
     if absent or unknown:
         what = f"lacks {', '.join(absent)}" if absent else f"has unknown {', '.join(unknown)}"
         raise InvalidInput(f"it {what}; it holds {', '.join(PARTS)} and states.")
     return record
-
-
-def _level(privacy: Privacy, readings: int) -> pv.EndlessLevel:
-    """The same level at every step."""
-    return pv.EndlessLevel(privacy.read(on_grid=True).dense(readings))
-
-
-def _read_release(lines: Iterable[str]) -> pv.StreamRelease:
-    try:
-        return read_release(decoded(lines))
-    except InvalidInput as error:
-        raise InvalidInput(f"not a release (`--emit releases` writes one): {error}") from None
-
-
-def _released(holder: Holder, y: Array, readings: str | None) -> tuple[pv.StreamRelease, str]:
-    """The release of all steps, and its lines; what a ledger has of them is sent as it was."""
-    level, source, parts = holder.mechanism.level, holder.source, []
-    assert isinstance(level, pv.EndlessLevel)
-    facts = facts_of(
-        level, simulated=source.simulated, grid=source.grid,
-        readings=[] if readings is None else listed(readings), range=holder.mechanism.range,
-        ledger=holder.account(),
-    )  # fmt: skip
-    sign = None if holder.ledger is None else holder.ledger.sign
-    if not source.simulated:
-        holder.start_from(-1, rows_again=True)
-    text, chain = linked([facts], "")
-    while (done := holder.mechanism.steps) < len(y):
-        parts.append(holder.release(y[done : done + holder.rows(len(y) - done)]))
-        records = step_records(parts[-1], level.block, listed=True)
-        records[-1] |= holder.entry
-        lines, chain = linked(records, chain, sign)
-        text += lines
-    return joined(parts), text
 
 
 def _rows(result: Filtered | Smoothed, names: list[str]) -> str:

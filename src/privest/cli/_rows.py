@@ -159,42 +159,73 @@ class Rows:
         return found
 
 
-def read_readings(
-    lines: Iterable[str], count: int, columns: str | None, *, finite: bool = True
-) -> Array:
-    """Readings (K, m) of K steps, NaN where a cell is missing. No step is lost in silence.
+def read_series(
+    lines: Iterable[str], count: int, columns: str | None, inputs: Sequence[str] = (),
+    *, finite: bool = True,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Readings (K, m) of K steps, NaN where a cell is missing, and public inputs (K, p).
 
-    `finite`: refuse infinite ones, as simulations do; a real release clips them.
+    No step is lost in silence. `finite`: refuse infinite readings, as simulations do; a real
+    release clips them. Without `columns` all that are no inputs are readings.
     """
+    rows, names = _named(lines, columns is None)
+    _require_names(inputs, names, "inputs")
+    every = [name for name in names if name not in inputs]
+    chosen = every if columns is None else [name.strip() for name in columns.split(",")]
+    _require_columns(chosen, names, count)
+    if set(chosen) & set(inputs):
+        raise InvalidInput("a column cannot be a reading, which is private, and an input.")
+    place, beside = ([names.index(name) for name in some] for some in (chosen, inputs))
+    found, public = [], []
+    for line, cells in _steps(rows, names):
+        found.append([_reading(cells[j], line, j + 1, finite) for j in place])
+        public.append([_input(cells[j], line, j + 1) for j in beside])
+    if not found:
+        raise InvalidInput("the input has no rows.")
+    return np.array(found), np.array(public).reshape(len(public), len(beside))
+
+
+def read_inputs(lines: Iterable[str], columns: Sequence[str] | None) -> Array:
+    """Public inputs (K, p), all of them there; of all columns, or of those that are named."""
+    rows, names = _named(lines, columns is None)
+    chosen = names if columns is None else columns
+    _require_names(chosen, names, "inputs")
+    place = [names.index(name) for name in chosen]
+    found = [[_input(cells[j], line, j + 1) for j in place] for line, cells in _steps(rows, names)]
+    if not found:
+        raise InvalidInput("it has no rows.")
+    return np.array(found)
+
+
+def _named(
+    lines: Iterable[str], must_name: bool
+) -> tuple[Iterator[tuple[int, list[str]]], list[str]]:
+    """The rows after the first, and the names in the first."""
     rows = csv_rows(lines)
     names = [name.strip() for name in next(rows, (0, []))[1]]
     if not names:
         raise InvalidInput("the input has no rows.")
-    if columns is None and any(is_number(name) for name in names):
+    if must_name and any(is_number(name) for name in names):
         raise InvalidInput("the first line must name the columns; it holds numbers.")
-    chosen = names if columns is None else [name.strip() for name in columns.split(",")]
-    _require_columns(chosen, names, count)
-    place = [names.index(name) for name in chosen]
-    found = [
-        [_reading(cells[j], line, j + 1, finite) for j in place]
-        for line, cells in _steps(rows, names)
-    ]
-    if not found:
-        raise InvalidInput("the input has no rows.")
-    return np.array(found)
+    return rows, names
 
 
-def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) -> None:
+def _require_names(chosen: Sequence[str], names: Sequence[str], what: str) -> None:
     absent = [name for name in chosen if name not in names]
     if absent:
         raise InvalidInput(f"the input has {absent_columns(absent, names, certain=False)}")
+    if len(set(chosen)) != len(chosen) or any(names.count(name) > 1 for name in chosen):
+        raise InvalidInput(f"the columns of the {what} must have different names.")
+
+
+def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) -> None:
+    _require_names([name for name in chosen if name not in names], names, "readings")
     if len(chosen) != count:
         raise InvalidInput(
             f"the model has {count} readings a step; {len(chosen)} columns are given. Choose them "
             "with --readings."
         )
-    if len(set(chosen)) != count or any(names.count(name) > 1 for name in chosen):
-        raise InvalidInput("the columns of the readings must have different names.")
+    _require_names(chosen, names, "readings")
 
 
 def _steps(
@@ -222,6 +253,16 @@ def _reading(cell: str, line: int, column: int, finite: bool) -> float:
         raise InvalidInput(f"line {line}, column {column} is not a number.") from None
     if finite and math.isinf(found):
         raise InvalidInput(f"line {line}, column {column} must be finite.")
+    return found
+
+
+def _input(cell: str, line: int, column: int) -> float:
+    found = _reading(cell, line, column, True)
+    if math.isnan(found):
+        raise InvalidInput(
+            f"line {line}, column {column}: an input is missing. Inputs are public and must be "
+            "given; only a reading may be missing."
+        )
     return found
 
 

@@ -258,3 +258,123 @@ def test_no_value_of_a_reading_is_refused(folder, cell):
     found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
     assert np.array_equal(table(again.stdout)["place"], found.estimate[:, 0])
     assert np.array_equal(table(again.stdout)["place_se"], found.standard_error[:, 0])
+
+
+DRIVEN = ONE + "B = [[0.5, 0.0]]\nD = [[0.0, -1.0]]\n"
+
+
+@pytest.fixture
+def driven(tmp_path):
+    """Readings y with inputs u, v, in one file and apart."""
+    rng = np.random.default_rng(3)
+    (tmp_path / "d.toml").write_text(DRIVEN, encoding="utf-8")
+    system, _ = read_model(tmp_path / "d.toml")
+    u = rng.standard_normal((40, 2))
+    _, y = system.simulate(40, rng, inputs=u)
+    rows = [f"{a!r},{c!r},{b!r}" for (a, b), (c,) in zip(u.tolist(), y.tolist())]
+    rows[4] = rows[4].split(",")[0] + ",," + rows[4].split(",")[2]
+    (tmp_path / "y.csv").write_text("\n".join(["u,y,v", *rows]), encoding="utf-8")
+    lines = ["v,day,u", *(f"{b!r},{k},{a!r}" for k, (a, b) in enumerate(u.tolist()))]
+    (tmp_path / "u.csv").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path, system, u
+
+
+def test_inputs_are_columns_or_a_file_of_their_own(driven):
+    folder, system, u = driven
+    model = ["--model", folder / "d.toml", "--level", "2"]
+    kept = folder / "z.jsonl"
+    trial = [*model, "--simulate", "--seed", "4"]
+    done = run(folder / "y.csv", *trial, "--inputs", "u,v", "--emit", "releases", "--output", kept)
+    assert done.exit_code == 0, done.output
+    release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
+    assert np.flatnonzero(release.missing).tolist() == [4]
+    found = dynamics.filter_releases(system, 2.0, release, inputs=u)
+    apart = ["--inputs", "u,v", "--inputs-file", folder / "u.csv"]
+    for one in (
+        run(folder / "y.csv", *trial, "--inputs", "u,v"),
+        run(folder / "y.csv", *trial, "--readings", "y", *apart, "--diagnose", folder / "d.png"),
+        run(kept, "--from", "releases", *model, *apart),
+    ):
+        assert one.exit_code == 0, one.output
+        columns = table(one.stdout)
+        assert np.array_equal(columns["x0_se"], found.standard_error[:, 0])
+    assert np.array_equal(columns["x0"], found.estimate[:, 0])
+    # the holder needs to know no inputs to release; the columns are then those of the readings
+    bare = run(folder / "y.csv", *trial, "--readings", "y", "--emit", "releases")
+    assert bare.exit_code == 0, bare.output
+
+
+def test_a_diagnosis_is_told_and_drawn(driven):
+    folder, system, u = driven
+    kept, drawn = folder / "z.jsonl", folder / "d.png"
+    model = ["--model", folder / "d.toml", "--level", "2"]
+    run(folder / "y.csv", *model, "--inputs", "u,v", "--emit", "releases", "--output", kept)
+    done = run(
+        kept, "--from", "releases", *model, "--inputs", "u,v", "--inputs-file", folder / "u.csv",
+        "--diagnose", drawn,
+    )  # fmt: skip
+    release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
+    found = dynamics.filter_releases(system, 2.0, release, inputs=u)
+    assert dynamics.diagnose(found).verdict in " ".join(done.stderr.split())
+    assert drawn.stat().st_size > 10_000
+    few = of_one(folder, "y\n1\n2\n3\n")  # too few for a test: the estimates are there all the same
+    done = run(
+        folder / "one.csv", "--model", folder / "one.toml", "--level", "2", "--diagnose",
+        folder / "none.png",
+    )  # fmt: skip
+    assert (few.exit_code, done.exit_code) == (0, 0)
+    assert "No diagnosis" in done.stderr
+    assert not (folder / "none.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({}, "the model has 2 inputs (B and D): name the columns with --inputs"),
+        ({"--inputs": "u"}, "2 columns are given. Choose them with --readings"),
+        (
+            {"--inputs": "u", "--readings": "y"},
+            "2 columns with a row for each of the 40 steps; received 1 columns",
+        ),
+        ({"--inputs": "u,w"}, "no column 'w'"),
+        ({"--inputs": "u,u", "--readings": "y"}, "inputs must have different names"),
+        ({"--inputs": "u,y", "--readings": "y"}, "private, and an input"),
+        ({"--inputs": ","}, "name at least one column"),
+        ({"--inputs-file": "absent.csv", "--readings": "y"}, "absent.csv"),
+        (
+            {"--inputs-file": "short.csv", "--readings": "y"},
+            "each of the 40 steps; received 2 columns of 2 rows",
+        ),
+        ({"--inputs-file": "hole.csv", "--readings": "y"}, "line 3, column 2: an input is missing"),
+        ({"--inputs-file": "word.csv", "--readings": "y"}, "line 2, column 1 is not a number"),
+        ({"--inputs-file": "none.csv", "--readings": "y"}, "no rows"),
+        ({"--inputs": "u,v", "--from": "releases"}, "needs --inputs-file"),
+        ({"--inputs": "u,v", "--diagnose": "q.xyz"}, "the figure can be"),
+        ({"--inputs": "u,v", "--diagnose": "q.png", "--emit": "releases"}, "without --smooth"),
+        ({"--inputs": "u,v", "toml": ONE}, "the model has none"),
+        ({"--inputs": "u,v", "toml": ONE + "B = [[1.0], [2.0]]"}, "B must have 1 rows"),
+        ({"--inputs": "u,v", "toml": ONE + "B = [[1.0]]\nD = [[1.0, 2.0]]"}, "B and D must have"),
+    ],
+)
+def test_bad_inputs_are_refused_before_noise_is_spent(driven, monkeypatch, change, message):
+    folder, *_ = driven
+    (folder / "short.csv").write_text("u,v\n1,2\n3,4\n", encoding="utf-8")
+    (folder / "hole.csv").write_text("u,v\n1,2\n3,NA\n", encoding="utf-8")
+    (folder / "word.csv").write_text("u,v\nsecret,2\n3,4\n", encoding="utf-8")
+    (folder / "none.csv").write_text("u,v\n", encoding="utf-8")
+    if "toml" in change:
+        (folder / "d.toml").write_text(change.pop("toml"), encoding="utf-8")
+    spent = []
+    own = pv.StreamMechanism.release
+    monkeypatch.setattr(
+        pv.StreamMechanism, "release", lambda *given: spent.append(1) or own(*given)
+    )
+    options = {"--model": "d.toml", "--level": "2"} | change
+    for name in ("--model", "--inputs-file", "--diagnose"):
+        if name in options:
+            options[name] = folder / options[name]
+    done = run(folder / "y.csv", *(part for pair in options.items() for part in pair))
+    assert isinstance(done.exception, InvalidInput), done.output
+    assert message in str(done.exception)
+    assert "secret" not in str(done.exception)
+    assert not spent
