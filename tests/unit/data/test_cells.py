@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privest.cli._rows import Rows, read_readings
+from privest.cli._rows import Rows, read_series
 from privest.data import open_source
 from privest.data._cells import MISSING, is_number, number
 
@@ -25,7 +25,7 @@ def by_row(tmp_path, cell):
 
 
 def by_step(tmp_path, cell):
-    return read_readings(iter(["a,b\n", f'"{cell}",1\n']), 1, "a")[0, 0]
+    return read_series(iter(["a,b\n", f'"{cell}",1\n']), 1, "a")[0][0, 0]
 
 
 @pytest.mark.parametrize("read", [by_block, by_row, by_step])
