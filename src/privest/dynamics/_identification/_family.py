@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 import numpy as np
 
@@ -56,6 +57,11 @@ class Family(ABC):
     @abstractmethod
     def least_steps(self) -> int:
         """Steps below which the parameters cannot be told apart."""
+
+    def prepared(self, data: list[Data]) -> Self:
+        """The same family with working parameters in units of these data (of `regressors`)."""
+        del data
+        return self
 
     def limits(self, data: list[Data]) -> Array:
         """(p, 2): where the search for t ends, because nothing changes beyond it."""

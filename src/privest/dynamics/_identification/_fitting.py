@@ -34,6 +34,7 @@ def fit(
     """
     data = [family.regressors(own) for own in data_of(level, release, inputs, family.readings)]
     _require_steps(family, data)
+    family = family.prepared(data)
     objective = Objective(family, data)
     count = sum(own.shown for own in data)
     limits, starts = family.limits(data), family.starts(data)
