@@ -49,11 +49,12 @@ def soon_empty(client, seconds=5.0):
 
 @contextlib.contextmanager
 def interrupt_after(seconds):
-    """Ctrl-C, as the main thread gets it.
+    """Ctrl-C, as the main thread gets it (also where a shell started us with it ignored).
 
     Meanwhile nothing is collected: hypothesis has a callback there, and an exception in a callback
     of the collector is lost.
     """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
     gc.collect()
     gc.disable()
@@ -64,6 +65,7 @@ def interrupt_after(seconds):
     finally:
         gc.enable()
         timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_monte_carlo_is_the_same_as_here(address):
