@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from privest.arrays import Array
@@ -15,7 +17,7 @@ from privest.errors import NumericalFailure
 class Objective:
     """t ↦ ℓ(t), ∂ℓ/∂t of a family on data; counts its evaluations.
 
-    Where a model cannot be computed (a covariance overflows) ℓ is −∞.
+    Where a model cannot be computed (a covariance overflows) ℓ is −∞: no search stays there.
     """
 
     def __init__(self, family: Family, data: list[Data]) -> None:
@@ -23,21 +25,23 @@ class Objective:
 
     def value(self, t: Array) -> float:
         """ℓ(t)."""
-        matrices = self.family.matrices(t)
+        self.evaluations += 1
         try:
+            matrices = self.family.matrices(t)
             return sum(log_likelihood(matrices, own) for own in self.data)
         except NumericalFailure:
-            return -np.inf
+            return -math.inf
 
     def __call__(self, t: Array) -> tuple[float, Array]:
         """ℓ(t) and ∂ℓ/∂t (p,)."""
         self.evaluations += 1
-        matrices, slopes = self.family.matrices(t), self.family.slopes(t)
         total, slope = 0.0, np.zeros(len(t))
-        for own in self.data:
-            try:
+        try:
+            matrices, slopes = self.family.matrices(t), self.family.slopes(t)
+            for own in self.data:
                 value, gradient = value_and_gradient(matrices, own)
-            except NumericalFailure:
-                return -np.inf, np.zeros(len(t))
-            total, slope = total + value, slope + along(gradient, slopes)
+                total += value
+                slope += along(gradient, slopes)
+        except NumericalFailure:
+            return -math.inf, np.zeros(len(t))
         return total, slope
