@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from privest.arrays import Array
 from privest.dynamics._identification._adjoint import Passed, derivatives, passed
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._diffuse import profiled
@@ -33,6 +34,16 @@ def value_and_gradient(matrices: Matrices, data: Data) -> tuple[float, Matrices]
     value, seen, plan, way = _value(matrices, data)
     found = derivatives(seen, plan, way, data.series)
     return value, carried_back(found, matrices, plan, data)
+
+
+def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
+    """ℓ, and x̂_{K−1|K−1} (n, series) with its covariance (n, n), that of an unknown δ included."""
+    value, seen, _, way = _value(matrices, data)
+    n = seen.states
+    root = way.sweep.table.factor[way.sweep.entry[-1]][:n]
+    # Columns times S^{−½}, √series times: what is not known of δ.
+    start = way.filtered[-1, :n, data.series :] / math.sqrt(data.series)
+    return value, way.filtered[-1, :n, : data.series], root @ root.T + start @ start.T
 
 
 def _value(matrices: Matrices, data: Data) -> tuple[float, Observed, Plan, Passed]:

@@ -31,7 +31,7 @@ WIDER = 3.0  # how much farther than before the walk may go at once
 WALKS = 60
 RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more than rounding
 # ℓ that changes by less than this part of χ² as a parameter moves does not know it.
-UNSEEN = 1e-3
+UNSEEN = 1e-2
 MOVE = 1.0  # by which it is moved, in working scale
 
 

@@ -1,0 +1,148 @@
+"""Forecasts that know how little is known of the parameters: a mixture over the posterior.
+
+    y_{K+h} | z̃ ~ Σ_i w_i N(C x̂_i + D u, C P_i Cᵀ + R)      (all of the i-th θ, h steps on)
+
+A forecast at θ̂ alone takes its variances for known: 95 % intervals from 200 steps at a low level
+cover 90 % (a q̂ near 0 is the reason, which first-order errors of θ̂ do not see).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy
+
+from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.dynamics._identification._data import Data
+from privest.dynamics._identification._likelihood import last_state
+from privest.dynamics._identification._matrices import Matrices
+from privest.errors import InvalidInput
+from privest.records import Record
+
+BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
+
+
+class Ahead(NamedTuple):
+    """x_{K+h} and y_{K+h} under one θ: means (h, n or m, series), covariances (h, n or m, …)."""
+
+    states: Array
+    state_covariance: Array
+    readings: Array
+    reading_covariance: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(Record):
+    """The readings y_K, …, y_{K+h−1} after the last release, as the releases foresee them.
+
+    estimate         (h, m), or (series, h, m): the mean of the mixture.
+    standard_error   the same shape: its deviation, parameters, states and noise of y included; with
+                     release=True that of the release too, in units of a reading.
+    states, state_error   (…, h, n): of the states.
+    method           "mixture" or "plug-in", at θ̂ alone.
+    effective        how many points count (1/Σw²; for a grid all), of `points`.
+    """
+
+    estimate: Array
+    standard_error: Array
+    states: Array
+    state_error: Array
+    method: str
+    effective: float
+    points: int
+    _weights: Array
+    _means: Array
+    _deviations: Array
+
+    DERIVED: ClassVar[tuple[str, ...]] = ()
+
+    def interval(self, confidence: float = CONFIDENCE) -> Array:
+        """(…, h, m, 2): equal tails of the mixture, for each reading by itself."""
+        tail = (1 - as_confidence(confidence)) / 2
+        return np.stack([self.quantile(tail), self.quantile(1 - tail)], axis=-1)
+
+    def quantile(self, probability: float) -> Array:
+        """(…, h, m): x with P(y ≤ x) = probability under the mixture, by bisection."""
+        p = as_confidence(probability, "probability")
+        z = float(scipy.special.ndtri(p))
+        each = self._means + z * self._deviations
+        low, high = each.min(axis=0), each.max(axis=0)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                away = (middle - self._means) / self._deviations
+            # A reading that is known exactly is at its mean.
+            away = np.where(np.isnan(away), 0.0, away)
+            below = np.tensordot(self._weights, scipy.special.ndtr(away), axes=1) < p
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray((low + high) / 2)
+
+    def __repr__(self) -> str:
+        return f"Forecast({self.estimate.shape[-2]} steps ahead, {self.method})"
+
+
+def ahead_of(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Ahead]:
+    """ℓ, and the next steps under one model; inputs (1 + h, p), those of step K − 1 first."""
+    value, mean, P = last_state(matrices, data)
+    A, C, Q, R = matrices.A, matrices.C, matrices.Q, matrices.R
+    moved, added = inputs @ matrices.B.T, inputs @ matrices.D.T
+    h, (n, series), m = len(inputs) - 1, mean.shape, len(C)
+    found = Ahead(
+        np.empty((h, n, series)), np.empty((h, n, n)), np.empty((h, m, series)), np.empty((h, m, m))
+    )
+    for k in range(h):
+        mean = A @ mean + moved[k, :, None]
+        P = A @ P @ A.T + Q
+        found.states[k], found.state_covariance[k] = mean, P
+        found.readings[k] = C @ mean + added[k + 1, :, None]
+        found.reading_covariance[k] = C @ P @ C.T + R
+    return value, found
+
+
+def mixture(
+    weights: Array, parts: list[Ahead], added: Array, *, one: bool, effective: float, points: int,
+    method: str,
+) -> Forecast:  # fmt: skip
+    """Mean, deviations and quantiles of a mixture of forecasts; `added` (m,) is further variance.
+
+    `one`: of a single series, without an axis of series.
+    """
+    means = np.array([part.readings for part in parts])
+    variance = np.array([_variances(part.reading_covariance) for part in parts]) + added
+    states = np.array([part.states for part in parts])
+    own = np.array([_variances(part.state_covariance) for part in parts])
+    estimate, spread = _moments(weights, means, variance)
+    state, state_spread = _moments(weights, states, own)
+    deviations = np.broadcast_to(np.sqrt(variance)[..., None], means.shape)
+
+    def turned(values: Array) -> Array:
+        return values[..., 0] if one else np.moveaxis(values, -1, -3)
+
+    return Forecast(
+        turned(estimate), turned(spread), turned(state), turned(state_spread), method, effective,
+        points, weights, turned(means), turned(deviations),
+    )  # fmt: skip
+
+
+def _variances(covariance: Array) -> Array:
+    return np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
+
+
+def _moments(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
+    """(h, m, series): mean and deviation of the mixture; means (N, h, m, series)."""
+    mean = np.tensordot(weights, means, axes=1)
+    between = np.tensordot(weights, np.square(means - mean), axes=1)
+    within = np.tensordot(weights, variances, axes=1)[..., None]
+    return mean, np.sqrt(within + between)
+
+
+def require_constant(matrices: Matrices) -> None:
+    """A forecast needs the matrices of steps that have not come."""
+    parts = (*matrices[:4], matrices.B, matrices.D)
+    if any(part.ndim == 3 for part in parts):
+        raise InvalidInput(
+            "The model changes with time and says nothing of the steps after the last release: "
+            "forecasts are of models whose matrices do not change."
+        )
