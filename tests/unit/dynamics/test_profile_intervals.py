@@ -151,7 +151,7 @@ def test_a_higher_peak_is_told_and_the_fit_taken_up_from_there():
     with pytest.raises(Higher):
         profile_end(two_peaks, WHOLE, peak, 0, 1, deep)
     confidence = float(scipy.special.chdtr(1, deep))
-    found = profile_intervals(two_peaks, WHOLE, top, limits, ("a", "b"), confidence, 1)
+    found = profile_intervals(two_peaks, WHOLE, peak, ("a", "b"), confidence, 1)
     assert found.estimate[0] == pytest.approx(3.0, abs=1e-4)
     assert "higher" in found.notes[0]
 
@@ -170,7 +170,8 @@ def test_what_means_nothing_at_a_limit_has_no_interval():
     )
     limits = np.array([[-6.0, 6.0], [-20.0, 9.0]])
     top = climb(vanishing, [np.array([0.0, -1.0])], limits, 1)
-    found = profile_intervals(vanishing, scale, top, limits, ("φ", "q"), 0.95, 1)
+    peak = Peak(top.t, top.height, top.curvature, limits)
+    found = profile_intervals(vanishing, scale, peak, ("φ", "q"), 0.95, 1)
     assert found.open_ends.tolist() == [[True, True], [True, False]]
     assert found.ends[0].tolist() == [-1.0, 1.0]
     assert found.low[1] == 0.0
@@ -180,9 +181,8 @@ def test_what_means_nothing_at_a_limit_has_no_interval():
 
 
 def test_wald_is_the_curvature_in_working_scale():
-    top = climb(sample, [np.zeros(2)], PEAK.limits, N)
     spread = math.sqrt(2 / N)  # of log σ²
-    found = wald_intervals(PLAIN, top, np.linalg.inv(top.curvature), ("μ", "σ²"), 0.95)
+    found = wald_intervals(PLAIN, PEAK, ("μ", "σ²"), 0.95)
     q = scipy.special.ndtri(0.975)
     assert found.ends[1] == pytest.approx(VARIANCE * np.exp([-q * spread, q * spread]), rel=1e-6)
     assert "σ²" in found.notes[0]  # .41 is more than .2

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
-from privest.arrays import Array
+import numpy as np
+
+from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_confidence, as_count
+from privest.dynamics._identification._constrained import Peak
 from privest.dynamics._identification._family import Family
+from privest.dynamics._identification._flat import FlatDirection, flat_directions
+from privest.dynamics._identification._forecast import Forecast, forecast_of
+from privest.dynamics._identification._intervals import (
+    METHODS,
+    Intervals,
+    profile_intervals,
+    wald_intervals,
+)
 from privest.dynamics._identification._objective import Objective
+from privest.errors import InvalidInput
 from privest.estimator.result import Result
 
 
@@ -33,9 +47,79 @@ class Fit(Result):
     converged: bool
     evaluations: int
     exposure: float
+    at_limit: Flags
     _objective: Objective
+    _limits: Array
+    _inputs: Array
 
-    DERIVED: ClassVar[tuple[str, ...]] = Result.DERIVED
+    DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "aic", "bic", "flat")
+
+    @property
+    def parameters(self) -> int:
+        """How many were fitted: θ, and the directions of x_0 of which nothing was known."""
+        starts = int(self.family.matrices(self.working).diffuse.shape[1])
+        return len(self.names) + starts * sum(own.series for own in self._objective.data)
+
+    @property
+    def aic(self) -> float:
+        """−2ℓ + 2·parameters, as in statsmodels (diffuse states count); smaller is better.
+
+        ℓ is of releases in units of their noise: compare fits of the same release only.
+        """
+        return 2.0 * self.parameters - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """−2ℓ + log(observations)·parameters; as in statsmodels where nothing is missing."""
+        return math.log(self.observations) * self.parameters - 2.0 * self.log_likelihood
+
+    @cached_property
+    def flat(self) -> tuple[FlatDirection, ...]:
+        """Combinations of parameters that these releases hardly determine, or not at all."""
+        pairs = zip(self.family.labels, self.names)
+        own = np.array([label != name for label, name in pairs], dtype=bool)
+        return flat_directions(self.curvature, self.family.labels, own)
+
+    def intervals(self, confidence: float = CONFIDENCE, method: str = "profile") -> Intervals:
+        """The interval of each parameter, by profile likelihood (default) or by "wald".
+
+            {v : 2(ℓ̂ − max ℓ over θ_j = v) ≤ χ²_1}
+
+        Asymptotic: 95 % intervals covered .94-.96 in trials from 200 steps on; Wald's .87 at low
+        levels. Ends that no value meets are open and told in the notes. Some ten evaluations of ℓ
+        for each end.
+        """
+        confidence = as_confidence(confidence)
+        if method not in METHODS:
+            raise InvalidInput(f"method must be one of {', '.join(METHODS)}; received {method!r}.")
+        if method == "wald":
+            return wald_intervals(self.family, self._peak, self.names, confidence)
+        return profile_intervals(
+            self._objective, self.family, self._peak, self.names, confidence, self.observations
+        )
+
+    def interval(self, confidence: float = CONFIDENCE) -> Array:
+        """(p, 2): the ends of the profile intervals (`intervals` says which of them are open)."""
+        return self.intervals(confidence).ends
+
+    def forecast(
+        self, ahead: int, *, inputs: ArrayLike | None = None, release: bool = False,
+        method: str = "mixture",
+    ) -> Forecast:  # fmt: skip
+        """y_K, …, y_{K+ahead−1}, the readings after the last release, with all that is not known.
+
+        A mixture of the forecasts of all θ, weighted by their likelihood (the prior is flat in
+        coefficients and roots of variances); "plug-in" takes θ̂ for the truth. `inputs` (ahead, p)
+        of these steps. With `release` the noise of the next releases is counted too.
+        """
+        return forecast_of(
+            self._objective, self._peak, as_count(ahead, "ahead", least=1), self._inputs, inputs,
+            release=release, method=method,
+        )  # fmt: skip
+
+    @property
+    def _peak(self) -> Peak:
+        return Peak(self.working, self.log_likelihood, self.curvature, self._limits)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{name} {value:.4g}" for name, value in zip(self.names, self.estimate))

@@ -32,7 +32,8 @@ def fit(
     Numerics: ℓ by the square-root filter, its gradient by the adjoint recursion (any rank of Q, R,
     cov0), L-BFGS on a scale on which every model is stable, Newton's steps at the end.
     """
-    data = [family.regressors(own) for own in data_of(level, release, inputs, family.readings)]
+    given = data_of(level, release, inputs, family.readings)
+    data = [family.regressors(own) for own in given]
     _require_steps(family, data)
     family = family.prepared(data)
     objective = Objective(family, data)
@@ -53,7 +54,8 @@ def fit(
         log_likelihood=top.height, working=top.t, curvature=top.curvature,
         steps=max(own.steps for own in data), observations=count, converged=top.converged,
         evaluations=objective.evaluations,
-        exposure=exposure(data[0].level, data[0].steps), _objective=objective,
+        exposure=exposure(data[0].level, data[0].steps), at_limit=top.at_limit,
+        _objective=objective, _limits=limits, _inputs=given[0].inputs,
     )  # fmt: skip
 
 

@@ -8,19 +8,26 @@ cover 90 % (a q̂ near 0 is the reason, which first-order errors of θ̂ do not 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_confidence
+from privest.dynamics._identification._constrained import Higher, Peak
 from privest.dynamics._identification._data import Data
+from privest.dynamics._identification._family import Family
+from privest.dynamics._identification._intervals import AGAIN, taken_up
 from privest.dynamics._identification._likelihood import last_state
 from privest.dynamics._identification._matrices import Matrices
-from privest.errors import InvalidInput
+from privest.dynamics._identification._objective import Objective
+from privest.dynamics._identification._posterior import Posterior, Visit, posterior
+from privest.errors import InvalidInput, NumericalFailure
 from privest.records import Record
 
+METHODS = ("mixture", "plug-in")
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
 
 
@@ -101,14 +108,12 @@ def ahead_of(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Ahea
     return value, found
 
 
-def mixture(
-    weights: Array, parts: list[Ahead], added: Array, *, one: bool, effective: float, points: int,
-    method: str,
-) -> Forecast:  # fmt: skip
+def mixture(found: Posterior, added: Array, *, one: bool, method: str) -> Forecast:
     """Mean, deviations and quantiles of a mixture of forecasts; `added` (m,) is further variance.
 
     `one`: of a single series, without an axis of series.
     """
+    weights, parts = found.weights, found.found
     means = np.array([part.readings for part in parts])
     variance = np.array([_variances(part.reading_covariance) for part in parts]) + added
     states = np.array([part.states for part in parts])
@@ -121,8 +126,8 @@ def mixture(
         return values[..., 0] if one else np.moveaxis(values, -1, -3)
 
     return Forecast(
-        turned(estimate), turned(spread), turned(state), turned(state_spread), method, effective,
-        points, weights, turned(means), turned(deviations),
+        turned(estimate), turned(spread), turned(state), turned(state_spread), method,
+        found.effective, found.points, weights, turned(means), turned(deviations),
     )  # fmt: skip
 
 
@@ -138,7 +143,52 @@ def _moments(weights: Array, means: Array, variances: Array) -> tuple[Array, Arr
     return mean, np.sqrt(within + between)
 
 
-def require_constant(matrices: Matrices) -> None:
+def forecast_of(
+    objective: Objective, peak: Peak, ahead: int, past: Array, inputs: ArrayLike | None,
+    *, release: bool, method: str,
+) -> Forecast:  # fmt: skip
+    """The forecast after the data of an objective; `past` (K, p) are its inputs as given."""
+    if method not in METHODS:
+        raise InvalidInput(f"method must be one of {', '.join(METHODS)}; received {method!r}.")
+    family, data = objective.family, _only(objective.data)
+    _require_constant(family.matrices(peak.t))
+    u = _future(family, data, past, ahead, inputs)
+    added = release_variance(data) if release else np.zeros(1)
+
+    def visit(t: Array) -> tuple[float, Ahead | None]:
+        try:
+            return ahead_of(family.matrices(t), data, u)
+        except NumericalFailure:
+            return -math.inf, None
+
+    if method == "plug-in":
+        found = Posterior(np.ones(1), [visit(peak.t)[1]], 1.0, 1)
+    else:
+        found = _posterior(objective, visit, peak)
+    return mixture(found, added, one=data.series == 1, method=method)
+
+
+def _posterior(objective: Objective, visit: Visit, peak: Peak) -> Posterior:
+    """Taken up again from a higher point where the profiles find one."""
+    count = sum(own.shown for own in objective.data)
+    for _ in range(AGAIN):
+        try:
+            return posterior(objective, visit, objective.family, peak)
+        except Higher as higher:
+            peak = taken_up(objective, higher.t, peak.limits, count)
+    raise NumericalFailure("The fit is no maximum: fit with another `start`.")
+
+
+def _only(every: list[Data]) -> Data:
+    if len(every) > 1:
+        raise InvalidInput(
+            "The series miss different steps: forecasts are of series with one pattern of gaps "
+            "(SeriesRelease.by_pattern), or of a single release."
+        )
+    return every[0]
+
+
+def _require_constant(matrices: Matrices) -> None:
     """A forecast needs the matrices of steps that have not come."""
     parts = (*matrices[:4], matrices.B, matrices.D)
     if any(part.ndim == 3 for part in parts):
@@ -146,3 +196,35 @@ def require_constant(matrices: Matrices) -> None:
             "The model changes with time and says nothing of the steps after the last release: "
             "forecasts are of models whose matrices do not change."
         )
+
+
+def _future(family: Family, data: Data, past: Array, ahead: int, inputs: ArrayLike | None) -> Array:
+    """(1 + ahead, p): what the model asks for at the last step and those that follow."""
+    wanted = (ahead, past.shape[1])
+    u = np.zeros((ahead, 0)) if inputs is None else as_array(inputs, "inputs", ndim=(1, 2))
+    u = u[:, None] if u.ndim == 1 else u
+    if u.shape != wanted:
+        raise InvalidInput(
+            f"inputs of the steps ahead must have shape {wanted}; received {u.shape}."
+        )
+    whole = np.concatenate([past, u])
+    steps = np.zeros((len(whole), *data.values.shape[1:]))
+    flags = np.zeros((len(whole), *data.missing.shape[1:]), dtype=bool)
+    longer = data._replace(values=steps, missing=flags, inputs=whole)
+    return family.regressors(longer).inputs[-1 - ahead :]
+
+
+def release_variance(data: Data) -> Array:
+    """(m,): the variance of the noise of a release like the last, in units of the readings."""
+    if data.level.reach:
+        raise InvalidInput(
+            "The releases look back: the next one is no reading with noise. Forecast the readings."
+        )
+    shown = data.level.blocks(data.steps - 1, data.steps)[0, 0]
+    try:
+        back = np.linalg.inv(shown)
+    except np.linalg.LinAlgError:
+        raise InvalidInput(
+            "The level hides some of the readings: the release is not one of all of them."
+        ) from None
+    return np.asarray(np.square(back).sum(axis=1) / data.unit**2)

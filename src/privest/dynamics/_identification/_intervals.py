@@ -10,10 +10,16 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags, as_confidence
-from privest.dynamics._identification._climbing import Summit, ascend, newton
-from privest.dynamics._identification._constrained import Function, Higher, Peak, Scale
+from privest.dynamics._identification._climbing import ascend, newton
+from privest.dynamics._identification._constrained import (
+    Function,
+    Higher,
+    Peak,
+    Scale,
+    safe_inverse,
+)
 from privest.dynamics._identification._profile import Profiled, profile
-from privest.errors import InvalidInput
+from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
 METHODS = ("profile", "wald")
@@ -65,28 +71,28 @@ class Intervals(Record):
 
 
 def profile_intervals(
-    function: Function, scale: Scale, summit: Summit, limits: Array, names: Sequence[str],
-    confidence: float, count: int,
+    function: Function, scale: Scale, peak: Peak, names: Sequence[str], confidence: float,
+    count: int,
 ) -> Intervals:  # fmt: skip
     """By profile likelihood; where a profile climbs above ℓ̂ the fit is taken up from there."""
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
-    first, notes = summit, []
+    first, notes = peak, []
     for _ in range(AGAIN):
-        peak = Peak(summit.t, summit.height, summit.curvature, limits)
         try:
             found = profile(function, scale, peak, threshold)
             break
         except Higher as higher:
-            summit = newton(function, ascend(function, higher.t, limits, count), limits)
+            peak = taken_up(function, higher.t, peak.limits, count)
     else:
-        raise InvalidInput(
-            "The profiles keep finding a higher likelihood: the fit is no maximum. Give `start`."
+        raise NumericalFailure(
+            "The profiles keep finding a higher likelihood: the fit is no maximum. Fit with "
+            "another `start`."
         )
-    estimate = np.asarray(scale.natural(summit.t))
-    if summit is not first:
+    estimate = np.asarray(scale.natural(peak.t))
+    if peak is not first:
         best = ", ".join(f"{value:.4g}" for value in estimate)
         notes.append(
-            f"the profiles found a log-likelihood higher by {summit.height - first.height:.2g}, at "
+            f"the profiles found a log-likelihood higher by {peak.height - first.height:.2g}, at "
             f"({best}): fit again with `start` there."
         )
     notes += _said(found, names, estimate)
@@ -94,6 +100,12 @@ def profile_intervals(
     return Intervals(
         tuple(names), estimate, low, high, found.open_ends, confidence, "profile", tuple(notes)
     )
+
+
+def taken_up(function: Function, start: Array, limits: Array, count: int) -> Peak:
+    """The maximum above a point."""
+    top = newton(function, ascend(function, start, limits, count), limits)
+    return Peak(top.t, top.height, top.curvature, limits)
 
 
 def _said(found: Profiled, names: Sequence[str], estimate: Array) -> list[str]:
@@ -123,16 +135,14 @@ def _limit_of(found: Profiled, i: int) -> float:
     return float(found.ends[i, 0] if found.open_ends[i, 0] else found.ends[i, 1])
 
 
-def wald_intervals(
-    scale: Scale, summit: Summit, covariance: Array, names: Sequence[str], confidence: float
-) -> Intervals:
+def wald_intervals(scale: Scale, peak: Peak, names: Sequence[str], confidence: float) -> Intervals:
     """t̂ ± q·sd in the working scale where θ_j depends on one coordinate, else θ̂_j ± q·sd.
 
     Good where the sd in working scale is below TRUSTED (coverage .945-.968 of 95 % in trials); the
-    notes name those where it is not. `covariance` is that of t.
+    notes name those where it is not.
     """
-    q = quantile(confidence)
-    slopes, estimate = scale.natural_slopes(summit.t), np.asarray(scale.natural(summit.t))
+    q, covariance = quantile(confidence), safe_inverse(peak.curvature)
+    slopes, estimate = scale.natural_slopes(peak.t), np.asarray(scale.natural(peak.t))
     spread = np.sqrt(covariance.diagonal())
     ends = np.empty((len(names), 2))
     for j, row in enumerate(slopes):
@@ -140,11 +150,11 @@ def wald_intervals(
         if len(own) == 1:
             moves = np.zeros((2, len(row)))
             moves[:, own[0]] = np.array([-1, 1]) * q * spread[own[0]]
-            ends[j] = np.sort([scale.natural(summit.t + move)[j] for move in moves])
+            ends[j] = np.sort([scale.natural(peak.t + move)[j] for move in moves])
         else:
             half = q * np.sqrt(row @ covariance @ row)
             ends[j] = estimate[j] - half, estimate[j] + half
-    bent = ~np.isclose(slopes, scale.natural_slopes(summit.t + TRUSTED), rtol=1e-6, atol=0.0)
+    bent = ~np.isclose(slopes, scale.natural_slopes(peak.t + TRUSTED), rtol=1e-6, atol=0.0)
     wide = [name for name, row in zip(names, bent) if not (spread[row] <= TRUSTED).all()]
     said = f"the errors of {', '.join(wide)} are too large for Wald's intervals: use the profile."
     notes = (said,) if wide else ()

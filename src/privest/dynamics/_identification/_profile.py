@@ -120,9 +120,8 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
         (j, i)
         for i in range(p)
         for j in range(p)
-        if i != j and any(
-            end.is_open and _unseen(function, peak, end.t, j, threshold) for end in found[i]
-        )
+        if i != j and is_open[i, 0] and ends[i, 0] == 0.0
+        and _unseen(function, peak, found[i][0].t, j, threshold)
     ]  # fmt: skip
     for j, _ in undefined:
         walk = Walk(function, scale, peak, j)
