@@ -16,6 +16,9 @@ import scipy
 from privest.arrays import Array, Flags
 
 TOLERANCE = 1e-7  # of a standard error, √(gᵀH⁻¹g): the maximum is that near
+NEAR = 1e-4  # near enough to be called one
+SMALL = 1e-3  # a step that leaves the curvature as it was
+ROUNDING = 1e-13  # of ℓ, relative
 NEWTON = 8  # steps at most
 DIFFERENCE = 1e-4  # of working parameters: error of a second derivative about its square
 EDGE = 1e-6  # a parameter this near its limit, and pushed against it, is at it
@@ -58,31 +61,36 @@ def ascend(function: Function, start: Array, limits: Array, count: int) -> Array
             return 1e300, np.zeros_like(t)
         return -value / count, -slope / count
 
-    options = {"maxiter": ROUNDS, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 10}
+    options = {"maxiter": ROUNDS, "ftol": 1e-10, "gtol": 1e-7, "maxcor": 10}
     searched: Any = scipy.optimize.minimize
     found = searched(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return np.asarray(found.x)
 
 
 def newton(function: Function, start: Array, limits: Array) -> Summit:
-    """Newton's steps on what is not at a limit; ℓ never falls."""
+    """Newton's steps on what is not at a limit; ℓ never falls.
+
+    A step of less than SMALL standard errors leaves −∇²ℓ as it was, so that a search which ends
+    near the maximum needs it once.
+    """
     t = start
     value, slope = function(t)
+    H = curvature(function, t, limits)
     for _ in range(NEWTON):
-        H = curvature(function, t, limits)
         held = _held(t, slope, limits)
         step, distance = _newton_step(H, slope, held)
         if step is None or distance <= TOLERANCE:
             break
         moved = np.clip(t + step, *limits.T)
         higher, its = function(moved)
-        if not higher >= value - 1e-13 * abs(value):
+        if not higher >= value - ROUNDING * abs(value):
             break
         t, value, slope = moved, higher, its
-    H = curvature(function, t, limits)
+        if distance > SMALL:
+            H = curvature(function, t, limits)
     held = _held(t, slope, limits)
     step, distance = _newton_step(H, slope, held)
-    return Summit(t, value, slope, H, held, step is not None and distance <= 1e3 * TOLERANCE)
+    return Summit(t, value, slope, H, held, step is not None and distance <= NEAR)
 
 
 def _held(t: Array, slope: Array, limits: Array) -> Flags:
