@@ -1,0 +1,197 @@
+"""The posterior mixture where it is known in closed form, and forecasts of known systems."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy
+
+import privest as pv
+from privest import dynamics
+from privest.dynamics._identification._constrained import Peak
+from privest.dynamics._identification._data import data_of
+from privest.dynamics._identification._forecast import Ahead, ahead_of, mixture, release_variance
+from privest.dynamics._identification._likelihood import last_state
+from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._identification._posterior import DRAWS, Roots, posterior
+from privest.errors import InvalidInput, NotIdentifiable
+
+N, MEAN, VARIANCE = 12, 0.7, 2.0  # a normal sample: size, and its sufficient statistics
+FREE = [-np.inf, np.inf]
+
+
+def working(theta):
+    if not theta[1] > 0:
+        raise InvalidInput("a variance")
+    return np.concatenate([[theta[0], math.log(theta[1])], theta[2:]])
+
+
+CHART = SimpleNamespace(
+    names=("μ", "σ²", "other"), labels=("μ", "log σ²", "other"), working=working,
+    natural=lambda t: np.concatenate([[t[0], np.exp(t[1])], t[2:]]),
+    natural_slopes=lambda t: np.diag([1.0, np.exp(t[1]), *np.ones(len(t) - 2)]),
+)  # fmt: skip
+
+
+def sample(t):
+    """ℓ in (μ, log σ²), and where there is a third coordinate a standard normal one."""
+    off = N * (VARIANCE + (MEAN - t[0]) ** 2) * math.exp(-t[1])
+    slope = [N * (MEAN - t[0]) * math.exp(-t[1]), off / 2 - N / 2, *-np.asarray(t[2:])]
+    return -N / 2 * t[1] - off / 2 - float(np.square(t[2:]).sum()) / 2, np.array(slope)
+
+
+def next_one(t):
+    """The next number of the sample, as a forecast of one step."""
+    mean, variance = np.array([[[t[0]]]]), np.array([[[math.exp(t[1])]]])
+    return sample(t)[0], Ahead(mean, variance, mean, variance)
+
+
+def peak_of(p):
+    top = np.array([MEAN, math.log(VARIANCE), 0.0])[:p]
+    curvature = np.diag([N / VARIANCE, N / 2, 1.0])[:p, :p]
+    limits = np.array([FREE, [-30.0, 30.0], FREE])[:p]
+    chart = SimpleNamespace(**{**vars(CHART), "names": CHART.names[:p], "labels": CHART.labels[:p]})
+    return chart, Peak(top, sample(top)[0], curvature, limits)
+
+
+def predictive():
+    """Flat in μ and σ: Student's t with n − 2 degrees of freedom."""
+    scale = math.sqrt(N * VARIANCE / (N - 2) * (1 + 1 / N))
+    return lambda p: MEAN + scale * scipy.special.stdtrit(N - 2, p), scale
+
+
+def test_a_grid_gives_the_posterior_predictive():
+    chart, peak = peak_of(2)
+    found = posterior(sample, next_one, chart, peak)
+    forecast = mixture(found, np.zeros(1), one=True, method="mixture")
+    quantile, scale = predictive()
+    # The edges of the grid leave out a chance of 1e-5, which moves quantiles near 2.5 % by some
+    # 1e-5 over the density there, .03.
+    known = [quantile(0.025), quantile(0.975)]
+    assert forecast.interval()[0, 0] == pytest.approx(known, abs=2e-3)
+    assert forecast.quantile(0.5)[0, 0] == pytest.approx(MEAN, abs=1e-6)
+    assert forecast.estimate[0, 0] == pytest.approx(MEAN, abs=1e-6)
+    # The variance of t, ν/(ν − 2); its tails are cut at the edges.
+    assert forecast.standard_error[0, 0] == pytest.approx(scale * math.sqrt(10 / 8), rel=3e-3)
+    assert forecast.to_dict()["method"] == "mixture"
+    assert found.effective == found.points
+
+
+def test_draws_give_it_too_and_say_how_many_count():
+    chart, peak = peak_of(3)
+    found = posterior(sample, next_one, chart, peak)
+    assert DRAWS / 4 < found.effective < DRAWS
+    forecast = mixture(found, np.zeros(1), one=True, method="mixture")
+    quantile, _ = predictive()
+    # A lattice does better than one standard error of 300 independent draws, √(.025·.975/300)/.03.
+    error = math.sqrt(0.025 * 0.975 / 300) / 0.03
+    known = [quantile(0.025), quantile(0.975)]
+    assert forecast.interval()[0, 0] == pytest.approx(known, abs=error)
+
+
+def test_nothing_is_random():
+    chart, peak = peak_of(3)
+    first, second = (posterior(sample, next_one, chart, peak).weights for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_a_variance_at_zero_is_regular_in_its_root():
+    # No event: ℓ = −λT. Flat in √λ: √λ is half-normal, so that λ ~ χ²_1/2T.
+    scale = SimpleNamespace(
+        names=("λ",), labels=("log λ",), natural=np.exp, working=np.log,
+        natural_slopes=lambda t: np.exp(t)[:, None],
+    )  # fmt: skip
+
+    def none_seen(t):
+        return -math.exp(t[0]), np.array([-math.exp(t[0])])
+
+    peak = Peak(np.array([-25.0]), none_seen([-25.0])[0], np.array([[1e-11]]), np.array([[-25, 9]]))
+
+    def visit(t):
+        return none_seen(t)[0], math.exp(t[0])
+
+    found = posterior(none_seen, visit, scale, peak)
+    mean = float(found.weights @ np.array(found.found))
+    assert mean == pytest.approx(0.5, rel=1e-3)  # E χ²_1/2
+
+
+def test_what_is_not_determined_has_no_forecast():
+    def flat(t):
+        return sample(t[:2])[0], np.append(sample(t[:2])[1], 0.0)
+
+    chart, peak = peak_of(3)
+    level = peak._replace(curvature=np.diag([N / VARIANCE, N / 2, 0.0]))
+    with pytest.raises(NotIdentifiable, match="other is not determined"):
+        posterior(flat, next_one, chart, level)
+
+
+def test_roots_know_variances_by_their_labels():
+    chart, peak = peak_of(3)
+    roots = Roots(chart)
+    assert roots.variance.tolist() == [False, True, False]
+    assert roots.of(peak.t) == pytest.approx([MEAN, math.sqrt(VARIANCE), 0.0])
+    assert roots.working(np.array([0.0, -0.1, 0.0])) is None
+
+
+# --- the state after the last release, and the steps that follow ---
+
+RNG = np.random.default_rng(3)
+SYSTEM = dynamics.StateSpace(
+    A=[[0.9, 0.2], [0.0, 0.7]], C=[[1.0, 0.4]], Q=[[0.3, 0.1], [0.1, 0.2]], R=0.5, cov0=2.0,
+    B=[[0.3], [1.0]], D=[[0.7]],
+)  # fmt: skip
+
+
+def released(steps=40):
+    inputs = RNG.standard_normal((steps, 1))
+    y = SYSTEM.simulate(steps, RNG, inputs=inputs)[1]
+    y[5:9] = np.nan
+    level = pv.EndlessLevel(0.8)
+    return level, pv.StreamMechanism(level).simulate(y, RNG), inputs
+
+
+def test_the_last_state_is_the_filters():
+    level, release, inputs = released()
+    (data,) = data_of(level, release, inputs, 1)
+    value, mean, covariance = last_state(Matrices.of(SYSTEM), data)
+    peer = dynamics.filter_releases(SYSTEM, level, release, inputs=inputs)
+    assert value == pytest.approx(float(peer.log_likelihood), rel=1e-12)
+    np.testing.assert_allclose(mean[:, 0], peer.estimate[-1], rtol=1e-10)
+    np.testing.assert_allclose(covariance, peer.covariance[-1], rtol=1e-10)
+
+
+def test_a_diffuse_start_is_the_limit_of_vague_ones():
+    level, release, inputs = released()
+    (data,) = data_of(level, release, inputs, 1)
+    own = Matrices.of(SYSTEM)._replace(cov0=np.zeros((2, 2)), diffuse=np.eye(2))
+    _, mean, covariance = last_state(own, data)
+    vague = dynamics.StateSpace(
+        SYSTEM.A, SYSTEM.C, SYSTEM.Q, SYSTEM.R, cov0=1e9, B=SYSTEM.B, D=SYSTEM.D
+    )
+    peer = dynamics.filter_releases(vague, level, release, inputs=inputs)
+    # Of the order of 1e-9, and rounding of 1e9·eps.
+    np.testing.assert_allclose(mean[:, 0], peer.estimate[-1], rtol=1e-6)
+    np.testing.assert_allclose(covariance, peer.covariance[-1], rtol=1e-6)
+
+
+def test_the_next_steps_are_predictions():
+    level, release, inputs = released()
+    (data,) = data_of(level, release, inputs, 1)
+    later = RNG.standard_normal((3, 1))
+    _, ahead = ahead_of(Matrices.of(SYSTEM), data, np.concatenate([inputs[-1:], later]))
+    found = dynamics.filter_releases(SYSTEM, level, release, inputs=inputs)
+    # predict takes the inputs of the steps K − 1 onwards.
+    peer = dynamics.predict(found, 3, inputs=np.concatenate([inputs[-1:], later[:-1]]))
+    np.testing.assert_allclose(ahead.states[:, :, 0], peer.estimate, rtol=1e-10)
+    np.testing.assert_allclose(ahead.state_covariance, peer.covariance, rtol=1e-10)
+    C, D = SYSTEM.C, SYSTEM.D
+    np.testing.assert_allclose(ahead.readings[:, :, 0], peer.estimate @ C.T + later @ D.T)
+    spread = C @ peer.covariance @ C.T + 0.5
+    np.testing.assert_allclose(ahead.reading_covariance, spread, rtol=1e-10)
+
+
+def test_the_noise_of_a_release_in_units_of_readings():
+    level, release, inputs = released()
+    (data,) = data_of(level, release, inputs, 1)
+    assert release_variance(data) == pytest.approx([1 / 0.8 / data.unit**2])
