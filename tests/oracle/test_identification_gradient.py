@@ -1,5 +1,7 @@
 """ℓ of releases and its gradient by every matrix, against one dense Gaussian in complex steps."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,7 @@ from privest.dynamics._identification._likelihood import log_likelihood, value_a
 
 # The dense route solves with V ≥ I, whose condition number is below 1e5 here: 1e5·eps = 2e-11.
 RTOL = 1e-10
+ROUTES = [False, True] if importlib.util.find_spec("numba") else [False]  # NumPy, machine code
 FORMS = ["independent", "banded", "endless", "endless banded"]
 
 
@@ -62,15 +65,15 @@ def case(seed, form, *, diffuse, varying=None, series=None):
     return rng, matrices, data, dense, (rows, missing, inputs)
 
 
-def require_equal_to_the_complex_step(seed, form, **options):
+def require_equal_to_the_complex_step(seed, form, compiled, **options):
     rng, matrices, data, dense, shown = case(seed, form, **options)
     # The dense formula inverts S as well, once more for derivatives.
     rtol = RTOL * start_condition(matrices, *shown) ** 2
     if rtol > 1e-6:
         return  # the releases hardly show where the model starts
-    value, gradient = value_and_gradient(matrices, data)
+    value, gradient = value_and_gradient(matrices, data, compiled=compiled)
     assert value == pytest.approx(dense(matrices).real, rel=rtol, abs=rtol)
-    assert log_likelihood(matrices, data) == value
+    assert log_likelihood(matrices, data, compiled=compiled) == value
     for name in matrices._fields[:-1]:
         found, own = getattr(gradient, name), getattr(matrices, name)
         assert found.shape == own.shape
@@ -81,20 +84,21 @@ def require_equal_to_the_complex_step(seed, form, **options):
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 10**6), st.sampled_from(FORMS), st.booleans())
-def test_gradient_equals_the_complex_step_of_the_dense_likelihood(seed, form, varying):
-    require_equal_to_the_complex_step(seed, form, diffuse=False, varying=varying)
+@given(st.integers(0, 10**6), st.sampled_from(FORMS), st.booleans(), st.sampled_from(ROUTES))
+def test_gradient_equals_the_complex_step_of_the_dense_likelihood(seed, form, varying, compiled):
+    require_equal_to_the_complex_step(seed, form, compiled, diffuse=False, varying=varying)
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(FORMS), st.booleans())
-def test_gradient_of_diffuse_starts_equals_the_complex_step(seed, form, varying):
-    require_equal_to_the_complex_step(seed, form, diffuse=True, varying=varying)
+@given(st.integers(0, 10**6), st.sampled_from(FORMS), st.booleans(), st.sampled_from(ROUTES))
+def test_gradient_of_diffuse_starts_equals_the_complex_step(seed, form, varying, compiled):
+    require_equal_to_the_complex_step(seed, form, compiled, diffuse=True, varying=varying)
 
 
+@pytest.mark.parametrize("compiled", ROUTES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("protected", [False, True])
-def test_the_value_is_that_of_the_public_filter(form, protected):
+def test_the_value_is_that_of_the_public_filter(form, protected, compiled):
     rng = np.random.default_rng(3)
     steps, m = 30, 2
     matrices = random_matrices(rng, steps=steps, n=3, m=m, p=1, varying="AC", radius=0.9)
@@ -108,11 +112,13 @@ def test_the_value_is_that_of_the_public_filter(form, protected):
     found = dynamics.filter_releases(matrices.system(), level, release, inputs=inputs)
     (data,) = data_of(level, release, inputs, m)
     # The same recursions, summed in another order.
-    assert log_likelihood(matrices, data) == pytest.approx(found.log_likelihood.sum(), rel=1e-13)
+    value = log_likelihood(matrices, data, compiled=compiled)
+    assert value == pytest.approx(found.log_likelihood.sum(), rel=1e-13)
 
 
+@pytest.mark.parametrize("compiled", ROUTES)
 @pytest.mark.parametrize("steps", [1, 2, 400])
-def test_long_series_settle_and_short_ones_end(steps):
+def test_long_series_settle_and_short_ones_end(steps, compiled):
     """Against the model with a time axis, whose covariances are found step by step."""
     rng = np.random.default_rng(5)
     matrices = random_matrices(rng, steps=steps, n=2, m=1, p=1, radius=0.9)
@@ -121,11 +127,11 @@ def test_long_series_settle_and_short_ones_end(steps):
     y[:, 100:120] = np.nan
     release, inputs = dynamics.simulate_series(level, y, rng), rng.standard_normal((steps, 1))
     (data,) = data_of(level, release, inputs, 1)
-    value, gradient = value_and_gradient(matrices, data)
+    value, gradient = value_and_gradient(matrices, data, compiled=compiled)
     every = matrices._replace(
         **{name: np.repeat(getattr(matrices, name)[None], steps, axis=0) for name in "ACQRBD"}
     )
-    expected, parts = value_and_gradient(every, data)
+    expected, parts = value_and_gradient(every, data, compiled=False)
     assert value == pytest.approx(expected, rel=1e-12)
     for name in matrices._fields[:-1]:
         whole = getattr(parts, name).sum(axis=0) if name in "ACQRBD" else getattr(parts, name)

@@ -16,6 +16,8 @@ their limits, and their parts are counted; the rest are linear recursions over a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,18 +47,21 @@ class Passed(NamedTuple):
     """A filter that went over all steps, of several series with the same covariances.
 
     begun (N, series) are the means before step 0, filtered (K, N, series), ζ (K, r, series), and
-    logs = Σ log det c_k, of one series.
+    logs = Σ log det c_k, of one series. last: P_{K−1|K−1}. back: the pass back over it, for so many
+    series of data.
     """
 
     begun: Array
     filtered: Array
     innovations: Array
     logs: float
-    sweep: Sweep
-    tables: Tables
+    last: Array
+    back: Callable[[Passed, int], Derivatives]
 
 
-def passed(seen: Observed, values: Array, shift: Array, offset: Array, columns: Array) -> Passed:
+def passed(
+    seen: Observed, plan: Plan, values: Array, shift: Array, offset: Array, columns: Array
+) -> Passed:
     """The filter of z̃ (K, r, series), and after them the series that start at each of `columns`
     (N, q) and show zeros: what x_0 does to the innovations. O(K N²) a series.
     """
@@ -67,8 +72,9 @@ def passed(seen: Observed, values: Array, shift: Array, offset: Array, columns: 
     logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
     begun = np.repeat(seen.start[:, None], values.shape[2], axis=1)
     result = Passed(
-        begun, means.filtered, means.innovations, float(logs[sweep.entry].sum()), sweep, tables
-    )
+        begun, means.filtered, means.innovations, float(logs[sweep.entry].sum()),
+        tables.filtered[sweep.entry[-1]], partial(_derivatives, seen, plan, sweep, tables),
+    )  # fmt: skip
     if not columns.shape[1]:
         return result
     entry, own = sweep.entry, seen.transition[sweep.kind]
@@ -94,19 +100,21 @@ def _tables(seen: Observed, sweep: Sweep) -> Tables:
     return Tables(whiten, gain, whiten @ G, kept, kept @ A, filtered, before)
 
 
-def derivatives(seen: Observed, plan: Plan, way: Passed, series: int) -> Derivatives:
+def _derivatives(
+    seen: Observed, plan: Plan, sweep: Sweep, tables: Tables, way: Passed, series: int
+) -> Derivatives:
     """∂ℓ from one pass back: squares of all series that `way` holds, of which the first `series`
     are data; the parts of N count for those, and shifts, offsets and the start are theirs.
     """
-    entry, tables, zeta = way.sweep.entry, way.tables, way.innovations
-    sigma = _from_later(seen, way)
+    entry, zeta = sweep.entry, way.innovations
+    sigma = _from_later(seen, sweep, tables, way)
     rho = times(_turned(tables.heard), entry, zeta) + times(_turned(tables.kept), entry, sigma)
     fresh = times(_turned(tables.whiten), entry, zeta) - times(_turned(tables.gain), entry, sigma)
     smoothed = way.filtered + times(tables.filtered, entry, sigma)
-    start = seen.transition[way.sweep.kind[0]].T @ rho[0]
+    start = seen.transition[sweep.kind[0]].T @ rho[0]
     first = way.begun + tables.before[0] @ start
     earlier = np.concatenate([first[None], smoothed[:-1]])
-    expected = _expected(seen, plan, way)
+    expected = _expected(seen, plan, sweep, tables)
     data = slice(0, series)
     return Derivatives(
         by_kind(rho, earlier, plan) - series * expected.transition,
@@ -120,9 +128,8 @@ def derivatives(seen: Observed, plan: Plan, way: Passed, series: int) -> Derivat
     )
 
 
-def _from_later(seen: Observed, way: Passed) -> Array:
+def _from_later(seen: Observed, sweep: Sweep, tables: Tables, way: Passed) -> Array:
     """σ_k (K, N, series)."""
-    sweep, tables = way.sweep, way.tables
     entry = sweep.entry
     back = _turned(tables.heard @ seen.transition[sweep.kind])
     # Reversed in time: the i-th is σ_{K−1−i}, driven by the innovation that follows it.
@@ -133,9 +140,8 @@ def _from_later(seen: Observed, way: Passed) -> Array:
     return recurrence(_turned(tables.closed), leading, forcing, zero)[::-1]
 
 
-def _expected(seen: Observed, plan: Plan, way: Passed) -> Derivatives:
+def _expected(seen: Observed, plan: Plan, sweep: Sweep, tables: Tables) -> Derivatives:
     """What the squares are on average: the parts of N and M, summed over the steps of a kind."""
-    sweep, tables = way.sweep, way.tables
     A = seen.transition[sweep.kind]
     heard, zero = tables.heard @ A, np.zeros_like(tables.before[0])
     values, which = backwards(_turned(tables.closed), _turned(heard) @ heard, sweep.entry, zero)

@@ -44,16 +44,14 @@ def steps_of(matrices: Matrices, plan: Plan, data: Data) -> tuple[Observed, Arra
     n, m = matrices.A.shape[-1], matrices.C.shape[-2]
     transition, drive = _led(matrices, plan)
     C, noise = each(stack(matrices.C), plan.own), each(_root(matrices.R), plan.own)
-    moved, added = _inputs(matrices, data)
     start, root = matrices.mean0, _root(matrices.cov0)[0]
     if not plan.reach:
         seen = Observed(
             transition, drive, plan.shown @ C, unit_noise(plan.shown @ noise), plan.kind,
             start, root, n, data.missing,
         )  # fmt: skip
-        if added.any():
-            added = (plan.shown[plan.kind] @ added[:, :, None])[:, :, 0]
-        return seen, moved, added
+        return seen, *input_terms(matrices, plan, data)
+    moved, added = _inputs(matrices, data)
     C[plan.absent], noise[plan.absent] = 0.0, 0.0
     J, N = len(plan.own), n + plan.shown.shape[-1]
     H = _with_readings(C)
@@ -70,6 +68,14 @@ def steps_of(matrices: Matrices, plan: Plan, data: Data) -> tuple[Observed, Arra
     shift[:, n : n + m] += np.where(data.missing[:, None], 0.0, added)
     seen = Observed(A, F, rows, unit, plan.kind, mean, whole, n, data.missing)
     return seen, shift, np.zeros_like(added)
+
+
+def input_terms(matrices: Matrices, plan: Plan, data: Data) -> tuple[Array, Array]:
+    """What inputs add to the states (K, n) and to releases that do not look back (K, r)."""
+    moved, added = _inputs(matrices, data)
+    if added.any():
+        added = (plan.shown[plan.kind] @ added[:, :, None])[:, :, 0]
+    return moved, added
 
 
 def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data) -> Matrices:
@@ -164,6 +170,8 @@ def _collected(parts: Array, steps: Index, like: Array) -> Array:
 
 
 def _outer(left: Array, right: Array, like: Array) -> Array:
+    if not like.size:
+        return np.zeros_like(like)
     if like.ndim == 2:
         return np.asarray(left.T @ right)
     found = np.zeros_like(like)
