@@ -26,6 +26,7 @@ PARTS = ("A", "C", "Q", "R", "B", "D")
 # of K steps is seen by √(information) = K²/10 times its variance over that of the noise, white
 # noise by √(K/2) times it.
 UNSEEN = 1e-3
+MOST = 500  # states
 LARGEST = 1e6  # times the variance of what was seen: no variance is larger
 
 
@@ -55,6 +56,11 @@ class AffineFamily(Family):
         self, states: int, groups: Sequence[Group], base: dict[str, Array], *, inputs: int = 0,
         diffuse: bool = False, constant: bool = False,
     ) -> None:  # fmt: skip
+        if states > MOST:
+            raise InvalidInput(
+                f"a family of {states} states is not tried: a step of the filter costs the cube of "
+                f"their number. Take at most {MOST} (orders, or the period)."
+            )
         every = [parameter for group in groups for parameter in group.parameters]
         self.names = tuple(parameter.name for parameter in every)
         self.states, self.inputs, self.constant = states, inputs, constant

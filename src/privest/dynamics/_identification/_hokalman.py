@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import AnyArray, Array
 
 SIZE = 5  # of the Hankel matrix, γ_1 … γ_9; larger for higher orders
 INSIDE = 0.98  # poles beyond are moved there, along their ray
@@ -25,10 +25,24 @@ def autoregression(gamma: Array, order: int) -> Array | None:
         return None
     seen = U[:, :order] * np.sqrt(values[:order])
     shift = np.linalg.lstsq(seen[:-1], seen[1:], rcond=None)[0]
-    poles = np.linalg.eigvals(shift)
+    return _inside(np.linalg.eigvals(shift))
+
+
+def stable(phi: Array) -> Array:
+    """The coefficients with poles moved into the circle where they are not.
+
+    >>> stable(np.array([1.2])).tolist()
+    [0.98]
+    """
+    return _inside(np.roots(np.concatenate([[1.0], -phi])), len(phi))
+
+
+def _inside(poles: AnyArray, order: int | None = None) -> Array:
     radius = np.abs(poles)
     poles = np.where(radius > INSIDE, poles * (INSIDE / np.maximum(radius, INSIDE)), poles)
-    return np.asarray(-np.poly(poles).real[1:])
+    phi = np.zeros(len(poles) if order is None else order)
+    phi[: len(poles)] = -np.poly(poles).real[1:]
+    return phi
 
 
 def moving_average(covariances: Array) -> Array:

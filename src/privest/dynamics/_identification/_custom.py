@@ -1,0 +1,169 @@
+"""Any family: a function θ → StateSpace, with numerical slopes that know their error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from privest.arrays import Array, ArrayLike, as_array
+from privest.dynamics._identification._data import Data
+from privest.dynamics._identification._family import Family
+from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._identification._scales import Between, Free, Positive, Scale, Scales
+from privest.dynamics._system import StateSpace
+from privest.errors import InvalidInput, PrivestError
+from privest.model._derivative import numerical_jacobian
+
+Kind = str | tuple[float, float]  # "positive", "correlation", "free" or an interval
+AROUND = (0.0, 0.5, -0.5)  # of working parameters, about the start given
+
+
+class Custom(Family):
+    """The models function(θ) of natural parameters θ (p,), for scalar or vector readings.
+
+    function   θ → StateSpace, smooth, of the same shapes for every θ. It is public.
+    names      of the parameters.
+    start      a θ to begin from; two others about it are tried.
+    kinds      of each parameter, by name: "positive" (searched as its logarithm), "correlation"
+               (between −1 and 1), "free", or an interval (low, high). Free if not named.
+    diffuse    (n, q): columns of x_0 of which nothing is known, added to the start of the system.
+
+    Slopes are numerical: refused where they are not known to 1e-6 (NumericalFailure).
+
+    >>> def decay(theta):
+    ...     a, q = theta
+    ...     return StateSpace(A=a, C=1.0, Q=q, R=0.0, cov0=q / (1 - a**2))
+    >>> Custom(decay, ("a", "q"), [0.5, 1.0], {"a": "correlation", "q": "positive"})
+    Custom(a, q)
+    """
+
+    def __init__(
+        self, function: Callable[[Array], StateSpace], names: Sequence[str], start: ArrayLike,
+        kinds: Mapping[str, Kind] | None = None, *, diffuse: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.names = function, tuple(str(name) for name in names)
+        if isinstance(names, str) or not self.names or len(set(self.names)) < len(self.names):
+            raise InvalidInput("names must be a list of different names, one for each parameter.")
+        given = dict(kinds or {})
+        if unknown := [name for name in given if name not in self.names]:
+            raise InvalidInput(
+                f"kinds are given for {', '.join(unknown)}, which are no parameters; these are "
+                f"{', '.join(self.names)}."
+            )
+        self.kinds = given
+        groups = [(_scale(name, given.get(name, "free")), 1) for name in self.names]
+        self.scales = Scales(self.names, groups)
+        self.labels = self.scales.labels
+        self.start = as_array(start, "start", ndim=1).copy()
+        if self.start.shape != (len(self.names),):
+            raise InvalidInput(
+                f"start must hold {', '.join(self.names)}; received shape {self.start.shape}."
+            )
+        self._first = self.scales.working(self.start)
+        system = self.system(self.start)
+        self.readings, self.inputs, self.states = system.readings, system.inputs, system.states
+        none = np.zeros((self.states, 0)) if diffuse is None else diffuse
+        self.diffuse = as_array(none, "diffuse", ndim=2).copy()
+        if len(self.diffuse) != self.states:
+            raise InvalidInput(
+                f"diffuse must have a row for each of the {self.states} states; received shape "
+                f"{self.diffuse.shape}."
+            )
+        self._shapes = [part.shape for part in Matrices.of(system)]
+
+    def __repr__(self) -> str:
+        return f"Custom({', '.join(self.names)})"
+
+    def system(self, theta: ArrayLike) -> StateSpace:
+        """The model at natural parameters θ."""
+        own = as_array(theta, "theta", ndim=1)
+        found = self.function(own.copy())
+        if not isinstance(found, StateSpace):
+            raise InvalidInput(
+                f"the function of {self!r} must return a StateSpace; it returned a "
+                f"{type(found).__name__}."
+            )
+        return found
+
+    def natural(self, t: Array) -> Array:
+        """θ (p,)."""
+        return self.scales.natural(t)
+
+    def natural_slopes(self, t: Array) -> Array:
+        """∂θ/∂t (p, p)."""
+        return self.scales.slopes(t)
+
+    def working(self, theta: Array) -> Array:
+        """t (p,)."""
+        return self.scales.working(theta)
+
+    def matrices(self, t: Array) -> Matrices:
+        """The model at t."""
+        found = Matrices.of(self.system(self.scales.natural(t)))
+        if [part.shape for part in found] != self._shapes:
+            raise InvalidInput(
+                f"the function of {self!r} must return systems of one shape for every theta."
+            )
+        return found._replace(diffuse=self.diffuse)
+
+    def slopes(self, t: Array) -> Matrices:
+        """∂matrices/∂t, numerically."""
+        here, p = self.matrices(t), len(t)
+        parts = here[:-1]
+        columns, _ = numerical_jacobian(self._flat, t, self._flat(t))
+        ends = np.cumsum([part.size for part in parts])[:-1]
+        cut = np.split(columns.T, ends, axis=1)
+        slopes = [own.reshape(p, *part.shape) for own, part in zip(cut, parts)]
+        return Matrices(*[*slopes, np.zeros((p, *self.diffuse.shape))])
+
+    def _flat(self, t: Array) -> Array:
+        """All matrices as one vector."""
+        return np.concatenate([part.ravel() for part in self.matrices(t)[:-1]])
+
+    def starts(self, data: list[Data]) -> list[Array]:
+        """The start given, and half a unit to either side on the working scale."""
+        del data
+        found = []
+        for aside in AROUND:
+            t = self._first + aside
+            try:
+                self.matrices(t)
+            except PrivestError:  # the function has no model there
+                continue
+            found.append(t)
+        return found
+
+    def limits(self, data: list[Data]) -> Array:
+        """Those of the scales."""
+        del data
+        return self.scales.limits()
+
+    def least_steps(self) -> int:
+        """One more than the parameters and unknown starts, over the readings of a step."""
+        unknown = self.size + int(self.diffuse.shape[1])
+        return math.ceil(unknown / self.readings) + 1
+
+    def regressors(self, data: Data) -> Data:
+        """The inputs as they are."""
+        if data.inputs.shape[1] != self.inputs:
+            raise InvalidInput(
+                f"{self!r} takes {self.inputs} public inputs; received {data.inputs.shape[1]}."
+            )
+        return data
+
+
+def _scale(name: str, kind: Kind) -> Scale:
+    named: dict[object, Scale] = {
+        "positive": Positive(), "correlation": Between(), "free": Free()
+    }  # fmt: skip
+    if isinstance(kind, str) and kind in named:
+        return named[kind]
+    if isinstance(kind, tuple | list) and len(kind) == 2:
+        low, high = as_array(kind, f"the interval of {name}").tolist()
+        return Between(low, high)
+    raise InvalidInput(
+        f'{name} must be "positive", "correlation", "free" or an interval (low, high); received '
+        f"{kind!r}."
+    )
