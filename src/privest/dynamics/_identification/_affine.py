@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._matrices import Matrices
@@ -45,6 +45,17 @@ class Group(NamedTuple):
     depth: int | None = None
 
 
+def as_order(value: int, name: str, *, least: int) -> int:
+    """A whole number of lags or states, within what a filter can do."""
+    found = as_count(value, name, least=least)
+    if found > MOST:
+        raise InvalidInput(
+            f"{name} must be at most {MOST}; received {found}. (A step of the filter costs the "
+            "cube of the number of states.)"
+        )
+    return found
+
+
 class AffineFamily(Family):
     """states n, one reading a step, `inputs` p public columns, of which the last may be ones.
 
@@ -56,11 +67,6 @@ class AffineFamily(Family):
         self, states: int, groups: Sequence[Group], base: dict[str, Array], *, inputs: int = 0,
         diffuse: bool = False, constant: bool = False,
     ) -> None:  # fmt: skip
-        if states > MOST:
-            raise InvalidInput(
-                f"a family of {states} states is not tried: a step of the filter costs the cube of "
-                f"their number. Take at most {MOST} (orders, or the period)."
-            )
         every = [parameter for group in groups for parameter in group.parameters]
         self.names = tuple(parameter.name for parameter in every)
         self.states, self.inputs, self.constant = states, inputs, constant

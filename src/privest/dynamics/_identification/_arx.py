@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.arrays import Array, as_count
-from privest.dynamics._identification._affine import AffineFamily, Group, Parameter
+from privest.arrays import Array
+from privest.dynamics._identification._affine import AffineFamily, Group, Parameter, as_order
 from privest.dynamics._identification._autoregressions import LEAST, NEUTRAL
 from privest.dynamics._identification._hokalman import stable
 from privest.dynamics._identification._scales import Free, Positive, Stationary
@@ -33,9 +33,9 @@ class ARX(AffineFamily):
         self, order: int, inputs: int = 1, *, lags: int = 1, delay: int = 1, noise: bool = False,
         mean: bool = False,
     ) -> None:  # fmt: skip
-        self.order = as_count(order, "the order", least=1)
-        columns, self.lags = as_count(inputs, "inputs", least=1), as_count(lags, "lags", least=1)
-        self.delay, self.noise = as_count(delay, "delay", least=0), bool(noise)
+        self.order = as_order(order, "the order", least=1)
+        columns, self.lags = as_order(inputs, "inputs", least=1), as_order(lags, "lags", least=1)
+        self.delay, self.noise = as_order(delay, "delay", least=0), bool(noise)
         if self.delay > 1:
             raise InvalidInput(
                 f"delay must be 0 or 1; received {delay}. Shift the inputs for a longer one, or "

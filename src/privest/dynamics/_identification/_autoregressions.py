@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from privest.arrays import Array, as_count
-from privest.dynamics._identification._affine import AffineFamily, Group, Parameter
+from privest.arrays import Array
+from privest.dynamics._identification._affine import AffineFamily, Group, Parameter, as_order
 from privest.dynamics._identification._hokalman import SIZE, autoregression, moving_average
 from privest.dynamics._identification._levinson import levinson, levinson_slopes
 from privest.dynamics._identification._scales import Free, Positive, Stationary
@@ -36,12 +36,12 @@ class ARMA(AffineFamily):
     """
 
     def __init__(self, p: int, q: int, *, noise: bool = False, mean: bool = True) -> None:
-        self._compose(as_count(p, "p", least=0), as_count(q, "q", least=0), noise, 0, mean)
+        self._compose(as_order(p, "p", least=0), as_order(q, "q", least=0), noise, 0, mean)
 
     def _compose(self, p: int, q: int, noise: bool, regressors: int, mean: bool) -> None:
         """State (x_k, x_{k−1}, …) of the autoregression, C = (1, θ): affine in all parameters."""
         if p + q == 0:
-            as_count(p, "the order", least=1)
+            as_order(p, "the order", least=1)
         if noise and q >= p:
             raise NotIdentifiable(
                 f"ARMA({p}, {q}) with a white error of the readings is an ARMA({p}, {max(p, q)}) "
@@ -168,7 +168,7 @@ class AR(ARMA):
     """
 
     def __init__(self, order: int, *, noise: bool = False, mean: bool = True) -> None:
-        self._compose(as_count(order, "the order", least=1), 0, noise, 0, mean)
+        self._compose(as_order(order, "the order", least=1), 0, noise, 0, mean)
 
     def __repr__(self) -> str:
         return f"AR({self.p}{_options(self.noise, 'noise')}{_mean(self.constant)})"
@@ -187,8 +187,8 @@ class RegressionAR(ARMA):
     def __init__(
         self, order: int, regressors: int = 1, *, noise: bool = False, mean: bool = False
     ) -> None:
-        columns = as_count(regressors, "regressors", least=1)
-        self._compose(as_count(order, "the order", least=1), 0, noise, columns, mean)
+        columns = as_order(regressors, "regressors", least=1)
+        self._compose(as_order(order, "the order", least=1), 0, noise, columns, mean)
 
     def __repr__(self) -> str:
         columns = self.inputs - self.constant

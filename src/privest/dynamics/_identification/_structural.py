@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from privest.arrays import Array, as_count
-from privest.dynamics._identification._affine import AffineFamily, Group, Parameter
+from privest.arrays import Array
+from privest.dynamics._identification._affine import AffineFamily, Group, Parameter, as_order
 from privest.dynamics._identification._scales import Positive
 from privest.dynamics._identification._seen import Seen, differences
 from privest.errors import InvalidInput
@@ -150,7 +150,7 @@ class Seasonal(Structural):
         if trend not in ("level", "trend"):
             raise InvalidInput(f'trend must be "level" or "trend"; received {trend!r}.')
         super().__init__(
-            slope=trend == "trend", period=as_count(period, "period", least=2), noise=noise
+            slope=trend == "trend", period=as_order(period, "period", least=2), noise=noise
         )
 
     def __repr__(self) -> str:

@@ -1,0 +1,246 @@
+"""Families with inputs, families of users, families by name."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import dynamics
+from privest.dynamics._identification._arx import ARX
+from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
+from privest.dynamics._identification._custom import Custom
+from privest.dynamics._identification._data import data_of
+from privest.dynamics._identification._fitting import fit
+from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
+from privest.dynamics._identification._matrices import along
+from privest.dynamics._identification._parsing import as_family
+from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
+from privest.dynamics._system import StateSpace
+from privest.errors import InvalidInput, NotIdentifiable
+
+DRIVEN = [
+    ARX(1), ARX(2, 2, lags=3), ARX(3, 1, lags=2, delay=0), ARX(1, 1, noise=True, mean=True),
+]  # fmt: skip
+
+
+def five_point(function, t, i, h=1e-3):
+    step = h * np.eye(len(t))[i]
+    far = function(t - 2 * step) - function(t + 2 * step)
+    return (far + 8 * (function(t + step) - function(t - step))) / (12 * h)
+
+
+def shown(y, level, seed=5):
+    return pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, np.random.default_rng(seed))
+
+
+# --- driven autoregressions -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", DRIVEN, ids=repr)
+def test_slopes_of_driven_autoregressions(family):
+    t = np.random.default_rng(2).normal(size=family.size) * 0.6
+    slopes = family.slopes(t)
+    for i in range(family.size):
+        for part in slopes._fields:
+            near = five_point(lambda at, part=part: getattr(family.matrices(at), part), t, i)
+            np.testing.assert_allclose(getattr(slopes, part)[i], near, atol=1e-10)
+    theta = family.natural(t)
+    np.testing.assert_allclose(family.working(theta), t, atol=1e-12)
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize(("order", "lags"), [(1, 1), (2, 1), (1, 3), (2, 2)])
+def test_the_readings_follow_the_difference_equation(order, lags, delay):
+    """The simulated readings against the recursion written out, without noise."""
+    family = ARX(order, 2, lags=lags, delay=delay)
+    rng = np.random.default_rng(order + 10 * lags)
+    phi = family.natural(rng.normal(size=family.size) * 0.5)[:order]
+    b = rng.normal(size=(lags, 2))
+    system = family.system([*phi, 1e-24, *b.ravel()], cov0=0.0)
+    u = rng.normal(size=(30, 2))
+    data = data_of(1.0, shown(np.zeros(30), 1.0), u, 1)[0]
+    _, y = system.simulate(30, rng, inputs=family.regressors(data).inputs)
+    y = y[:, 0]
+    for k in range(max(order, lags + delay), 30):
+        past = sum(phi[j] * y[k - 1 - j] for j in range(order))
+        driven = sum(b[lag] @ u[k - delay - lag] for lag in range(lags))
+        assert y[k] == pytest.approx(past + driven, abs=1e-10)
+
+
+@pytest.mark.parametrize("lags", [1, 2])
+def test_without_privacy_a_driven_autoregression_is_least_squares(lags):
+    rng = np.random.default_rng(6)
+    family, K = ARX(2, 1, lags=lags), 300
+    u = rng.normal(size=K)
+    theta = [1.1, -0.4, 0.5, 2.0, -1.0][: family.size]
+    _, y = family.system(theta, cov0=1.0).simulate(K, rng, inputs=u)
+    y, level = y[:, 0], 1e12
+    found = fit(family, level, shown(y, level), inputs=u)
+    X = np.column_stack([y[1:-1], y[:-2], *(u[2 - lag : K - lag] for lag in range(1, lags + 1))])
+    own, left, _, _ = np.linalg.lstsq(X, y[2:], rcond=None)
+    # Release noise of deviation 1e-6; the climb ends within 1e-7 deviations, here about 1e-8.
+    np.testing.assert_allclose(found.estimate[[0, 1, *range(3, family.size)]], own, atol=1e-6)
+    assert found.estimate[2] == pytest.approx(left[0] / (K - 2), rel=1e-5)
+
+
+# --- families of users ------------------------------------------------------------------------
+
+
+def decay(theta):
+    a, q = theta
+    return StateSpace(A=a, C=1.0, Q=q, R=0.0, cov0=q / (1 - a**2))
+
+
+def test_a_custom_family_is_the_library_s():
+    custom = Custom(decay, ("a", "q"), [0.5, 1.0], {"a": "correlation", "q": "positive"})
+    own = AR(1, mean=False)
+    t = np.array([0.7, -0.4])
+    for part in own.matrices(t)._fields:
+        np.testing.assert_allclose(
+            getattr(custom.matrices(t), part), getattr(own.matrices(t), part), rtol=1e-14
+        )
+        np.testing.assert_allclose(
+            getattr(custom.slopes(t), part), getattr(own.slopes(t), part), atol=1e-8
+        )
+    assert custom.labels == ("artanh a", "log q")
+    _, y = own.system([0.8, 0.36]).simulate(200, np.random.default_rng(0))
+    release = shown(y, 1.0)
+    by_user, by_us = fit(custom, 1.0, release), fit(own, 1.0, release)
+    assert by_user.log_likelihood == pytest.approx(by_us.log_likelihood, rel=1e-10)
+    np.testing.assert_allclose(by_user.estimate, by_us.estimate, rtol=1e-5)
+
+
+def spring(theta):
+    """Two readings a step, an input, a start that depends on θ, noise that is correlated."""
+    a, c, q, b, lowest = theta
+    return StateSpace(
+        A=[[a, 0.3], [-0.3, a]], C=[[1.0, 0.0], [c, 1.0]], Q=np.diag([q, 0.1]), R=0.2,
+        mean0=[lowest, 1.0], cov0=np.diag([q, 1.0]), B=[[b], [0.0]],
+        cross=[[0.1 * np.sqrt(q), 0.0], [0.0, 0.05]],
+    )  # fmt: skip
+
+
+def test_a_custom_family_of_vectors_has_the_gradient_of_its_likelihood():
+    kinds = {"a": (-0.5, 0.9), "q": "positive"}
+    family = Custom(spring, ("a", "c", "q", "b", "lowest"), [0.6, 0.3, 0.5, 1.0, 0.0], kinds)
+    rng = np.random.default_rng(1)
+    u = rng.normal(size=40)
+    y = rng.normal(size=(40, 2))
+    level = np.array([[2.0, 0.5], [0.5, 1.0]])
+    data = family.regressors(data_of(level, shown(y, level), u, 2)[0])
+    t = family.working(family.start) + 0.1
+    _, gradient = value_and_gradient(family.matrices(t), data)
+    found = along(gradient, family.slopes(t))
+    for i in range(family.size):
+        near = five_point(lambda at: log_likelihood(family.matrices(at), data), t, i)
+        assert found[i] == pytest.approx(near, rel=1e-6, abs=1e-6)
+
+
+def test_a_custom_family_of_vectors_is_fitted():
+    def pair(theta):
+        a, q = theta
+        return StateSpace(A=a * np.eye(2), C=np.eye(2), Q=q, R=0.0, cov0=q / (1 - a**2))
+
+    family = Custom(pair, ("a", "q"), [0.5, 1.0], {"a": "correlation", "q": "positive"})
+    _, y = pair([0.8, 0.36]).simulate(150, np.random.default_rng(3))
+    release = shown(y, 2.0 * np.eye(2))
+    found = fit(family, 2.0 * np.eye(2), release)
+    # The same numbers as two series of one autoregression.
+    alone = pv.EndlessLevel(2.0)
+    series = dynamics.SeriesRelease(
+        release.values.reshape(150, 2).T[:, :, None], np.zeros(150, bool), alone.fingerprint, True
+    )
+    expected = fit(AR(1, mean=False), alone, series)
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-10)
+    np.testing.assert_allclose(found.estimate, expected.estimate, rtol=1e-5)
+
+
+def test_a_custom_family_may_start_with_nothing_known():
+    def walk(theta):
+        return StateSpace(A=1.0, C=1.0, Q=theta[0], R=theta[1], cov0=0.0)
+
+    family = Custom(
+        walk, ["q", "r"], [1.0, 1.0], {"q": "positive", "r": "positive"}, diffuse=[[1.0]]
+    )
+    y = np.random.default_rng(2).normal(size=80).cumsum()
+    release = shown(y, 2.0)
+    data, t = data_of(2.0, release, None, 1)[0], np.array([0.2, -0.3])
+    expected = log_likelihood(LocalLevel().matrices(t), data)
+    assert log_likelihood(family.matrices(t), data) == pytest.approx(expected, rel=1e-13)
+
+
+def test_what_is_no_custom_family_is_explained():
+    with pytest.raises(InvalidInput, match=r"a must be .positive., .correlation., .free. or an"):
+        Custom(decay, ("a", "q"), [0.5, 1.0], {"a": "unit"})
+    with pytest.raises(InvalidInput, match="kinds are given for b, which are no parameters"):
+        Custom(decay, ("a", "q"), [0.5, 1.0], {"b": "free"})
+    with pytest.raises(InvalidInput, match="start must hold a, q; received shape"):
+        Custom(decay, ("a", "q"), [0.5])
+    with pytest.raises(InvalidInput, match=r"a must lie between -1 and 1; received 1\.5"):
+        Custom(decay, ("a", "q"), [1.5, 1.0], {"a": "correlation"})
+    with pytest.raises(InvalidInput, match="must return a StateSpace; it returned a float"):
+        Custom(lambda theta: 1.0, ["a"], [1.0])
+    with pytest.raises(InvalidInput, match="names must be a list of different names"):
+        Custom(decay, ("a", "a"), [0.5, 1.0])
+    with pytest.raises(InvalidInput, match=r"finite low < high; received \(2.0, 1.0\)"):
+        Custom(decay, ("a", "q"), [0.5, 1.0], {"a": (2.0, 1.0)})
+    with pytest.raises(InvalidInput, match="diffuse must have a row for each of the 1 states"):
+        Custom(decay, ("a", "q"), [0.5, 1.0], diffuse=np.eye(2))
+
+
+# --- by name ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("ar2", AR(2)), ("AR 2", AR(2)), ("ar12+noise", AR(12, noise=True)),
+        ("ar1 - mean", AR(1, mean=False)), ("arma2,1", ARMA(2, 1)), ("arma0,2", ARMA(0, 2)),
+        ("arx1", ARX(1, 3)), ("arx2+noise+mean", ARX(2, 3, noise=True, mean=True)),
+        ("regression1", RegressionAR(1, 3)), ("level", LocalLevel()),
+        ("level-noise", LocalLevel(noise=False)), ("trend", LocalTrend()),
+        ("seasonal12", Seasonal(12)), ("level+seasonal12", Seasonal(12)),
+        ("trend+seasonal4-noise", Seasonal(4, trend="trend", noise=False)),
+    ],
+)  # fmt: skip
+def test_families_by_name(text, family):
+    assert repr(as_family(text, inputs=3)) == repr(family)
+    assert as_family(family) is family
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ar", "foo", "level2", "ar2+foo", "ar2+ar1", "-ar2", "ar-2", "noise", "+", "ar2,1",
+     "trend+level", "seasonal", "+noise", "arx", "ar2.5", "ar²"],
+)  # fmt: skip
+def test_names_of_no_family_are_explained(text):
+    with pytest.raises(InvalidInput, match=r"names no family\. Families are"):
+        as_family(text)
+
+
+def test_names_that_say_too_little_or_too_much():
+    with pytest.raises(InvalidInput, match='where the two orders part: write "arma2,1"'):
+        as_family("arma21")
+    with pytest.raises(InvalidInput, match="order must be a whole number ≥ 1; received 0"):
+        as_family("ar0")
+    with pytest.raises(InvalidInput, match="period must be a whole number ≥ 2; received 1"):
+        as_family("seasonal1")
+    with pytest.raises(InvalidInput, match="a level, trend or season has no mean of its own"):
+        as_family("level+mean")
+    with pytest.raises(InvalidInput, match="order must be at most 500; received 100000"):
+        as_family("ar100000")
+    with pytest.raises(NotIdentifiable, match="r cannot be told from the moving average"):
+        as_family("arma1,1+noise")
+    with pytest.raises(InvalidInput, match="received a int"):
+        as_family(3)
+
+
+def test_inputs_that_a_family_does_not_take_are_explained():
+    release = shown(np.zeros(30), 1.0)
+    with pytest.raises(InvalidInput, match=r"AR\(1\) takes 0 public inputs; received 1. Leave"):
+        fit(AR(1), 1.0, release, inputs=np.ones(30))
+    with pytest.raises(InvalidInput, match=r"ARX\(1, 2\) takes 2 public inputs; received 0. Pass"):
+        fit(ARX(1, 2), 1.0, release)
+    with pytest.raises(InvalidInput, match="delay must be 0 or 1; received 3"):
+        ARX(1, delay=3)
+    with pytest.raises(InvalidInput, match="needs at least 16 steps that show something"):
+        fit(Seasonal(12), 1.0, shown(np.zeros(15), 1.0))
