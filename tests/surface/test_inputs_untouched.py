@@ -13,6 +13,7 @@ import re
 import runpy
 import types
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import dask.dataframe
@@ -232,6 +233,20 @@ def frozen_state(g, state):
     for part in copies.values():
         part.setflags(write=False)
     return g.keep(copies)
+
+
+def decay(theta):
+    return dynamics.StateSpace(A=theta[0], C=1.0, Q=theta[1], R=0.0, cov0=1.0)
+
+
+def of_families(call, families, g):
+    """A call at natural parameters, which are working ones as well."""
+    for family in families:
+        getattr(family, call)(g(family.natural(np.full(family.size, 0.2))))
+
+
+def decaying():
+    return dynamics.Custom(decay, ("a", "q"), [0.5, 1.0], {"a": "correlation", "q": "positive"})
 
 
 def kalman(g):
@@ -535,6 +550,16 @@ CASES = {
     "dynamics.fit_autoregressive": lambda g: [
         dynamics.fit_autoregressive(level, stream(g, [0.5, np.nan, 0.7, 0.2], level), g(H))
         for level in (pv.EndlessLevel(1.0), pv.EndlessLevel(1.0, [0.5]))],
+    **{
+        f"dynamics.{owner}.{call}": partial(of_families, call, families)
+        for owner, families in (
+            ("AffineFamily", (dynamics.AR(2), dynamics.ARMA(1, 1, mean=False))),
+            ("Custom", (decaying(),)),
+        )
+        for call in ("natural", "natural_slopes", "working", "matrices", "slopes", "system")
+    },
+    "dynamics.Custom.__init__": lambda g: dynamics.Custom(
+        decay, g.keep(["a", "q"]), g([0.5, 1.0]), g.keep({"a": "correlation"}), diffuse=g([[1.0]])),
     "dynamics.predict": lambda g: dynamics.predict(
         dynamics.filter_releases(DRIVEN, 1.0, stream(g), inputs=g(np.ones((3, 1)))), 2,
         inputs=g(np.ones((2, 1)))),

@@ -78,6 +78,8 @@ NAMES = {
         "open_source", "read_rows", "write_table",
     },
     "dynamics": {
+        "AR", "ARMA", "ARX", "Custom", "LocalLevel", "LocalTrend", "RegressionAR", "Seasonal",
+        "as_family",
         "AutoregressiveFit", "fit_autoregressive",
         "Diagnosis", "InnovationTest", "diagnose",
         "BestDirections", "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered",

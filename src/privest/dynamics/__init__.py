@@ -20,6 +20,11 @@ from privest.dynamics._filtering import (
     predict,
     smooth,
 )
+from privest.dynamics._identification._arx import ARX
+from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
+from privest.dynamics._identification._custom import Custom
+from privest.dynamics._identification._parsing import as_family
+from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
 from privest.dynamics._information import (
     information_blocks,
     memoryless_level,
@@ -32,11 +37,12 @@ from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound
 
 __all__ = [
-    "AutoregressiveFit", "BestDirections", "Diagnosis", "DynamicBound", "ExtendedFiltered",
-    "ExtendedStateSpace", "Filtered", "InnovationTest", "LocalBound", "Marginals",
-    "Predicted", "PrivateKalman", "SeriesRelease",
-    "Smoothed", "StateSpace", "SteadyState", "Trajectory", "best_directions", "bound", "diagnose",
-    "filter_extended", "filter_releases", "fit_autoregressive", "information_blocks", "joined",
-    "local_bound", "memoryless_level", "predict", "reading_information", "release_series",
-    "simulate_series", "smooth", "steady_state", "total_level", "trajectory_bound",
+    "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",
+    "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered", "InnovationTest",
+    "LocalBound", "LocalLevel", "LocalTrend", "Marginals", "Predicted", "PrivateKalman",
+    "RegressionAR", "Seasonal", "SeriesRelease", "Smoothed", "StateSpace", "SteadyState",
+    "Trajectory", "as_family", "best_directions", "bound", "diagnose", "filter_extended",
+    "filter_releases", "fit_autoregressive", "information_blocks", "joined", "local_bound",
+    "memoryless_level", "predict", "reading_information", "release_series", "simulate_series",
+    "smooth", "steady_state", "total_level", "trajectory_bound",
 ]  # fmt: skip

@@ -165,12 +165,12 @@ class AffineFamily(Family):
                 f"{self!r} takes {wanted} public inputs; received {given}."
                 + (" Pass inputs=..." if wanted else " Leave inputs= out.")
             )
-        u = self.delayed(data.inputs)
+        u = self._delayed(data.inputs)
         if self.constant:
             u = np.column_stack([u, np.ones(len(u))])
         return data._replace(inputs=u)
 
-    def delayed(self, inputs: Array) -> Array:
+    def _delayed(self, inputs: Array) -> Array:
         """The inputs as the state meets them."""
         return inputs
 

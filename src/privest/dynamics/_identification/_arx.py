@@ -74,7 +74,7 @@ class ARX(AffineFamily):
         said += ["mean=True"] if self.constant else []
         return f"ARX({', '.join(said)})"
 
-    def delayed(self, inputs: Array) -> Array:
+    def _delayed(self, inputs: Array) -> Array:
         """B u_k leads to step k + 1: without delay it is the input of that step."""
         if self.delay:
             return inputs
