@@ -56,7 +56,7 @@ NAMES, room_of = PUBLIC["NAMES"], PUBLIC["room_of"]
 # Types of parameters that hold arrays or what is made of them.
 DATA = re.compile(
     r"\b(Array|ArrayLike|AnyArray|Flags|Index|\w*Release|Mapping|object|Any|\w*Filtered|Table|Level|"
-    r"Contributions?|Trail|Line|Panel|Track|Plan|Estimate|Callable|PSD|Map|Weights|Points|Diagnosis|"
+    r"Contributions?|Trail|Line|Panel|Track|Plan|Estimate|Callable|PSD|Map|Weights|Points|Diagnosis|CoursePanel|"
     r"QuasiNewtonState)\b"
 )
 SPECIAL = {"__init__", "__call__", "__getitem__", "__matmul__"}
@@ -936,6 +936,8 @@ CASES = {
         tracks(g), tmp / "a.png", title="t", truth=g(H), points=g(H)),
     "report.save_diagnosis": lambda g, tmp: report.save_diagnosis(
         g.keep(dynamics.diagnose(innovations(g))), tmp / "a.png"),
+    "report.save_courses": lambda g, tmp: report.save_courses([report.CoursePanel("s", [
+        report.Course("e", *g(Y, Y, Y - 1, Y + 1))], (g(Y), g(Y)))], tmp / "a.png", title="t"),
     "report.save_states": lambda g, tmp: report.save_states(
         panels(g), tmp / "a.png", title="t", times=g(np.arange(4.0))),
     "report.curve_of": lambda g, tmp: report.curve_of(*map(g.keep, estimate(g, tmp)[:2])),

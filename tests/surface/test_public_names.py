@@ -34,12 +34,11 @@ NAMES = {
         "fig4", "load", "load_nhanes", "reference",
     },
     "report": {
-        "BAND", "Exposed", "Line", "Panel", "Track", "Trail", "at_least", "at_most", "curve_of",
-        "ellipse_points", "exposed_by", "exposure", "freedom_text", "level_words", "levels_words",
-        "new_figure",
-        "often", "plural", "printable", "require_files", "rounded", "save", "save_convergence",
-        "save_diagnosis", "save_plan_figure", "save_plane", "save_report", "save_states", "short",
-        "tidy",
+        "BAND", "Course", "CoursePanel", "Exposed", "Line", "Panel", "Track", "Trail", "at_least",
+        "at_most", "curve_of", "ellipse_points", "exposed_by", "exposure", "freedom_text",
+        "level_words", "levels_words", "new_figure", "often", "plural", "printable",
+        "require_files", "rounded", "save", "save_convergence", "save_courses", "save_diagnosis",
+        "save_plan_figure", "save_plane", "save_report", "save_states", "short", "tidy",
     },
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
@@ -202,7 +201,7 @@ STATED = {
     "paper": {"Plan"},
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
-    "report": {"Exposed", "Line", "Panel", "Track"},
+    "report": {"Course", "CoursePanel", "Exposed", "Line", "Panel", "Track"},
     "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 

@@ -49,8 +49,8 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
 from privest.report import Line, Panel, require_files, save_states
 
-PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D")
-OPTIONAL = ("mean0", "B", "D")
+PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross")
+OPTIONAL = ("mean0", "B", "D", "cross")
 
 
 @grouped
@@ -67,7 +67,7 @@ def filter_command(
     model: Annotated[
         Path,
         option(
-            "TOML file with A, C, Q, R, cov0 (and mean0, B, D, states = [names]); public.",
+            "TOML file with A, C, Q, R, cov0 (and mean0, B, D, cross, states = [names]); public.",
             "TOML",
             panel=MODEL,
         ),

@@ -261,6 +261,14 @@ def as_span(text: str | None) -> tuple[float, float] | None:
     return found.low, found.high
 
 
+def as_weights(lags: str) -> list[float]:
+    """The numbers of --lags."""
+    given = listed(lags)
+    if not all(is_number(weight) for weight in given):
+        raise InvalidInput("--lags must be numbers separated by commas.")
+    return [float(weight) for weight in given]
+
+
 def as_spans(
     texts: list[str] | None,
 ) -> tuple[float, float] | dict[str, tuple[float, float]] | None:

@@ -13,7 +13,6 @@ from privest.cli._console import to_stderr
 from privest.cli._options import group, grouped, option
 from privest.cli._stream_plan import StreamPlan
 from privest.cli._streaming import run
-from privest.data._cells import is_number
 from privest.errors import InvalidInput
 
 Format = Literal["csv", "jsonl"]
@@ -224,7 +223,7 @@ def stream(
     account.require_sense(trial, real=not sides.from_releases)
     if kept.known is not None and (trial.simulate or sides.from_releases):
         raise InvalidInput("--known is for real releases: a trial may be drawn again.")
-    weights, ends = _weights(lags), common.as_span(span)
+    weights, ends = common.as_weights(lags), common.as_span(span)
     if weights and shared_day is not None:
         raise InvalidInput("--lags and --shared-day: a level has one of them.")
     mixed = bool(weights) or shared_day is not None
@@ -282,13 +281,6 @@ def _require_sense(
             "To be safe from a crash write the releases (--emit releases --checkpoint ...) and "
             f"estimate from them (--from releases {at_end})."
         )
-
-
-def _weights(lags: str) -> list[float]:
-    given = common.listed(lags)
-    if not all(is_number(weight) for weight in given):
-        raise InvalidInput("--lags must be numbers separated by commas.")
-    return [float(weight) for weight in given]
 
 
 def _is_json(wanted: Format | None, path: str, *, otherwise: bool) -> bool:

@@ -68,7 +68,8 @@ class Diagnosis(Record):
     band              (L, r, r): an autocorrelation of white noise is within ± band, at `confidence`
                       (each by itself: one in twenty is outside).
     tests             see `InnovationTest`.
-    parameters        how many parameters were fitted to the same releases.
+    parameters        how many were taken off the degrees of freedom of whiteness.
+    fitted            whether the system was fitted to the same releases.
     simulated         whether the release was a simulation.
     """
 
@@ -80,6 +81,7 @@ class Diagnosis(Record):
     band: Array
     tests: tuple[InnovationTest, ...]
     parameters: int
+    fitted: bool
     confidence: float
     simulated: bool
 
@@ -109,10 +111,10 @@ class Diagnosis(Record):
                 WORDS[name] for name in names
             )
             body += f" ({'; '.join(map(str, alarms))})."
-        if self.parameters:
+        if self.fitted:
             body += (
-                f" {self.parameters} parameters were fitted to the same releases: that mean and "
-                "variance then come out right says little."
+                " The model was fitted to the same releases: that mean and variance then come out "
+                "right says little."
             )
         return head + body
 
@@ -122,7 +124,7 @@ class Diagnosis(Record):
 
 def diagnose(
     filtered: Filtered | ExtendedFiltered, *, lags: int | None = None, parameters: int = 0,
-    confidence: float = CONFIDENCE,
+    confidence: float = CONFIDENCE, fitted: bool | None = None,
 ) -> Diagnosis:  # fmt: skip
     """Test whether the innovations of a filter are what they are if the system is right.
 
@@ -132,9 +134,11 @@ def diagnose(
     mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n, two-sided.
 
     `lags` L: min(10 log₁₀K, K/5) if not given. `parameters`: how many were fitted to the same
-    releases; they are taken off the degrees of freedom of whiteness (Box and Pierce). That counts
-    too many where parameters are of scale only, so that then the test alarms a little too often.
-    (Entries of vectors keep theirs: they alarm too seldom.)
+    releases that shape how readings depend on those before; they are taken off the degrees of
+    freedom of whiteness (Box and Pierce). Means, coefficients of inputs and one variance, which is
+    scale, do not count: with them the test would alarm too often. `fitted`: whether anything was;
+    it is if parameters > 0. (Entries of vectors keep their degrees of freedom: they alarm too
+    seldom.)
     The laws are exact for mean and variance and for the mean of whiteness, else for many steps.
     Several series: pairs are within a series. Of an extended filter all of it is to first order.
     Cost: O(L K r²).
@@ -154,9 +158,9 @@ def diagnose(
     every = _innovations(filtered)
     there = ~np.isnan(every)
     count = np.asarray(there.sum(axis=(0, 1)))
-    fitted = as_count(parameters, "parameters", least=0)
+    shaping = as_count(parameters, "parameters", least=0)
     trust = as_confidence(confidence)
-    most = _lags(every.shape[1], every.shape[2], lags, fitted)
+    most = _lags(every.shape[1], every.shape[2], lags, shaping)
     if count.min() < FEWEST:
         raise InvalidInput(
             f"A diagnosis needs at least {FEWEST} innovations of each entry; {int(count.min())} "
@@ -170,11 +174,11 @@ def diagnose(
     sums, pairs = _products(unit, most), _pairs(there, most)
     divisor = np.where(pairs > 0, pairs, np.nan)  # nothing is known of a lag without pairs
     deviation = np.sqrt((1 - np.diag(2 / (count + 2))) / divisor)  # exact
-    tests = [*_whiteness(unit, there, sums, pairs, count, fitted), *_normality(every, count)]
+    tests = [*_whiteness(unit, there, sums, pairs, count, shaping), *_normality(every, count)]
     tests += _moments(values, count)
     return Diagnosis(
         every, count, most, sums / divisor, pairs, quantile(trust) * deviation, tuple(tests),
-        fitted, trust, bool(filtered.simulated),
+        shaping, bool(shaping if fitted is None else fitted), trust, bool(filtered.simulated),
     )  # fmt: skip
 
 

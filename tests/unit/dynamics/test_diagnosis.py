@@ -160,7 +160,7 @@ def test_fitted_parameters_are_taken_off():
     free, fitted = (dynamics.diagnose(shown(z), lags=10, parameters=p) for p in (0, 4))
     assert (the(free, "whiteness").freedom, the(fitted, "whiteness").freedom) == (10, 6)
     assert the(fitted, "whiteness").p_value < the(free, "whiteness").p_value
-    assert "4 parameters were fitted" in fitted.verdict
+    assert "The model was fitted to the same releases" in fitted.verdict
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_confidence, as_count
+from privest.dynamics._diagnosis import Diagnosis, diagnose
+from privest.dynamics._filtering import Filtered, filter_releases
 from privest.dynamics._identification._constrained import Peak
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._flat import FlatDirection, flat_directions
@@ -21,8 +23,12 @@ from privest.dynamics._identification._intervals import (
     wald_intervals,
 )
 from privest.dynamics._identification._objective import Objective
+from privest.dynamics._identification._signal import Signal, signal_of
+from privest.dynamics._releases import SeriesRelease
+from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
+from privest.release import StreamRelease
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -51,6 +57,7 @@ class Fit(Result):
     _objective: Objective
     _limits: Array
     _inputs: Array
+    _release: StreamRelease | SeriesRelease
 
     DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "aic", "bic", "flat")
 
@@ -115,6 +122,33 @@ class Fit(Result):
         return forecast_of(
             self._objective, self._peak, as_count(ahead, "ahead", least=1), self._inputs, inputs,
             release=release, method=method,
+        )  # fmt: skip
+
+    @cached_property
+    def system(self) -> StateSpace:
+        """The model at θ̂; its inputs are those given and a column of ones where it has a mean."""
+        return self.family.matrices(self.working).system()
+
+    def filtered(self) -> Filtered:
+        """The states from the releases up to each step, under the model at θ̂."""
+        data = self._objective.data[0]
+        inputs = data.inputs if self.system.inputs else None
+        return filter_releases(self.system, data.level, self._release, inputs=inputs)
+
+    def signal(self) -> Signal:
+        """The series itself from all releases, under the model at θ̂: C x_k + D u_k."""
+        return signal_of(self.filtered(), self._objective.data[0].inputs)
+
+    def diagnose(self, *, lags: int | None = None, confidence: float = CONFIDENCE) -> Diagnosis:
+        """Whether the innovations at θ̂ are white and normal (`dynamics.diagnose`).
+
+        Degrees of freedom are taken off for parameters that shape how readings depend on those
+        before: all but coefficients of means and inputs, and but one variance, which is scale.
+        """
+        shaping = sum(label != name for label, name in zip(self.family.labels, self.names)) - 1
+        return diagnose(
+            self.filtered(), lags=lags, parameters=max(shaping, 0), confidence=confidence,
+            fitted=True,
         )  # fmt: skip
 
     @property

@@ -55,7 +55,7 @@ def fit(
         steps=max(own.steps for own in data), observations=count, converged=top.converged,
         evaluations=objective.evaluations,
         exposure=exposure(data[0].level, data[0].steps), at_limit=top.at_limit,
-        _objective=objective, _limits=limits, _inputs=given[0].inputs,
+        _objective=objective, _limits=limits, _inputs=given[0].inputs, _release=release,
     )  # fmt: skip
 
 
