@@ -218,6 +218,14 @@ def series(g, count):
     return g.keep(dynamics.SeriesRelease(g(z), g(np.isnan(z[0, :, 0])), print_, True))
 
 
+def fitted(g):
+    """A fit with public inputs and a start, all read-only."""
+    z = RNG(0).standard_normal(30).cumsum()
+    z[4] = np.nan
+    u = np.sin(np.arange(30.0))[:, None]
+    return dynamics.fit("regression1", 1.0, stream(g, z), inputs=g(u), start=g([0.5, 1.0, 0.1]))
+
+
 def innovations(g):
     """A filter's result of two entries with gaps, its arrays read-only."""
     z = RNG(0).standard_normal((40, 2))
@@ -565,6 +573,8 @@ CASES = {
         inputs=g(np.ones((2, 1)))),
     "dynamics.smooth": lambda g: dynamics.smooth(
         g.keep(dynamics.filter_releases(WALK, 1.0, stream(g)))),
+    "dynamics.fit": fitted,
+    "dynamics.Fit.forecast": lambda g: fitted(g).forecast(2, inputs=g([[0.1], [0.2]])),
     "dynamics.diagnose": lambda g: dynamics.diagnose(innovations(g)),
     "dynamics.memoryless_level": lambda g: dynamics.memoryless_level(TWO, g(20 * np.eye(2))),
     "dynamics.total_level": lambda g: dynamics.total_level(TWO, g(20 * np.eye(2)), 3),
@@ -983,7 +993,7 @@ CASES = {
 RESULT = "a Result, whose constructor has an entry"
 DOCUMENT = "reads one value of a parsed document: nothing there can be written to"
 NO_DATA = {
-    "dynamics.AutoregressiveFit.__init__": RESULT,
+    "dynamics.AutoregressiveFit.__init__": RESULT, "dynamics.Fit.__init__": RESULT,
     "estimator.ClippedResult.__init__": RESULT,
     "network.Fused.__init__": RESULT, "pipeline.PrivateEstimate.__init__": RESULT,
     "workflow.Estimate.__init__": RESULT, "workflow.Fit.__init__": RESULT,

@@ -1,4 +1,6 @@
-"""Dynamic models: bounds on the states, and private Kalman filtering that attains them."""
+"""Dynamic models: bounds on the states, private Kalman filtering that attains them, and
+identification from releases alone.
+"""
 
 from privest.dynamics._autoregressive import AutoregressiveFit, fit_autoregressive
 from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_state
@@ -23,7 +25,13 @@ from privest.dynamics._filtering import (
 from privest.dynamics._identification._arx import ARX
 from privest.dynamics._identification._autoregressions import AR, ARMA, RegressionAR
 from privest.dynamics._identification._custom import Custom
+from privest.dynamics._identification._fit import Fit
+from privest.dynamics._identification._fitting import fit
+from privest.dynamics._identification._flat import FlatDirection
+from privest.dynamics._identification._forecast import Forecast
+from privest.dynamics._identification._intervals import Intervals
 from privest.dynamics._identification._parsing import as_family
+from privest.dynamics._identification._signal import Signal
 from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
 from privest.dynamics._information import (
     information_blocks,
@@ -38,11 +46,12 @@ from privest.dynamics._trajectory import Trajectory, trajectory_bound
 
 __all__ = [
     "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",
-    "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered", "InnovationTest",
-    "LocalBound", "LocalLevel", "LocalTrend", "Marginals", "Predicted", "PrivateKalman",
-    "RegressionAR", "Seasonal", "SeriesRelease", "Smoothed", "StateSpace", "SteadyState",
-    "Trajectory", "as_family", "best_directions", "bound", "diagnose", "filter_extended",
-    "filter_releases", "fit_autoregressive", "information_blocks", "joined", "local_bound",
-    "memoryless_level", "predict", "reading_information", "release_series", "simulate_series",
-    "smooth", "steady_state", "total_level", "trajectory_bound",
+    "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered", "Fit", "FlatDirection",
+    "Forecast", "InnovationTest", "Intervals", "LocalBound", "LocalLevel", "LocalTrend",
+    "Marginals", "Predicted", "PrivateKalman", "RegressionAR", "Seasonal", "SeriesRelease",
+    "Signal", "Smoothed", "StateSpace", "SteadyState", "Trajectory", "as_family",
+    "best_directions", "bound", "diagnose", "filter_extended", "filter_releases", "fit",
+    "fit_autoregressive", "information_blocks", "joined", "local_bound", "memoryless_level",
+    "predict", "reading_information", "release_series", "simulate_series", "smooth",
+    "steady_state", "total_level", "trajectory_bound",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from privest.dynamics._identification._exposure import exposure
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._fit import Fit
 from privest.dynamics._identification._objective import Objective
+from privest.dynamics._identification._parsing import as_family
 from privest.dynamics._observed import Level
 from privest.dynamics._releases import SeriesRelease
 from privest.errors import InvalidInput
@@ -20,18 +21,21 @@ NULL = 1e-8  # of the largest eigenvalue of a curvature with unit diagonal: flat
 
 
 def fit(
-    family: Family, level: Level, release: StreamRelease | SeriesRelease,
+    family: str | Family, level: Level, release: StreamRelease | SeriesRelease,
     *, inputs: ArrayLike | None = None, start: ArrayLike | None = None,
 ) -> Fit:  # fmt: skip
     """The parameters of a state-space family, by maximum likelihood from releases alone.
 
         θ̂ = argmax ℓ(z̃; θ) ,   z̃_k = L_kᵀ y_k + e_k ,   cov e = I known
 
-    Post-processing: it costs no further privacy. `level` is that of the mechanism, `inputs` (K, p)
-    are public, `start` is a θ to begin from, besides those that the family finds.
+    Post-processing: it costs no further privacy. `family` is one, or a text as "ar2" (see
+    `as_family`); `level` is that of the mechanism, `inputs` (K, p) are public, `start` is a θ to
+    begin from, besides those that the family finds.
     Numerics: ℓ by the square-root filter, its gradient by the adjoint recursion (any rank of Q, R,
     cov0), L-BFGS on a scale on which every model is stable, Newton's steps at the end.
     """
+    width = 0 if inputs is None or np.ndim(inputs) == 0 else (*np.shape(inputs), 1)[1]
+    family = as_family(family, inputs=width)
     given = data_of(level, release, inputs, family.readings)
     data = [family.regressors(own) for own in given]
     _require_steps(family, data)
