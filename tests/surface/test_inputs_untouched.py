@@ -522,7 +522,7 @@ CASES = {
         B=g([[1.0], [0.0]]), D=g([[0.0], [1.0]]), cross=g(0.1 * np.eye(2))).uncorrelated.Q_root,
     "dynamics.StateSpace.from_continuous": lambda g: dynamics.StateSpace.from_continuous(
         g(-PAIR), g(np.eye(2)), g(PAIR), g(PAIR), g([0.0, 1.0]), "stationary",
-        times=g([0.0, 1.0, 3.0]), B=g(PAIR), D=g(PAIR)),
+        times=g([0.0, 1.0, 3.0]), B=g(PAIR), D=g(PAIR), diffuse=g([[1.0], [2.0]])),
     "dynamics.StateSpace.from_control": lambda g: dynamics.StateSpace.from_control(
         g.keep(DRIVEN.to_control()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
     "dynamics.StateSpace.from_scipy": lambda g: dynamics.StateSpace.from_scipy(

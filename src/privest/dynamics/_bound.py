@@ -13,8 +13,9 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, Flags
 from privest.dynamics._dense import dense_pass
+from privest.dynamics._diffuse import diffuse_marginals, require_proper
 from privest.dynamics._information import information_blocks
-from privest.dynamics._observed import Level, asked, level_of, observed, unprotected
+from privest.dynamics._observed import Level, Observed, asked, level_of, observed, unprotected
 from privest.dynamics._recursions import CONTRACTS
 from privest.dynamics._sweep import Marginals, forward, marginals, step
 from privest.dynamics._system import StateSpace
@@ -55,7 +56,7 @@ class DynamicBound(Marginals):
 
     @cached_property
     def classical(self) -> Marginals:
-        return marginals(forward(unprotected(self.system, self.missing)), self.system.states)
+        return _marginals(self.system, unprotected(self.system, self.missing))
 
     @cached_property
     def prior_information(self) -> Array:
@@ -92,6 +93,7 @@ def bound(
     at every step), an m×m matrix, an array (K, m, m), or a stream level. For a total S on Y (which
     counts what the system alone reveals) take `total_level(system, S, steps)`.
     `missing` (K,): steps that show nothing.
+    Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
     block of the bound for horizon k. Attained by StreamMechanism with `filter_releases`, `smooth`.
     Numerics: no inverse of any covariance (see `_sweep`); Q and cov0 may be singular, A unstable.
@@ -108,13 +110,20 @@ def bound(
     """
     wanted, count, absent = asked(system, level, steps, missing)
     if wanted.form == "dense":
+        require_proper(system, "A level that looks back to the first step")
         whole, n = dense_pass(system.uncorrelated, wanted, count, absent)[0], system.states
         parts = Marginals(
             *(P[:, :n, :n] for P in (whole.predicted, whole.filtered, whole.smoothed))
         )
     else:
-        parts = marginals(forward(observed(system, wanted, count, absent)), system.states)
+        parts = _marginals(system, observed(system, wanted, count, absent))
     return DynamicBound(parts.predicted, parts.filtered, parts.smoothed, system, wanted, absent)
+
+
+def _marginals(system: StateSpace, seen: Observed) -> Marginals:
+    if system.diffuse is None:
+        return marginals(forward(seen), system.states)
+    return diffuse_marginals(system, seen)
 
 
 def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:

@@ -57,9 +57,10 @@ def independent_noise(system: StateSpace) -> StateSpace:
     drive, start = np.zeros((2 * n, 2 * n)), np.eye(2 * n)
     drive[n:, n:], start[:n, :n] = np.eye(n), system.root0
     B = None if system.B is None else np.concatenate([system.B, 0.0 * system.B], axis=-2)
+    D = None if system.diffuse is None else np.concatenate([system.diffuse, 0 * system.diffuse])
     result = type(system)(
         _plain(A), _plain(C), drive, _plain(_square(G)), [*system.mean0, *np.zeros(n)],
-        _square(start), B=B, D=system.D,
+        _square(start), B=B, D=system.D, diffuse=D,
     )  # fmt: skip
     # The factors are known, and better than those of their squares.
     vars(result).update(Q_root=drive[None], R_root=G, root0=start)

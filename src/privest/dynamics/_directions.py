@@ -23,6 +23,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_positive
+from privest.dynamics._diffuse import require_proper
 from privest.dynamics._directions_search import Value, minimise
 from privest.dynamics._observed import unit_noise
 from privest.dynamics._system import StateSpace, at, stack
@@ -157,6 +158,7 @@ def best_directions(
             raise InvalidInput("a total for all steps needs their number: give steps.")
         value, count = _steady(system, W), 1
     else:
+        require_proper(system, "A sum of errors over a horizon")
         count = system.require_steps(steps)
         value = _horizon(system, W, count)
     each = s / (m * count) if shared else s / m

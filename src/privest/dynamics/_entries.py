@@ -40,3 +40,23 @@ def covariances_of(value: ArrayLike, name: str, size: int) -> Array:
         )
     psd(array, name)
     return array / 2 + array.swapaxes(-1, -2) / 2  # a sum first could overflow
+
+
+def diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
+    """D (size, q) of linearly independent columns, or None: from True, truth values, or columns."""
+    if value is None or value is False:
+        return None
+    given = np.asarray(value)
+    if given.dtype == np.bool_ and given.shape in ((), (size,)):
+        columns: Array = np.eye(size)[:, np.broadcast_to(given, size)]
+    else:
+        columns = as_array(value, "diffuse", ndim=2)
+    q = columns.shape[1]
+    if len(columns) != size or q == 0:
+        raise InvalidInput(
+            f"diffuse must be True, {size} truth values (some True), or columns of {size} entries; "
+            f"received shape {given.shape}."
+        )
+    if np.linalg.matrix_rank(columns / np.maximum(np.linalg.norm(columns, axis=0), SQUARED)) < q:
+        raise InvalidInput(f"The {q} columns of diffuse are not linearly independent.")
+    return columns

@@ -11,12 +11,29 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
 from privest.dynamics._dense import dense_pass
-from privest.dynamics._means import Means, by_series, filtered_means, log_density, smoothed_means
-from privest.dynamics._observed import Level, level_of, observed, offsets
+from privest.dynamics._diffuse import (
+    Data,
+    Undetermined,
+    diffuse_pass,
+    diffuse_smoothed,
+    known,
+    nothing_known,
+    require_determined,
+    require_proper,
+)
+from privest.dynamics._means import (
+    Means,
+    by_series,
+    end_of,
+    filtered_means,
+    log_density,
+    smoothed_means,
+)
+from privest.dynamics._observed import Level, Observed, level_of, observed, offsets
 from privest.dynamics._releases import Given, SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NotIdentifiable
 from privest.privacy import SequentialLevel
 from privest.records import Estimated, Record
 from privest.release import StreamRelease
@@ -102,8 +119,11 @@ def filter_releases(
             "itself (SeriesRelease.by_pattern)."
         )
     if wanted.form == "dense":
+        require_proper(system, "A level that looks back to the first step")
         return _dense(system, wanted, steps, given, inputs)
-    return _run(system, wanted, given, inputs)[0]
+    result, now = _run(system, wanted, given, inputs)
+    require_determined(system, now.open)
+    return result
 
 
 def _dense(
@@ -129,6 +149,7 @@ class _Now(NamedTuple):
 
     The estimate is mean + root @ unit (`_coordinates`).
     gap (N,): the units of the states in a gap that is open (`Sweep.gap_units`), else zeros.
+    open: what is known of a diffuse start that is not yet determined.
     """
 
     steps: int
@@ -137,6 +158,15 @@ class _Now(NamedTuple):
     leaving: Array
     gap: Array
     unit: Array
+    open: Undetermined | None = None
+
+    def state(self, count: int) -> tuple[Array, Array]:
+        """Estimate and covariance of the first `count` entries."""
+        root, mean = self.root[:count], (self.mean + self.root @ self.unit)[:count]
+        if self.open is None:
+            return mean, root @ root.T
+        own, response = known(self.open), self.open.response[:count]
+        return own.estimate(mean[:, None], response)[:, 0], own.covariance(root @ root.T, response)
 
 
 def _run(
@@ -153,10 +183,12 @@ def _run(
     )
     if now is not None:
         seen = replace(seen, start=now.mean, root=now.root)
-    sweep = forward(seen, now.gap if now is not None and now.gap.any() else None)
     every = values[None] if one else values
     # A copy in every case: the release belongs to the caller.
     shown = np.where(missing[:, None, None], 0.0, every.transpose(1, 2, 0))
+    if system.diffuse is not None and (now is None or now.open is not None):
+        return _run_diffuse(system, given, seen, Data(shown, shift, offset), leaving, now)
+    sweep = forward(seen, now.gap if now is not None and now.gap.any() else None)
     means = filtered_means(seen, sweep, shown, shift, offset, None if now is None else now.unit)
     innovations = means.innovations
     fit = given.log_likelihood(log_density(sweep, innovations, missing))
@@ -172,12 +204,41 @@ def _run(
         (end, sweep.table.filtered[sweep.entry[-1], : len(leaving), : len(leaving)]),
     )  # fmt: skip
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
-    mean: Array = means.filtered[-1, :, 0]
-    unit: Array = np.zeros(len(root))
-    if sweep.gap_units is not None and count - 1 in means.coordinates:
-        last = means.coordinates[count - 1]
-        mean, unit = last.rest[:, 0], last.unit[:, 0]
+    mean, unit = end_of(sweep, means)
     return result, _Now(start + count, mean, root, leaving, gap, unit)
+
+
+def _run_diffuse(
+    system: StateSpace, given: Given, seen: Observed, data: Data, leaving: Array, now: _Now | None
+) -> tuple[Filtered, _Now]:
+    """The same from a start of which not all is known: `now`, or the first step."""
+    n, one = system.states, given.values.ndim == 2
+    first = None if now is None else now.open
+    if first is None:
+        first = nothing_known(system, len(seen.root), data.values.shape[2])
+    found, start = diffuse_pass(seen, data, first, n), 0 if now is None else now.steps
+    fit, still = given.log_likelihood(found.fit), found.open
+    if still is not None:  # the density is that of all steps, once there is one
+        fit, still = 0 * fit, still._replace(density=given.log_likelihood(still.density))
+    after = _Now(
+        start + seen.steps, found.mean, found.root, leaving, found.gap, found.unit, still
+    )  # fmt: skip
+    size = len(leaving)
+    end = by_series(found.filtered[-1:, :size], one)[..., -1, :]
+    smoothed = partial(_from_diffuse, seen, data, first, n, one, given.simulated)
+    return Filtered(
+        by_series(found.filtered[:, :n], one), found.covariance,
+        by_series(found.predicted[:, :n], one), found.predicted_covariance,
+        by_series(found.innovations, one), np.asarray(fit[0] if one else fit), system, start,
+        given.simulated, smoothed, (end, after.state(size)[1]),
+    ), after  # fmt: skip
+
+
+def _from_diffuse(
+    seen: Observed, data: Data, first: Undetermined, n: int, one: bool, simulated: bool
+) -> Smoothed:
+    states, covariances = diffuse_smoothed(seen, data, first, n)
+    return Smoothed(by_series(states, one), covariances, simulated)
 
 
 def _recursive(sweep: Sweep, means: Means, n: int, one: bool, simulated: bool) -> Smoothed:
@@ -207,6 +268,8 @@ def _predict(
     inputs: ArrayLike | None, simulated: bool,
 ) -> Predicted:  # fmt: skip
     """The states after step `last`, whose estimate, with that of ω, is known."""
+    if not np.isfinite(P).all():
+        raise NotIdentifiable("There is no prediction yet: x_0 is diffuse and not determined.")
     states, system = system.states, system.uncorrelated
     ahead = as_count(ahead, "ahead", least=1)
     if system.steps is not None and last + ahead > system.steps:
@@ -253,12 +316,10 @@ class PrivateKalman(Estimated):
             )
         one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
         self._now = _Now(
-            0,
-            one.start,
-            one.root,
-            np.zeros(system.uncorrelated.states),
+            0, one.start, one.root, np.zeros(system.uncorrelated.states),
             *np.zeros((2, len(one.root))),
-        )
+            None if system.diffuse is None else nothing_known(system, len(one.root), 1),
+        )  # fmt: skip
         self.log_likelihood = 0.0
         self.simulated = False  # whether some release was
 
@@ -293,8 +354,7 @@ class PrivateKalman(Estimated):
     @property
     def _end(self) -> tuple[Array, Array]:
         """Estimate and covariance of the state of `uncorrelated`."""
-        n, (_, mean, root, _, _, unit) = self.system.uncorrelated.states, self._now
-        return (mean + root @ unit)[:n], root[:n] @ root[:n].T
+        return self._now.state(self.system.uncorrelated.states)
 
     def predict(self, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
         """The next states. See `dynamics.predict`."""
@@ -305,8 +365,13 @@ class PrivateKalman(Estimated):
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as plain arrays; it holds no reading."""
-        now = {name: np.asarray(part) for name, part in self._now._asdict().items()}
+        now = {name: np.asarray(part) for name, part in self._now._asdict().items()
+               if name != "open"}  # fmt: skip
         facts = {"log_likelihood": self.log_likelihood, "simulated": self.simulated}
+        if self.system.diffuse is not None:
+            facts["open"] = self._now.open is not None
+            still = self._now.open or nothing_known(self.system, len(self._now.root), 1)
+            now |= still._asdict()
         return now | {name: np.array(fact) for name, fact in facts.items()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
@@ -314,28 +379,41 @@ class PrivateKalman(Estimated):
 
         Raises InvalidInput for what no `state` of a filter of this system and level can be.
         """
-        absent = {*_Now._fields, "log_likelihood", "simulated"} - set(state)
+        absent = set(self.state()) - set(state)
         if absent:
             raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
-        parts = {}
-        for name in ("mean", "root", "leaving", "gap", "unit"):
-            parts[name] = as_array(state[name], f"{name} of the state").copy()
-            if parts[name].shape != (shape := getattr(self._now, name).shape):
-                raise InvalidInput(
-                    f"{name} of the state must have shape {shape} for this system and level; "
-                    f"received {parts[name].shape}."
-                )
+        parts = {name: _part(state, name, getattr(self._now, name).shape)
+                 for name in ("mean", "root", "leaving", "gap", "unit")}  # fmt: skip
         steps: Any = np.asarray(state["steps"], dtype=object)[()]  # a number as it is
         count = as_count(steps, "steps", least=0)
         limits = self.system.steps, self.level.steps
         if any(limit is not None and count > limit for limit in limits):
             raise InvalidInput(f"the state is of step {count}; the system or level ends before.")
         fit = as_number(state["log_likelihood"], "log_likelihood of the state")
-        seen = np.asarray(state["simulated"])
-        if seen.shape or seen.dtype != bool:
-            raise InvalidInput("simulated of the state must be True or False.")
-        self._now, self.log_likelihood = _Now(count, **parts), fit
-        self.simulated = bool(seen)
+        simulated, still = _flag(state, "simulated"), None
+        if self.system.diffuse is not None:
+            blank = nothing_known(self.system, len(self._now.root), 1)
+            held = {name: _part(state, name, own.shape) for name, own in blank._asdict().items()}
+            still = Undetermined(**held) if _flag(state, "open") else None
+        self._now, self.log_likelihood = _Now(count, **parts, open=still), fit
+        self.simulated = simulated
 
     def __repr__(self) -> str:
         return f"PrivateKalman({self.system!r}, at step {self.steps})"
+
+
+def _part(state: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
+    part = as_array(state[name], f"{name} of the state").copy()
+    if part.shape != shape:
+        raise InvalidInput(
+            f"{name} of the state must have shape {shape} for this system and level; received "
+            f"{part.shape}."
+        )
+    return part
+
+
+def _flag(state: Mapping[str, Array], name: str) -> bool:
+    flag = np.asarray(state[name])
+    if flag.shape or flag.dtype != bool:
+        raise InvalidInput(f"{name} of the state must be True or False.")
+    return bool(flag)

@@ -13,6 +13,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.bounds._bayesian import above_prior
+from privest.dynamics._diffuse import require_proper
 from privest.dynamics._means import Means, filtered_means
 from privest.dynamics._observed import Observed, unprotected
 from privest.dynamics._recursions import backwards, spread
@@ -32,6 +33,7 @@ TIES = (
 
 def _innovations(system: StateSpace, steps: int) -> tuple[Observed, Sweep]:
     """The filter of the readings themselves, or LevelBelowPrior where one is known beforehand."""
+    require_proper(system, "J_Y, what the system alone tells of its readings,")
     seen = unprotected(system, np.zeros(steps, dtype=bool))
     try:
         sweep = forward(seen)

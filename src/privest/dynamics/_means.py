@@ -53,7 +53,7 @@ def filtered_means(
     """Estimates from z̃ (K, r, series), zeros where nothing was shown. O(K N²) a series.
 
     shift (K, N) and offset (K, r) are what known inputs add. The mean before the first step is
-    `seen.start`, and `seen.root` times `unit` (N,) where that is given.
+    `seen.start` (N,), or (N, series), and `seen.root` times `unit` (N,) where that is given.
     """
     whiten = np.linalg.inv(sweep.table.scale)  # triangular, r×r
     gain = sweep.table.gain @ whiten
@@ -65,7 +65,7 @@ def filtered_means(
     forcing = times(gain, entry, fresh)
     if moved is not None:
         forcing += moved - times(gain, entry, times(G, entry, moved))
-    first = seen.start[:, None]
+    first = seen.start[:, None] if seen.start.ndim == 1 else seen.start
     if unit is not None:
         first = first + seen.root @ unit[:, None]
     kept: dict[int, Coordinates] = {}
@@ -93,6 +93,15 @@ def filtered_means(
         predicted[k] = coordinates.predicted
     surprise = fresh - times(G, entry, predicted)
     return Means(filtered, predicted, times(whiten, entry, surprise), kept)
+
+
+def end_of(sweep: Sweep, means: Means) -> tuple[Array, Array]:
+    """The last estimate of the first series as mean + factor·unit: apart in a gap that is open."""
+    last = len(sweep.entry) - 1
+    if sweep.gap_units is not None and last in means.coordinates:
+        own = means.coordinates[last]
+        return own.rest[:, 0], own.unit[:, 0]
+    return means.filtered[-1, :, 0], np.zeros(means.filtered.shape[1])
 
 
 def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:

@@ -12,7 +12,7 @@ from privest.arrays import Array, ArrayLike, Index, as_array, as_count
 from privest.dynamics._continuous import sampled
 from privest.dynamics._correlated import independent_noise, joint_covariance
 from privest.dynamics._elsewhere import as_control, as_scipy, control_parts, scipy_parts
-from privest.dynamics._entries import covariances_of, matrices_of
+from privest.dynamics._entries import covariances_of, diffuse_columns, matrices_of
 from privest.errors import InvalidInput
 from privest.linalg import batched as stacked
 from privest.noise._law import as_generator
@@ -30,6 +30,9 @@ class StateSpace:
         B, D    of known, public inputs u_k (p,): (n, p) and (m, p), or with a time axis.
         cross   cov(w_k, v_k) (n, m), or with a time axis: the noise that leads from x_k to x_{k+1}
                 and that of y_k may be correlated. None: they are not.
+        diffuse  directions of x_0 of which nothing is known: True (all of it), n truth values, or
+                columns D (n, q): x_0 = mean0 + D δ + N(0, cov0), δ anything. Exact, no large number
+                (`_diffuse`); estimates have infinite variances until releases have shown δ.
 
     Arrays with a time axis all have the same K, one entry for each of y_0 … y_{K−1}; the last of A,
     B and Q leads from x_{K−1} to x_K and serves only predictions. All of it is public: a system
@@ -43,12 +46,15 @@ class StateSpace:
     def __init__(
         self, A: ArrayLike, C: ArrayLike, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
-        cross: ArrayLike | None = None,
+        cross: ArrayLike | None = None, diffuse: ArrayLike | bool | None = None,
     ) -> None:  # fmt: skip
+        if cov0 is None and diffuse is True:
+            cov0 = 0.0
         if cov0 is None:
             raise InvalidInput(
                 "cov0 is needed: how uncertain x_0 is, as a variance or a covariance matrix (a "
-                "large one where nothing is known of it, 0 where it is known exactly)."
+                "large one where little is known of it, 0 where it is known exactly), or give "
+                "diffuse=True where nothing is."
             )
         self.A = matrices_of(A, "A")
         self.C = matrices_of(C, "C")
@@ -76,6 +82,7 @@ class StateSpace:
                 f"{self.D.shape}."
             )
         self.cross = None if cross is None else self._crossed(cross)
+        self.diffuse = diffuse_columns(diffuse, n)
         self.steps = self._common_steps()
         if self.cross is not None:
             joint_covariance(self.Q, self.R, self.cross)  # ≥ 0, or refused
@@ -85,6 +92,7 @@ class StateSpace:
         cls, F: ArrayLike, C: ArrayLike, Qc: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
         cov0: ArrayLike | str | None = None, *, times: ArrayLike | None = None,
         step: float | None = None, B: ArrayLike | None = None, D: ArrayLike | None = None,
+        diffuse: ArrayLike | bool | None = None,
     ) -> StateSpace:  # fmt: skip
         """dx = F x dt + B u dt + dW, cov dW = Qc dt, read at t_k: y_k = C x(t_k) + D u_k + v_k.
 
@@ -102,12 +110,13 @@ class StateSpace:
         [2.0, 6.0, 6.0]
         """
         found = sampled(F, Qc, B, cov0, times, step)
-        return cls(found.A, C, found.Q, R, mean0, found.cov0, B=found.B, D=D)
+        return cls(found.A, C, found.Q, R, mean0, found.cov0, B=found.B, D=D, diffuse=diffuse)
 
     @classmethod
     def from_control(
         cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
         mean0: ArrayLike = 0.0, cross: ArrayLike | None = None,
+        diffuse: ArrayLike | bool | None = None,
     ) -> StateSpace:  # fmt: skip
         """A discrete-time `control.StateSpace` (python-control) with the noise that it lacks.
 
@@ -115,19 +124,20 @@ class StateSpace:
         continuous time (`from_continuous`) and transfer functions (control.ss gives states).
         """
         A, B, C, D = control_parts(system)
-        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross)
+        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross, diffuse=diffuse)
 
     @classmethod
     def from_scipy(
         cls, system: Any, *, Q: ArrayLike, R: ArrayLike, cov0: ArrayLike | None = None,  # noqa: ANN401
         mean0: ArrayLike = 0.0, cross: ArrayLike | None = None,
+        diffuse: ArrayLike | bool | None = None,
     ) -> StateSpace:  # fmt: skip
         """A `scipy.signal.dlti`, or `scipy.signal.StateSpace(…, dt=…)`, with the noise it lacks.
 
         Transfer functions and zeros-poles-gains become states by scipy's own `to_ss`.
         """
         A, B, C, D = scipy_parts(system)
-        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross)
+        return cls(A, C, Q, R, mean0, cov0, B=B, D=D, cross=cross, diffuse=diffuse)
 
     def to_control(self, dt: float | bool = True) -> Any:  # noqa: ANN401
         """A, B, C, D as a `control.StateSpace` of time step `dt`; noise and start have no place.
@@ -258,7 +268,10 @@ class StateSpace:
         self, steps: int, rng: np.random.Generator, *, inputs: ArrayLike | None = None,
         trials: int | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """States (K, n) and readings (K, m), or with a leading axis of `trials`."""
+        """States (K, n) and readings (K, m), or with a leading axis of `trials`.
+
+        Where x_0 is diffuse it is simulated at δ = 0: N(mean0, cov0).
+        """
         if self.cross is not None:
             whole, seen = self.uncorrelated.simulate(steps, rng, inputs=inputs, trials=trials)
             return whole[..., : self.states].copy(), seen
@@ -279,10 +292,12 @@ class StateSpace:
         return (states[0], result[0]) if trials is None else (states, result)
 
     def __repr__(self) -> str:
+        start = "" if self.diffuse is None else ", diffuse start"
         axis = "" if self.steps is None else f", {self.steps} steps"
         inputs = f", {self.inputs} inputs" if self.inputs else ""
         plural = "reading" if self.readings == 1 else "readings"
-        return f"StateSpace({self.states} states, {self.readings} {plural} a step{inputs}{axis})"
+        size = f"{self.states} states, {self.readings} {plural} a step"
+        return f"StateSpace({size}{inputs}{axis}{start})"
 
 
 def stack(matrix: Array) -> Array:

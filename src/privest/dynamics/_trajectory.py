@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import EPS, Array, ArrayLike, Flags
+from privest.dynamics._diffuse import require_proper
 from privest.dynamics._information import reading_information
 from privest.dynamics._means import LOG_2PI
 from privest.dynamics._observed import Level, asked
@@ -161,6 +162,7 @@ def trajectory(
 ) -> Trajectory:
     """The dense form for any stream level, of `unit` times A. (Km)³ flops, (Kn)² memory."""
     rows = unit * rows_shown(level, missing, system.readings)
+    require_proper(system, "The dense form of the trajectory")
     plain = system.uncorrelated
     whole = _spread(plain, steps)
     shown, noise = rows @ _diagonal(stack(plain.C), steps) @ whole, _diagonal(plain.R_root, steps)

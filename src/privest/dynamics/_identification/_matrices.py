@@ -8,7 +8,6 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.dynamics._system import StateSpace
-from privest.errors import InvalidInput
 
 
 class Matrices(NamedTuple):
@@ -40,20 +39,20 @@ class Matrices(NamedTuple):
         n, m = system.states, system.readings
         B = np.zeros((n, system.inputs)) if system.B is None else system.B
         D = np.zeros((m, system.inputs)) if system.D is None else system.D
-        none = np.zeros((n, 0))
+        diffuse = np.zeros((n, 0)) if system.diffuse is None else system.diffuse
         return cls(
-            system.A, system.C, system.Q, system.R, system.mean0, system.cov0, B, D, none
+            system.A, system.C, system.Q, system.R, system.mean0, system.cov0, B, D, diffuse
         )  # fmt: skip
 
     def system(self, known: Array | None = None) -> StateSpace:
-        """The checked system; x_0 = mean0 + diffuse·`known` where it starts diffuse."""
-        if self.diffuse.shape[1] and known is None:
-            raise InvalidInput("the model starts diffuse: it is a system once x_0 is estimated.")
+        """The checked system; from x_0 = mean0 + diffuse·`known` where that is given."""
+        open_ = known is None and self.diffuse.shape[1] > 0
         start = self.mean0 if known is None else self.mean0 + self.diffuse @ known
         given = self.B.shape[-1] > 0
         return StateSpace(
             self.A, self.C, self.Q, self.R, start, self.cov0,
             B=self.B if given else None, D=self.D if given else None,
+            diffuse=self.diffuse if open_ else None,
         )  # fmt: skip
 
 

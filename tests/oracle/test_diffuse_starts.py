@@ -1,0 +1,282 @@
+"""Diffuse starts: statsmodels' exact ones, least squares written out, large variances."""
+
+import numpy as np
+import pytest
+from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
+
+import privest as pv
+from dynamic_systems import joint, random_system
+from privest import dynamics
+from privest.dynamics import StateSpace
+from privest.errors import InvalidInput, NotIdentifiable
+
+TREND = {"A": [[1.0, 1.0], [0.0, 1.0]], "C": [[1.0, 0.0]], "Q": np.diag([0.3, 0.1]), "R": 0.5}
+SEASON = {
+    "A": np.array([[1.0, 0, 0, 0], [0, -1, -1, -1], [0, 1, 0, 0], [0, 0, 1, 0]]),
+    "C": [[1.0, 1.0, 0.0, 0.0]], "Q": np.diag([0.2, 0.1, 0.0, 0.0]), "R": 0.3,
+}  # fmt: skip
+
+
+def stream(level, values):
+    """A release of these numbers, NaN where a step is missing."""
+    gone = np.isnan(values).any(axis=1)
+    return pv.StreamRelease(0, len(values), values.ravel().copy(), gone, level.fingerprint, True)
+
+
+def theirs(system, rows, values):
+    """statsmodels on z̃: design LᵀC, noise LᵀRL + I; the diffuse states are whole ones."""
+    n, m = system.states, system.readings
+    model = KalmanSmoother(k_endog=m, k_states=n, k_posdef=n)
+    model.bind(values.copy())
+    model["design"], model["transition"], model["selection"] = rows @ system.C, system.A, np.eye(n)
+    model["state_cov"], model["obs_cov"] = system.Q, rows @ system.R @ rows.T + np.eye(m)
+    model.initialize_diffuse()
+    return model.smooth()
+
+
+@pytest.mark.parametrize("missing", [(), (0,), (1, 4)])
+@pytest.mark.parametrize("parts", [TREND, SEASON], ids=["trend", "season"])
+def test_against_statsmodels(parts, missing):
+    system, level = StateSpace(**parts, diffuse=True), pv.EndlessLevel(4.0)
+    rng = np.random.default_rng(len(missing))
+    values = rng.standard_normal((16, 1)).cumsum(axis=0)
+    values[list(missing)] = np.nan
+    release = stream(level, values)
+    found = dynamics.filter_releases(system, level, release)
+    peer = theirs(system, np.array([[2.0]]), values)
+    smoothed = dynamics.smooth(found)
+    proper = np.isfinite(found.covariance).all(axis=(1, 2))
+    readings = np.cumsum(~np.isnan(values[:, 0]))
+    assert np.array_equal(proper, readings >= system.states)
+    assert abs(float(found.log_likelihood) - peer.llf_obs.sum()) < 1e-10
+    assert np.abs(found.estimate - peer.filtered_state.T).max() < 1e-10
+    covariance = peer.filtered_state_cov.transpose(2, 0, 1)
+    assert np.abs(found.covariance[proper] - covariance[proper]).max() < 1e-10
+    assert np.abs(smoothed.estimate - peer.smoothed_state.T).max() < 1e-10
+    covariance = peer.smoothed_state_cov.transpose(2, 0, 1)
+    assert np.abs(smoothed.covariance - covariance).max() < 1e-10
+    assert np.isnan(found.innovations[~proper]).all()
+    bound = dynamics.bound(system, level, 16, missing=np.isnan(values[:, 0]))
+    assert np.abs(bound.smoothed - smoothed.covariance).max() < 1e-12
+    assert np.array_equal(np.isfinite(bound.filtered), np.isfinite(found.covariance))
+    assert np.abs(bound.filtered[proper] - found.covariance[proper]).max() < 1e-12
+
+
+def least_squares(system, rows, z, k, count, ahead):
+    """x̂_k, P_k and ℓ from the first releases, δ by generalised least squares; all dense."""
+    n = system.states
+    proper = joint(system, ahead)
+    response = np.stack([joint(replaced(system, mean0=column), ahead).mean
+                         for column in system.diffuse.T], axis=1)  # fmt: skip
+    A = rows[:count]
+    cross = proper.P @ proper.H.T @ A.T
+    V = A @ proper.marginal @ A.T + np.eye(count)
+    X = A @ proper.H @ response
+    fresh = z[:count] - A @ (proper.H @ proper.mean + proper.own)
+    inverse = np.linalg.inv(V)
+    Omega = np.linalg.inv(X.T @ inverse @ X)
+    delta = Omega @ X.T @ inverse @ fresh
+    left = fresh - X @ delta
+    own = slice(k * n, (k + 1) * n)
+    gain = (cross @ inverse)[own]
+    moved = response[own] - gain @ X
+    P = proper.P[own, own] - gain @ cross[own].T + moved @ Omega @ moved.T
+    size = np.linalg.slogdet(V)[1] - np.linalg.slogdet(Omega)[1]
+    fit = -0.5 * (count * np.log(2 * np.pi) + size + left @ inverse @ left)
+    return proper.mean[own] + gain @ fresh + moved @ delta, P, fit
+
+
+def replaced(system, **given):
+    """The proper part of a system."""
+    parts = {name: getattr(system, name) for name in ("A", "C", "Q", "R", "mean0", "cov0")}
+    return StateSpace(**(parts | given))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_against_least_squares_written_out(seed):
+    """Random columns, singular and changing systems, levels that look back, gaps; 1e-9 of P."""
+    rng = np.random.default_rng(seed)
+    K, n, m = 9, 3, 1 + seed % 2
+    proper = random_system(
+        rng, steps=K, n=n, m=m, singular=seed % 3 == 0, varying=seed % 4 == 1, radius=1.05
+    )
+    q = 1 + seed % 3
+    system = replaced(proper, diffuse=rng.standard_normal((n, q)))
+    half = rng.standard_normal((m, m)) / 3
+    level = pv.EndlessLevel(np.eye(m), [half]) if seed % 2 else pv.EndlessLevel(2.0 * np.eye(m))
+    _, y = system.simulate(K, rng)
+    y[3] = np.nan
+    release = pv.StreamMechanism(level).simulate(y, rng)
+    missing = np.isnan(y).any(axis=1)
+    rows = dynamics._trajectory.rows_shown(level, missing, m)[~np.repeat(missing, m)]
+    z = release.values[~np.isnan(release.values)]
+    found = dynamics.filter_releases(system, level, release)
+    smoothed = dynamics.smooth(found)
+    kalman = dynamics.PrivateKalman(system, level)
+    for k in range(K):
+        count = m * int((~missing[: k + 1]).sum())
+        if count >= q:
+            mean, P, fit = least_squares(system, rows, z, k, count, K)
+            size = 1e-8 * max(1.0, np.abs(P).max())
+            assert np.abs(found.estimate[k] - mean).max() < size
+            assert np.abs(found.covariance[k] - P).max() < size
+        else:
+            assert not np.isfinite(found.covariance[k]).all()
+        mean, P, fit = least_squares(system, rows, z, k, len(z), K)
+        assert np.abs(smoothed.estimate[k] - mean).max() < 1e-8 * max(1.0, np.abs(P).max())
+        assert np.abs(smoothed.covariance[k] - P).max() < 1e-8 * max(1.0, np.abs(P).max())
+    assert abs(float(found.log_likelihood) - fit) < 1e-9 * max(1.0, abs(fit))
+    bound = dynamics.bound(system, level, K, missing=missing)
+    assert np.allclose(bound.filtered, found.covariance, rtol=1e-9, atol=1e-9)
+    assert np.allclose(bound.predicted, found.predicted_covariance, rtol=1e-9, atol=1e-9)
+    assert np.allclose(bound.smoothed, smoothed.covariance, rtol=1e-9, atol=1e-9)
+    for k in range(K):  # online, with a state saved and taken up at every step
+        part = pv.StreamRelease(
+            k, 1, release.values[k * m : (k + 1) * m], missing[k : k + 1], level.fingerprint, True
+        )
+        again = dynamics.PrivateKalman(system, level)
+        again.restore(kalman.state())
+        kalman = again
+        one = kalman.update(part)
+        assert np.allclose(one.covariance[0], found.covariance[k], rtol=1e-9, atol=1e-9)
+        assert np.allclose(kalman.covariance, found.covariance[k], rtol=1e-9, atol=1e-9)
+        assert np.allclose(kalman.estimate, found.estimate[k], rtol=1e-8, atol=1e-8)
+        assert np.allclose(one.predicted_covariance[0], found.predicted_covariance[k],
+                           rtol=1e-9, atol=1e-9)  # fmt: skip
+    assert abs(kalman.log_likelihood - float(found.log_likelihood)) < 1e-9
+    ours, whole = kalman.predict(1), dynamics.predict(found, 1)
+    assert np.allclose(ours.covariance, whole.covariance, rtol=1e-9, atol=1e-9)
+    assert np.allclose(ours.estimate, whole.estimate, rtol=1e-8, atol=1e-8)
+
+
+def test_infinite_entries_are_the_limits_of_large_variances():
+    """cov0 + κDDᵀ: entries that grow with κ are infinite of their sign, the others converge."""
+    A = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    D = np.array([[1.0, 0.0], [-0.5, 1.0], [0.3, -1.0]])
+    parts = {"A": A, "C": [[1.0, 0.0, 0.0]], "Q": 0.1, "R": 0.5}
+    system = StateSpace(**parts, cov0=0.4, diffuse=D)
+    bound, level = dynamics.bound(system, 2.0, 4), pv.EndlessLevel(2.0)
+    large = [dynamics.bound(StateSpace(**parts, cov0=0.4 * np.eye(3) + kappa * D @ D.T), 2.0, 4)
+             for kappa in (1e6, 1e8)]  # fmt: skip
+    for name in ("predicted", "filtered"):
+        few, many = (getattr(one, name) for one in large)
+        ours = getattr(bound, name)
+        grows = np.abs(many) > 10 * np.abs(few)
+        assert np.array_equal(grows, np.isinf(ours))
+        assert np.array_equal(np.sign(many[grows]), np.sign(ours[grows]))
+        assert np.abs((ours - many)[~grows]).max() < 1e-5
+    assert np.isinf(bound.filtered[0]).any()
+    assert np.isfinite(bound.filtered[1:]).all()
+    assert np.abs(bound.smoothed - large[1].smoothed).max() < 1e-5
+    y = np.random.default_rng(1).standard_normal(4)
+    release = stream(level, y[:, None])
+    found = dynamics.filter_releases(system, level, release)
+    vague = dynamics.filter_releases(large[1].system, level, release)
+    assert np.abs(found.estimate - vague.estimate).max() < 1e-5
+    limit = float(vague.log_likelihood) + np.log(1e8)  # (q/2) log κ
+    assert abs(float(found.log_likelihood) - limit) < 1e-5
+
+
+def test_readings_without_noise_and_correlated_noise():
+    """Classical bounds where R = 0, and `cross` beside a diffuse start, against large variances."""
+    exact = StateSpace(**(TREND | {"R": 0.0}), diffuse=True)
+    vague = StateSpace(**(TREND | {"R": 0.0}), cov0=1e7)
+    ours, theirs_ = (dynamics.bound(one, 2.0, 8).classical for one in (exact, vague))
+    assert np.abs((ours.filtered - theirs_.filtered)[1:]).max() < 1e-6
+    assert np.abs(ours.smoothed - theirs_.smoothed).max() < 1e-6
+    cross = [[0.2], [0.1]]
+    exact = StateSpace(**TREND, diffuse=True, cross=cross)
+    vague = StateSpace(**TREND, cov0=1e7, cross=cross)
+    ours, theirs_ = (dynamics.bound(one, 2.0, 8) for one in (exact, vague))
+    assert np.abs((ours.filtered - theirs_.filtered)[1:]).max() < 1e-5
+    assert np.abs(ours.smoothed - theirs_.smoothed).max() < 1e-5
+    assert np.abs(ours.smoothed - dynamics.bound(
+        StateSpace(**TREND, diffuse=True), 2.0, 8).smoothed).max() > 1e-3  # fmt: skip
+
+
+def test_many_series_and_inputs():
+    """Each series as by itself; a known input moves the estimates by what it adds."""
+    system = StateSpace(**TREND, diffuse=True, B=[[0.5], [0.1]], D=[[2.0]])
+    rng, level = np.random.default_rng(3), pv.EndlessLevel(1.0)
+    u = rng.standard_normal((12, 1))
+    _, y = system.simulate(12, rng, inputs=u, trials=3)
+    release = dynamics.simulate_series(level, y, rng)
+    found = dynamics.filter_releases(system, level, release, inputs=u)
+    smoothed = dynamics.smooth(found)
+    for i in range(3):
+        own = stream(level, release.values[i])
+        alone = dynamics.filter_releases(system, level, own, inputs=u)
+        assert np.abs(alone.estimate - found.estimate[i]).max() < 1e-11
+        assert abs(float(alone.log_likelihood - found.log_likelihood[i])) < 1e-10
+        back = dynamics.smooth(alone).estimate
+        assert np.abs(back - smoothed.estimate[i]).max() < 1e-11
+    quiet = StateSpace(**TREND, diffuse=True)
+    added = StateSpace(**(TREND | {"Q": 0.0, "R": 0.0}), cov0=0.0, B=system.B, D=system.D)
+    path, seen = added.simulate(12, rng, inputs=u)
+    own = stream(level, release.values[0] - seen)
+    alone = dynamics.filter_releases(quiet, level, own)
+    assert np.abs(alone.estimate + path - found.estimate[0]).max() < 1e-11
+    ahead = dynamics.predict(found, 2, inputs=u[:2])
+    assert ahead.estimate.shape == (3, 2, 2)
+
+
+def test_masks_and_columns():
+    mask = StateSpace(**TREND, cov0=np.diag([2.0, 0.0]), diffuse=[False, True])
+    columns = StateSpace(**TREND, cov0=np.diag([2.0, 0.0]), diffuse=[[0.0], [1.0]])
+    assert np.array_equal(mask.diffuse, columns.diffuse)
+    assert np.isinf(dynamics.bound(mask, 1.0, 3).predicted[0, 1, 1])
+    assert abs(dynamics.bound(mask, 1.0, 3).predicted[0, 0, 0] - 2.0) < 1e-14
+    scaled = StateSpace(**TREND, cov0=np.diag([2.0, 0.0]), diffuse=[[0.0], [10.0]])
+    ours, same = (dynamics.bound(one, 1.0, 5).filtered for one in (mask, scaled))
+    assert np.allclose(ours, same, rtol=1e-12)
+    assert "diffuse start" in repr(mask)
+    assert StateSpace(**TREND, cov0=1.0, diffuse=False).diffuse is None
+
+
+def test_what_is_never_shown():
+    hidden = StateSpace(np.eye(2), [[1.0, 0.0]], 0.1, 0.1, diffuse=True)
+    with pytest.raises(NotIdentifiable, match="1 of its 2 diffuse directions") as raised:
+        dynamics.bound(hidden, 1.0, 50)
+    assert np.allclose(np.abs(raised.value.hidden_directions), [[0.0], [1.0]])
+    level = pv.EndlessLevel(1.0)
+    release = stream(level, np.ones((1, 1)))
+    trend = StateSpace(**TREND, diffuse=True)
+    with pytest.raises(NotIdentifiable, match="do not determine x_0"):
+        dynamics.filter_releases(trend, level, release)
+    kalman = dynamics.PrivateKalman(trend, level)
+    assert np.isinf(kalman.covariance.diagonal()).all()
+    assert np.isinf(kalman.update(release).covariance[0, 1, 1])
+    assert kalman.log_likelihood == 0.0
+    with pytest.raises(NotIdentifiable, match="no prediction yet"):
+        kalman.predict(1)
+
+
+def test_bad_input():
+    with pytest.raises(InvalidInput, match="or give diffuse=True"):
+        StateSpace(**TREND)
+    with pytest.raises(InvalidInput, match="cov0 is needed"):
+        StateSpace(**TREND, diffuse=[True, False])
+    for wrong in ([[1.0, 0.0]], [False, False], np.zeros((2, 0)), [[True], [False], [True]]):
+        with pytest.raises(InvalidInput, match="diffuse must be True, 2 truth values"):
+            StateSpace(**TREND, cov0=1.0, diffuse=wrong)
+    with pytest.raises(InvalidInput, match="not linearly independent"):
+        StateSpace(**TREND, cov0=1.0, diffuse=[[1.0, 2.0], [1.0, 2.0]])
+    system = StateSpace(**TREND, diffuse=True)
+    dense = pv.StreamLevel.from_cumulative(np.eye(3) + 0.1, [1] * 3)
+    for call in (
+        lambda: dynamics.bound(system, dense),
+        lambda: dynamics.trajectory_bound(system, 1.0, 3),
+        lambda: dynamics.reading_information(system, 3),
+        lambda: dynamics.information_blocks(system, 3),
+        lambda: dynamics.total_level(system, 1.0, 3),
+        lambda: dynamics.best_directions(system, 1.0, steps=3),
+    ):
+        with pytest.raises(InvalidInput, match="needs a proper start"):
+            call()
+    state = dynamics.PrivateKalman(system, 1.0).state()
+    with pytest.raises(InvalidInput, match="lacks triangle"):
+        dynamics.PrivateKalman(system, 1.0).restore(
+            {name: part for name, part in state.items() if name != "triangle"}
+        )
+    with pytest.raises(InvalidInput, match="open of the state"):
+        dynamics.PrivateKalman(system, 1.0).restore(state | {"open": np.array(1)})
