@@ -315,10 +315,10 @@ class PrivateKalman(Estimated):
                 "stream."
             )
         one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
+        none = np.zeros(len(one.root))
         self._now = _Now(
-            0, one.start, one.root, np.zeros(system.uncorrelated.states),
-            *np.zeros((2, len(one.root))),
-            None if system.diffuse is None else nothing_known(system, len(one.root), 1),
+            0, one.start, one.root, np.zeros(system.uncorrelated.states), none, none,
+            None if system.diffuse is None else nothing_known(system, len(none), 1),
         )  # fmt: skip
         self.log_likelihood = 0.0
         self.simulated = False  # whether some release was
