@@ -88,6 +88,7 @@ class AffineFamily(Family):
                         self._by[i, own.start + row * shape[1] + column] = 1.0
         self.mean0, self.diffuse = np.zeros(states), np.eye(states)[:, : states * diffuse]
         self._scaled([group.scale for group in self.groups])
+        self._seen: tuple[list[Data], Seen] | None = None
 
     def _scaled(self, scales: Sequence[Scale]) -> None:
         self.scales = Scales(
@@ -179,14 +180,17 @@ class AffineFamily(Family):
 
         The unit of a coefficient is the deviation of what was seen over that of its input.
         """
-        if not self.inputs:
-            return self
-        seen = seen_of(data)
-        size = np.sqrt(np.mean(np.square(data[0].inputs), axis=0))
-        unit = math.sqrt(seen.variance) / np.where(size > 0, size, 1.0)
         made = copy.copy(self)
-        made._scaled([self._in_units(group, unit) for group in self.groups])
+        made._seen = data, seen_of(data)
+        if self.inputs:
+            size = np.sqrt(np.mean(np.square(data[0].inputs), axis=0))
+            unit = math.sqrt(made._seen[1].variance) / np.where(size > 0, size, 1.0)
+            made._scaled([self._in_units(group, unit) for group in self.groups])
         return made
+
+    def _seen_in(self, data: list[Data]) -> Seen:
+        """What these data show, found once for the data that the family was prepared for."""
+        return self._seen[1] if self._seen and self._seen[0] is data else seen_of(data)
 
     def _in_units(self, group: Group, unit: Array) -> Scale:
         if not isinstance(group.scale, Free):
@@ -196,7 +200,7 @@ class AffineFamily(Family):
 
     def limits(self, data: list[Data]) -> Array:
         """(p, 2): variances between what is never seen and far above what was."""
-        seen, limits = seen_of(data), self.scales.limits()
+        seen, limits = self._seen_in(data), self.scales.limits()
         first = 0
         for group in self.groups:
             own = slice(first, first + len(group.parameters))
@@ -212,7 +216,7 @@ class AffineFamily(Family):
 
     def starts(self, data: list[Data]) -> list[Array]:
         """From the moments of what was seen where there are enough of them; then neutral ones."""
-        found = self._begin(seen_of(data))
+        found = self._begin(self._seen_in(data))
         limits = self.limits(data)
         return [np.clip(self.working(theta), *limits.T) for theta in found]
 

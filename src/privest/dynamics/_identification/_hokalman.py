@@ -57,7 +57,9 @@ def moving_average(covariances: Array) -> Array:
     q = len(covariances) - 1
     lags, grid = np.arange(1, q + 1), np.linspace(0, np.pi, 257)
     lowest = float((2 * np.cos(np.outer(grid, lags)) @ covariances[1:]).min(initial=0.0))
-    whole = np.concatenate([[max(float(covariances[0]), -1.05 * lowest, 1e-300)], covariances[1:]])
+    first = float(covariances[0])
+    first = first if first > -lowest else max(-1.05 * lowest, 1e-300)
+    whole = np.concatenate([[first], covariances[1:]])
     roots = np.roots(np.concatenate([whole[::-1], whole[1:]]))
     roots = roots[np.abs(roots) > 0]  # a lag that is zero leaves zeros
     outside = roots[np.argsort(-np.abs(roots))][: len(roots) // 2]

@@ -68,20 +68,23 @@ class Structural(AffineFamily):
         return [np.maximum(found, LEAST) * most, *neutral]
 
     def _filters(self, steps: int) -> Iterator[Array]:
-        """Filters that leave nothing of x_0, of at most half the steps."""
-        order = 1 + self.slope
-        once = np.ones(max(self.period, 1))  # the sum over a season, 1 without one
-        longest = max(steps // 2, len(once) + order + 1)
-        for span in SPANS:
-            taps = np.convolve(once, differences(order, span))
-            if len(taps) <= longest:
-                yield taps
+        """Filters that leave nothing of x_0, of at most half the steps.
+
+        Sums over a season (1 without one) of differences over longer and longer spans see level and
+        slope; differences of neighbours over longer and longer spans of seasons see the season.
+        """
+        order, once = 1 + self.slope, np.ones(max(self.period, 1))
+        first, seasons = np.convolve(once, differences(order)), []
         if self.period:
-            for span in SPANS:
-                taps = differences(order, span * self.period)
-                if len(taps) <= longest:
-                    yield taps
-            yield np.convolve(differences(order), differences(1, self.period))
+            seasons = [
+                np.convolve(differences(order), differences(1, span * self.period))
+                for span in SPANS
+            ]
+        yield first
+        levels = [np.convolve(once, differences(order, span)) for span in SPANS[1:]]
+        for taps in (*levels, *seasons):
+            if len(taps) <= max(steps // 2, len(first) + 1):
+                yield taps
 
     def _squares(self, taps: Array) -> Array:
         """‖f·h_j‖² of every parameter."""
