@@ -5,9 +5,12 @@ dℓ(X + i h dX)/dh at h → 0 is Im ℓ(X + 1e-30 i dX)/1e-30: no difference, n
 
 import numpy as np
 
+import privest as pv
+from dynamic_systems import random_psd
 from privest.dynamics._identification._matrices import Matrices
 
 STEP = 1e-30
+FORMS = ["independent", "banded", "endless", "endless banded"]
 
 
 def each(matrix, k):
@@ -109,3 +112,13 @@ def random_matrices(rng, *, steps, n, m, p=0, q=0, varying=(), radius=1.0):
         A, draw("C", m, n), covariance("Q", n), covariance("R", m), rng.standard_normal(n),
         covariance("cov0", n), draw("B", n, p), draw("D", m, p), rng.standard_normal((n, q)),
     )  # fmt: skip
+
+
+def level_of(form, rng, steps, m):
+    S = np.stack([random_psd(rng, m, int(rng.integers(1, m + 1))) for _ in range(steps)])
+    return {
+        "independent": lambda: pv.StreamLevel(S),
+        "banded": lambda: pv.StreamLevel.from_lags(S, [0.6, -0.3]),
+        "endless": lambda: pv.EndlessLevel(S[0]),
+        "endless banded": lambda: pv.EndlessLevel(S[0], [0.5, 0.2]),
+    }[form]()

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 import privest as pv
 from dense_likelihood import (
+    FORMS,
     STEP,
     dense_log_likelihood,
     direction_of,
+    level_of,
     moved,
     random_matrices,
     start_condition,
 )
-from dynamic_systems import random_psd
 from privest import dynamics
 from privest.dynamics._identification._data import data_of
 from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
@@ -24,17 +25,6 @@ from privest.dynamics._identification._likelihood import log_likelihood, value_a
 # The dense route solves with V ≥ I, whose condition number is below 1e5 here: 1e5·eps = 2e-11.
 RTOL = 1e-10
 ROUTES = [False, True] if importlib.util.find_spec("numba") else [False]  # NumPy, machine code
-FORMS = ["independent", "banded", "endless", "endless banded"]
-
-
-def level_of(form, rng, steps, m):
-    S = np.stack([random_psd(rng, m, int(rng.integers(1, m + 1))) for _ in range(steps)])
-    return {
-        "independent": lambda: pv.StreamLevel(S),
-        "banded": lambda: pv.StreamLevel.from_lags(S, [0.6, -0.3]),
-        "endless": lambda: pv.EndlessLevel(S[0]),
-        "endless banded": lambda: pv.EndlessLevel(S[0], [0.5, 0.2]),
-    }[form]()
 
 
 def case(seed, form, *, diffuse, varying=None, series=None):

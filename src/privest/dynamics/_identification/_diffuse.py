@@ -43,14 +43,9 @@ def profiled(way: Passed, series: int) -> tuple[Passed, float]:
     return found, 2.0 * float(np.log(np.abs(upper.diagonal())).sum())
 
 
-def start_known(way: Passed, series: int) -> Array:
-    """δ̂ (q, series)."""
-    columns = way.innovations.shape[2] - series
-    upper = _response(way.innovations[:, :, series:])
-    flat = way.innovations[:, :, series:].reshape(-1, columns)
-    right = -flat.T @ way.innovations[:, :, :series].reshape(-1, series)
-    inner = scipy.linalg.solve_triangular(upper, right, trans="T")
-    return np.asarray(scipy.linalg.solve_triangular(upper, inner))
+def response_size(innovations: Array) -> float:
+    """The smallest eigenvalue of S: what is known at least of any direction of δ."""
+    return float(np.linalg.svd(_response(innovations), compute_uv=False)[-1] ** 2)
 
 
 def _response(innovations: Array) -> Array:

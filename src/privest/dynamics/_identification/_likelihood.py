@@ -48,8 +48,7 @@ def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
 
 
 def _value(matrices: Matrices, data: Data, compiled: bool | None) -> tuple[float, Plan, Passed]:
-    varying = any(part.ndim == 3 for part in (*matrices[:4], matrices.B, matrices.D))
-    plan = data.varying if varying else data.constant
+    plan = plan_for(matrices, data)
     way = None
     states = matrices.A.shape[-1] + (plan.shown.shape[-1] if plan.reach else 0)
     if machine.wanted(states, compiled):
@@ -63,3 +62,9 @@ def _value(matrices: Matrices, data: Data, compiled: bool | None) -> tuple[float
     fresh = way.innovations[:, :, : data.series].ravel()
     total = fresh @ fresh + data.shown * (LOG_2PI - 2.0 * math.log(data.unit))
     return -0.5 * float(total + data.series * (2.0 * way.logs + logs)), plan, way
+
+
+def plan_for(matrices: Matrices, data: Data) -> Plan:
+    """How the level shows the steps of this model."""
+    varying = any(part.ndim == 3 for part in (*matrices[:4], matrices.B, matrices.D))
+    return data.varying if varying else data.constant

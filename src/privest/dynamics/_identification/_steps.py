@@ -51,10 +51,10 @@ def steps_of(matrices: Matrices, plan: Plan, data: Data) -> tuple[Observed, Arra
             start, root, n, data.missing,
         )  # fmt: skip
         return seen, *input_terms(matrices, plan, data)
-    moved, added = _inputs(matrices, data)
+    moved, added = by_inputs(matrices, data)
     C[plan.absent], noise[plan.absent] = 0.0, 0.0
     J, N = len(plan.own), n + plan.shown.shape[-1]
-    H = _with_readings(C)
+    H = with_readings(C)
     A, F = np.zeros((J, N, N)), np.zeros((J, N, n + m))
     A[:, : n + m, :n], F[:, : n + m, :n], F[:, n : n + m, n:] = H @ transition, H @ drive, noise
     kept = np.arange(N - n - m)
@@ -72,7 +72,7 @@ def steps_of(matrices: Matrices, plan: Plan, data: Data) -> tuple[Observed, Arra
 
 def input_terms(matrices: Matrices, plan: Plan, data: Data) -> tuple[Array, Array]:
     """What inputs add to the states (K, n) and to releases that do not look back (K, r)."""
-    moved, added = _inputs(matrices, data)
+    moved, added = by_inputs(matrices, data)
     if added.any():
         added = (plan.shown[plan.kind] @ added[:, :, None])[:, :, 0]
     return moved, added
@@ -94,7 +94,7 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data)
         size = n + m
         own = each(stack(matrices.C), plan.own)
         own[plan.absent] = 0.0
-        H = _with_readings(own)
+        H = with_readings(own)
         back = H.swapaxes(1, 2)
         here = ~plan.absent[:, None, None]
         moved = (back[plan.kind] @ found.shift[:, :size, None])[:, :, 0]
@@ -106,7 +106,7 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data)
         covariance[plan.begins] = 0.0
         C = T[:, n:] @ transition.swapaxes(1, 2) + 2.0 * S[:, n:] @ H @ covariance
         if u.shape[1]:
-            C += by_kind(added[:, :, None], _inputs(matrices, data)[0][:, :, None], plan)
+            C += by_kind(added[:, :, None], by_inputs(matrices, data)[0][:, :, None], plan)
         C = np.where(here, C, 0.0)
     return Matrices(
         _collected(A[into], led, matrices.A),
@@ -144,13 +144,13 @@ def _root(covariance: Array) -> Array:
     return batched.factor(stack(covariance)).lower
 
 
-def _with_readings(C: Array) -> Array:
+def with_readings(C: Array) -> Array:
     """H = [I; C]."""
     n = C.shape[-1]
     return np.concatenate([np.broadcast_to(np.eye(n), (len(C), n, n)), C], axis=1)
 
 
-def _inputs(matrices: Matrices, data: Data) -> tuple[Array, Array]:
+def by_inputs(matrices: Matrices, data: Data) -> tuple[Array, Array]:
     """B_{k−1}u_{k−1}, 0 at step 0, and D_ku_k."""
     u, n, m = data.inputs, matrices.A.shape[-1], matrices.C.shape[-2]
     moved, added = np.zeros((len(u), n)), np.zeros((len(u), m))
