@@ -18,8 +18,17 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
-from privest.estimator._starts import best_starts, least_squares_start, usual_fits
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
+from privest.estimator._device import as_backend, holds
+from privest.estimator._starts import Fits, best_starts, least_squares_start, usual_fits
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Namespace,
+    Terms,
+    further,
+)
+from privest.linalg._root import least_squares
 from privest.linalg._validation import require_units
 from privest.records import Record
 
@@ -37,7 +46,6 @@ RISE = 0.1  # part of the rise promised by the slope that a step must bring
 SHORTEST, LONGEST = 0.1, 0.5  # a step that fails is shortened by a factor between these
 SAME = 1e-6  # maxima whose log-likelihoods differ by less are the same
 ROUNDING = 1e-13  # of Σℓ, relative
-BLOCK = 4096  # problems advanced together: their arrays stay in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +73,7 @@ def maximum_likelihood(
     *,
     starts: int | ArrayLike | None = None,
     iterations: int = ITERATIONS,
-    backend: Backend = NUMPY,
+    backend: Backend | str = NUMPY,
 ) -> MLResult:
     """Maximise Σ_i ℓ(z_i, (Hθ)_i) over θ for every row of z (trials, m); H is (m, n).
 
@@ -73,6 +81,9 @@ def maximum_likelihood(
     screening, `_starts`); or start points, (k, n) for all trials or (trials, k, n). Left out:
     least squares alone where the likelihood is known to have one maximum, else `likelihood.fits`
     fits as well (twice as many for more than five parameters).
+    `backend`: "numpy", or "cupy" for a graphics processor (extra `gpu`): blocks of its memory's
+    size, starts made on it, and for Laplace, Cauchy and 1/Gaussian noise of up to 8 parameters one
+    compiled climb a problem. z may be a CuPy array; the arrays of the result are where z was.
 
     Assumes H of full column rank (else NotIdentifiable). `converged` is false where the iterations
     ran out or no maximum exists (bits that do not bound θ). It does not say that the maximum is
@@ -87,78 +98,159 @@ def maximum_likelihood(
     array([[ 1.5],
            [-0.5]])
     """
-    matrix = as_array(H, "H", ndim=2)
+    where = as_backend(backend, likelihood)
+    matrix = as_array(where.host(H), "H", ndim=2)
     require_units(matrix, "H")
-    releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
-    if releases.shape[1] != len(matrix):
-        raise InvalidInput(f"z has {releases.shape[1]} readings and H {len(matrix)} rows.")
-    if likelihood.variance.ndim and likelihood.variance.size != len(matrix):
+    own = where if holds(z) else NUMPY  # where z is, and where the result will be
+    releases = _releases(z, matrix, likelihood, where, own)
+    if iterations < 1:
+        raise InvalidInput(f"iterations must be at least 1; received {iterations}.")
+    begin = _Beginning(matrix, len(releases), likelihood, starts, where)
+    climb = _Climb(matrix, likelihood, iterations, where)
+    per_block = max(1, where.block(climb.numbers) // begin.count)
+    parts = []
+    for at in range(0, len(releases), per_block):
+        here = where.xp.asarray(releases[at : at + per_block])
+        parts.append(_best(climb(here, begin(here, at)), where, own))
+    estimate, height, good, spent, gradient, agreed = (own.xp.concat(p) for p in zip(*parts))
+    return MLResult(
+        estimate=estimate,
+        log_likelihood=height,
+        converged=good,
+        iterations=spent,
+        gradient_norm=gradient,
+        starts=begin.count,
+        agreed=agreed,
+    )
+
+
+def _releases(
+    z: ArrayLike, H: Array, likelihood: Likelihood, where: Backend, own: Backend
+) -> Array:
+    """z as (trials, m), checked where it is."""
+    if own.remote:
+        given = own.xp.asarray(z, dtype=own.xp.float64)
+        if given.ndim not in (1, 2) or not bool(own.xp.isfinite(given).all()):
+            raise InvalidInput("z must be (m,) or (trials, m), and finite.")
+        releases: Array = given.reshape(-1, given.shape[-1])
+    else:
+        releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
+    if releases.shape[1] != len(H):
+        raise InvalidInput(f"z has {releases.shape[1]} readings and H {len(H)} rows.")
+    if likelihood.variance.ndim and likelihood.variance.size != len(H):
         raise InvalidInput(
-            f"the likelihood is for {likelihood.variance.size} readings; H has {len(matrix)} rows."
+            f"the likelihood is for {likelihood.variance.size} readings; H has {len(H)} rows."
         )
     if not len(releases):
         raise InvalidInput("z has no trials.")
-    impossible = int((~likelihood.possible(releases)).any(axis=1).sum())
+    impossible = int((~likelihood.possible(releases, *further(own))).any(axis=1).sum())
     if impossible:
         raise InvalidInput(
             f"{impossible} of {len(releases)} trials hold a release that the mechanism cannot give "
             "(its probability is 0 for every reading: 0 from a ratio, or a number off the grid of "
             "a quantiser). Pass the releases as they came, unrounded and unscaled."
         )
-    if iterations < 1:
-        raise InvalidInput(f"iterations must be at least 1; received {iterations}.")
-    begin = _starts(matrix, releases, likelihood, starts)
-    trials, count, n = begin.shape
-    per_block = max(1, BLOCK // count)
-    ends = [
-        _climb(
-            matrix,
-            np.repeat(releases[at : at + per_block], count, axis=0),
-            begin[at : at + per_block].reshape(-1, n),
-            likelihood,
-            iterations,
-            backend,
+    return releases
+
+
+class _Beginning:
+    """Start points (trials, k, n) of a block of trials, made where the arrays are."""
+
+    def __init__(
+        self,
+        H: Array,
+        trials: int,
+        likelihood: Likelihood,
+        starts: int | ArrayLike | None,
+        backend: Backend,
+    ) -> None:
+        self.matrix, self.likelihood, self.backend = H, likelihood, backend
+        self.fits = self.given = None
+        if starts is None:
+            starts = usual_fits(likelihood, H.shape[1])
+        if isinstance(starts, int | np.integer):
+            if starts < 0:
+                raise InvalidInput(f"starts must be ≥ 0; received {starts}.")
+            self.fits = Fits(H) if starts else None
+            self.wanted = min(int(starts), len(self.fits)) if self.fits else 0
+            self.count = 1 + self.wanted
+            self.solution = least_squares(H, np.eye(len(H)))[0]
+            return
+        given = as_array(backend.host(starts), "starts", ndim=(2, 3))
+        if given.shape[-1] != H.shape[1]:
+            raise InvalidInput(
+                f"starts have {given.shape[-1]} entries; H has {H.shape[1]} columns."
+            )
+        if given.ndim == 3 and len(given) != trials:
+            raise InvalidInput(f"starts are for {len(given)} trials; z has {trials}.")
+        self.given = np.broadcast_to(given, (trials, *given.shape[-2:]))
+        self.count = self.given.shape[1]
+
+    def __call__(self, z: Array, at: int) -> Array:
+        """For the trials from `at` on."""
+        backend, xp = self.backend, self.backend.xp
+        if self.given is not None:
+            begin: Array = xp.asarray(self.given[at : at + len(z)])
+            return begin
+        centre = self.likelihood.centre(z, *further(backend))
+        if backend.remote:  # one product for all trials, once the fit of every unit vector is known
+            first = centre @ xp.asarray(self.solution.T)
+        else:
+            first = least_squares_start(self.matrix, centre)
+        if not self.fits:
+            begin = first[:, None]
+            return begin
+        fused = backend.fused(self.likelihood, self.matrix)
+        if fused is not None:
+            return fused.starts(self.fits, z, centre, first, self.wanted)  # type: ignore[no-any-return]
+        others = best_starts(self.fits, z, centre, self.likelihood, self.wanted, backend)
+        begin = xp.concat([first[:, None], others], axis=1)
+        return begin
+
+
+class _Climb:
+    """From start points (trials, k, n) to maxima: compiled for the problem, or in arrays."""
+
+    def __init__(self, H: Array, likelihood: Likelihood, iterations: int, backend: Backend) -> None:
+        self.matrix, self.likelihood = H, likelihood
+        self.iterations, self.backend = iterations, backend
+        self.fused = backend.fused(likelihood, H)
+        m, n = H.shape
+        # Held for a problem: what goes in and comes out, or all arrays of an iteration.
+        self.numbers = 3 * n + m + 6 if self.fused else m * likelihood.numbers + 4 * n * n + 20 * n
+
+    def __call__(self, z: Array, begin: Array) -> Ends:
+        """(θ, Σℓ, converged, evaluations, gradient), each (trials, k, …)."""
+        trials, count, n = begin.shape
+        xp = self.backend.xp
+        if self.fused is not None:
+            ends = self.fused.climb(z, begin, self.iterations)
+        else:
+            repeated = xp.repeat(z, count, axis=0)
+            flat = xp.reshape(begin, (-1, n))
+            ends = _climb(
+                self.matrix, repeated, flat, self.likelihood, self.iterations, self.backend
+            )
+        theta, *others = ends
+        return (
+            xp.reshape(theta, (trials, count, n)),
+            *(xp.reshape(one, (trials, count)) for one in others),
         )
-        for at in range(0, trials, per_block)
-    ]
-    theta, height, good, spent, gradient = (
-        np.concatenate(part).reshape(trials, count, -1) for part in zip(*ends)
-    )
-    # The highest, and among equals one that has converged.
-    best = height[..., 0].max(axis=1, keepdims=True)
-    same = height[..., 0] >= best - SAME
-    chosen = np.where(same, good[..., 0] + 1.0, 0.0).argmax(axis=1)
-    row = np.arange(trials)
-    return MLResult(
-        estimate=theta[row, chosen],
-        log_likelihood=height[row, chosen, 0],
-        converged=good[row, chosen, 0].astype(bool),
-        iterations=spent[row, chosen, 0].astype(np.intp),
-        gradient_norm=gradient[row, chosen, 0],
-        starts=count,
-        agreed=same.sum(axis=1),
-    )
 
 
-def _starts(H: Array, z: Array, likelihood: Likelihood, starts: int | ArrayLike | None) -> Array:
-    """Start points (trials, k, n)."""
-    if starts is None:
-        starts = usual_fits(likelihood, H.shape[1])
-    if isinstance(starts, int | np.integer):
-        if starts < 0:
-            raise InvalidInput(f"starts must be ≥ 0; received {starts}.")
-        starts = int(starts)
-        centre = likelihood.centre(z)
-        first = least_squares_start(H, centre)[:, None]
-        if starts == 0:
-            return first
-        return np.concatenate([first, best_starts(H, z, centre, likelihood, starts)], axis=1)
-    given = as_array(starts, "starts", ndim=(2, 3))
-    if given.shape[-1] != H.shape[1]:
-        raise InvalidInput(f"starts have {given.shape[-1]} entries; H has {H.shape[1]} columns.")
-    if given.ndim == 3 and len(given) != len(z):
-        raise InvalidInput(f"starts are for {len(given)} trials; z has {len(z)}.")
-    return np.broadcast_to(given, (len(z), *given.shape[-2:]))
+Ends = tuple[Array, ...]
+
+
+def _best(ends: Ends, where: Backend, own: Backend) -> tuple[Array, ...]:
+    """Of every trial the highest end, among equals one that has converged; and how many agree."""
+    xp = where.xp
+    theta, height, good, spent, gradient = ends
+    same = height >= xp.max(height, axis=1, keepdims=True) - SAME
+    chosen = xp.argmax(xp.where(same, good + 1.0, 0.0), axis=1)
+    row = xp.arange(len(height))
+    best = tuple(end[row, chosen] for end in (theta, height, good, spent, gradient))
+    found = (*best, xp.sum(same, axis=1))
+    return found if own.remote else tuple(where.host(array) for array in found)
 
 
 def _climb(
@@ -205,10 +297,11 @@ def _climb(
         if xp.any(leaving):
             last = theta + xp.where(found, step, 0.0).T  # the Newton step, where it can be trusted
             size = xp.sqrt(xp.sum(gradient * gradient / scale, axis=0))
+            go = xp.nonzero(leaving)[0]
             for end, value in zip(ends, (last, height, found, xp.full_like(which, spent), size)):
-                end[which[leaving]] = value[leaving]
-            stay = ~leaving
-            if not xp.any(stay):
+                end[which[go]] = value[go]
+            stay = xp.nonzero(~leaving)[0]
+            if not len(stay):
                 break
             which, length, z, theta, height = (a[stay] for a in (which, length, z, theta, height))
             terms = Terms(*(a[stay] for a in terms))

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.estimator.likelihood._terms import Likelihood
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, further
 from privest.linalg._root import least_squares
 
 # Subsets tried for each trial; of more a random choice, the same for every trial. The more readings
@@ -27,7 +27,6 @@ SCREENED = 2
 # Subsets whose rows are nearly dependent fit nothing: condition number.
 CONDITION = 1e6
 SEED = 20250
-ENTRIES = 2**17  # numbers held at a time
 
 
 def least_squares_start(H: Array, centre: Array) -> Array:
@@ -57,48 +56,77 @@ def usual_fits(likelihood: Likelihood, parameters: int) -> int:
     return likelihood.fits * (1 if parameters <= MANY else 2)
 
 
-def best_starts(H: Array, z: Array, centre: Array, likelihood: Likelihood, count: int) -> Array:
+class Fits:
+    """The exact fits of all subsets of H, made once: θ of each is linear in the centres."""
+
+    def __init__(self, H: Array) -> None:
+        self.matrix = H
+        self.rows = subsets(H)  # (k, n)
+        self.inverses = np.linalg.inv(H[self.rows]) if len(self.rows) else np.zeros((0, *H.T.shape))
+        # (k, n, m) with zeros at unused rows
+        self.to_theta = np.zeros((len(self.rows), H.shape[1], len(H)))
+        if len(self.rows):
+            where = np.broadcast_to(self.rows[:, None, :], self.inverses.shape)
+            np.put_along_axis(self.to_theta, where, self.inverses, axis=2)
+        self.to_eta = (H @ self.to_theta).reshape(-1, len(H)).T
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def best_starts(
+    fits: Fits,
+    z: Array,
+    centre: Array,
+    likelihood: Likelihood,
+    count: int,
+    backend: Backend = NUMPY,
+) -> Array:
     """The `count` exact fits of largest likelihood, (trials, count, n).
 
     All fits are ranked by `likelihood.rough`; twice as many as asked for by the likelihood itself.
     Cost: `rough` for each trial, subset and reading.
     """
-    chosen = subsets(H)
-    if not len(chosen):
-        return np.zeros((len(z), 0, H.shape[1]))
-    inverse = np.linalg.inv(H[chosen])
-    # θ of every subset is linear in the centres: (k, n, m) with zeros at unused rows.
-    fits = np.zeros((len(chosen), H.shape[1], len(H)))
-    np.put_along_axis(fits, np.broadcast_to(chosen[:, None, :], inverse.shape), inverse, axis=2)
-    to_eta = (H @ fits).reshape(-1, len(H)).T
-    kept, count = min(count * SCREENED, len(chosen)), min(count, len(chosen))
-    step = max(1, ENTRIES // to_eta.shape[1])
+    xp, m, own = backend.xp, len(fits.matrix), further(backend)
+    if not len(fits):
+        nothing: Array = xp.zeros((len(z), 0, fits.matrix.shape[1]))
+        return nothing
+    to_theta, to_eta = xp.asarray(fits.to_theta), xp.asarray(fits.to_eta)
+    kept, count = min(count * SCREENED, len(fits)), min(count, len(fits))
+    step = max(1, backend.entries() // fits.to_eta.shape[1])
     parts = []
     for at in range(0, len(z), step):
         block, here = z[at : at + step, None], centre[at : at + step]
-        eta = (here @ to_eta).reshape(-1, len(chosen), len(H))
-        score = likelihood.rough(block, eta).sum(axis=2)
-        humps = likelihood.hump(block, eta)
+        eta = xp.reshape(here @ to_eta, (-1, len(fits), m))
+        score = xp.sum(likelihood.rough(block, eta, *own), axis=2)
+        humps = likelihood.hump(block, eta, *own)
         if humps is not None:
-            score = distinct(score, humps)
-        first = np.argpartition(-score, kept - 1, axis=1)[:, :kept]
-        height = likelihood.value(block, np.take_along_axis(eta, first[..., None], axis=1))
-        order = np.argsort(-height.sum(axis=2), axis=1)[:, :count]
-        best = np.take_along_axis(first, order, axis=1)
-        parts.append((fits[best] @ here[:, None, :, None])[..., 0])
-    return np.concatenate(parts)
+            score = distinct(score, humps, backend)
+        first = backend.largest(score, kept)
+        trial = xp.arange(len(here))[:, None]
+        height = xp.sum(likelihood.value(block, eta[trial, first], backend), axis=2)
+        best = first[trial, backend.sorted(-height)[:, :count]]
+        parts.append((to_theta[best] @ here[:, None, :, None])[..., 0])
+    joined: Array = xp.concat(parts)
+    return joined
 
 
-def distinct(score: Array, humps: Index) -> Array:
+def distinct(score: Array, humps: Index, backend: Backend = NUMPY) -> Array:
     """New scores (trials, k): first the best fit on each combination of humps, then the others."""
-    weights = np.random.default_rng(SEED).integers(1, 2**62, humps.shape[-1])
+    xp = backend.xp
+    drawn = np.random.default_rng(SEED).integers(1, 2**62, humps.shape[-1])
     with np.errstate(over="ignore"):
-        label = humps @ weights  # whole numbers, modulo 2^64: equal for equal humps only
-    rank = np.argsort(np.argsort(-score, axis=1, kind="stable"), axis=1)
-    order = np.lexsort((rank, label), axis=1)
-    sorted_labels = np.take_along_axis(label, order, axis=1)
-    first = np.ones(score.shape, dtype=bool)
-    first[:, 1:] = sorted_labels[:, 1:] != sorted_labels[:, :-1]
-    leads = np.empty_like(first)
-    np.put_along_axis(leads, order, first, axis=1)
-    return np.asarray(np.where(leads, 0.0, -score.shape[1]) - rank)
+        # whole numbers, modulo 2^64: equal for equal humps only
+        label = xp.sum(humps * xp.asarray(drawn), axis=-1)
+    trial = xp.arange(len(score))[:, None]
+    falling = backend.sorted(-score)
+    rank = backend.sorted(falling)
+    # By label, and among equal labels by rank.
+    order = falling[trial, backend.sorted(label[trial, falling])]
+    labels = label[trial, order]
+    first = xp.ones(score.shape, dtype=bool)
+    first[:, 1:] = labels[:, 1:] != labels[:, :-1]
+    leads = xp.zeros(score.shape, dtype=bool)
+    leads[trial, order] = first
+    scores: Array = xp.where(leads, 0.0, -float(score.shape[1])) - rank
+    return scores

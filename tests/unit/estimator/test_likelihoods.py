@@ -340,10 +340,10 @@ def test_far_away_nothing_breaks(likelihood):
 
 # The names that the array API standard (2023.12) gives; what runs in the hot loop uses no other.
 ARRAY_API = {
-    "abs", "all", "any", "arange", "asarray", "bool", "clip", "concat", "exp", "full_like", "imag",
-    "int64", "log", "log1p", "logaddexp", "max", "maximum", "minimum", "ones", "ones_like", "real",
-    "reshape", "round", "searchsorted", "sign", "sqrt", "stack", "sum", "where", "zeros",
-    "zeros_like",
+    "abs", "all", "any", "arange", "argmax", "asarray", "bool", "clip", "concat", "cos", "exp",
+    "floor", "full_like", "int64", "log", "log1p", "logaddexp", "max", "maximum", "minimum",
+    "nonzero", "ones", "ones_like", "repeat", "reshape", "round", "searchsorted", "sign", "sin",
+    "sqrt", "stack", "sum", "where", "zeros", "zeros_like",
 }  # fmt: skip
 
 
@@ -363,11 +363,14 @@ def test_only_the_array_api(likelihood):
     rng = np.random.default_rng(2)
     z, eta = releases(likelihood, rng)
     backend = Backend(Standard(), scipy.special)
-    assert np.array_equal(likelihood(z, eta, backend).value, likelihood(z, eta).value)
+    # the Voigt profile is summed node by node there: 28 positive terms, in another order
+    rounding = 1e-13 if isinstance(likelihood, VoigtLikelihood) else 0.0
+    pairs = zip(likelihood(z, eta, backend), likelihood(z, eta))
+    assert all(np.allclose(a, b, rtol=rounding, atol=rounding) for a, b in pairs)
     H = rng.standard_normal((3, 2))
     a = maximum_likelihood(H, z, likelihood, iterations=10, backend=backend, starts=0)
     b = maximum_likelihood(H, z, likelihood, iterations=10, starts=0)
-    assert np.array_equal(a.estimate, b.estimate)
+    assert np.allclose(a.estimate, b.estimate, rtol=1e3 * rounding, atol=0.0)
 
 
 def test_the_likelihood_of_a_channel():

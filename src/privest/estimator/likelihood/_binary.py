@@ -46,6 +46,8 @@ class BinaryLikelihood(Likelihood):
         # Log-concave laws have log-concave distribution functions, hence one maximum.
         one = isinstance(law, GaussianLaw | Laplace | Logistic)
         self.several_maxima = not one  # type: ignore[misc] # a matter of the law
+        closed = isinstance(law, GaussianLaw | Laplace)
+        self.anywhere = closed  # type: ignore[misc] # not with a table
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp
@@ -61,12 +63,15 @@ class BinaryLikelihood(Likelihood):
         weight = xp.ones_like(x) / xp.asarray(self.variance)
         return Terms(value, -side * slope, curvature, weight)
 
-    def possible(self, z: Array) -> Flags:
-        return np.asarray((z == 0) | (z == 1))
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        possible: Flags = (z == 0) | (z == 1)
+        return possible
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         """The threshold, one σ to the side that the bit names."""
-        return self.threshold - np.where(z > 0.5, 1.0, -1.0) * np.sqrt(self.variance)
+        xp = backend.xp
+        away: Array = xp.where(z > 0.5, 1.0, -1.0) * xp.asarray(np.sqrt(self.variance))
+        return self.threshold - away
 
 
 def _log_cdf(law: ScalarLaw, variance: Array) -> LogCdf:

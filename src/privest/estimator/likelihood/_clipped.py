@@ -53,7 +53,7 @@ class ClippedLikelihood(Likelihood):
         weight = np.broadcast_to(1 / self.variance, value.shape)
         return Terms(value, slope, weight * (1 - spread), weight)
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         return np.clip(z, self.low, self.high)
 
 

@@ -8,7 +8,14 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
-from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
+from privest.estimator.likelihood._terms import (
+    NUMPY,
+    Backend,
+    Likelihood,
+    Terms,
+    further,
+    likelihood_of,
+)
 from privest.mechanism import Componentwise
 
 
@@ -33,34 +40,43 @@ class Rowwise(Likelihood):
         self.back = np.argsort(order)
         self.several_maxima = any(one.several_maxima for one in likelihoods)  # type: ignore[misc]
         self.fits = max(one.fits for one in likelihoods)  # type: ignore[misc]
+        self.anywhere = all(one.anywhere for one in likelihoods)  # type: ignore[misc]
+        self.numbers = max(one.numbers for one in likelihoods)  # type: ignore[misc]
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
-        xp = backend.xp
         parts = [one(z[..., c], eta[..., c], backend) for one, c in self.groups]
         value, slope, curvature, weight = (
-            xp.concat([part[k] for part in parts], axis=-1)[..., self.back] for k in range(4)
+            self._joined([part[k] for part in parts], backend) for k in range(4)
         )
         return Terms(value, slope, curvature, weight)
 
-    def possible(self, z: Array) -> Flags:
-        parts = [one.possible(z[..., c]) for one, c in self.groups]
-        return np.concatenate(parts, axis=-1)[..., self.back]
+    def _joined(self, parts: Sequence[Array], backend: Backend) -> Array:
+        """The columns of all groups, as they stood."""
+        joined: Array = backend.xp.concat(parts, axis=-1)[..., self.back]
+        return joined
 
-    def rough(self, z: Array, eta: Array) -> Array:
-        parts = [one.rough(z[..., c], eta[..., c]) for one, c in self.groups]
-        return np.concatenate(parts, axis=-1)[..., self.back]
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        own = further(backend)
+        parts = [one.possible(z[..., c], *own) for one, c in self.groups]
+        return self._joined(parts, backend)  # type: ignore[arg-type, return-value] # truth values
 
-    def hump(self, z: Array, eta: Array) -> Index | None:
-        found = [one.hump(z[..., c], eta[..., c]) for one, c in self.groups]
+    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
+        own = further(backend)
+        parts = [one.rough(z[..., c], eta[..., c], *own) for one, c in self.groups]
+        return self._joined(parts, backend)
+
+    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
+        own = further(backend)
+        found = [one.hump(z[..., c], eta[..., c], *own) for one, c in self.groups]
         if all(part is None for part in found):
             return None
-        none = np.zeros(eta.shape, dtype=np.intp)
+        none = backend.xp.zeros(eta.shape, dtype=backend.xp.int64)
         parts = [none[..., c] if p is None else p for p, (_, c) in zip(found, self.groups)]
-        return np.concatenate(parts, axis=-1)[..., self.back]
+        return self._joined(parts, backend)  # type: ignore[arg-type, return-value] # whole numbers
 
-    def centre(self, z: Array) -> Array:
-        parts = [one.centre(z[..., c]) for one, c in self.groups]
-        return np.concatenate(parts, axis=-1)[..., self.back]
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
+        own = further(backend)
+        return self._joined([one.centre(z[..., c], *own) for one, c in self.groups], backend)
 
 
 def for_each_variance(make: Callable[[float], Likelihood], variance: ArrayLike) -> Likelihood:
@@ -87,6 +103,8 @@ class Shifted(Likelihood):
         self.likelihood, self.offset = likelihood, offset
         self.several_maxima = likelihood.several_maxima  # type: ignore[misc] # that of the other
         self.fits = likelihood.fits  # type: ignore[misc]
+        self.anywhere = likelihood.anywhere  # type: ignore[misc]
+        self.numbers = likelihood.numbers  # type: ignore[misc]
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         return self.likelihood(z, eta + backend.xp.asarray(self.offset), backend)
@@ -94,17 +112,20 @@ class Shifted(Likelihood):
     def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         return self.likelihood.value(z, eta + backend.xp.asarray(self.offset), backend)
 
-    def possible(self, z: Array) -> Flags:
-        return self.likelihood.possible(z)
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        return self.likelihood.possible(z, *further(backend))
 
-    def rough(self, z: Array, eta: Array) -> Array:
-        return self.likelihood.rough(z, eta + self.offset)
+    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
+        moved = eta + backend.xp.asarray(self.offset)
+        return self.likelihood.rough(z, moved, *further(backend))
 
-    def hump(self, z: Array, eta: Array) -> Index | None:
-        return self.likelihood.hump(z, eta + self.offset)
+    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
+        moved = eta + backend.xp.asarray(self.offset)
+        return self.likelihood.hump(z, moved, *further(backend))
 
-    def centre(self, z: Array) -> Array:
-        return self.likelihood.centre(z) - self.offset
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
+        offset: Array = backend.xp.asarray(self.offset)
+        return self.likelihood.centre(z, *further(backend)) - offset
 
 
 @likelihood_of.register

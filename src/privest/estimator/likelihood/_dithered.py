@@ -38,12 +38,15 @@ class DitheredLikelihood(Likelihood):
     (array([[0.75, 0.25]]), array([[-0.666667,  2.      ]]))
     """
 
+    anywhere = True
+    numbers = 200
+
     def __init__(self, variance: ArrayLike, *, step: float, dither: Dither = "uniform") -> None:
         super().__init__(variance)
         self.step, self.dither = as_positive(step, "step"), dither
 
-    def possible(self, z: Array) -> Flags:
-        return on_grid(z, self.step)
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        return on_grid(z, self.step, backend)
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp
@@ -116,8 +119,8 @@ class LaplaceQuantiserLikelihood(Likelihood):
         self.table = Table(smear)
         self.error = self.table.error
 
-    def possible(self, z: Array) -> Flags:
-        return on_grid(z, self.step)
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        return on_grid(z, self.step, backend)
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp

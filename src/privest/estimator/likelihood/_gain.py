@@ -6,7 +6,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, Index
 from privest.estimator.likelihood._quadrature import QuadratureLikelihood
-from privest.estimator.likelihood._terms import Likelihood, likelihood_of
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, likelihood_of
 from privest.mechanism import Gain, TruncatedGain
 
 # p(z|y) = f(z/y)/|y| is as wide in ln|y| as f in ln|D|: panels of octaves around |z| resolve it.
@@ -46,10 +46,10 @@ class GainLikelihood(QuadratureLikelihood):
         far = start * np.maximum(self.deviation / start, 1.0) ** STEPS
         return np.concatenate([*near, -far, far], axis=1)
 
-    def possible(self, z: Array) -> Flags:
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
         return np.asarray((z != 0) | (self.edge > 0))
 
-    def rough(self, z: Array, eta: Array) -> Array:
+    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         """Ln p(z|y) at y = η, as if σ = 0; ℓ itself for a bounded gain, where that is often −∞."""
         if self.bounded:
             return self.value(z, eta)
@@ -57,11 +57,11 @@ class GainLikelihood(QuadratureLikelihood):
         with np.errstate(over="ignore"):
             return self.channel.log_density(z, np.where(np.abs(eta) < LEAST, least, eta))
 
-    def hump(self, z: Array, eta: Array) -> Index:
+    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
         """One on each side of 0."""
         return np.asarray(eta > 0, dtype=np.intp)
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         return np.where(z < 0, -1.0, 1.0) * np.maximum(np.abs(z), self.edge)
 
 

@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 
-import numpy as np
-
 from privest.arrays import Array, ArrayLike, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._pieces import Piece, Spot, above, below, between, joined, piece
@@ -36,6 +34,8 @@ class InverseLikelihood(Likelihood):
     """
 
     several_maxima = True
+    anywhere = True
+    numbers = 200
     log_constant: float  # of f
     best: float  # p(z|·) without truncation is largest at y = best·z
 
@@ -57,8 +57,9 @@ class InverseLikelihood(Likelihood):
     ) -> list[tuple[Spot, float]]:
         """The intervals of |y| ≥ ε for z = ζ > 0, each with the sign of y."""
 
-    def possible(self, z: Array) -> Flags:
-        return np.asarray(z != 0)
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        possible: Flags = z != 0
+        return possible
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp
@@ -88,25 +89,31 @@ class InverseLikelihood(Likelihood):
         weight = (0.5 * ((edge + spot.at) + (edge - spot.at) * less), 0.5 * (1.0 - less))
         return piece(spot, weight, up - 0.5 * (spot.at - eta) ** 2 / variance, variance)
 
-    def rough(self, z: Array, eta: Array) -> Array:
+    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         """Ln p(z|y) at y = η: as if σ = 0."""
-        ratio = np.maximum(np.abs(z), LEAST)
-        turned = np.where(z < 0, -eta, eta)
-        size = np.maximum(np.maximum(np.abs(turned), self.truncation), LEAST)
-        up = self.log_noise(size / ratio - 1.0, NUMPY)
-        down = self.log_noise(-size / ratio - 1.0, NUMPY)
+        xp = backend.xp
+        ratio = xp.maximum(xp.abs(z), LEAST)
+        turned = xp.where(z < 0, -eta, eta)
+        size = xp.maximum(xp.maximum(xp.abs(turned), self.truncation), LEAST)
+        up = self.log_noise(size / ratio - 1.0, backend)
+        down = self.log_noise(-size / ratio - 1.0, backend)
         share = 0.5 * (1.0 + turned / size)  # of u = +|u|
-        high, low = np.maximum(share, LEAST), np.maximum(1.0 - share, LEAST)
-        mixed = np.logaddexp(up + np.log(high), down + np.log(low))
-        return np.asarray(np.log(size) + mixed)
+        high, low = xp.maximum(share, LEAST), xp.maximum(1.0 - share, LEAST)
+        mixed = xp.logaddexp(up + xp.log(high), down + xp.log(low))
+        rough: Array = xp.log(size) + mixed
+        return rough
 
-    def hump(self, z: Array, eta: Array) -> Index:
+    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
         """One on each side of 0."""
-        return np.asarray(eta > 0, dtype=np.intp)
+        side: Index = backend.xp.where(eta > 0, 1, 0)
+        return side
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         """The maximum of p(z|·), or the edge of the truncation."""
-        return np.where(z < 0, -1.0, 1.0) * np.maximum(np.abs(z) * self.best, self.truncation)
+        xp = backend.xp
+        size = xp.maximum(xp.abs(z) * self.best, self.truncation)
+        centre: Array = xp.where(z < 0, -1.0, 1.0) * size
+        return centre
 
 
 class InverseGaussianLikelihood(InverseLikelihood):

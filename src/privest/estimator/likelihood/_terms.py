@@ -24,28 +24,75 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
+from privest.estimator.likelihood import _voigt
 
 # An array namespace or a table of functions: chosen when the program runs.
 Namespace: TypeAlias = Any
+
+
+BLOCK = 4096  # problems advanced together: their arrays stay in cache
+ENTRIES = 2**17  # numbers held at a time by a screening
 
 
 @dataclass(frozen=True)
 class Backend:
     """Where the arrays live: a namespace of the array API, and special functions for its arrays.
 
-    `special` needs `erfcx`, `log_ndtr`, `ndtr` and, for Cauchy noise, `wofz`.
+    `special` needs `erfcx`, `log_ndtr` and `ndtr`. A graphics processor has a class of its own
+    (`estimator._device`); `remote` says that its arrays are not NumPy's.
     """
 
     xp: Namespace = np
     given_special: Namespace = None
+    remote: ClassVar[bool] = False
 
     @property
     def special(self) -> Namespace:
         """The functions given, or scipy's."""
         return scipy.special if self.given_special is None else self.given_special
 
+    def voigt(self, x: Array, y: Array) -> tuple[Array, Array, Array]:
+        """K, K_x/K, K_xx/K of the Voigt profile (`_voigt`)."""
+        if self.xp is np:
+            return _voigt.profile(x, y)
+        return _voigt.in_namespace(x, y, self.xp)
+
+    def largest(self, score: Array, count: int) -> Index:
+        """Where the `count` largest numbers of each row are, in any order."""
+        if self.xp is np:
+            return np.argpartition(-score, count - 1, axis=1)[:, :count]
+        return self.sorted(-score)[:, :count]
+
+    def sorted(self, array: Array | Index) -> Index:
+        """The order of each row; equal ones as they stand."""
+        order: Index = self.xp.argsort(array, axis=-1, stable=True)
+        return order
+
+    def block(self, numbers: int) -> int:
+        """How many problems to advance together, each of which holds so many numbers."""
+        return BLOCK
+
+    def entries(self) -> int:
+        """How many numbers each array of a screening may hold."""
+        return ENTRIES
+
+    def host(self, array: Any) -> Any:  # noqa: ANN401 - whatever has a shape
+        """The same as an array of NumPy."""
+        return array
+
+    def fused(self, likelihood: Likelihood, H: Array) -> Any:  # noqa: ANN401 - see `_device`
+        """A compiled climb for this likelihood and H; None: array operations do it."""
+        return None
+
 
 NUMPY = Backend()
+
+
+def further(backend: Backend) -> tuple[Backend, ...]:
+    """What to hand on beside z and η: nothing for NumPy, so that a likelihood of a user's, whose
+    methods may know of no backend, still serves.
+    """
+    return (backend,) if backend.remote else ()
 
 
 class Terms(NamedTuple):
@@ -71,6 +118,10 @@ class Likelihood(ABC):
     """
 
     several_maxima: ClassVar[bool] = False
+    # Whether every method is written in the backend's namespace, so that arrays need not be
+    # NumPy's. `numbers` are held for each reading while ℓ is evaluated.
+    anywhere: ClassVar[bool] = False
+    numbers: ClassVar[int] = 60
     # With 10, Cauchy trials missed their best maximum in 13 of 18,000; with 15 in 2.
     fits: ClassVar[int] = 15
 
@@ -87,22 +138,23 @@ class Likelihood(ABC):
         """ℓ alone."""
         return self(z, eta, backend).value
 
-    def possible(self, z: Array) -> Flags:
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
         """Which releases can occur at all; elsewhere p(z|y) = 0 for every y, and ℓ = −∞."""
-        return np.ones(np.shape(z), dtype=bool)
+        possible: Flags = backend.xp.ones(z.shape, dtype=bool)
+        return possible
 
-    def rough(self, z: Array, eta: Array) -> Array:
+    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         """Something cheap that ranks far apart η nearly as ℓ does (up to a constant): screening."""
-        return self.value(z, eta)
+        return self.value(z, eta, backend)
 
-    def hump(self, z: Array, eta: Array) -> Index | None:
+    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index | None:
         """Which hump of ℓ(z, ·) η is on, as a whole number; None: starts need not tell them apart.
 
         Starts on different humps lead to different maxima, more surely than starts of high ℓ.
         """
         return None
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         """A first guess of η from its own release: where ℓ(z, ·) is largest, or nearly."""
         return z
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from privest.arrays import Array, ArrayLike, Flags, Index, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
@@ -37,6 +35,8 @@ class TwinUniformLikelihood(Likelihood):
     """
 
     several_maxima = True
+    anywhere = True
+    numbers = 1500
     fits = 60  # two intervals a reading: 2^m combinations, and maxima as many
 
     def __init__(self, variance: ArrayLike, *, inner: float, outer: float) -> None:
@@ -52,8 +52,9 @@ class TwinUniformLikelihood(Likelihood):
             for part in _inverted(low, high)
         ]
 
-    def possible(self, z: Array) -> Flags:
-        return np.asarray(z != 0)
+    def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
+        possible: Flags = z != 0
+        return possible
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp
@@ -118,23 +119,29 @@ class TwinUniformLikelihood(Likelihood):
         spread = xp.sum(part * (t - mean[..., None]) ** 2, axis=-1) / mass
         return -0.5 * start * start, mass, start + mean, spread
 
-    def hump(self, z: Array, eta: Array) -> Index:
+    def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
         """The interval that is nearest."""
-        return np.asarray(self._away(z, eta).argmin(axis=0))
+        nearest: Index = backend.xp.argmin(self._away(z, eta, backend), axis=0)
+        return nearest
 
-    def _away(self, z: Array, eta: Array) -> Array:
+    def _away(self, z: Array, eta: Array, backend: Backend) -> Array:
         """Distances (intervals, ...) of η from the intervals, in units of z."""
-        ratio = eta / np.where(z == 0, 1.0, z)
-        return np.stack(
-            [np.abs(side * ratio - np.clip(side * ratio, a, b)) for side, a, b in self.intervals]
-        )
+        xp = backend.xp
+        ratio = eta / xp.where(z == 0, 1.0, z)
+        parts = [
+            xp.abs(side * ratio - xp.clip(side * ratio, a, b)) for side, a, b in self.intervals
+        ]
+        away: Array = xp.stack(parts)
+        return away
 
-    def rough(self, z: Array, eta: Array) -> Array:
+    def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         """Smooth in η where p(z|η) jumps: a Gaussian about the nearest y that gives z."""
-        away = self._away(z, eta).min(axis=0)
-        return np.asarray(-0.5 * (away * z) ** 2 / self.variance - np.log1p(np.abs(eta)))
+        xp = backend.xp
+        away = xp.min(self._away(z, eta, backend), axis=0)
+        rough: Array = -0.5 * (away * z) ** 2 / xp.asarray(self.variance) - xp.log1p(xp.abs(eta))
+        return rough
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         """The y nearest to 0 in the interval of D > 1: the likeliest for small σ."""
         return z / (1.0 + self.inner)
 
