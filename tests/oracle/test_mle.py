@@ -9,7 +9,7 @@ import scipy.optimize
 
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator._mle import maximum_likelihood
-from privest.estimator._starts import best_starts, subsets
+from privest.estimator._starts import Fits, best_starts, subsets
 from privest.estimator.likelihood import (
     BinaryLikelihood,
     ConvolvedLikelihood,
@@ -214,7 +214,7 @@ def test_starts_are_exact_fits():
     rng = np.random.default_rng(5)
     z = readings(rng, 4) + rng.standard_cauchy((4, 10))
     likelihood = VoigtLikelihood(VARIANCE, scale=1.0)
-    starts = best_starts(H, z, z, likelihood, 6)
+    starts = best_starts(Fits(H), z, z, likelihood, 6)
     assert starts.shape == (4, 6, 5)
     residual = np.abs(starts @ H.T - z[:, None])
     assert (np.sort(residual, axis=2)[..., :5] < 1e-9 * np.abs(z).max()).all()

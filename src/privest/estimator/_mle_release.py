@@ -16,6 +16,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped_rows import ClippedRows
+from privest.estimator._device import as_backend
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
 from privest.estimator.likelihood import (
     NUMPY,
@@ -60,13 +61,13 @@ def maximum_likelihood_of(
     *,
     starts: int | ArrayLike | None = None,
     iterations: int = ITERATIONS,
-    backend: Backend = NUMPY,
+    backend: Backend | str = NUMPY,
     grid: float = 0.0,
 ) -> MLResult:
     """argmax over θ of the density of releases z (trials, q) of y = Hθ + w, w Gaussian.
 
     Takes every mechanism of the catalogue and one `Channel` for all readings. The options are
-    those of `maximum_likelihood`; `log_likelihood` is ln p(z; θ̂).
+    those of `maximum_likelihood`; `log_likelihood` is ln p(z; θ̂), and all arrays are NumPy's.
     grid: of real releases (2⁻¹⁰), 0 for simulated ones: what discrete noise and rounding add,
     3g²/4 of the squared scale of Gaussian or Laplace noise (g³ aside), is counted. A `Release`
     says it itself; bare numbers, such as `mechanism.release` returns, do not: state it.
@@ -94,7 +95,8 @@ def maximum_likelihood_of(
             raise InvalidInput(f"grid = {grid:g}, but the release says {z.grid:g}: leave it out.")
         grid, z = z.grid, z.values
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
-    releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
+    where = as_backend(backend)
+    releases = np.atleast_2d(as_array(where.host(z), "z", ndim=(1, 2)))
     outputs = getattr(mechanism, "outputs", model.readings)
     if releases.shape[1] != outputs:
         raise InvalidInput(f"z has {releases.shape[1]} entries; the mechanism has {outputs}.")
@@ -104,7 +106,7 @@ def maximum_likelihood_of(
         seen.likelihood,
         starts=starts,
         iterations=iterations,
-        backend=backend,
+        backend=where,
     )
     return replace(found, log_likelihood=found.log_likelihood + seen.constant)
 

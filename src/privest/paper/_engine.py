@@ -26,8 +26,11 @@ import scipy
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
+from privest.paper._counter import Counter
 from privest.reading import parse_array
 from privest.records import Record as Record
+
+CHUNK = 2000  # trials of a unit
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,15 @@ class Task:
 
     `work` is a function of a module (it is sent to other processes by name), `key` tells tasks
     apart. The seed and `stream` decide the random numbers; tasks with the same stream draw the
-    same ones, so that methods can be compared on the same data. Left out: the key.
+    same ones, so that methods can be compared on the same data. Left out: the key. `counted`: in
+    place of a generator `work` takes a `Counter`, whose numbers do not depend on the chunk.
     """
 
     key: str
     work: Callable[..., Array]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     stream: str | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Running(TypedDict, total=False):
 
 
 def monte_carlo(
-    tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = 2000, **running: Unpack[Running]
+    tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Summary]:
     """Run every task for `trials` trials; summaries by key, in the order of the tasks.
 
@@ -116,7 +121,7 @@ def monte_carlo(
 
 
 def trials_of(
-    tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = 2000, **running: Unpack[Running]
+    tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Array]:
     """What every task gave, trial by trial: (trials,), or (trials, m) for rows of m numbers.
 
@@ -190,8 +195,9 @@ def _results(
 def run_unit(unit: Unit, seed: int) -> Array:
     """One chunk of one task, with its own generator."""
     task, count = unit.task, unit.count
-    rng = generator(task.stream or task.key, unit.at, seed)
-    values = np.asarray(task.work(rng, count, **task.arguments))
+    make = counter if task.counted else generator
+    numbers = make(task.stream or task.key, unit.at, seed)
+    values = np.asarray(task.work(numbers, count, **task.arguments))
     if values.ndim not in (1, 2) or len(values) != count:
         raise InvalidInput(
             f"task {task.key!r} must give one number for each of {count} trials; it gave shape "
@@ -206,9 +212,19 @@ def generator(key: str, at: int, seed: int) -> np.random.Generator:
     The only place of this room that mixes seeds. It drives experiments, whose measurements are
     drawn from it as well; a release takes its noise from `privest.mechanism.source`.
     """
+    return np.random.default_rng(np.random.SeedSequence([seed, at, *_words(key)]))
+
+
+def counter(key: str, at: int, seed: int) -> Counter:
+    """The numbers of a task's trials from `at` on: a function of (seed, key, trial) alone."""
+    mixed = np.random.SeedSequence([seed, *_words(key)]).generate_state(2, np.uint64)
+    return Counter((int(mixed[0]), int(mixed[1])), at)
+
+
+def _words(key: str) -> list[int]:
     digest = hashlib.sha256(key.encode()).digest()
-    words = np.frombuffer(digest[:16], dtype="<u4").tolist()
-    return np.random.default_rng(np.random.SeedSequence([seed, at, *words]))
+    words: list[int] = np.frombuffer(digest[:16], dtype="<u4").tolist()
+    return words
 
 
 def beyond(probability: float) -> float:

@@ -32,7 +32,7 @@ import privest as pv
 from privest.arrays import Array
 from privest.data._names import meant
 from privest.errors import InvalidInput, PrivestError
-from privest.estimator.likelihood import likelihood_of
+from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import CATALOGUE, ChannelEntry, Mechanism
 
 Estimator = Callable[[Array], Array]  # z (trials, q) → θ̂ (trials, n)
@@ -63,6 +63,28 @@ class Method:
         return Method, (self.name, self.label, self.pair, self.version)
 
 
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """An estimator that is linear in z."""
+
+    function: Estimator
+
+    def __call__(self, z: Array) -> Array:
+        return self.function(z)
+
+
+@dataclass(frozen=True, eq=False)
+class Likely:
+    """Maximum likelihood."""
+
+    matrix: Array
+    likelihood: Likelihood
+
+    def __call__(self, z: Array) -> Array:
+        found = pv.estimator.maximum_likelihood(self.matrix, z, self.likelihood)
+        return np.asarray(found.estimate)
+
+
 def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
     kernel = pv.linalg.whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
@@ -71,18 +93,14 @@ def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     def estimate(z: Array) -> Array:
         return np.asarray(pv.linalg.least_squares(rows, kernel.whiten(z.T))[0].T)
 
-    return CATALOGUE["gaussian"].calibrated(s, model.readings), estimate
+    return CATALOGUE["gaussian"].calibrated(s, model.readings), Linear(estimate)
 
 
 def _likelihood(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
     """Noise on the readings, then maximum likelihood."""
     mechanism = entry.calibrated(s, model.readings)
     likelihood = likelihood_of(mechanism, float(model.covariance.diagonal()[0]))
-
-    def estimate(z: Array) -> Array:
-        return np.asarray(pv.estimator.maximum_likelihood(model.matrix, z, likelihood).estimate)
-
-    return mechanism, estimate
+    return mechanism, Likely(model.matrix, likelihood)
 
 
 def _linear(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
@@ -91,7 +109,7 @@ def _linear(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
     def estimate(z: Array) -> Array:
         return np.asarray(pv.linalg.least_squares(model.matrix, z.T)[0].T)
 
-    return entry.calibrated(s, model.readings), estimate
+    return entry.calibrated(s, model.readings), Linear(estimate)
 
 
 def _output(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
@@ -99,7 +117,7 @@ def _output(entry: ChannelEntry, model: pv.LinearModel, s: float) -> Pair:
     mechanism = entry.on_estimate(s, model.matrix)
     values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
     back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
-    return mechanism, lambda z: np.asarray(z @ back)
+    return mechanism, Linear(lambda z: np.asarray(z @ back))
 
 
 WAYS: dict[str, tuple[Callable[[ChannelEntry, pv.LinearModel, float], Pair], str]] = {

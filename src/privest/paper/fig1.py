@@ -12,15 +12,27 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 import privest as pv
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
+from privest.estimator._device import as_backend
 from privest.paper import _drawing as draw
-from privest.paper._engine import Claim, Record, Running, Task, beyond, monte_carlo
+from privest.paper import _on_device
+from privest.paper._engine import (
+    CHUNK,
+    Claim,
+    Record,
+    Running,
+    Task,
+    Unit,
+    beyond,
+    monte_carlo,
+    run_unit,
+)
 from privest.paper._first import NOISE_DEVIATION as DEVIATION
 from privest.paper._first import Setting, paper_setting
 from privest.paper._methods import LABELS, PAPER, MakePair, Method, estimates, method_of, pair_of
@@ -32,6 +44,8 @@ __all__ = [
 ]  # fmt: skip
 
 TRIALS = 2000
+DEVICE_TRIALS = 1_000_000  # of a point on a graphics processor
+DEVICES = ("cpu", "gpu")
 SEED = 1
 LABEL = "fig:ppcr"
 # Chance that a Gaussian mechanism that does attain the bound is said not to, over all levels.
@@ -86,6 +100,7 @@ def figure_one(
     seed: int = SEED,
     methods: Sequence[str | Method | MakePair] = tuple(PAPER),
     setting: Setting | None = None,
+    device: str = "cpu",
     **running: Unpack[Running],
 ) -> list[Point]:
     """Every method at every level: measured error, bound, and its own worst information over s.
@@ -93,24 +108,26 @@ def figure_one(
     `methods`: names (`METHODS`, or any channel of the catalogue), and your own: a function of
     (model, s) that returns a mechanism and an estimator. With several workers it must be one of a
     module (other processes import it). `setting`: H, θ and σ; the paper's, if not given.
+    `device`: "gpu" makes readings, releases and estimates on a graphics processor, from numbers
+    that are a function of (seed, point, trial) (`_counter`; other numbers than the processor's).
     """
     setting = setting or paper_setting()
+    _require_device(device, running)
     chosen = _distinct([method_of(given) for given in methods])
     values = _positive(levels)
     worst = {(m.name, s): _worst(m, s, setting) for m in chosen for s in values}
     floor = {s: float(np.trace(pv.bound(setting.model, s).ppcrlb)) for s in values}
     tasks = {
-        (m.name, s): Task(
-            f"{m.name} at {s!r}", squared_errors, {"method": m, "s": s, "setting": setting}
-        )
+        (m.name, s): _task(f"{m.name} at {s!r}", device, {"method": m, "s": s, "setting": setting})
         for m in chosen
         for s in values
     }
     for method in chosen:  # a mistake shows now, not after hours
         if running.get("workers", 1) > 1 or running.get("executor") is not None:
             _require_portable(method)
-        squared_errors(np.random.default_rng(seed), 2, method=method, s=values[0], setting=setting)
-    found = monte_carlo(list(tasks.values()), trials=trials, seed=seed, **running)
+        run_unit(Unit(tasks[method.name, values[0]], 0, 2), seed)
+    chunk = trials if device == "gpu" else CHUNK
+    found = monte_carlo(list(tasks.values()), trials=trials, seed=seed, chunk=chunk, **running)
     points = []
     for method in chosen:
         for s in values:
@@ -129,6 +146,24 @@ def figure_one(
                 )
             )
     return points
+
+
+def _task(key: str, device: str, arguments: dict[str, Any]) -> Task:
+    """The work of one point, on the processor or on the device."""
+    if device == "cpu":
+        return Task(key, squared_errors, arguments)
+    return Task(key, _on_device.squared_errors, {**arguments, "backend": "cupy"}, counted=True)
+
+
+def _require_device(device: str, running: Running) -> None:
+    """It is known, there, and the only one to work."""
+    if device not in DEVICES:
+        raise InvalidInput(f"the device must be {' or '.join(DEVICES)}; received {device!r}.")
+    if device == "cpu":
+        return
+    if running.get("workers", 1) > 1 or running.get("executor") is not None:
+        raise InvalidInput("on a graphics processor one process does the work: workers=1.")
+    as_backend("cupy")
 
 
 def _distinct(methods: Sequence[Method]) -> list[Method]:

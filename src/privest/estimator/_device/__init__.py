@@ -13,7 +13,7 @@ def as_backend(given: Backend | str, likelihood: Likelihood | None = None) -> Ba
     if isinstance(given, str):
         if given not in NAMES:
             raise InvalidInput(f"backend must be {' or '.join(NAMES)}; received {given!r}.")
-        backend = NUMPY if given == "numpy" else _cupy()
+        backend = NUMPY if given == "numpy" else _of_cupy()
     else:
         backend = given
     if backend.remote and likelihood is not None and not likelihood.anywhere:
@@ -29,7 +29,7 @@ def holds(array: object) -> bool:
     return hasattr(array, "__cuda_array_interface__")
 
 
-def _cupy() -> Backend:
+def _of_cupy() -> Backend:
     from privest.estimator._device._cupy import cupy_backend
 
     return cupy_backend()

@@ -59,9 +59,15 @@ def _table(name: str, values: Array) -> str:
     return f"__constant__ double {name}{size} = {text};"
 
 
+def cuda_text(path: Path) -> str:
+    """A file of CUDA text without its remarks: compilers want plain letters."""
+    lines = path.read_text("utf-8").splitlines()
+    return "\n".join(line.split("//")[0].rstrip() for line in lines) + "\n"
+
+
 def text(name: str) -> str:
     """A file of this room."""
-    return Path(__file__).with_name(name).read_text("utf-8")
+    return cuda_text(Path(__file__).with_name(name))
 
 
 def climb_text(family: int, m: int, n: int, kept: int, count: int) -> str:
@@ -93,7 +99,7 @@ def voigt_kernel(cupy: Namespace) -> Any:  # noqa: ANN401 - a kernel of CuPy
 
 @cache
 def _module(cupy: Namespace, family: int, m: int, n: int, kept: int, count: int) -> Any:  # noqa: ANN401 - a module of CuPy
-    return cupy.RawModule(code=climb_text(family, m, n, kept, count), options=("--std=c++17",))
+    return cupy.RawModule(code=climb_text(family, m, n, kept, count))
 
 
 @dataclass(frozen=True, eq=False)

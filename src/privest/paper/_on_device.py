@@ -1,0 +1,203 @@
+"""The first experiment where the arrays are: readings, releases and errors made on one device.
+
+Every law is drawn by its inverse from the uniform numbers of `_counter`, so that a graphics
+processor and this machine see the same trials (to rounding). What is here simulates; the release of
+readings has its own door.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import singledispatch
+
+import numpy as np
+
+import privest as pv
+from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.estimator._device import as_backend
+from privest.estimator.likelihood import Backend
+from privest.mechanism import (
+    Additive,
+    Channel,
+    Componentwise,
+    GaussianMechanism,
+    Inverse,
+    Mechanism,
+    TriangularQuantiser,
+    TruncatedInverse,
+)
+from privest.noise import Cauchy, CosSquared, GaussianLaw, Laplace, ScalarLaw
+from privest.paper._counter import Counter
+from privest.paper._first import Setting
+from privest.paper._methods import Likely, Linear, Method, pair_of
+
+AT_ONCE = 2**22  # trials simulated together, if memory allows
+ARRAYS = 8  # of the size of the uniform numbers, alive at the same time
+
+
+def squared_errors(
+    counter: Counter, trials: int, *, method: Method, s: float, setting: Setting, backend: str
+) -> Array:
+    """‖θ̂ − θ‖² of so many trials of one method at level s: nothing else leaves the device."""
+    where = as_backend(backend)
+    parts = squared_errors_there(counter, trials, method, s, setting, where)
+    return np.asarray(where.host(parts))
+
+
+def squared_errors_there(
+    counter: Counter, trials: int, method: Method, s: float, setting: Setting, where: Backend
+) -> Array:
+    """The same, as an array of the backend."""
+    xp, model = where.xp, setting.model
+    mechanism, estimate = pair_of(method, model, s)
+    draw, further = _sampler(mechanism, method)
+    solve = _solver(estimate, method, mechanism, where)
+    places = model.readings + further
+    step = min(trials, AT_ONCE, where.block(ARRAYS * places) if where.remote else AT_ONCE)
+    mean, theta = xp.asarray(model.matrix @ setting.theta), xp.asarray(setting.theta)
+    parts = []
+    for at in range(0, trials, step):
+        u = counter.uniform(min(step, trials - at), places, where, skip=at)
+        noise = setting.deviation * where.special.ndtri(u[:, : model.readings])
+        found = solve(draw(mean + noise, u[:, model.readings :], where))
+        parts.append(xp.sum((found - theta) ** 2, axis=1))
+    errors: Array = xp.concat(parts)
+    return errors
+
+
+Draw = Callable[[Array, Array, Backend], Array]
+
+
+def _solver(
+    estimate: object, method: Method, mechanism: Mechanism, where: Backend
+) -> Callable[[Array], Array]:
+    """The estimator on arrays of the backend."""
+    if isinstance(estimate, Linear):
+        # What a linear estimator does to the unit vectors is all it does.
+        matrix = where.xp.asarray(estimate(np.eye(mechanism.outputs)))
+        return lambda z: z @ matrix
+    if isinstance(estimate, Likely):
+        H, likelihood = estimate.matrix, estimate.likelihood
+        as_backend(where, likelihood)
+        return lambda z: pv.estimator.maximum_likelihood(H, z, likelihood, backend=where).estimate
+    raise InvalidInput(_cannot(method, "its estimator is a function of NumPy's arrays"))
+
+
+def _sampler(mechanism: Mechanism, method: Method) -> tuple[Draw, int]:
+    """z from readings and uniform numbers, and how many of those a trial needs."""
+    if isinstance(mechanism, GaussianMechanism) and mechanism.ends is None:
+        level = mechanism.level.for_size(mechanism.readings)
+        L = level.factor_rows(np.eye(mechanism.readings))[level.informative()].T
+
+        def gaussian(y: Array, u: Array, where: Backend) -> Array:
+            z: Array = y @ where.xp.asarray(L) + where.special.ndtri(u)
+            return z
+
+        return gaussian, mechanism.outputs
+    if not isinstance(mechanism, Componentwise) or mechanism.common is None:
+        raise InvalidInput(_cannot(method, f"{type(mechanism).__name__} has no sampler there"))
+    channel, places = mechanism.common, uniforms_of(mechanism.common)
+    if not places:
+        raise InvalidInput(_cannot(method, f"{type(channel).__name__} has no sampler there"))
+
+    def componentwise(y: Array, u: Array, where: Backend) -> Array:
+        xp = where.xp
+        inputs = y if mechanism.matrix is None else y @ xp.asarray(mechanism.matrix.T)
+        parts = xp.reshape(u, (len(u), places, mechanism.outputs))
+        return sample(channel, inputs + xp.asarray(mechanism.offset), parts, where)
+
+    return componentwise, places * mechanism.outputs
+
+
+def _cannot(method: Method, why: str) -> str:
+    return (
+        f"method {method.name} cannot run on a graphics processor: {why}. Leave --device out, or "
+        "choose methods of the paper's list."
+    )
+
+
+def drawn(law: ScalarLaw, u: Array, where: Backend) -> Array:
+    """Values of a law from uniform numbers (trials, places, q): its quantiles."""
+    xp = where.xp
+    first = u[:, 0]
+    near, side = xp.minimum(first, 1.0 - first), xp.where(first < 0.5, -1.0, 1.0)
+    value: Array
+    if isinstance(law, GaussianLaw):
+        value = law.loc + math.sqrt(law.variance) * where.special.ndtri(first)
+    elif isinstance(law, Laplace):
+        value = -side * law.scale * xp.log(2.0 * near)
+    elif isinstance(law, Cauchy):
+        value = side * law.scale / xp.tan(math.pi * near)
+    else:
+        assert isinstance(law, CosSquared)
+        # Kept, or moved to the other side of 0 (`CosSquared.sample`).
+        x = law.half_width * (2.0 * first - 1.0)
+        kept = u[:, 1] < xp.cos((0.5 * math.pi / law.half_width) * x) ** 2
+        value = xp.where(kept, x, x - side * law.half_width)
+    return value
+
+
+def _places(law: ScalarLaw) -> int:
+    if isinstance(law, CosSquared):
+        return 2
+    return 1 if isinstance(law, GaussianLaw | Laplace | Cauchy) else 0
+
+
+@singledispatch
+def uniforms_of(channel: Channel) -> int:
+    """How many uniform numbers an output needs; 0: the channel is not simulated here."""
+    return 0
+
+
+@singledispatch
+def sample(channel: Channel, u: Array, parts: Array, where: Backend) -> Array:
+    """z of inputs u (trials, q) from uniform numbers (trials, places, q)."""
+    raise NotImplementedError
+
+
+@uniforms_of.register
+def _(channel: Additive) -> int:
+    return _places(channel.law)
+
+
+@sample.register
+def _(channel: Additive, u: Array, parts: Array, where: Backend) -> Array:
+    return u + drawn(channel.law, parts, where)
+
+
+@uniforms_of.register
+def _(channel: Inverse) -> int:
+    return _places(channel.noise)
+
+
+@sample.register
+def _(channel: Inverse, u: Array, parts: Array, where: Backend) -> Array:
+    return u / (1.0 + drawn(channel.noise, parts, where))
+
+
+@uniforms_of.register
+def _(channel: TruncatedInverse) -> int:
+    return 1 + _places(channel.noise)
+
+
+@sample.register
+def _(channel: TruncatedInverse, u: Array, parts: Array, where: Backend) -> Array:
+    xp, edge = where.xp, channel.threshold
+    ends = xp.where(parts[:, 0] < 0.5 * (1.0 + u / edge), edge, -edge)
+    seen = xp.where(xp.abs(u) < edge, ends, u)
+    z: Array = seen / (1.0 + drawn(channel.noise, parts[:, 1:], where))
+    return z
+
+
+@uniforms_of.register
+def _(channel: TriangularQuantiser) -> int:
+    return 2
+
+
+@sample.register
+def _(channel: TriangularQuantiser, u: Array, parts: Array, where: Backend) -> Array:
+    dither: Array = parts[:, 0] + parts[:, 1] - 1.0
+    z: Array = where.xp.rint(u / channel.step + dither) * channel.step
+    return z
