@@ -88,7 +88,8 @@ class StreamRelease(Release):
 
     values     z̃ of these steps, one after another; NaN where a reading was missing.
     missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
-               None: none was. Which readings are missing is public.
+               None: none was. Where a part of a vector reading was missing: one flag a value,
+               (steps, m), or (values,) where steps differ in size. Which are missing is public.
     """
 
     KIND: ClassVar[str] = "stream release"
@@ -108,11 +109,15 @@ class StreamRelease(Release):
     def part(self, first: int, last: int, sizes: Sequence[int]) -> StreamRelease:
         """The releases of the steps first..last−1 of these; `sizes` are the m_k of all of them."""
         before, inside = sum(sizes[:first]), sum(sizes[first:last])
-        missing = None if self.missing is None else self.missing[first:last]
+        values, missing = self.values[before : before + inside], self.missing
+        if missing is not None and missing.size != self.steps:  # a part of these may miss no part
+            missing = missing_in(np.isnan(values), sizes[first:last])
+        elif missing is not None:
+            missing = missing[first:last]
         return StreamRelease(
             self.start + first,
             last - first,
-            self.values[before : before + inside],
+            values,
             missing if missing is not None and missing.any() else None,
             self.fingerprint,
             self.simulated,
@@ -134,9 +139,38 @@ class StreamRelease(Release):
         if not 1 <= steps <= len(values):
             raise InvalidInput(f"a release of {steps} steps cannot have {len(values)} values.")
         if record["missing"] is not None:
-            record["missing"] = read_flags(record["missing"], steps, "missing")
+            record["missing"] = _flags(record["missing"], steps, len(values))
         _require_shown(values, record["missing"], steps)
         return record
+
+
+def missing_in(absent: Flags, sizes: Sequence[int]) -> Flags | None:
+    """`missing` of a release whose values are `absent` (values,), of steps of these sizes."""
+    if not absent.any():
+        return None
+    if len(absent) == len(sizes):
+        return absent
+    starts = np.cumsum([0, *sizes[:-1]])
+    some = np.asarray(np.logical_or.reduceat(absent, starts))
+    if np.array_equal(some, np.logical_and.reduceat(absent, starts)):
+        return some
+    return absent.reshape(len(sizes), -1) if len(set(sizes)) == 1 else absent
+
+
+def missing_entries(release: StreamRelease, sizes: Sequence[int]) -> Flags | None:
+    """Which values of a release are missing, (values,), of steps of these sizes; None: none is."""
+    missing = release.missing
+    if missing is None or missing.size != release.steps or len(sizes) == sum(sizes):
+        return None if missing is None else missing.ravel()
+    return np.repeat(missing.ravel(), sizes)
+
+
+def _flags(given: object, steps: int, count: int) -> Flags:
+    """(steps,), or one flag a value: (steps, m) or (count,)."""
+    rows = list(given) if isinstance(given, list | tuple) else []
+    if len(rows) == steps and count % steps == 0 and isinstance(rows[0], list | tuple):
+        return np.stack([read_flags(row, count // steps, "missing") for row in rows])
+    return read_flags(given, count if len(rows) == count else steps, "missing")
 
 
 def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
@@ -157,14 +191,14 @@ def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
 
 
 def _require_shown(values: Array, missing: Flags | None, steps: int) -> None:
-    """Values are there for the steps that are not missing, and for these only.
+    """Values are there for what is not missing, and for that only.
 
-    How many values belong to each of several steps the level knows, not the release: unless it is
-    one each, only their number is compared.
+    How many values belong to each of several steps the level knows, not the release: where flags
+    are of steps, unless it is one value each, only their number is compared.
     """
     absent = np.isnan(values)
-    gone = np.zeros(steps, dtype=bool) if missing is None else missing
-    if len(values) == steps:
+    gone = np.zeros(steps, dtype=bool) if missing is None else missing.ravel()
+    if len(values) == len(gone):
         good = np.array_equal(absent, gone)
     else:
         shown = len(values) - absent.sum()

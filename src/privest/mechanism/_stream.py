@@ -15,7 +15,7 @@ from privest.errors import InvalidInput
 from privest.mechanism._affine import RunningMechanism
 from privest.mechanism._missing import marked, real_numbers, split_missing
 from privest.mechanism._range import as_range
-from privest.mechanism._stream_terms import begun, clip_between, stream_terms
+from privest.mechanism._stream_terms import begun, clip_between, hidden_of, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import (
     GridStatement,
@@ -25,8 +25,9 @@ from privest.privacy import (
     as_stream_level,
     grid_statement,
 )
+from privest.privacy._parts import mixes_a_step, rows_of_parts
 from privest.reading import state_array, state_count
-from privest.release import StreamRelease
+from privest.release import StreamRelease, missing_in
 
 
 class StreamMechanism:
@@ -37,6 +38,12 @@ class StreamMechanism:
     Guarantees: I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); a missing reading (NaN or masked)
     is a step with S_k = 0 and is left out of all later steps too. Which ones are missing is
     public.
+    Of a vector reading of which a part is missing the others are shown, U = 0: z̃ = B y_O + e with
+    BᵀB = S_OO − S_OM S_MM⁺ S_MO, the largest level of the readings O that are there whose
+    embedding stays below S_k (for a diagonal S_k their own levels), so I ≤ S_k as before
+    (`privacy._parts`). Nothing is shown of such a step where that is 0, where the level looks
+    back, and where a level that mixes readings has a `range` (it clips sums of all readings of a
+    step, and what it promises is said of these); nor with `parts=False`.
     Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
     for a dense level. Ends with an error, not a release, when the level has no further step.
     Threads take turns. A copy that goes on shows the same readings again with other noise: a
@@ -56,9 +63,12 @@ class StreamMechanism:
         level: SequentialLevel | PrivacyLevel | ArrayLike,
         *,
         range: tuple[float, float] | None = None,
+        parts: bool = True,
     ) -> None:
         self.level = as_stream_level(level)
         self.range = as_range(range)
+        mixed = mixes_a_step(self.level)
+        self.parts = parts and self.level.form == "independent" and not (mixed and self.range)
         self.steps = 0
         self._past = begun(self.level)  # the readings that later releases look back to
         self._turn = threading.Lock()
@@ -73,21 +83,20 @@ class StreamMechanism:
         """The release of the next reading or readings, with noise of a simulation generator.
 
         y: a number or a vector of m_k (one step), or several steps one after another (a vector,
-        or one row a step). NaN or masked: missing; a vector reading of which a part is missing
-        counts as missing.
+        or one row a step). NaN or masked: missing.
         """
         source = as_source(rng)
         given = real_numbers(y)
         sizes = self._sizes(given)
-        values, missing = self._readings(given, sizes, finite=True)
-        shown, past = self._shown(values, self.steps, self.steps + len(sizes))
-        return self._released(source, sizes, lambda: shown, lambda: (missing, past))
+        values, absent = self._readings(given, sizes, finite=True)
+        shown, past = self._shown(values, self.steps, self.steps + len(sizes), absent)
+        return self._released(source, sizes, lambda: shown, lambda: (absent, past))
 
     def release(self, y: ArrayLike, source: Source | None = None) -> StreamRelease:
         """The release of the next reading or readings, with protected noise; it has no seed.
 
         I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a reading, else for S̄_k = AᵀA with the doubles
-        A; values are multiples of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². Nothing is
+        A (of a part of a step, too, where S_k is regular; else to rounding); values are multiples of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². Nothing is
         refused because of a value: beyond the range (of every coordinate of A_kȲ_k) it is clipped,
         NaN or masked is missing. y as in `simulate`.
         """
@@ -101,10 +110,9 @@ class StreamMechanism:
         kept: list[tuple[Flags | None, Array]] = []
 
         def shown() -> lattice.Exactly:
-            values, missing = self._readings(given, sizes, finite=False)
-            terms, past = stream_terms(self.level, self._past, values, start, stop)
-            kept.append((missing, lattice.finite(past)))
-            absent = None if missing is None else np.repeat(missing, sizes)
+            values, absent = self._readings(given, sizes, finite=False)
+            terms, past = stream_terms(self.level, self._past, values, start, stop, absent)
+            kept.append((absent, lattice.finite(past)))
             return marked(lattice.sum_of_products(terms), absent)
 
         def facts() -> tuple[Flags | None, Array]:
@@ -121,26 +129,28 @@ class StreamMechanism:
         shown: Callable[[], Array | lattice.Exactly],
         facts: Callable[[], tuple[Flags | None, Array]],
     ) -> StreamRelease:
-        """Noise on what is shown; `facts`: the missing steps, and what to remember."""
+        """Noise on what is shown; `facts`: where nothing is, and what to remember."""
         start, count = self.steps, sum(sizes)
         clip = clip_between(self.level, self.range, self._past, start, start + len(sizes))
         values = source.add_noise(
             shown, shape=(count,), at=start, sizes=sizes, clip=clip,
             fingerprint=self.level.fingerprint,
         )  # fmt: skip
-        missing, past = facts()
+        absent, past = facts()
         if not source.simulated:  # what was missing when it was released
-            absent = np.logical_or.reduceat(np.isnan(values), np.cumsum([0, *sizes[:-1]]))
-            missing = np.asarray(absent) if absent.any() else None
-        elif missing is not None:
-            values[np.repeat(missing, sizes)] = np.nan
+            absent = np.isnan(values)
+        elif absent is not None:
+            values[absent] = np.nan
+        missing = None if absent is None else missing_in(absent, sizes)
         self._past, self.steps = past, start + len(sizes)
         return StreamRelease(
             start, len(sizes), values, missing, self.level.fingerprint, source.simulated,
             source.grid,
         )  # fmt: skip
 
-    def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
+    def _shown(
+        self, values: Array, start: int, stop: int, absent: Flags | None = None
+    ) -> tuple[Array, Array]:
         """A_kȲ_k of these steps, and the readings to remember after them."""
         level = self.level
         own = level.pointwise(start, stop)
@@ -157,12 +167,15 @@ class StreamMechanism:
             ]
             return np.concatenate(parts), past
         if level.block is None:  # U = 0, sizes change
+            none = np.zeros(len(values), dtype=bool) if absent is None else absent
             parts = [
-                level.blocks(k, k + 1)[0, 0] @ values[a:b]
+                rows_of_parts(level, k, none[None, a:b])[0] @ values[a:b]
                 for k, (a, b) in enumerate(itertools.pairwise(ends), start=start)
             ]
             return np.concatenate(parts), self._past
         rows = level.blocks(start, stop)
+        if absent is not None and level.form == "independent":
+            rows = rows_of_parts(level, start, absent.reshape(-1, level.block))[None]
         every = np.concatenate([self._past, values]).reshape(-1, level.block, 1)
         count = stop - start
         shown = np.zeros((count, level.block, 1))
@@ -171,18 +184,16 @@ class StreamMechanism:
             shown += rows[lag] @ every[first : first + count]
         return shown.ravel(), every[count:].ravel().copy()
 
-    @staticmethod
     def _readings(
-        given: Array, sizes: tuple[int, ...], *, finite: bool
+        self, given: Array, sizes: tuple[int, ...], *, finite: bool
     ) -> tuple[Array, Flags | None]:
-        """Readings with 0 where they are missing, and which steps are."""
+        """Readings with 0 where nothing is shown, and where that is."""
         values, absent = split_missing(given, finite=finite)
         flat = values.ravel()
         if absent is None:
             return flat, None
-        starts = np.cumsum([0, *sizes[:-1]])
-        missing = np.asarray(np.logical_or.reduceat(absent.ravel(), starts))
-        return np.where(np.repeat(missing, sizes), 0.0, flat), missing
+        hidden = hidden_of(self.level, absent.ravel(), self.steps, sizes, parts=self.parts)
+        return np.where(hidden, 0.0, flat), hidden
 
     def _sizes(self, values: Array) -> tuple[int, ...]:
         """The m_k of the steps that these readings fill, exactly."""

@@ -7,21 +7,24 @@ import itertools
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array
+from privest.arrays import Array, Flags
 from privest.mechanism._range import Range, clip_of
 from privest.mechanism.source import Clip
 from privest.privacy import SequentialLevel
+from privest.privacy._parts import hidden_entries, rows_of_parts
 
 Products = list[tuple[Array, Array]]
 
 
 def stream_terms(
-    level: SequentialLevel, past: Array, values: Array, start: int, stop: int
-) -> tuple[Products, Array]:
+    level: SequentialLevel, past: Array, values: Array, start: int, stop: int,
+    absent: Flags | None = None,
+) -> tuple[Products, Array]:  # fmt: skip
     """A_kȲ_k of these steps as Σ_t c_t∘v_t, own readings first, and the past of the next step.
 
     values (…, readings of these steps), with axes before for several series at once; past (…, p)
-    the readings that these steps look back to (`begun`).
+    the readings that these steps look back to (`begun`). `absent`: flags of the values that are 0
+    because nothing is shown there (`hidden_of`).
     """
     own = level.pointwise(start, stop)
     if own is not None:
@@ -31,16 +34,39 @@ def stream_terms(
         every = np.concatenate([past, values], axis=-1)
         return [(rows[:, k], every[..., k, None]) for k in range(every.shape[-1])][::-1], every
     if level.block is None:
-        return _changing(level, values, start, stop), past
+        return _changing(level, values, start, stop, absent), past
     rows, count, m = level.blocks(start, stop), stop - start, level.block
+    if absent is not None and level.form == "independent":
+        rows = rows_of_parts(level, start, absent.reshape(*absent.shape[:-1], count, m))[None]
     every = np.concatenate([past, values], axis=-1).reshape(*values.shape[:-1], -1, m)
     terms = []
     for lag in range(level.reach + 1):
         before = every[..., level.reach - lag :, :][..., :count, :]
         terms += [
-            (rows[lag, :, :, k].ravel(), np.repeat(before[..., k], m, axis=-1)) for k in range(m)
+            (_flat_rows(rows[lag][..., k]), np.repeat(before[..., k], m, axis=-1))
+            for k in range(m)
         ]
     return terms, every[..., count:, :].reshape(*values.shape[:-1], -1).copy()
+
+
+def _flat_rows(column: Array) -> Array:
+    """(…, K, m) as (…, Km)."""
+    return column.reshape(*column.shape[:-2], -1)
+
+
+def hidden_of(
+    level: SequentialLevel, absent: Flags, start: int, sizes: tuple[int, ...], *, parts: bool
+) -> Flags:
+    """`privacy._parts.hidden_entries` of readings (…, all of these steps), whatever their sizes."""
+    if level.block is not None:
+        by_step = absent.reshape(*absent.shape[:-1], len(sizes), level.block)
+        return hidden_entries(level, start, by_step, parts=parts).reshape(absent.shape)
+    ends = itertools.accumulate(sizes, initial=0)
+    own = [
+        hidden_entries(level, start + k, absent[None, a:b], parts=parts)[0]
+        for k, (a, b) in enumerate(itertools.pairwise(ends))
+    ]
+    return np.concatenate(own)
 
 
 def begun(level: SequentialLevel) -> Array:
@@ -63,11 +89,16 @@ def clip_between(
     return clip_of(weights, span, lags=len(weights) - own)
 
 
-def _changing(level: SequentialLevel, values: Array, start: int, stop: int) -> Products:
+def _changing(
+    level: SequentialLevel, values: Array, start: int, stop: int, absent: Flags | None
+) -> Products:
     """U = 0 and m_k that changes: products of every step, zeros where it has fewer."""
     sizes = level.sizes_between(start, stop)
     weights, readings = np.zeros((2, max(sizes), len(values)))
     for k, (a, b) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
-        weights[: b - a, a:b] = level.blocks(start + k, start + k + 1)[0, 0].T
+        rows = level.blocks(start + k, start + k + 1)[0, 0]
+        if absent is not None and absent[a:b].any():
+            rows = rows_of_parts(level, start + k, absent[None, a:b])[0]
+        weights[: b - a, a:b] = rows.T
         readings[: b - a, a:b] = values[a:b, None]
     return list(zip(weights, readings))

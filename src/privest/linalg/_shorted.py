@@ -1,0 +1,74 @@
+"""A level of which only some readings are there: the largest one on them that stays below it.
+
+Of S = AᵀA and the entries O that are kept, the largest I with E I Eᵀ ≤ S (E puts entries of O in
+their places) is the Schur complement, or shorted operator,
+
+    S_O = S_OO − S_OM S_MM⁺ S_MO = (EᵀS⁻¹E)⁻¹ ,    xᵀS_O x = min over y_M of ‖A(x, y_M)‖²
+
+In law: y + N(0, S⁻¹) without the entries that are not there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from privest.arrays import Array, Flags
+from privest.linalg.tolerances import rounding
+
+
+def shorted_root(rows: Array, kept: Flags) -> Array:
+    """B (m, m) upper-triangular on the kept entries, zeros elsewhere, with BᵀB = E S_O Eᵀ.
+
+    S = rowsᵀrows, rows (m, m) of any rank. The columns of what is not kept are taken out of the
+    others one by one, twice (Gram-Schmidt), and S is never formed: B has the digits of `rows`.
+    The row of an entry that the ones before it leave nothing of is zero, so B depends on S alone.
+    Where every row sees kept entries only, or others only, B is `rows` itself, with zeros.
+    Else B is divided by 1 + 10m^1.5·eps/σ, σ the least singular value of `rows` (columns scaled):
+    more than its rounding, so that E BᵀB Eᵀ ≤ S holds as it stands where S is regular. Where it is
+    singular σ is that of the part it has, and it holds to rounding.
+    O(m³); the last few hundred are remembered.
+    """
+    whole, flags = np.ascontiguousarray(rows, dtype=np.float64), np.asarray(kept, dtype=bool)
+    return _shorted(whole.tobytes(), flags.tobytes()).copy()
+
+
+@lru_cache(maxsize=512)
+def _shorted(numbers: bytes, flags: bytes) -> Array:
+    kept = np.frombuffer(flags, dtype=bool)
+    m = len(kept)
+    rows = np.frombuffer(numbers).reshape(m, m)
+    seen = rows != 0
+    mine, theirs = seen[:, kept].any(axis=1), seen[:, ~kept].any(axis=1)
+    if not (mine & (theirs | ~kept)).any():  # nothing is mixed
+        return np.asarray(np.where(mine[:, None], rows, 0.0))
+    # In units in which every column has size one: no unit decides what is zero, or underflows.
+    size = np.abs(rows).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    scaled = rows / size
+    length = np.linalg.norm(scaled, axis=0)
+    unit = np.divide(scaled, length, out=np.zeros_like(scaled), where=length > 0)
+    order = [*np.flatnonzero(~kept).tolist(), *np.flatnonzero(kept).tolist()]
+    basis, owners = _basis(unit, order)
+    result = np.zeros((m, m))
+    for q, j in zip(basis.T, owners):
+        if kept[j]:
+            later = kept & (np.arange(m) >= j)
+            result[j, later] = q @ rows[:, later]
+    values = np.linalg.svd(unit, compute_uv=False)
+    least = values[values > rounding(m) * values[0]].min(initial=values[0])
+    return np.asarray(result / (1.0 + rounding(m) * np.sqrt(m) / least))
+
+
+def _basis(columns: Array, order: list[int]) -> tuple[Array, list[int]]:
+    """Orthonormal vectors of the columns in this order, and the column that each one came from."""
+    basis, owners = np.zeros((len(columns), 0)), []
+    for j in order:
+        rest, before = columns[:, j], float(np.linalg.norm(columns[:, j]))
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        left = float(np.linalg.norm(rest))
+        if left > rounding(columns.shape[1]) * before:
+            basis, owners = np.column_stack([basis, rest / left]), [*owners, j]
+    return basis, owners

@@ -1,0 +1,64 @@
+"""Steps of which some readings are missing: what a level lets the others show.
+
+A step shows z̃ = Ay + e, AᵀA = S. With the readings O alone it shows B y_O + e, BᵀB = S_O, the largest
+level whose embedding stays below S (`linalg._shorted`); a diagonal S keeps the levels of the
+readings that are there. So I_z(y) ≤ S, as of every release.
+
+A level that looks back, or a dense one, shows nothing of such a step. Its bound is on all
+readings together, and what may be shown of a part now depends on which readings will be missing in
+the steps that look back to it: nobody knows that yet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.arrays import Array, Flags
+from privest.linalg._shorted import shorted_root
+from privest.privacy._sequential import SequentialLevel
+
+
+def mixes_a_step(level: SequentialLevel) -> bool:
+    """Whether releases show sums of the readings of one step, and of no other: S not diagonal."""
+    return level.form == "independent" and level.pointwise(0, 1) is None
+
+
+def without_parts(missing: Flags) -> Flags:
+    """(…, K) for flags (…, K, m): the steps of which anything is missing."""
+    return np.asarray(missing.any(axis=-1))
+
+
+def hidden_entries(
+    level: SequentialLevel, start: int, absent: Flags, *, parts: bool = True
+) -> Flags:
+    """Which entries of steps show nothing, (…, K, m), where the readings `absent` are missing.
+
+    Those, and all others of a step where what is there may show nothing. `parts` False: a level
+    that mixes readings shows nothing of a step of which one is missing.
+    """
+    alone = level.form == "independent" and not mixes_a_step(level)
+    some = absent.any(axis=-1)
+    if alone or not some.any():
+        return absent
+    if level.form != "independent" or not parts:
+        return np.asarray(absent | some[..., None])
+    shown = rows_of_parts(level, start, absent).any(axis=(-2, -1))
+    return np.asarray(absent | (some & ~shown)[..., None])
+
+
+def rows_of_parts(level: SequentialLevel, start: int, absent: Flags) -> Array:
+    """A_k of steps from `start` on, (…, K, m, m), zeros in the rows and columns of `absent`.
+
+    For levels that do not look back, with steps of one size or one step at a time.
+    """
+    steps, m = absent.shape[-2:]
+    whole = np.array(np.broadcast_to(level.blocks(start, start + steps)[0], (*absent.shape, m)))
+    if not mixes_a_step(level):
+        whole[absent] = 0.0
+        return np.asarray(np.where(absent[..., None, :], 0.0, whole))
+    whole[absent.all(axis=-1)] = 0.0
+    partly = absent.any(axis=-1) & ~absent.all(axis=-1)
+    for place in np.argwhere(partly):
+        at = tuple(place)
+        whole[at] = shorted_root(whole[at], ~absent[at])
+    return whole
