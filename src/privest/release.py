@@ -89,7 +89,7 @@ class StreamRelease(Release):
     values     z̃ of these steps, one after another; NaN where a reading was missing.
     missing    (steps,) True where a reading was missing: that step shows nothing (S_k = 0).
                None: none was. Where a part of a vector reading was missing: one flag a value,
-               (steps, m), or (values,) where steps differ in size. Which are missing is public.
+               (steps, m), or (1, values) where steps differ in size. Which are missing is public.
     """
 
     KIND: ClassVar[str] = "stream release"
@@ -154,7 +154,7 @@ def missing_in(absent: Flags, sizes: Sequence[int]) -> Flags | None:
     some = np.asarray(np.logical_or.reduceat(absent, starts))
     if np.array_equal(some, np.logical_and.reduceat(absent, starts)):
         return some
-    return absent.reshape(len(sizes), -1) if len(set(sizes)) == 1 else absent
+    return absent.reshape(len(sizes) if len(set(sizes)) == 1 else 1, -1)
 
 
 def missing_entries(release: StreamRelease, sizes: Sequence[int]) -> Flags | None:
@@ -166,11 +166,12 @@ def missing_entries(release: StreamRelease, sizes: Sequence[int]) -> Flags | Non
 
 
 def _flags(given: object, steps: int, count: int) -> Flags:
-    """(steps,), or one flag a value: (steps, m) or (count,)."""
+    """(steps,), or where steps have several values one flag a value: (steps, m) or (1, count)."""
     rows = list(given) if isinstance(given, list | tuple) else []
-    if len(rows) == steps and count % steps == 0 and isinstance(rows[0], list | tuple):
-        return np.stack([read_flags(row, count // steps, "missing") for row in rows])
-    return read_flags(given, count if len(rows) == count else steps, "missing")
+    if steps < count and len(rows) in (1, steps) and isinstance(rows[0], list | tuple):
+        width = count // len(rows) if count % len(rows) == 0 else -1
+        return np.stack([read_flags(row, width, "missing") for row in rows])
+    return read_flags(given, steps, "missing")
 
 
 def _grid(record: Mapping[str, Any], on_grid: bool) -> float:

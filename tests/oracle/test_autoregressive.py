@@ -5,6 +5,7 @@ import pytest
 import scipy
 
 import privest as pv
+from dynamic_systems import without
 from privest.dynamics import StateSpace, fit_autoregressive
 from privest.errors import InvalidInput, NotIdentifiable
 from serial_streams import autoregressive, hourly, remembering
@@ -24,6 +25,8 @@ def dense(level, release, H, correlation, variance):
     """GLS covariance, estimate and restricted log-likelihood from whole matrices."""
     rows = level.first(release.steps).rows.dense()
     shown = ~np.isnan(release.values)
+    if level.form == "independent":
+        rows = without(rows, ~shown, [level.block] * release.steps)
     A = np.where(shown, rows, 0.0)[shown]
     V = A @ autoregressive(len(H), correlation, variance) @ A.T + np.eye(len(A))
     G, z = A @ H, release.values[shown]

@@ -118,7 +118,8 @@ def filter_command(
     if not sides.to_releases:  # the holder's side needs none
         columns.require_count(system.inputs)
     level = series_level(asked, system.readings)
-    mechanism = pv.StreamMechanism(level, range=ends)
+    # where a move is stated, what is promised of it is of whole steps
+    mechanism = pv.StreamMechanism(level, range=ends, parts=asked.move is None)
     # what is wrong with them is said before there is any noise
     spent, said = asked.spent(level), privacy.promise(mechanism)
     release, inputs = take_series(

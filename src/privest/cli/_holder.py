@@ -16,6 +16,7 @@ from privest.arrays import Array
 from privest.cli._options import Account, Trial
 from privest.ledger import LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
+from privest.privacy import grid_statement
 
 REMEMBERED = (
     "Nothing of this run is remembered here: to release these readings once more is to show more "
@@ -122,8 +123,11 @@ def holder_of(
     most = float(np.max(level.final_blocks().diagonal()))
     ledger = account.opened(stack, subject, most)
     span = "" if mechanism.range is None else " {:g},{:g}".format(*mechanism.range)
+    said = None
+    if move is not None:  # of whole steps where the mechanism shows no parts of them
+        said = grid_statement(level, move=move, parts=mechanism.shows_mixed_parts)
     source = ledger.source(
-        subject, cost_of(level, move=move), start=0, key=f"{level.fingerprint[:12]}{span}",
-        level=level.fingerprint, columns=columns,
+        subject, cost_of(level, move=move, statement=said), start=0,
+        key=f"{level.fingerprint[:12]}{span}", level=level.fingerprint, columns=columns,
     )  # fmt: skip
     return Holder(mechanism, source, ledger)

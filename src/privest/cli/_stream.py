@@ -254,7 +254,7 @@ def stream(
         move=privacy.move if mixed else asked.move,
         span=ends,
         spent=asked.spent(level),
-        said=privacy.promise(pv.StreamMechanism(level, range=ends)),
+        said=privacy.promise(pv.StreamMechanism(level, range=ends, parts=False)),
         time=columns.time,
         reading=files.reading(),
         ar1=remembered.ar1,

@@ -92,9 +92,12 @@ class Job:
         plan = self.plan
         if plan.sides.from_releases:
             return Receiver(plan.level)
+        # Lines are of single readings: of a day that shows a part of itself a line that was lost
+        # could not be told from a reading that is missing, and its other numbers mean others.
+        mechanism = pv.StreamMechanism(plan.level, range=plan.span, parts=False)
         return holder_of(
-            "stream", pv.StreamMechanism(plan.level, range=plan.span), plan.trial, plan.account,
-            stack, input_=plan.source, columns=plan.target, move=plan.move,
+            "stream", mechanism, plan.trial, plan.account, stack, input_=plan.source,
+            columns=plan.target, move=plan.move,
         )  # fmt: skip
 
     @property
@@ -257,7 +260,7 @@ class Job:
             self.estimator.update(release, H)
             if self.plan.at_end:
                 self.held.add(release, H)
-        self.missing += 0 if release.missing is None else self.width * int(release.missing.sum())
+        self.missing += int(np.isnan(release.values).sum())
         self.last = public.time(-1)
         lines = self._lines(release, public)
         if self.kept is not None:

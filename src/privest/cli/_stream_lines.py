@@ -22,6 +22,7 @@ from privest.estimator._stream_conclusion import StreamConclusion
 from privest.files import make_folder
 from privest.reading import as_text, parse_json
 from privest.records import plain
+from privest.release import missing_entries
 from privest.report import printable
 
 PART = 1e-6  # of a unit vector: less is rounding, not a part in what is hidden
@@ -59,13 +60,10 @@ def released_records(
 
 def by_readings(release: pv.StreamRelease, width: int) -> pv.StreamRelease:
     """The same with a step a reading, as it is written."""
-    missing = None if release.missing is None else np.repeat(release.missing, width)
-    values = release.values
-    if missing is not None:
-        values = np.where(missing, np.nan, values)
+    missing = missing_entries(release, [width] * release.steps)
     return pv.StreamRelease(
-        release.start * width, release.steps * width, values, missing, release.fingerprint,
-        release.simulated, release.grid,
+        release.start * width, release.steps * width, release.values, missing,
+        release.fingerprint, release.simulated, release.grid,
     )  # fmt: skip
 
 

@@ -4,7 +4,8 @@
     {"step": 0, "fingerprint": "…", "grid": 0.0009765625, "z": 1812, …, "hash": "…"}
 
 z̃ = z·grid, z a whole number (simulated: grid is 0 and z̃ = z); null where nothing is shown. Several
-readings a step: z is a list. Every line carries the hash of all lines up to it,
+readings a step: z is a list, with null for one that shows nothing beside others that do. Every
+line carries the hash of all lines up to it,
 
     hash_k = SHA-256(hash_{k−1} ‖ the line up to `, "hash"`) ,   hash_0 = the empty text,
 
@@ -38,7 +39,7 @@ from privest.reading import (
     read_text,
 )
 from privest.records import Record
-from privest.release import StreamRelease
+from privest.release import StreamRelease, missing_in
 
 FORMAT, VERSION = "privest stream release", 1
 OWN = ("step", "fingerprint", "grid", "z", "hash", "hmac", "entry", "format")  # no features
@@ -69,11 +70,14 @@ def step_records(release: StreamRelease, block: int, *, listed: bool) -> list[di
     `listed`: z as a list of the readings of a step, which are `block`; else it is one number.
     """
     values = release.values.reshape(-1, block)
-    shown = np.asarray(~np.isnan(values).any(axis=1))
-    numbers = np.where(shown[:, None], values, 0.0)
+    absent = np.isnan(values)
+    shown = np.asarray(~absent.all(axis=1))
+    numbers = np.where(absent, 0.0, values)
     if release.grid:
         numbers = np.rint(numbers / release.grid).astype(np.int64)
     cells: list[Any] = numbers.tolist()
+    for k, i in np.argwhere(absent & shown[:, None]).tolist():
+        cells[k][i] = None
     return [
         {
             "step": release.start + k,
@@ -166,7 +170,7 @@ class CheckedLines(Record):
     """What a file of releases is, as far as its hashes and signatures show.
 
     steps      lines of steps, 0 ≤ step < steps, whole and in order
-    missing    of them without a release
+    missing    of them without a release (not those that show a part)
     signed     the steps that a signature of the ledger covers; None where none was looked at
     torn       the file ends within a line, which is not counted: it was being written
     entries    the ledger's entries that the lines name
@@ -240,22 +244,25 @@ class _Checking:
             raise InvalidInput("it is not the next step of this stream.")
         z = found["z"]
         if z is not None:
-            as_values(np.array(z, dtype=float).ravel(), found["grid"])
+            as_values(np.array(z, dtype=float).ravel(), found["grid"])  # None is NaN
         if "entry" in record:
             self.entries.append(read_count(record["entry"], "entry"))
         self.steps, self.missing = self.steps + 1, self.missing + (z is None)
 
 
 def _cell(given: object, name: str) -> Any:  # noqa: ANN401
-    """z: a number, a list of them, or nothing."""
-    if given is None or isinstance(given, list):
-        return None if given is None else [read_number(part, name) for part in given]
-    return read_number(given, name)
+    """z: a number, a list of them, some perhaps nothing, or nothing."""
+    if isinstance(given, list):
+        cells = [None if part is None else read_number(part, name) for part in given]
+        if not any(cell is not None for cell in cells):
+            raise InvalidInput(f"{name} of a step that shows nothing is null.")
+        return cells
+    return None if given is None else read_number(given, name)
 
 
 def read_release(lines: Iterable[str]) -> StreamRelease:
     """All lines as one release (unchecked hashes: `check_lines`), for steps 0, 1, …"""
-    z: list[list[float] | None] = []
+    z: list[list[float | None] | None] = []
     seen: set[tuple[float, str]] = set()
     fields = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
     for number, text in enumerate(steps_only(lines), start=1):
@@ -272,13 +279,14 @@ def read_release(lines: Iterable[str]) -> StreamRelease:
     if len(seen) != 1 or len(sizes) != 1:
         raise InvalidInput("releases of one stream are needed: one level, one grid, steps alike.")
     (grid, fingerprint), (block,) = seen.pop(), sizes
-    values = np.array([[np.nan] * block if cell is None else cell for cell in z]).ravel()
-    missing = np.array([cell is None for cell in z])
+    cells = [[None] * block if cell is None else cell for cell in z]
+    values = np.array(cells, dtype=np.float64).ravel()
+    missing = missing_in(np.isnan(values), [block] * len(z))
     return StreamRelease.from_dict(
         {
             "kind": StreamRelease.KIND, "start": 0, "steps": len(z),
             "values": [None if v != v else v for v in as_values(values, grid).tolist()],
-            "missing": missing.tolist() if missing.any() else None,
+            "missing": None if missing is None else missing.tolist(),
             "fingerprint": fingerprint, "simulated": not grid, "grid": grid,
         }
     )  # fmt: skip

@@ -25,7 +25,7 @@ import scipy
 from privest.arrays import Array, ArrayLike, as_array
 from privest.bounds._classical import parameter_list
 from privest.dynamics._filtering import filter_releases
-from privest.dynamics._observed import Level
+from privest.dynamics._observed import Level, as_seen, numbers_shown, of_entries
 from privest.dynamics._releases import SeriesRelease, shown_series
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput, NotIdentifiable
@@ -189,14 +189,17 @@ def _series(
         raise InvalidInput(
             f"the rows of H must be {len(release.values)}, one a reading; received {H.shape}."
         )
-    missing = np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
-    columns = H.T.reshape(H.shape[1], release.steps, m)
-    shown = shown_series(level, np.where(missing[:, None], 0.0, columns))
+    given = np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
+    missing = as_seen(level, 0, given)
+    absent = np.broadcast_to(of_entries(missing), (release.steps, m))
+    columns = np.where(absent, 0.0, H.T.reshape(H.shape[1], release.steps, m))
+    shown = shown_series(level, columns, absent if missing.ndim > 1 else None)
     own = release.values.reshape(1, release.steps, m)
     every = np.concatenate([shown, own, np.zeros_like(own)])
-    every[:, missing] = np.nan
+    every[:, absent] = np.nan
+    flags = missing[None] if missing.ndim > 1 else missing
     return (
-        SeriesRelease(every, missing, level.fingerprint, release.simulated, grid=release.grid),
+        SeriesRelease(every, flags, level.fingerprint, release.simulated, grid=release.grid),
         H.shape[1],
     )
 
@@ -220,7 +223,8 @@ def _scatter(alone: _Whitened, series: SeriesRelease, level: SequentialLevel) ->
     """What the releases scatter about least squares, in units of a reading: at least γ₀, about."""
     shown = level.blocks(level.reach, level.reach + 1)[0, 0]
     size = float(np.square(shown).sum()) / len(shown)  # the level of a reading on its own
-    count = int((~series.missing).sum()) * len(shown) - alone.fit.parameters
+    seen = series.missing[0] if series.missing.ndim > 1 else series.missing
+    count = numbers_shown(seen, len(shown)) - alone.fit.parameters
     if count < 1 or not size > 0:
         raise InvalidInput("AR(1) noise needs more readings than coefficients.")
     return max(alone.fit.misfit / count, 1.0) / size

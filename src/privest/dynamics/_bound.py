@@ -23,6 +23,7 @@ from privest.dynamics._trajectory import rows_shown
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.batched import factor, substitute
 from privest.privacy import SequentialLevel
+from privest.privacy._parts import rows_of_parts
 from privest.privacy._stream_parts import squares_by_lag
 from privest.records import Record, standard_errors
 
@@ -92,7 +93,8 @@ def bound(
     Symbols: `level` is what the releases add to the prior, S − J_Y = AᵀA: a number s (L_kL_kᵀ = s·I
     at every step), an m×m matrix, an array (K, m, m), or a stream level. For a total S on Y (which
     counts what the system alone reveals) take `total_level(system, S, steps)`.
-    `missing` (K,): steps that show nothing.
+    `missing` (K,): steps that show nothing; (K, m): readings that are missing, the others of their
+    step being shown as `StreamMechanism` does.
     Diffuse starts: infinite entries until δ is determined; NotIdentifiable if it never is.
     Guarantees: smoothed = diagonal blocks of Σ_BPPCR for the horizon K−1; filtered[k] = the last
     block of the bound for horizon k. Attained by StreamMechanism with `filter_releases`, `smooth`.
@@ -128,6 +130,8 @@ def _marginals(system: StateSpace, seen: Observed) -> Marginals:
 
 def _released(level: SequentialLevel, missing: Flags, m: int) -> Array:
     """[AᵀA]_kk (K, m, m): what all releases say of y_k; nothing where it is missing."""
+    if missing.ndim > 1:
+        return squares_by_lag(rows_of_parts(level, 0, missing)[None])
     steps, absent = len(missing), missing[:, None, None]
     if level.form == "dense":
         parts = rows_shown(level, missing, m).reshape(steps * m, steps, m)

@@ -9,13 +9,14 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._observed import Level, level_of, unit_noise
+from privest.dynamics._observed import Level, level_of, of_entries, unit_noise
 from privest.dynamics._releases import given_values
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 from privest.linalg.batched import substitute
 from privest.model._derivative import numerical_jacobian
+from privest.privacy._parts import rows_of_parts
 from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
@@ -150,7 +151,8 @@ def filter_extended(
         raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
     values, missing, unit, simulated = given_values(release, wanted)
     K, n, m = release.steps, system.states, system.readings
-    shown = unit * wanted.blocks(0, K)[0]
+    hidden = np.broadcast_to(of_entries(missing), (K, m))
+    shown = unit * rows_of_parts(wanted, 0, hidden)
     mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
     A: Array = np.eye(n)
     means, covariances, innovations = np.empty((K, n)), np.empty((K, n, n)), np.full((K, m), np.nan)
@@ -158,15 +160,15 @@ def filter_extended(
         if k:
             mean, A = system.move(mean)
             drive = frame.Q_root[0]
-        absent = bool(missing[k])
         expected, C = system.read(mean)
-        G = np.zeros((m, n)) if absent else shown[k] @ C
+        G = shown[k] @ C
         N = unit_noise(shown[k] @ frame.R_root[0])
         done = step(root, A, drive, G, N)
         root = done.factor
-        if not absent:
-            fresh = values[k] - shown[k] @ expected
-            innovations[k] = substitute(done.scale, fresh, lower=True)
-            mean = mean + done.gain @ innovations[k]
+        if not hidden[k].all():
+            fresh = np.where(hidden[k], 0.0, values[k] - shown[k] @ expected)
+            white = substitute(done.scale, fresh, lower=True)
+            innovations[k] = np.where(hidden[k], np.nan, white)
+            mean = mean + done.gain @ white
         means[k], covariances[k] = mean, done.filtered
     return ExtendedFiltered(means, covariances, innovations, simulated)

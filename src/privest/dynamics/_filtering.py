@@ -29,7 +29,7 @@ from privest.dynamics._means import (
     log_density,
     smoothed_means,
 )
-from privest.dynamics._observed import Level, Observed, level_of, observed, offsets
+from privest.dynamics._observed import Level, Observed, level_of, observed, of_entries, offsets
 from privest.dynamics._releases import Given, SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, backward, forward
 from privest.dynamics._system import StateSpace, at, stack
@@ -47,7 +47,7 @@ class Filtered(Estimated, Record):
     covariance         P_{k|k} (K, n, n): the same for all series, it does not depend on data.
     predicted_estimate, predicted_covariance    x̂_{k|k−1} and P_{k|k−1}.
     innovations        ζ_k (…, K, r), white with unit covariance if the system is right; NaN
-                       where nothing was shown.
+                       where nothing was shown (of a part of a reading: in its places).
     log_likelihood     log density of the releases; one number, or one a series.
     system, start      the system that was assumed, and the step of the first entry.
     simulated          whether the release was a simulation, for experiments.
@@ -113,11 +113,6 @@ def filter_releases(
     wanted = level_of(level, system)
     given = given_values(release, wanted, series=True)
     steps = system.require_steps(given.values.shape[-2])
-    if given.missing.ndim > 1:
-        raise InvalidInput(
-            "The series miss different steps, so their covariances differ: filter each pattern by "
-            "itself (SeriesRelease.by_pattern)."
-        )
     if wanted.form == "dense":
         require_proper(system, "A level that looks back to the first step")
         return _dense(system, wanted, steps, given, inputs)
@@ -185,7 +180,8 @@ def _run(
         seen = replace(seen, start=now.mean, root=now.root)
     every = values[None] if one else values
     # A copy in every case: the release belongs to the caller.
-    shown = np.where(missing[:, None, None], 0.0, every.transpose(1, 2, 0))
+    absent = of_entries(missing)[:, :, None]
+    shown = np.where(absent, 0.0, every.transpose(1, 2, 0))
     if system.diffuse is not None and (now is None or now.open is not None):
         return _run_diffuse(system, given, seen, Data(shown, shift, offset), leaving, now)
     sweep = forward(seen, now.gap if now is not None and now.gap.any() else None)
@@ -193,7 +189,7 @@ def _run(
     innovations = means.innovations
     fit = given.log_likelihood(log_density(sweep, innovations, missing))
     if missing.any():
-        innovations = np.where(missing[:, None, None], np.nan, innovations)
+        innovations = np.where(absent, np.nan, innovations)
     root = sweep.table.factor[sweep.entry[-1]]
     end = by_series(means.filtered[-1:, : len(leaving)], one)[..., -1, :]
     result = Filtered(
@@ -226,10 +222,11 @@ def _run_diffuse(
     size = len(leaving)
     end = by_series(found.filtered[-1:, :size], one)[..., -1, :]
     smoothed = partial(_from_diffuse, seen, data, first, n, one, given.simulated)
+    fresh = np.where(of_entries(given.missing)[:, :, None], np.nan, found.innovations)
     return Filtered(
         by_series(found.filtered[:, :n], one), found.covariance,
         by_series(found.predicted[:, :n], one), found.predicted_covariance,
-        by_series(found.innovations, one), np.asarray(fit[0] if one else fit), system, start,
+        by_series(fresh, one), np.asarray(fit[0] if one else fit), system, start,
         given.simulated, smoothed, (end, after.state(size)[1]),
     ), after  # fmt: skip
 

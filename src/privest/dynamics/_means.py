@@ -22,7 +22,7 @@ from privest.dynamics._coordinates import (
     segments,
     step_coordinates,
 )
-from privest.dynamics._observed import Observed
+from privest.dynamics._observed import Observed, numbers_shown
 from privest.dynamics._recursions import recurrence, times
 from privest.dynamics._sweep import Sweep
 
@@ -108,7 +108,7 @@ def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:
     """The log density of the releases of every series, from ζ (K, r, series)."""
     logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
     total = np.einsum("krs,krs->s", innovations, innovations)
-    count = int((~missing).sum()) * innovations.shape[1]
+    count = numbers_shown(missing, innovations.shape[1])
     return np.asarray(-0.5 * (total + count * LOG_2PI) - logs[sweep.entry].sum())
 
 

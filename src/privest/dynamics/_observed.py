@@ -20,6 +20,7 @@ from privest.dynamics._recursions import Tables
 from privest.dynamics._system import StateSpace, between, each, stack
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
+from privest.privacy._parts import hidden_entries, restricted, rows_of_parts
 
 Level = SequentialLevel | PrivacyLevel | ArrayLike  # what every door for a level takes
 
@@ -31,7 +32,8 @@ class Observed:
     transition A (J, N, N), drive F (J, N, q), rows G (J, r, N), noise N (J, r, p), kind (K,);
     start (N,) and root (N, N): mean and factor before step 0; states n ≤ N: x is the first n.
     (Noise that is correlated with that of the readings adds n states: `_correlated`.)
-    absent (K,): steps that show nothing.
+    absent (K,): steps that show nothing; (K, m) where of some a part is missing (`as_seen`): the
+    rows of what is not there are zeros, its noise is a unit of its own.
     """
 
     transition: Array
@@ -66,18 +68,41 @@ def level_of(level: Level, system: StateSpace) -> SequentialLevel:
 def asked(
     system: StateSpace, level: Level, steps: int | None, missing: ArrayLike | None
 ) -> tuple[SequentialLevel, int, Flags]:
-    """The level for this system, K, and (K,) True where a step shows nothing."""
+    """The level for this system, K, and what shows nothing: (K,), or (K, m) (`as_seen`)."""
     wanted = level_of(level, system)
     count = _level_steps(wanted, system, steps)
     if missing is None:
         return wanted, count, np.zeros(count, dtype=bool)
     flags = np.asarray(missing)
-    if flags.dtype != np.bool_ or flags.shape != (count,):
+    shapes = ((count,), (count, system.readings))
+    if flags.dtype != np.bool_ or flags.shape not in shapes:
         raise InvalidInput(
-            f"missing must be {count} truth values, one a step; received {flags.dtype} of shape "
-            f"{flags.shape}."
+            f"missing must be {count} truth values, one a step, or one a reading, {shapes[1]}; "
+            f"received {flags.dtype} of shape {flags.shape}."
         )
-    return wanted, count, flags
+    return wanted, count, as_seen(wanted, 0, flags)
+
+
+def as_seen(level: SequentialLevel, start: int, missing: Flags) -> Flags:
+    """Which steps show nothing, (K,), or where some show a part, which entries do not, (K, m).
+
+    From flags of steps (K,) or of readings (K, m), of step `start` and those after it.
+    """
+    if missing.ndim == 1:
+        return missing
+    hidden = hidden_entries(level, start, missing)
+    some = np.asarray(hidden.any(axis=1))
+    return some if np.array_equal(some, hidden.all(axis=1)) else hidden
+
+
+def of_entries(missing: Flags) -> Flags:
+    """(K, 1) of steps, (K, m) of entries: goes with arrays (K, m)."""
+    return missing[:, None] if missing.ndim == 1 else missing
+
+
+def numbers_shown(missing: Flags, m: int) -> int:
+    """How many of the K·m numbers are shown."""
+    return int((~missing).sum()) * (m if missing.ndim == 1 else 1)
 
 
 def _level_steps(level: SequentialLevel, system: StateSpace, steps: int | None) -> int:
@@ -112,16 +137,39 @@ def observed(
     if level.reach:
         return replace(_augmented(system, level, missing, same, start, steps, unit), states=n)
     stop = start + (1 if same else steps)
-    shown = unit * level.blocks(start, stop)[0]  # L_kᵀ
-    rows = shown @ between(system.C, start, stop)
-    noise = unit_noise(shown @ between(system.R_root, start, stop))
-    return replace(_plain(system, same, rows, noise, missing, start), states=n)
+    shown = level.blocks(start, stop)[0]  # L_kᵀ
+    C, half = between(system.C, start, stop), between(system.R_root, start, stop)
+    kinds = _kinds(missing, same, start)
+    if missing.ndim == 1:
+        shown = unit * shown
+        rows, noise = each(shown @ C, kinds[0]), each(unit_noise(shown @ half), kinds[0])
+        rows[kinds[2]], noise[kinds[2]] = 0.0, np.eye(noise.shape[1])
+    else:
+        shown = unit * restricted(each(shown, kinds[0]), kinds[2], level)
+        rows, noise = shown @ each(C, kinds[0]), unit_noise(shown @ each(half, kinds[0]))
+    return replace(_plain(system, rows, noise, missing, kinds, start), states=n)
 
 
 def unprotected(system: StateSpace, missing: Flags) -> Observed:
     """The readings themselves: the limit of an infinite level. R may be singular."""
     same, n, system = system.steps is None, system.states, system.uncorrelated
-    return replace(_plain(system, same, stack(system.C), system.R_root, missing, 0), states=n)
+    kinds = own, _, absent, _ = _kinds(missing, same, 0)
+    rows, noise = each(stack(system.C), own), each(system.R_root, own)
+    rows[absent] = 0.0
+    if missing.ndim == 1:
+        noise[absent] = np.eye(noise.shape[1])
+    else:
+        for j in np.flatnonzero(absent.any(axis=1)):
+            noise[j] = _noise_without(noise[j], absent[j])
+    return replace(_plain(system, rows, noise, missing, kinds, 0), states=n)
+
+
+def _noise_without(half: Array, absent: Flags) -> Array:
+    """A factor of the noise of what is there, and units of their own for what is not."""
+    noise, there = np.diag(absent.astype(float)), np.flatnonzero(~absent)
+    upper = np.asarray(np.linalg.qr(half[there].T, mode="r"))
+    noise[np.ix_(there, there[: len(upper)])] = upper.T
+    return noise
 
 
 def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
@@ -141,26 +189,34 @@ def unit_noise(half: Array) -> Array:
     return np.asarray(np.linalg.qr(joint, mode="r")).swapaxes(-1, -2)
 
 
-def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags, Index]:
-    """Whose matrices each kind has, whether it is the first or absent; the kind of each step (K,).
+Kinds = tuple[Index, Flags, Flags, Index]
 
-    Steps are of one kind if their matrices are the same, neither or both the first or absent.
+
+def _kinds(missing: Flags, same: bool, start: int) -> Kinds:
+    """Whose matrices each kind has, whether it is the first, what is absent; the kind of each step.
+
+    Steps are of one kind if their matrices are the same, neither or both the first, and the same
+    is absent: (J,) flags for those of steps (K,), (J, m) for those of entries (K, m).
     """
-    code = (0 if same else 4) * np.arange(len(missing)) + missing
-    code[0] += 2 * (start == 0)
-    present = np.bincount(code) > 0  # np.unique without sorting
-    kinds = np.flatnonzero(present)
-    return kinds // 4, kinds // 2 % 2 == 1, kinds % 2 == 1, (np.cumsum(present) - 1)[code]
+    patterns, which = np.array([False, True]), missing.astype(np.intp)
+    if missing.ndim > 1:
+        patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    count = len(patterns)
+    code = (0 if same else 2 * count) * np.arange(len(missing)) + which.reshape(-1)
+    code[0] += count * (start == 0)
+    if missing.ndim > 1:
+        kinds, kind = np.unique(code, return_inverse=True)
+    else:
+        present = np.bincount(code) > 0  # np.unique without sorting
+        kinds, kind = np.flatnonzero(present), (np.cumsum(present) - 1)[code]
+    return kinds // (2 * count), kinds // count % 2 == 1, patterns[kinds % count], kind
 
 
 def _plain(
-    system: StateSpace, same: bool, rows: Array, noise: Array, missing: Flags, start: int
+    system: StateSpace, rows: Array, noise: Array, missing: Flags, kinds: Kinds, start: int
 ) -> Observed:
     """Kinds for releases of single steps."""
-    own, begins, absent, kind = _kinds(missing, same, start)
-    rows, noise = each(rows, own), each(noise, own)
-    rows[absent] = 0.0
-    noise[absent] = np.eye(noise.shape[1])
+    own, begins, _, kind = kinds
     transition, drive = _transitions(system, own + start, begins)
     return Observed(
         transition, drive, rows, noise, kind, system.mean0, system.root0, system.states, missing
@@ -219,12 +275,15 @@ def offsets(
     if before is not None:
         shift[0, :n] = before
     added = np.zeros((steps, m))
-    absent = seen.absent[:, None]
+    absent = of_entries(seen.absent)
     if level.reach:
         C = between(system.C, start, start + steps)
         reading = (C @ shift[:, :n, None])[:, :, 0] + own
         shift[:, n : n + m] = np.where(absent, 0.0, reading)
     elif own.any():
-        shown = unit * level.blocks(start, start + steps)[0] @ own[:, :, None]
+        rows = level.blocks(start, start + steps)[0]
+        if seen.absent.ndim > 1:
+            rows = rows_of_parts(level, start, seen.absent)
+        shown = unit * rows @ own[:, :, None]
         added = np.where(absent, 0.0, shown[:, :, 0])
     return shift, added, leaving[-1]

@@ -11,13 +11,14 @@ import numpy as np
 
 from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, Index
-from privest.dynamics._observed import Level
+from privest.dynamics._observed import Level, as_seen, numbers_shown, of_entries
 from privest.errors import InvalidInput
 from privest.mechanism._missing import marked, real_numbers, split_missing
 from privest.mechanism._range import as_range
 from privest.mechanism._stream_terms import begun, clip_between, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import SequentialLevel, as_stream_level
+from privest.privacy._parts import hidden_entries, mixes_a_step, rows_of_parts
 from privest.reading import read_count, read_flags
 from privest.release import Release, StreamRelease
 
@@ -26,8 +27,9 @@ from privest.release import Release, StreamRelease
 class SeriesRelease(Release):
     """z̃ of many series, (series, K, m), with noise of their own; it cannot hold y.
 
-    values     NaN where a step is missing.
-    missing    (K,) if all series miss the same steps, else (series, K).
+    values     NaN where nothing is shown.
+    missing    (K,) if all series miss the same steps, else (series, K); where a part of a reading
+               is missing one flag a value, (1, K, m) or (series, K, m).
     """
 
     KIND: ClassVar[str] = "series release"
@@ -45,48 +47,69 @@ class SeriesRelease(Release):
         return f"SeriesRelease({series} series, {steps} steps, {m} readings a step)"
 
     def by_pattern(self) -> Iterator[tuple[Index, SeriesRelease]]:
-        """The series that miss the same steps, together: their numbers and their releases."""
-        if self.missing.ndim == 1:
+        """The series that miss the same, together: their numbers and their releases."""
+        if self.missing.ndim == 1 or len(self.missing) == 1 < self.missing.ndim - 1:
             yield np.arange(len(self.values)), self
             return
         patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
         for j, pattern in enumerate(patterns):
             members = np.flatnonzero(own.reshape(-1) == j)
-            yield members, replace(self, values=self.values[members], missing=pattern)
+            yield members, replace(self, values=self.values[members], missing=_least(pattern))
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:
         record = super(SeriesRelease, cls)._checked(record)
         record["start"] = read_count(record["start"], "start")
-        values, given = record["values"], record["missing"]
-        series, steps, m = values.shape
-        if isinstance(given, list | tuple) and len(given) == series and _rows(given):
-            missing = np.stack([read_flags(row, steps, "missing") for row in given])
-        else:
-            missing = read_flags(given, steps, "missing")
-        _require_shown(values, missing, m)
-        gone = np.isnan(values).all(axis=-1) | ~missing
+        values = record["values"]
+        missing = _read_missing(record["missing"], values.shape)
+        _require_shown(values, missing, values.shape[-1])
+        gone = np.isnan(values) | ~_of_values(values, missing)
         if values.size == 0 or not gone.all():
             raise InvalidInput("a release has values, and none at the steps that are missing.")
         return record | {"missing": missing}
 
 
-def _rows(given: Sequence[object]) -> bool:
-    return all(isinstance(row, list | tuple) for row in given)
+def _read_missing(given: object, shape: tuple[int, ...]) -> Flags:
+    """Flags of steps (K,) or (series, K), or of values (1, K, m) or (series, K, m), from lists."""
+    series, steps, m = shape
+    rows = _listed(given)
+    if not rows or not _listed(rows[0]):
+        return read_flags(given, steps, "missing")
+    by_value = bool(_listed(_listed(rows[0])[0]))
+    if len(rows) != series and not (by_value and len(rows) == 1):
+        raise InvalidInput(f"missing must be flags of {steps} steps, or of those of every series.")
+    if not by_value:
+        return np.stack([read_flags(row, steps, "missing") for row in rows])
+    cells = [[read_flags(cell, m, "missing") for cell in _listed(row)] for row in rows]
+    if any(len(row) != steps for row in cells):
+        raise InvalidInput(f"missing must have a row of {m} flags for each of the {steps} steps.")
+    return np.array(cells).reshape(-1, steps, m)
+
+
+def _listed(given: object) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else []
+
+
+def _least(entries: Flags) -> Flags:
+    """Flags of one pattern: (K,) of steps, else (1, K, m)."""
+    if entries.ndim == 1:
+        return entries
+    some = np.asarray(entries.any(axis=-1))
+    return some if np.array_equal(some, entries.all(axis=-1)) else entries[None]
 
 
 def simulate_series(level: Level, y: ArrayLike, rng: np.random.Generator | Source) -> SeriesRelease:
     """Readings (series, K, m), or (series, K) for scalar ones, with simulated noise: for trials.
 
     Each series is a stream of its own at the given level, as with one StreamMechanism each. NaN:
-    missing; a reading of which a part is missing counts as missing.
+    missing; of a reading of which a part is missing the rest is shown (`StreamMechanism`).
     """
     source, given = as_source(rng), real_numbers(y)
     wanted = _series_level(level, given)
     raw = _shaped(given, wanted)
-    values, missing = _split(raw, finite=True)
-    noisy = source.add_noise(shown_series(wanted, values), fingerprint=wanted.fingerprint)
-    noisy[missing] = np.nan
+    values, absent = _split(raw, wanted, finite=True)
+    noisy = source.add_noise(shown_series(wanted, values, absent), fingerprint=wanted.fingerprint)
+    noisy[absent] = np.nan
     return _released(noisy, wanted, source)
 
 
@@ -106,15 +129,16 @@ def release_series(
     wanted = _series_level(level, given)
     raw = _shaped(given, wanted)
     series, steps, m = raw.shape
-    past = begun(wanted)
-    clip = clip_between(wanted, as_range(range), past, 0, steps)
+    past, span = begun(wanted), as_range(range)
+    clip = clip_between(wanted, span, past, 0, steps)
+    parts = not (span and mixes_a_step(wanted))  # as of `StreamMechanism`
 
     def shown() -> lattice.Exactly:
-        values, missing = _split(raw, finite=False)
-        flat = values.reshape(series, -1)
+        values, absent = _split(raw, wanted, finite=False, parts=parts)
+        flat, hidden = values.reshape(series, -1), absent.reshape(series, -1)
         before = np.broadcast_to(past, (series, len(past)))
-        exact = lattice.sum_of_products(stream_terms(wanted, before, flat, 0, steps)[0])
-        return marked(exact, np.repeat(missing, m, axis=1))
+        terms = stream_terms(wanted, before, flat, 0, steps, hidden if absent.any() else None)[0]
+        return marked(lattice.sum_of_products(terms), hidden)
 
     noisy = protected.add_noise(
         shown, shape=(series, steps * m), clip=clip, fingerprint=wanted.fingerprint
@@ -123,9 +147,13 @@ def release_series(
 
 
 def _released(values: Array, level: SequentialLevel, source: Source) -> SeriesRelease:
-    missing = np.asarray(np.isnan(values).any(axis=2))
-    shared = missing[0] if (missing == missing[0]).all() else missing
-    return SeriesRelease(values, shared, level.fingerprint, source.simulated, grid=source.grid)
+    absent = np.isnan(values)
+    missing = np.asarray(absent.any(axis=2))
+    if not np.array_equal(missing, absent.all(axis=2)):
+        missing = absent[:1] if (absent == absent[0]).all() else absent
+    elif (missing == missing[0]).all():
+        missing = missing[0]
+    return SeriesRelease(values, missing, level.fingerprint, source.simulated, grid=source.grid)
 
 
 def _series_level(level: Level, y: Array) -> SequentialLevel:
@@ -150,18 +178,23 @@ def _shaped(raw: Array, level: SequentialLevel) -> Array:
     return every
 
 
-def _split(raw: Array, *, finite: bool) -> tuple[Array, Flags]:
-    """The readings, 0 where a step is missing, and which ones are (series, K)."""
+def _split(
+    raw: Array, level: SequentialLevel, *, finite: bool, parts: bool = True
+) -> tuple[Array, Flags]:
+    """The readings, 0 where nothing is shown, and where that is (series, K, m)."""
     values, absent = split_missing(raw, finite=finite)
     if absent is None:
-        return values, np.zeros(raw.shape[:2], dtype=bool)
-    missing = np.asarray(absent.any(axis=2))
-    return np.where(missing[:, :, None], 0.0, values), missing
+        return values, np.zeros(raw.shape, dtype=bool)
+    hidden = hidden_entries(level, 0, absent, parts=parts)
+    return np.where(hidden, 0.0, values), hidden
 
 
-def shown_series(level: SequentialLevel, values: Array) -> Array:
-    """A_kȲ_k of every series, (series, K, m)."""
+def shown_series(level: SequentialLevel, values: Array, absent: Flags | None = None) -> Array:
+    """A_kȲ_k of every series, (series, K, m); `absent` (…, K, m): 0, and not shown."""
     count, steps, _ = values.shape
+    if absent is not None and level.form == "independent" and absent.any():
+        rows = rows_of_parts(level, 0, absent)
+        return np.asarray((rows @ values[..., None])[..., 0])
     if level.form == "dense":
         rows = level.dense_rows(0, steps)
         return np.asarray((values.reshape(count, -1) @ rows.T).reshape(values.shape))
@@ -172,8 +205,9 @@ def shown_series(level: SequentialLevel, values: Array) -> Array:
 
 
 class Given(NamedTuple):
-    """z̃ (…, K, m) in units of the deviation of its noise, and which steps are missing.
+    """z̃ (…, K, m) in units of the deviation of its noise, and what is missing (`as_seen`).
 
+    missing  (K,) steps, or (K, m) entries where of some step a part is missing.
     unit  1/√v: z̃/√v is a release with unit noise of the rows A/√v.
     """
 
@@ -184,7 +218,7 @@ class Given(NamedTuple):
 
     def log_likelihood(self, of_units: Array) -> Array:
         """The log density of z̃ from that of z̃/√v."""
-        count = int((~self.missing).sum()) * self.values.shape[-1]
+        count = numbers_shown(self.missing, self.values.shape[-1])
         return np.asarray(of_units + count * math.log(self.unit))
 
 
@@ -212,6 +246,9 @@ def given_values(
     m, values = level.block, release.values
     if isinstance(release, SeriesRelease):
         missing = release.missing
+        _require_shown(values, missing, m)
+        if missing.ndim > 1:
+            missing = _shared(missing)
     else:
         if values.shape != (release.steps * m,):
             raise InvalidInput(
@@ -219,22 +256,43 @@ def given_values(
                 f"values; received shape {values.shape}."
             )
         values, missing = values.reshape(-1, m), _flags(release)
-    _require_shown(values, missing, m)
+        _require_shown(values, missing, m)
     unit = 1.0 / math.sqrt(release.unit_variance)
-    return Given(values if unit == 1.0 else unit * values, missing, unit, release.simulated)
+    shown = values if unit == 1.0 else unit * values
+    return Given(shown, as_seen(level, start, missing), unit, release.simulated)
 
 
 def _flags(release: StreamRelease) -> Flags:
     return np.zeros(release.steps, dtype=bool) if release.missing is None else release.missing
 
 
-def _require_shown(values: Array, missing: Flags, m: int) -> None:
-    """Every step that is not missing has finite values (a file may have been changed)."""
-    if values.shape[-1] != m or missing.shape not in (values.shape[:-1], values.shape[-2:-1]):
+def _shared(missing: Flags) -> Flags:
+    """Flags of every series as those of one."""
+    if not (missing == missing[0]).all():
+        raise InvalidInput(
+            "The series miss different steps, so their covariances differ: filter each pattern by "
+            "itself (SeriesRelease.by_pattern)."
+        )
+    return np.asarray(missing[0])
+
+
+def _of_values(values: Array, missing: Flags) -> Flags:
+    """Flags that go with the values: of steps, of those of every series, or of values."""
+    shapes = [values.shape[:-1], values.shape[-2:-1], values.shape]
+    if values.ndim == 3:
+        shapes.append((1, *values.shape[1:]))
+    if missing.shape not in shapes:
         raise InvalidInput(
             f"values {values.shape} and missing steps {missing.shape} of the release do not match."
         )
-    if not (np.isfinite(values).all(axis=-1) | missing).all():
+    return missing if missing.ndim == values.ndim else missing[..., None]
+
+
+def _require_shown(values: Array, missing: Flags, m: int) -> None:
+    """Every value that is not missing is finite (a file may have been changed)."""
+    if values.shape[-1] != m:
+        raise InvalidInput(f"values {values.shape} of the release are not {m} a step.")
+    if not (np.isfinite(values) | _of_values(values, missing)).all():
         raise InvalidInput("The release has values that are not finite at steps not missing.")
 
 
@@ -252,9 +310,15 @@ def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
         if release.grid != releases[0].grid:
             raise InvalidInput("Simulated and protected releases cannot be joined into one.")
         at_step += release.steps
-    missing = np.concatenate([_flags(release) for release in releases])
+    values = np.concatenate([release.values for release in releases])
+    flags = [_flags(release) for release in releases]
+    if all(own.ndim == 1 for own in flags):
+        missing = np.concatenate(flags)
+    else:
+        m = len(values) // (at_step - start)
+        missing = np.concatenate([np.broadcast_to(of_entries(own), (len(own), m)) for own in flags])
     return StreamRelease(
-        start, at_step - start, np.concatenate([release.values for release in releases]),
-        missing if missing.any() else None, releases[0].fingerprint,
+        start, at_step - start, values, missing if missing.any() else None,
+        releases[0].fingerprint,
         any(release.simulated for release in releases), releases[0].grid,
     )  # fmt: skip

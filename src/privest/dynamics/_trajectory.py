@@ -21,11 +21,12 @@ from privest.arrays import EPS, Array, ArrayLike, Flags
 from privest.dynamics._diffuse import require_proper
 from privest.dynamics._information import reading_information
 from privest.dynamics._means import LOG_2PI
-from privest.dynamics._observed import Level, asked
+from privest.dynamics._observed import Level, asked, of_entries
 from privest.dynamics._system import StateSpace, at, stack
 from privest.linalg._sequential import with_unit
 from privest.linalg.batched import solve_lower
 from privest.privacy import SequentialLevel
+from privest.privacy._parts import rows_of_parts
 from privest.records import Record
 
 
@@ -130,7 +131,8 @@ class Trajectory(Record):
         mean, reading = prior_means(self.system, self.steps, inputs)
         expected = self.rows @ reading.ravel()
         flat = values.reshape(*values.shape[:-2], -1)
-        absent = np.repeat(self.missing, self.system.readings)
+        entries = np.broadcast_to(of_entries(self.missing), reading.shape)
+        absent = entries.ravel()
         fresh = np.where(absent, 0.0, flat - np.where(absent, 0.0, expected))
         columns = fresh.reshape(-1, len(expected)).T
         white = solve_lower(self._lower[None], columns[None])[0].T.reshape(flat.shape)
@@ -142,7 +144,7 @@ class Trajectory(Record):
         fit = -0.5 * (total + int((~absent).sum()) * LOG_2PI)
         return Estimates(
             predicted, filtered, smoothed,
-            np.where(self.missing[:, None], np.nan, white.reshape(values.shape)),
+            np.where(entries, np.nan, white.reshape(values.shape)),
             np.asarray(fit - float(np.log(np.diagonal(self._lower)).sum())),
         )  # fmt: skip
 
@@ -190,17 +192,19 @@ def trajectory_bound(
 
 
 def rows_shown(level: SequentialLevel, missing: Flags, m: int) -> Array:
-    """A (Km, Km) of any form, without the steps that are missing."""
+    """A (Km, Km) of any form, without what is missing."""
     steps = len(missing)
     if level.form == "dense":
         rows = np.array(level.dense_rows(0, steps))
     else:
         blocks, parts = level.blocks(0, steps), np.zeros((steps, m, steps, m))
+        if missing.ndim > 1:
+            blocks = rows_of_parts(level, 0, missing)[None]
         for lag in range(min(level.reach, steps - 1) + 1):
             own = np.arange(lag, steps)
             parts[own, :, own - lag, :] = blocks[lag, lag:]
         rows = parts.reshape(steps * m, steps * m)
-    absent = np.repeat(missing, m)
+    absent = np.broadcast_to(of_entries(missing), (steps, m)).ravel()
     rows[absent], rows[:, absent] = 0.0, 0.0
     return rows
 

@@ -286,8 +286,8 @@ class PrivateRLS(LearntSoFar):
             if level.block is None
             else release.steps * level.block
         )
-        flags = release.steps if release.missing is None else len(release.missing)
-        if len(release.values) != size or flags != release.steps:
+        flags = release.steps if release.missing is None else release.missing.size
+        if len(release.values) != size or flags not in (release.steps, size):
             raise InvalidInput(
                 f"A release of {release.steps} steps of this stream has {size} values; received "
                 f"{len(release.values)} (and {flags} flags)."

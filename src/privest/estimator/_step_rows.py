@@ -18,8 +18,9 @@ from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg._appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
 from privest.privacy import SequentialLevel
+from privest.privacy._parts import hidden_entries, rows_of_parts
 from privest.reading import state_array
-from privest.release import StreamRelease
+from privest.release import StreamRelease, missing_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +47,20 @@ class Steps:
 
     @property
     def missing(self) -> Flags:
-        """Which steps are missing."""
-        none = np.zeros(self.release.steps, dtype=bool)
-        return none if self.release.missing is None else self.release.missing
+        """Which steps show nothing."""
+        if self.absent is None:
+            return np.zeros(self.release.steps, dtype=bool)
+        starts = np.cumsum([0, *self.sizes[:-1]])
+        return np.asarray(np.logical_and.reduceat(self.absent, starts))
 
     @cached_property
     def absent(self) -> Flags | None:
-        """Which readings are missing, one flag a reading; None: none is."""
-        missing = self.release.missing
-        return None if missing is None else np.repeat(missing, self.sizes)
+        """Which readings show nothing, one flag a reading; None: none is missing."""
+        found, m = missing_entries(self.release, self.sizes), self.level.block
+        if found is None or m is None or m == 1:
+            return found
+        hidden = hidden_entries(self.level, self.release.start, found.reshape(-1, m))
+        return hidden.ravel()
 
     @property
     def unit(self) -> float:
@@ -123,7 +129,8 @@ def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Block
 class StepRows:
     """What later steps need of earlier ones: nothing for U = 0, else the last b steps, or all.
 
-    Missing readings count as never shown, in their own step and in all that look back to them.
+    Missing readings count as never shown, in their own step and in all that look back to them; the
+    others of a step show what the level leaves them (`privacy._parts`).
     """
 
     def __init__(self, level: SequentialLevel, columns: int, widest: int) -> None:
@@ -153,6 +160,9 @@ class StepRows:
             self._absent = hidden
             return result
         blocks = self.level.blocks(steps.release.start, steps.stop)
+        if steps.absent is not None and self.level.form == "independent":
+            entries = steps.absent.reshape(steps.release.steps, -1)
+            blocks = rows_of_parts(self.level, steps.release.start, entries)[None]
         if steps.unit != 1.0:
             blocks = steps.unit * blocks
         flags = np.concatenate([self._window, steps.missing])
@@ -183,10 +193,11 @@ class StepRows:
     def _changing(self, steps: Steps, right: Array, shown: Array) -> tuple[Array, Array]:
         """U = 0 and m_k that changes: every step by itself."""
         parts, at = [], 0
-        own = zip(steps.sizes, steps.missing, steps.covariance.blocks(steps.sizes).matrices)
-        for k, (size, absent, sigma) in enumerate(own, start=steps.release.start):
-            blocks = self.level.blocks(k, k + 1) * (0.0 if absent else steps.unit)
+        every = np.zeros(len(right), dtype=bool) if steps.absent is None else steps.absent
+        own = zip(steps.sizes, steps.covariance.blocks(steps.sizes).matrices)
+        for k, (size, sigma) in enumerate(own, start=steps.release.start):
             one = slice(at, at + size)
+            blocks = steps.unit * rows_of_parts(self.level, k, every[None, one])[None]
             alone = BandedAppend(0, size, right.shape[1])
             parts.append(alone.extend(blocks, sigma[None], right[one], shown[one]))
             at += size

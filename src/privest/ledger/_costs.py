@@ -57,8 +57,10 @@ def cost_of(
     With `move`, or a `range` to which readings are clipped (then the move is one reading, by its
     width): μ² and ρ of `privacy.grid_statement`, shifts rounded up to the grid, or, for the law
     "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
-    better where a level mixes readings. A law that is a `lattice.Coin`, whose own level is at most
-    `level`, has a pure ε for two readings as far apart as its ends: the move is that.
+    better where a level mixes readings; without it, steps of which a part is missing may show the
+    rest (they cost the information of a whole step). A law that is a `lattice.Coin`, whose own
+    level is at most `level`, has a pure ε for two readings as far apart as its ends: the move is
+    that.
 
     >>> cost = cost_of(4.0, move=0.5)
     >>> float(cost.information), float(cost.mu2)
@@ -85,7 +87,7 @@ def cost_of(
             raise InvalidInput("a pure epsilon is known for a move of one reading.")
         said = _laplace(level, moved.by)
         return Cost(information, epsilon=said.epsilon, rho=said.rho, move=moved)
-    said = statement or grid_statement(level, move=move, range=range)
+    said = statement or grid_statement(level, move=move, range=range, parts=True)
     mu2 = said.squared_steps * Fraction(GRID) ** 2
     return Cost(information, mu2=mu2, rho=said.rho, move=moved)
 

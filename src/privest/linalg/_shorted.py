@@ -63,7 +63,8 @@ def _shorted(numbers: bytes, flags: bytes) -> Array:
 
 def _basis(columns: Array, order: list[int]) -> tuple[Array, list[int]]:
     """Orthonormal vectors of the columns in this order, and the column that each one came from."""
-    basis, owners = np.zeros((len(columns), 0)), []
+    basis: Array = np.zeros((len(columns), 0))
+    owners: list[int] = []
     for j in order:
         rest, before = columns[:, j], float(np.linalg.norm(columns[:, j]))
         for _ in range(2):

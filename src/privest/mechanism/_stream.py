@@ -43,7 +43,7 @@ class StreamMechanism:
     embedding stays below S_k (for a diagonal S_k their own levels), so I ≤ S_k as before
     (`privacy._parts`). Nothing is shown of such a step where that is 0, where the level looks
     back, and where a level that mixes readings has a `range` (it clips sums of all readings of a
-    step, and what it promises is said of these); nor with `parts=False`.
+    step, and what it promises is said of these) or `parts=False`.
     Keeps: nothing for U = 0, the last b readings where releases look back b steps, all of them
     for a dense level. Ends with an error, not a release, when the level has no further step.
     Threads take turns. A copy that goes on shows the same readings again with other noise: a
@@ -68,7 +68,7 @@ class StreamMechanism:
         self.level = as_stream_level(level)
         self.range = as_range(range)
         mixed = mixes_a_step(self.level)
-        self.parts = parts and self.level.form == "independent" and not (mixed and self.range)
+        self.shows_mixed_parts = mixed and parts and self.range is None
         self.steps = 0
         self._past = begun(self.level)  # the readings that later releases look back to
         self._turn = threading.Lock()
@@ -96,9 +96,10 @@ class StreamMechanism:
         """The release of the next reading or readings, with protected noise; it has no seed.
 
         I_{Z̄_k}(Ȳ_k) ≤ S̄_k, literally for one number a reading, else for S̄_k = AᵀA with the doubles
-        A (of a part of a step, too, where S_k is regular; else to rounding); values are multiples of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². Nothing is
-        refused because of a value: beyond the range (of every coordinate of A_kȲ_k) it is clipped,
-        NaN or masked is missing. y as in `simulate`.
+        A (of a part of a step, too, where S_k is regular; else to rounding); values are multiples
+        of 2⁻¹⁰, with noise of variance at most 1 + 3·2⁻²². Nothing is refused because of a value:
+        beyond the range (of every coordinate of A_kȲ_k) it is clipped, NaN or masked is missing.
+        y as in `simulate`.
         """
         protected, given = as_protected(source), real_numbers(y)
         with self._turn:
@@ -192,7 +193,8 @@ class StreamMechanism:
         flat = values.ravel()
         if absent is None:
             return flat, None
-        hidden = hidden_of(self.level, absent.ravel(), self.steps, sizes, parts=self.parts)
+        parts = self.shows_mixed_parts
+        hidden = hidden_of(self.level, absent.ravel(), self.steps, sizes, parts=parts)
         return np.where(hidden, 0.0, flat), hidden
 
     def _sizes(self, values: Array) -> tuple[int, ...]:
@@ -239,7 +241,10 @@ class StreamMechanism:
             clip = clip_between(level, self.range, begun(level), first, last)
             assert clip is not None
             widths = clip[1] - clip[0]
-        return grid_statement(level, move=move, range=self.range, widths=widths, delta=delta)
+        return grid_statement(
+            level, move=move, range=self.range, widths=widths, delta=delta,
+            parts=self.shows_mixed_parts,
+        )  # fmt: skip
 
     def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
         """The first `steps` steps as one mechanism, for an audit: each draw is a stream of its own.

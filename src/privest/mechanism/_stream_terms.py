@@ -43,8 +43,7 @@ def stream_terms(
     for lag in range(level.reach + 1):
         before = every[..., level.reach - lag :, :][..., :count, :]
         terms += [
-            (_flat_rows(rows[lag][..., k]), np.repeat(before[..., k], m, axis=-1))
-            for k in range(m)
+            (_flat_rows(rows[lag][..., k]), np.repeat(before[..., k], m, axis=-1)) for k in range(m)
         ]
     return terms, every[..., count:, :].reshape(*values.shape[:-1], -1).copy()
 

@@ -65,7 +65,8 @@ class EndlessLevel(SequentialLevel):
         Without it the mean of r readings would be known to ± 1/√(rs). It is design B of persons
         with several rows (`privacy.person_statement`): differences within the r keep their
         accuracy, and neither more differential privacy nor protection from one who knows some of
-        the r readings is promised. A step of which a reading is missing shows nothing.
+        the r readings is promised. Of a step of which readings are missing the others are shown
+        with the same noise: no mean of them, either, is known better than at s.
 
         >>> level = EndlessLevel.shared(4.0, 4)
         >>> S = level.final_blocks().dense()

@@ -20,6 +20,7 @@ from privest.linalg import PSD, BandedRows, Blocks, IndependentRows
 from privest.privacy._adjacency import AdjacentSteps, Along, Move, OneBlock, OneReading, OneRecord
 from privest.privacy._endless import EndlessLevel
 from privest.privacy._level import PrivacyLevel
+from privest.privacy._parts import mixes_a_step
 from privest.privacy._sequential import SequentialLevel
 from privest.privacy._stream import StreamLevel
 
@@ -44,18 +45,40 @@ class Entries:
     readings: Index
 
 
-def shift_of(level: Level, move: Move, entries: Entries, readings: int | None = None) -> Shift:
-    """The worst shift over all pairs of a move."""
+def shift_of(
+    level: Level, move: Move, entries: Entries, readings: int | None = None, *, parts: bool = False
+) -> Shift:
+    """The worst shift over all pairs of a move.
+
+    `parts`: of steps of which readings may be missing, too. These show other sums of the rest
+    (`_parts`), at most as much of it, so that a shift is as long and may point anywhere.
+    """
+    if parts and isinstance(level, SequentialLevel) and mixes_a_step(level):
+        return _anywhere(level, move, _touched(level, move))
     if isinstance(move, Along):
         return _along(level, move)
     if isinstance(move, OneRecord):
         return _record(level, move)
     if isinstance(move, OneReading) or _one_number(level, move):
         return one_reading(entries, by=move.length)
-    # ‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates): a may point anywhere.
-    touched = _coordinates_of(level, move, readings)
+    return _anywhere(level, move, _coordinates_of(level, move, readings))
+
+
+def _anywhere(level: Level, move: Move, touched: int) -> Shift:
+    """‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates): a may point anywhere."""
     reach = level.to_mu(move=move) * (1 + SLACK) / GRID + math.sqrt(touched)
     return Shift(math.ceil(min(reach, 2 * MOST * math.sqrt(touched)) ** 2))
+
+
+def _touched(level: SequentialLevel, move: Move) -> int:
+    """At most how many coordinates of a level without lags show anything of a move."""
+    if isinstance(move, Along):
+        part, _ = level._met_by(move)
+        step = np.searchsorted(part.ends, np.flatnonzero(move.direction), side="right") - 1
+        return int(sum(part.sizes[k] for k in set(step.tolist())))
+    if isinstance(move, OneReading) or _one_number(level, move):
+        return max(level.sizes_between(0, level.steps or 1))
+    return _coordinates_of(level, move, None)
 
 
 def one_reading(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:

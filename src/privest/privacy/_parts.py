@@ -1,8 +1,8 @@
 """Steps of which some readings are missing: what a level lets the others show.
 
-A step shows z̃ = Ay + e, AᵀA = S. With the readings O alone it shows B y_O + e, BᵀB = S_O, the largest
-level whose embedding stays below S (`linalg._shorted`); a diagonal S keeps the levels of the
-readings that are there. So I_z(y) ≤ S, as of every release.
+A step shows z̃ = Ay + e, AᵀA = S. With the readings O alone it shows B y_O + e, BᵀB = S_O, the
+largest level whose embedding stays below S (`linalg._shorted`); a diagonal S keeps the levels of
+the readings that are there. So I_z(y) ≤ S, as of every release.
 
 A level that looks back, or a dense one, shows nothing of such a step. Its bound is on all
 readings together, and what may be shown of a part now depends on which readings will be missing in
@@ -23,11 +23,6 @@ def mixes_a_step(level: SequentialLevel) -> bool:
     return level.form == "independent" and level.pointwise(0, 1) is None
 
 
-def without_parts(missing: Flags) -> Flags:
-    """(…, K) for flags (…, K, m): the steps of which anything is missing."""
-    return np.asarray(missing.any(axis=-1))
-
-
 def hidden_entries(
     level: SequentialLevel, start: int, absent: Flags, *, parts: bool = True
 ) -> Flags:
@@ -37,7 +32,7 @@ def hidden_entries(
     that mixes readings shows nothing of a step of which one is missing.
     """
     alone = level.form == "independent" and not mixes_a_step(level)
-    some = absent.any(axis=-1)
+    some = np.asarray(absent.any(axis=-1))
     if alone or not some.any():
         return absent
     if level.form != "independent" or not parts:
@@ -51,8 +46,13 @@ def rows_of_parts(level: SequentialLevel, start: int, absent: Flags) -> Array:
 
     For levels that do not look back, with steps of one size or one step at a time.
     """
-    steps, m = absent.shape[-2:]
-    whole = np.array(np.broadcast_to(level.blocks(start, start + steps)[0], (*absent.shape, m)))
+    own = level.blocks(start, start + absent.shape[-2])[0]
+    return restricted(np.broadcast_to(own, (*absent.shape, absent.shape[-1])), absent, level)
+
+
+def restricted(rows: Array, absent: Flags, level: SequentialLevel) -> Array:
+    """A (…, m, m) of steps of a level without their entries `absent` (…, m)."""
+    whole = np.array(rows)
     if not mixes_a_step(level):
         whole[absent] = 0.0
         return np.asarray(np.where(absent[..., None, :], 0.0, whole))

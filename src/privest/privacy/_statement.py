@@ -113,6 +113,7 @@ def grid_statement(
     widths: AnyArray | None = None,
     delta: float = DELTA,
     readings: int | None = None,
+    parts: bool = False,
 ) -> GridStatement:
     """The statements of a real Gaussian release at a level, for a move or a range of the readings.
 
@@ -123,6 +124,9 @@ def grid_statement(
     widths    where a level mixes readings their sums are clipped: by how many steps each of them
               can shift then. The mechanisms know (their `statement`)
     readings  how many there are, for a level given as a number and a move of all of them
+    parts     of a stream whose level mixes the readings of a step: true, too, where steps of which
+              a part is missing show the rest (`StreamMechanism`). It costs less than √m steps of
+              the grid in μ, m readings a step
 
     Streams: from all that is ever shown, the final S̄ = AᵀA, shifts rounded outwards coordinate by
     coordinate; every lag costs at least one step of the grid.
@@ -138,7 +142,7 @@ def grid_statement(
     if range is None or (moved is not None and not isinstance(moved, OneReading)):
         if moved is None:
             raise InvalidInput("state a move (which two data sets are compared) or a range.")
-        shift = shift_of(stated, moved, entries, readings)
+        shift = shift_of(stated, moved, entries, readings, parts=parts)
     else:
         ends = range if isinstance(range, Range) else Range(*range)
         steps = _widths(entries, ends) if widths is None else np.asarray(widths)

@@ -67,7 +67,7 @@ def test_numbers_are_those_of_the_library(folder, smooth):
     done = run(folder / "y.csv", *common, "--emit", "releases", "--output", kept)
     assert done.exit_code == 0, done.output
     release = read_release(kept.read_text(encoding="utf-8").splitlines(keepends=True))
-    assert release.missing.tolist() == [k == 5 for k in range(30)]
+    assert release.missing.tolist() == [[k == 5, False] for k in range(30)]  # a cell, not the row
     found = dynamics.filter_releases(read_model(folder / "m.toml")[0], 2.0, release)
     result = dynamics.smooth(found) if smooth else found
     more = ["--smooth"] if smooth else []
@@ -90,7 +90,7 @@ def test_epsilon_is_a_level(folder):
     assert done.exit_code == 0
     one = pv.PrivacyLevel(1.0)
     s = pv.privacy.level_on_grid(1.0, delta=1e-6, move=0.5, shape=one).number
-    missing = np.arange(30) == 5
+    missing = np.stack([np.arange(30) == 5, np.zeros(30, dtype=bool)], axis=1)
     limit = dynamics.bound(read_model(folder / "m.toml")[0], s, 30, missing=missing)
     assert table(done.stdout)["place_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
 
@@ -250,7 +250,8 @@ def test_no_value_of_a_reading_is_refused(folder, cell):
     release = read_release(out.read_text(encoding="utf-8").splitlines(keepends=True))
     assert (release.simulated, release.grid, release.steps) == (False, 2**-10, 30)
     missing = {5} | ({9} if cell in ("nan", "") else set())
-    assert set(np.flatnonzero(release.missing)) == missing
+    assert set(np.flatnonzero(release.missing[:, 0])) == missing
+    assert not release.missing[:, 1].any()
     # 2·100 = 141.4 deviations at level 2; noise beyond 9 of them has probability 2e-19
     assert np.nanmax(np.abs(release.values)) < 2**0.5 * 100 + 9
     again = run(out, "--from", "releases", *common[:4])

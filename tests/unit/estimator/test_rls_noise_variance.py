@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import privest as pv
+from dynamic_systems import without
 from privest.errors import InvalidInput
 from privest.mechanism.source import Generated
 from protected_double import V, Wide
@@ -53,10 +54,10 @@ def written_out(level, release, variance=V, noise=None):
     finite = level if level.steps is not None else level.first(M // level.block)
     law = noise_of(level) if noise is None else noise
     sizes = finite.sizes_between(0, release.steps)
-    there = np.ones(M, dtype=bool)
-    if release.missing is not None:
-        there = ~np.repeat(release.missing, sizes)
-    A = finite.rows.dense() * there[:, None] * there
+    there, A = ~np.isnan(release.values), finite.rows.dense()
+    if level.form == "independent":
+        A = without(A, ~there, sizes)
+    A = A * there[:, None] * there
     size = 3 if level.block == 3 else 1
     sigma, mean = np.zeros((M, M)), np.zeros(M)
     for k in range(0, M, size):

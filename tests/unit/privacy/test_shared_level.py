@@ -7,6 +7,7 @@ import pytest
 
 import privest as pv
 from privest.errors import InvalidInput
+from privest.privacy._parts import rows_of_parts
 
 
 @pytest.mark.parametrize("readings", [2, 7, 24])
@@ -36,10 +37,29 @@ def test_in_law_it_is_one_noise_more_for_all_of_a_day():
     assert (np.abs(found - expected) < 5 * spread).all()
 
 
-def test_a_day_with_a_missing_reading_shows_nothing():
-    """One that is left out would let the mean of the others be known better than at s."""
-    level = pv.EndlessLevel.shared(4.0, 3)
-    release = pv.StreamMechanism(level).release([0.1, np.nan, 0.2, 0.3, 0.4, 0.5])
+@pytest.mark.parametrize("readings", [3, 24])
+def test_a_day_with_missing_readings_shows_the_others_with_the_same_noise(readings):
+    """Left out without more, they would let the mean of the others be known better than at s."""
+    s, level = 4.0, pv.EndlessLevel.shared(4.0, readings)
+    y = np.arange(2.0 * readings)
+    y[1] = np.nan
+    release = pv.StreamMechanism(level).release(y)
+    assert np.array_equal(release.missing.ravel(), np.isnan(y))
+    assert np.array_equal(np.isnan(release.values), np.isnan(y))
+    for there in range(1, readings):
+        # 1/s of their own, (r − 1)/(rs) of all; what is taken off for rounding, 20 r^1.5 eps/σ with
+        # σ > 1/√r, is below 4e-12 for r = 24
+        absent = np.arange(readings) >= there
+        root = rows_of_parts(level, 0, absent[None])[0][:there, :there]
+        expected = np.eye(there) / s + (readings - 1) / (readings * s)
+        np.testing.assert_allclose(np.linalg.inv(root.T @ root), expected, rtol=4e-12)
+        assert expected.mean() >= 1 / s
+
+
+def test_without_parts_such_a_day_shows_nothing():
+    release = pv.StreamMechanism(pv.EndlessLevel.shared(4.0, 3), parts=False).release(
+        [0.1, np.nan, 0.2, 0.3, 0.4, 0.5]
+    )
     assert release.missing.tolist() == [True, False]
     assert np.isnan(release.values).tolist() == [True] * 3 + [False] * 3
 

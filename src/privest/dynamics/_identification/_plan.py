@@ -14,13 +14,14 @@ from privest.arrays import Array, Flags, Index
 from privest.dynamics._observed import _constant, _kinds
 from privest.errors import InvalidInput
 from privest.privacy import SequentialLevel
+from privest.privacy._parts import restricted
 
 
 class Plan(NamedTuple):
     """The kinds of steps (leading axis J) and which one each step k is (K,).
 
     own       whose matrices a kind has; before: the step whose A, B and Q lead into it.
-    begins    step 0;  absent: nothing is shown.
+    begins    step 0;  absent: nothing is shown (J,), or of these entries (J, m).
     shown     (J, m, lags·m): z̃_k = Σ_j shown_j y_{k−j} + e_k, newest first; zeros where absent.
     reach     how many steps releases look back.
     """
@@ -49,6 +50,8 @@ def plan_of(
     lags = level.reach + 1
     blocks = level.blocks(steps - 1, steps) if same else level.blocks(0, steps)[:, own]
     m = blocks.shape[-1]
+    if missing.ndim > 1:  # of steps in part, at a level that does not look back
+        blocks = restricted(np.broadcast_to(blocks[0], (len(own), m, m)), absent, level)[None]
     # A level shorter than its lags stores more of them than it reaches back.
     shown = np.zeros((len(own), m, lags * m))
     shown[:] = unit * blocks[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
