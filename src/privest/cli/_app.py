@@ -21,6 +21,7 @@ from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
 from privest.cli._design import design
 from privest.cli._filtering import filter_command
+from privest.cli._identify import identify_command
 from privest.cli._levels import levels
 from privest.cli._stream import stream
 from privest.cli._verify import verify
@@ -104,6 +105,7 @@ for _command in (_workflow.plan, _workflow.release, _workflow.estimate, _workflo
 app.command()(design)
 app.command()(levels)
 app.command(name="filter")(filter_command)
+app.command(name="identify")(identify_command)
 app.command(name="consensus")(consensus_command)
 app.command()(bound)
 app.command()(stream)

@@ -42,6 +42,7 @@ from privest.dynamics import (
     Smoothed,
     StateSpace,
     bound,
+    diagnose,
     filter_releases,
     smooth,
 )
@@ -145,7 +146,7 @@ def filter_command(
     else:
         print_promise(report, said)
     if diagnosis is not None:
-        tell_diagnosis(found, diagnosis)
+        tell_diagnosis(lambda: diagnose(found), diagnosis)
     if output.png is not None:
         _draw(result, names, output.png, smoothed)
 

@@ -84,6 +84,12 @@ RANGE = option(
     panel=PRIVACY,
     names=("--range",),
 )
+LAGS = option(
+    "A step also shows earlier readings: weights of the last 1, 2, … of them.",
+    "W,W,…",
+    panel=PRIVACY,
+    names=("--lags",),
+)
 Json = Annotated[
     bool, option("Print JSON with the names of the library.", "", panel=OUTPUT, names=("--json",))
 ]

@@ -6,10 +6,12 @@ Inputs are public: columns of the same file, or of one of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NamedTuple
+
+import numpy as np
 
 import privest as pv
 from privest.arrays import Array
@@ -31,7 +33,7 @@ from privest.cli._options import (
 from privest.cli._rows import read_inputs, read_series
 from privest.data._release_lines import facts_of, linked, read_release, step_records
 from privest.data._text_table import decoded, open_lines
-from privest.dynamics import Filtered, diagnose, joined
+from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
 from privest.report import save_diagnosis
@@ -84,12 +86,19 @@ class Columns:
     def require_count(self, count: int) -> None:
         """The model has so many inputs."""
         if self.stated and not count:
-            raise InvalidInput("--inputs: the model has none (its file has neither B nor D).")
+            raise InvalidInput("--inputs: the model has none.")
         if count and not self.stated:
             raise InvalidInput(
-                f"the model has {count} input{'s' * (count > 1)} (B and D): name the columns with "
-                "--inputs, or give --inputs-file."
+                f"the model has {count} input{'s' * (count > 1)}: name the columns with --inputs, "
+                "or give --inputs-file."
             )
+
+    def count(self) -> int:
+        """How many inputs are given."""
+        if self.inputs is not None:
+            return len(listed(self.inputs))
+        found = self.of_file()
+        return 0 if found is None else found.shape[1]
 
     def of_file(self) -> Array | None:
         """The inputs of a file of their own, all its rows."""
@@ -123,11 +132,13 @@ def take_series(
     move: float | None,
     width: int,
     ahead: int = 0,
+    least: int = 1,
 ) -> Taken:
     """The releases of FILE: read, or made of its readings (and written, where that is asked for).
 
     All that can be wrong with files is found before there is any noise. `width`: how many inputs
-    the model has; `ahead`: of how many steps more they are needed.
+    the model has; `ahead`: of how many steps more they are needed; `least`: fewer steps with
+    something in them are refused (which steps are missing is public).
     """
     inputs = columns.of_file()
     with ExitStack() as stack:
@@ -142,6 +153,7 @@ def take_series(
             lines, level.block, columns.readings, columns.here, finite=trial.simulate
         )
         if not sides.to_releases:
+            _require_steps(int((~np.isnan(y).any(axis=1)).sum()), least)
             _require_shape(beside if columns.here else inputs, len(y) + ahead, width)
         holder = holder_of(
             command, mechanism, trial, account, stack, input_=source, columns=columns.readings,
@@ -153,6 +165,13 @@ def take_series(
         if not trial.simulate and holder.ledger is None:
             to_stderr().print(shown(REMEMBERED))
     return Taken(release, beside if columns.here else inputs)
+
+
+def _require_steps(seen: int, least: int) -> None:
+    if seen < least:
+        raise InvalidInput(
+            f"this model needs at least {least} steps with a reading; {seen} are given."
+        )
 
 
 def _require_shape(inputs: Array | None, steps: int, width: int) -> None:
@@ -200,13 +219,13 @@ def series_level(privacy: Privacy, readings: int) -> pv.EndlessLevel:
     return pv.EndlessLevel(privacy.read(on_grid=True).dense(readings))
 
 
-def tell_diagnosis(found: Filtered, path: Path, parameters: int = 0) -> None:
+def tell_diagnosis(diagnosed: Callable[[], Diagnosis], path: Path) -> None:
     """Its verdict on stderr, its picture in a file; or why there is none.
 
     The estimates are out by then: too few steps for a test are said, and no failure.
     """
     try:
-        made = diagnose(found, parameters=parameters)
+        made = diagnosed()
     except InvalidInput as error:
         to_stderr().print(shown(f"No diagnosis: {error}"))
         return

@@ -169,14 +169,7 @@ def stream(
     account: common.Account,
     remembered: Remembered,
     span: Annotated[str | None, common.RANGE] = None,
-    lags: Annotated[
-        str,
-        option(
-            "A step also shows earlier readings: weights of the last 1, 2, … of them.",
-            "W,W,…",
-            panel=common.PRIVACY,
-        ),
-    ] = "",
+    lags: Annotated[str, common.LAGS] = "",
     shared_day: Annotated[
         int | None,
         option(

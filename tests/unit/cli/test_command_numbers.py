@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
     write(positive, folder / "positive.csv")
     (folder / "H.csv").write_text("a,b\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
     (folder / "y.csv").write_text("y\n1.0\n0.4\n-0.3\n")
+    (folder / "series.csv").write_text("y\n" + "\n".join(map(str, np.sin(np.arange(12)))))
     (folder / "m.toml").write_text(MODEL)
     (folder / "plan.toml").write_text(
         'data = "people.csv"\ntarget = "ldl"\nfeatures = ["age"]\n[noise]\nvariance = 0.3\n'
@@ -62,6 +63,7 @@ BASE = {
     ),
     "levels": ([], {"--tolerance": "1"}),
     "filter": (["y.csv"], {"--model": "m.toml", "--level": "2"}),
+    "identify": (["series.csv"], {"--family": "ar1-mean", "--level": "2"}),
     "audit": (["gaussian"], {"--samples": "1000"}),
     "consensus": (
         ["m-{agent}.csv"], {"--target": "y", "--noise-variance": "0.3", "--level": "2"},
@@ -80,7 +82,8 @@ NEEDS = {
 }
 WORDS = {"plan": ["--level", "--want", "--standard-error"], "design": ["--standard-error"],
          "bound": ["--level", "--noise-variance"],
-         "stream": ["--level", "--lags"], "filter": ["--level"]}  # fmt: skip
+         "stream": ["--level", "--lags"], "filter": ["--level"],
+         "identify": ["--level", "--lags"]}  # fmt: skip
 
 
 def numeric(name):

@@ -331,7 +331,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({}, "the model has 2 inputs (B and D): name the columns with --inputs"),
+        ({}, "the model has 2 inputs: name the columns with --inputs"),
         ({"--inputs": "u"}, "2 columns are given. Choose them with --readings"),
         (
             {"--inputs": "u", "--readings": "y"},

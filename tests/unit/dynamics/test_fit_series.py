@@ -73,3 +73,20 @@ def test_whiteness_of_fits_has_its_mean(level):
         seen.append(fit(family, stream, release).diagnose(lags=10).tests[0].statistic)
     error = np.std(seen) / np.sqrt(len(seen))
     assert np.mean(seen) == pytest.approx(9.0, abs=4 * error)
+
+
+def test_a_series_of_which_the_start_is_unknown():
+    """A random walk: against a start of a very large variance, which is nearly that."""
+    rng = np.random.default_rng(4)
+    family = dynamics.LocalLevel(noise=False)
+    y = 1000 + rng.standard_normal(150).cumsum()
+    release = pv.StreamMechanism(LEVEL).simulate(y, rng)
+    found = fit(family, LEVEL, release)
+    vague = family.system(found.estimate, cov0=1e10)
+    own = dynamics.smooth(dynamics.filter_releases(vague, LEVEL, release))
+    # what a variance of 1e10 still adds: (z − 0)²/1e10 of a standard error
+    assert found.signal().estimate == pytest.approx(own.estimate, abs=1e-5)
+    assert found.signal().standard_error == pytest.approx(own.standard_error, rel=1e-5)
+    told = found.diagnose(confidence=0.999)
+    assert told.count.tolist() == [149]  # one innovation is spent on the start
+    assert told.alarms == ()

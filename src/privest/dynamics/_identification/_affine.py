@@ -158,9 +158,14 @@ class AffineFamily(Family):
 
     # --- the data ---
 
+    @property
+    def columns(self) -> int:
+        """How many columns of public inputs a fit takes; that of a mean is made here."""
+        return self.inputs - self.constant
+
     def regressors(self, data: Data) -> Data:
         """The public inputs that the model asks for, with a column of ones last for a mean."""
-        wanted, given = self.inputs - self.constant, data.inputs.shape[1]
+        wanted, given = self.columns, data.inputs.shape[1]
         if given != wanted:
             raise InvalidInput(
                 f"{self!r} takes {wanted} public inputs; received {given}."

@@ -171,6 +171,11 @@ class Custom(Family):
         unknown = self.size + int(self.matrices(self._first).diffuse.shape[1])
         return math.ceil(unknown / self.readings) + 1
 
+    @property
+    def columns(self) -> int:
+        """How many columns of public inputs a fit takes."""
+        return self.inputs
+
     def regressors(self, data: Data) -> Data:
         """The inputs as they are."""
         if data.inputs.shape[1] != self.inputs:

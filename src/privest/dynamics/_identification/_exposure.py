@@ -6,9 +6,12 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.errors import InvalidInput
+from privest.linalg.tolerances import SQUARED
 from privest.privacy import EndlessLevel, SequentialLevel
 
 GRID = 4096  # frequencies
+LEAST = 1e10 * SQUARED  # level: errors of variances, some 1/level², are still numbers
 
 
 def exposure(level: SequentialLevel, steps: int) -> float:
@@ -26,6 +29,17 @@ def exposure(level: SequentialLevel, steps: int) -> float:
     if isinstance(level, EndlessLevel):
         return _endless(level.blocks(level.reach, level.reach + 1)[:, 0])
     return _finite(blocks)
+
+
+def require_level(shown: float) -> None:
+    """Refuse levels from which nothing can be fitted, by their λmax."""
+    if not shown > 0:
+        raise InvalidInput("The level is 0: the releases are noise and show nothing to fit.")
+    if not LEAST <= shown <= 1.0 / LEAST:
+        raise InvalidInput(
+            f"A level of {shown:.1g} is beyond the range in which variances can be computed: state "
+            "the readings in other units."
+        )
 
 
 def _endless(lags: Array) -> float:

@@ -30,6 +30,11 @@ class Family(ABC):
         """p."""
         return len(self.names)
 
+    @property
+    def columns(self) -> int:
+        """How many columns of public inputs a fit takes."""
+        return 0
+
     @abstractmethod
     def natural(self, t: Array) -> Array:
         """θ (p,) of the working parameters t (p,)."""

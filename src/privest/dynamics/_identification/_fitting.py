@@ -7,7 +7,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_array
 from privest.dynamics._identification._climbing import climb
 from privest.dynamics._identification._data import Data, data_of
-from privest.dynamics._identification._exposure import exposure
+from privest.dynamics._identification._exposure import exposure, require_level
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._fit import Fit
 from privest.dynamics._identification._objective import Objective
@@ -39,6 +39,8 @@ def fit(
     given = data_of(level, release, inputs, family.readings)
     data = [family.regressors(own) for own in given]
     _require_steps(family, data)
+    shown = exposure(data[0].level, data[0].steps)
+    require_level(shown)
     family = family.prepared(data)
     objective = Objective(family, data)
     count = sum(own.shown for own in data)
@@ -58,7 +60,7 @@ def fit(
         log_likelihood=top.height, working=top.t, curvature=top.curvature,
         steps=max(own.steps for own in data), observations=count, converged=top.converged,
         evaluations=objective.evaluations,
-        exposure=exposure(data[0].level, data[0].steps), at_limit=top.at_limit,
+        exposure=shown, at_limit=top.at_limit,
         _objective=objective, _limits=limits, _inputs=given[0].inputs, _release=release,
     )  # fmt: skip
 

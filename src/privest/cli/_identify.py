@@ -1,0 +1,178 @@
+"""`privest identify`: the parameters of a dynamic model from private releases alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import privest as pv
+from privest.cli._console import (
+    print_json,
+    print_promise,
+    print_spent,
+    shown,
+    tell_simulated,
+    to_people,
+    to_stderr,
+)
+from privest.cli._identify_text import courses_of, print_fit, record_of, rows_of
+from privest.cli._options import (
+    LAGS,
+    MODEL,
+    OUTPUT,
+    RANGE,
+    Account,
+    Json,
+    Output,
+    PrivacyOfReading,
+    Sides,
+    Trial,
+    about,
+    as_span,
+    as_weights,
+    grouped,
+    option,
+)
+from privest.cli._series import DIAGNOSE, Columns, take_series, tell_diagnosis
+from privest.dynamics import Fit, Forecast, as_family, fit
+from privest.dynamics._identification._exposure import require_level
+from privest.errors import InvalidInput
+from privest.report import CoursePanel, require_files, save_courses
+
+FAMILIES = (
+    "ar2 (autoregression of order 2), ar2+noise (and a white error of the readings), ar2-mean "
+    "(about 0), arma2,1, arx1 (driven by --inputs), regression1 (on --inputs, errors AR(1)), level "
+    "(a random walk and a white error), level-noise (without the error), trend (a slope that moves "
+    "too), seasonal12, trend+seasonal12"
+)
+
+
+CLIPPED = (
+    "Readings beyond the range were clipped before they were released: where many are, this is the "
+    "model of the clipped series, and its errors do not say so (docs/ranges.md)."
+)
+
+
+@grouped
+def identify_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="CSV of readings, one row a step, a first line of names; empty cells are missing "
+            "readings. With --from releases: what --emit releases wrote. A minus reads standard "
+            "input.",
+            metavar="FILE",
+        ),
+    ],
+    family: Annotated[
+        str, option(f"The family of models: {FAMILIES}. Public.", "NAME", panel=MODEL)
+    ],
+    privacy: PrivacyOfReading,
+    sides: Sides,
+    columns: Columns,
+    output: Output,
+    trial: Trial,
+    account: Account,
+    span: Annotated[str | None, RANGE] = None,
+    lags: Annotated[str, LAGS] = "",
+    ahead: Annotated[
+        int,
+        option("Forecast so many readings after the last.", "N", panel=OUTPUT, min=0, max=10_000),
+    ] = 0,
+    diagnosis: Annotated[Path | None, DIAGNOSE] = None,
+    as_json: Json = False,
+) -> None:
+    """Release the readings of a series, and find the model they follow from the releases alone.
+
+    Maximum likelihood. Prints the parameters with their 95 % intervals, beside the least standard
+    errors that any estimate can have from releases at this level, and without privacy. What is done
+    with releases shows nothing more of the readings. --output writes one row a step: the series as
+    the releases show it, then --ahead rows of forecasts. --simulate is a trial.
+
+    Examples:
+
+    privest identify sunspots.csv --family ar2 --level 0.01 --readings sunspots --ahead 20
+
+    privest identify sunspots.csv --family ar2 --level 0.01 --emit releases --output z.jsonl
+
+    privest identify z.jsonl --from releases --family ar2 --level 0.01 --png series.png
+    """
+    _require_sense(sides, output, columns, trial, span, ahead, diagnosis, as_json)
+    account.require_sense(trial, real=not sides.from_releases)
+    output.require_writable()
+    require_files(None, diagnosis)
+    given = columns.count()
+    with about(f"--family {family}"):
+        model = as_family(family, inputs=given)
+    if not sides.to_releases:  # the holder's side needs none
+        columns.require_count(model.columns)
+    weights, ends = as_weights(lags), as_span(span)
+    asked = privacy.within(ends, mixed=bool(weights))
+    level = asked.of_stream(weights)
+    one = float(level.final_blocks().diagonal()[0])
+    if not sides.to_releases:
+        require_level(one)
+    mechanism = pv.StreamMechanism(level, range=ends)
+    # what is wrong with them is said before there is any noise
+    spent, said = asked.spent(level), privacy.promise(mechanism)
+    release, inputs = take_series(
+        "identify", source, mechanism, columns, sides, trial, account, output,
+        move=asked.move, width=model.columns, ahead=ahead, least=model.least_steps(),
+    )  # fmt: skip
+    report = to_stderr()
+    if not sides.to_releases:
+        past, later = (None, None) if inputs is None else np.split(inputs, [release.steps])
+        found = fit(model, level, release, inputs=past)
+        forecast = found.forecast(ahead, inputs=later) if ahead else None
+        intervals = found.intervals()
+        if as_json:
+            print_json(record_of(found, intervals, forecast))
+        else:
+            print_fit(to_people(), found, intervals, one, exposed=bool(weights))
+        _write(found, forecast, output)
+        if diagnosis is not None:
+            tell_diagnosis(found.diagnose, diagnosis)
+        if ends is not None:
+            report.print(shown(CLIPPED))
+    if release.simulated:
+        print_spent(report, spent)
+        tell_simulated(report)
+    else:
+        print_promise(report, said)
+
+
+def _write(found: Fit, forecast: Forecast | None, output: Output) -> None:
+    """The series along its steps, as rows and as a picture, where they are asked for."""
+    if output.output is None and output.png is None:
+        return
+    courses = courses_of(found, forecast)
+    if output.output is not None:
+        output.write(rows_of(courses))
+    if output.png is not None:
+        title = "From releases alone, with 95 % intervals"
+        save_courses([CoursePanel(repr(found.family), courses)], output.png, title=title)
+
+
+def _require_sense(
+    sides: Sides, output: Output, columns: Columns, trial: Trial, span: str | None, ahead: int,
+    diagnosis: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Options that cannot go together, or need another."""
+    if sides.to_releases and (
+        sides.from_releases or output.png or ahead or diagnosis is not None or as_json
+    ):
+        raise InvalidInput(
+            "--emit releases goes with readings, without --ahead, --png, --diagnose and --json."
+        )
+    if sides.from_releases and (columns.readings, trial.simulate, span) != (None, False, None):
+        raise InvalidInput(
+            "--readings, --range and --simulate go with readings, not with --from releases."
+        )
+    columns.require_sense(sides)
+    if ahead and columns.here:
+        raise InvalidInput(
+            "--ahead needs the inputs of the steps ahead: put all of them in an --inputs-file."
+        )
