@@ -85,3 +85,41 @@ def test_levels_that_differ_from_step_to_step():
     level = pv.StreamLevel(np.array([1.0, 5.0, 2.0]))
     assert exposure(level, 3) == pytest.approx(5.0)
     assert exposure(level, 1) == pytest.approx(1.0)
+
+
+def fitted(steps=400, s=1.0, family="ar1"):
+    rng = np.random.default_rng(4)
+    _, y = pv.dynamics.StateSpace(0.8, 1.0, 0.36, 0.0, cov0=1.0).simulate(steps, rng)
+    level = pv.EndlessLevel(s)
+    return pv.dynamics.fit(family, level, pv.StreamMechanism(level).simulate(y, rng))
+
+
+def test_the_floors_stand_beside_the_estimate():
+    """Without privacy K var φ̂ = 1 − φ², K var q̂ = 2q² and K var μ̂ = q/(1 − φ)² for large K."""
+    found = fitted(4000)
+    phi, q, _ = found.estimate
+    with_mean = [1 - phi**2, 2 * q**2, q / (1 - phi) ** 2]
+    assert found.classical.diagonal() * 4000 == pytest.approx(with_mean, rel=0.01)
+    assert (found.bound.diagonal() > found.classical.diagonal()).all()
+    assert found.whittle.diagonal()[:2] == pytest.approx(found.bound.diagonal()[:2], rel=0.01)
+    assert np.isnan(found.whittle[2, 2])  # a spectrum says nothing of a mean
+    assert found.standard_error == pytest.approx(np.sqrt(found.bound.diagonal()), rel=0.2)
+    assert found.classical_error == pytest.approx(np.sqrt(found.classical.diagonal()))
+
+
+def test_floors_are_found_when_asked_for_and_go_to_json():
+    found = fitted()
+    assert "bound" not in vars(found)
+    told = found.to_dict()
+    assert told["bound"] == found.bound.tolist()
+    assert "bound" in vars(found)
+    assert "AR(1), 400 steps" in found.summary()
+
+
+def test_a_parameter_at_its_limit_has_no_standard_error():
+    """A season that is not there: its variance goes to 0, where curvature says nothing."""
+    found = fitted(200, family="level+seasonal4")
+    at = found.at_limit.tolist()
+    assert any(at)
+    assert np.isnan(found.standard_error[at.index(True)])
+    assert np.isfinite(found.standard_error[~found.at_limit]).all()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from privest.dynamics._filtering import Filtered, filter_releases
 from privest.dynamics._identification._constrained import Peak
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._flat import FlatDirection, flat_directions
+from privest.dynamics._identification._floors import floor, long_floor
 from privest.dynamics._identification._forecast import Forecast, forecast_of
 from privest.dynamics._identification._intervals import (
     METHODS,
@@ -35,7 +36,11 @@ from privest.release import StreamRelease
 class Fit(Result):
     """Maximum likelihood of a family from releases alone.
 
-    estimate, covariance   θ̂ in natural parameters, and from −∇²ℓ (infinite where ℓ is flat).
+    estimate, covariance   θ̂ in natural parameters, and from −∇²ℓ (infinite where ℓ is flat, NaN at
+                           a limit).
+    bound                  the private Cramér-Rao bound of θ for these K steps, at θ̂; exact.
+    classical              the same from the readings themselves. Both are found when first asked
+                           for; None where a diffuse start leaves them without a limit.
     log_likelihood         of the releases, at θ̂.
     working                t̂ with θ̂ = natural(t̂), unbounded.
     steps, observations    K, and how many numbers were released.
@@ -44,6 +49,8 @@ class Fit(Result):
                            move together; larger than the level of a reading where they look back.
     """
 
+    bound: Array | None = field(init=False)  # see below the class
+    classical: Array | None = field(init=False)
     family: Family
     log_likelihood: float
     working: Array
@@ -60,6 +67,19 @@ class Fit(Result):
     _release: StreamRelease | SeriesRelease
 
     DERIVED: ClassVar[tuple[str, ...]] = (*Result.DERIVED, "aic", "bic", "flat")
+
+    def __post_init__(self) -> None:
+        """The family has made names and shapes; the floors are not looked at yet."""
+
+    @cached_property
+    def whittle(self) -> Array:
+        """The private bound as if K were large: Whittle's formula with the Wiener gain, (p, p)."""
+        return long_floor(self.family, self.working, self._objective.data, self.at_limit)
+
+    def _floor(self, private: bool) -> Array | None:
+        return floor(
+            self.family, self.working, self._objective.data, self.at_limit, private=private
+        )  # fmt: skip
 
     @property
     def parameters(self) -> int:
@@ -155,6 +175,18 @@ class Fit(Result):
     def _peak(self) -> Peak:
         return Peak(self.working, self.log_likelihood, self.curvature, self._limits)
 
+    def _heading(self) -> list[str]:
+        seen = f"{self.family!r}, {self.steps} steps, log-likelihood {self.log_likelihood:.2f}"
+        return [*super()._heading(), seen]
+
     def __repr__(self) -> str:
         found = ", ".join(f"{name} {value:.4g}" for name, value in zip(self.names, self.estimate))
         return f"Fit({self.family!r}: {found})"
+
+
+# The floors cost as much as a fit: found when first asked for. (A dataclass cannot say so of a
+# field that it inherits.)
+for _name, _private in (("bound", True), ("classical", False)):
+    _found = cached_property(partial(Fit._floor, private=_private))
+    _found.__set_name__(Fit, _name)
+    setattr(Fit, _name, _found)

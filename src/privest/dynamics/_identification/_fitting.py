@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array
+from privest.arrays import ArrayLike, as_array
 from privest.dynamics._identification._climbing import climb
 from privest.dynamics._identification._data import Data, data_of
 from privest.dynamics._identification._exposure import exposure, require_level
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._fit import Fit
+from privest.dynamics._identification._floors import covariance_of
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._parsing import as_family
 from privest.dynamics._observed import Level
 from privest.dynamics._releases import SeriesRelease
 from privest.errors import InvalidInput
 from privest.release import StreamRelease
-
-NULL = 1e-8  # of the largest eigenvalue of a curvature with unit diagonal: flat
 
 
 def fit(
@@ -53,9 +52,9 @@ def fit(
             )
         starts = [family.working(theta), *starts]
     top = climb(objective, starts, limits, count)
-    slopes = family.natural_slopes(top.t)
+    spread = covariance_of(top.curvature, family.natural_slopes(top.t), top.at_limit)
     return Fit(
-        estimate=family.natural(top.t), covariance=_covariance(top.curvature, slopes, top.at_limit),
+        estimate=family.natural(top.t), covariance=spread,
         names=family.names, simulated=any(own.simulated for own in data), family=family,
         log_likelihood=top.height, working=top.t, curvature=top.curvature,
         steps=max(own.steps for own in data), observations=count, converged=top.converged,
@@ -72,24 +71,3 @@ def _require_steps(family: Family, data: list[Data]) -> None:
             f"{family!r} has {family.size} parameters: it needs at least {family.least_steps()} "
             f"steps that show something; the release has {seen}."
         )
-
-
-def _covariance(curvature: Array, slopes: Array, held: Flags) -> Array:
-    """JH⁻¹Jᵀ; infinite in parameters that a flat direction moves, 0 in those held at a limit."""
-    free = np.flatnonzero(~held)
-    p = len(curvature)
-    if not len(free):
-        return np.zeros((p, p))
-    H = curvature[np.ix_(free, free)]
-    unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
-    values, vectors = np.linalg.eigh(H / np.outer(unit, unit))
-    flat = values <= NULL * max(values[-1], 0.0)
-    moved = slopes[:, free] @ (vectors / unit[:, None])
-    known = moved[:, ~flat] / np.sqrt(values[~flat])
-    result = np.asarray(known @ known.T)
-    size = np.abs(moved).max(axis=1, initial=0.0)[:, None]
-    lost = (np.abs(moved[:, flat]) > 1e-3 * np.where(size > 0, size, 1.0)).any(axis=1)
-    result[lost] = np.nan
-    result[:, lost] = np.nan
-    result[lost, lost] = np.inf
-    return result

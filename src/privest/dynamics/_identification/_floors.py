@@ -1,0 +1,90 @@
+"""Covariances of natural parameters: of the estimate, and the floors under every unbiased one.
+
+    J I⁻¹ Jᵀ ,   J = ∂θ/∂t
+
+with I = −∇²ℓ for the estimate, and the exact expected information of K steps (`_information`) for
+the floors: from the releases (the private Cramér-Rao bound), and from the readings themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privest.arrays import Array, Flags
+from privest.dynamics._identification._data import Data
+from privest.dynamics._identification._family import Family
+from privest.dynamics._identification._information import information
+from privest.dynamics._identification._whittle import whittle
+from privest.errors import InvalidInput, NumericalFailure
+from privest.privacy import EndlessLevel
+
+NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: flat
+SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
+OPEN = 1e6  # releases whose noise is so much smaller are taken for the readings themselves
+
+
+def covariance_of(info: Array, slopes: Array, held: Flags) -> Array:
+    """JI⁻¹Jᵀ; infinite in parameters that a flat direction moves.
+
+    NaN in those held at a limit: there the curvature does not say how well they are known.
+    """
+    free = np.flatnonzero(~held)
+    result: Array = np.full(info.shape, np.nan)
+    if not len(free):
+        return result
+    H = info[np.ix_(free, free)]
+    unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
+    values, vectors = np.linalg.eigh(H / np.outer(unit, unit))
+    flat = values <= NULL * max(values[-1], 0.0)
+    moved = slopes[:, free] @ (vectors / unit[:, None])
+    known = moved[:, ~flat] / np.sqrt(values[~flat])
+    result = np.asarray(known @ known.T)
+    size = np.abs(moved).max(axis=1, initial=0.0)[:, None]
+    lost = (np.abs(moved[:, flat]) > SHARE * np.where(size > 0, size, 1.0)).any(axis=1)
+    gone = (slopes[:, free] == 0).all(axis=1)
+    result[lost | gone] = np.nan
+    result[:, lost | gone] = np.nan
+    result[lost, lost] = np.inf
+    return result
+
+
+def floor(
+    family: Family, t: Array, data: list[Data], held: Flags, *, private: bool
+) -> Array | None:
+    """The least covariance of an unbiased estimate of θ, (p, p), at θ = natural(t).
+
+    `private`: from the releases; else from the readings themselves (releases with a millionth of
+    the noise). None where it cannot be computed (a diffuse start on which it depends).
+    """
+    matrices, slopes = family.matrices(t), family.slopes(t)
+    total = np.zeros((family.size, family.size))
+    try:
+        for own in data:
+            seen = own if private else Data(*own._replace(unit=OPEN * own.unit))
+            total += information(matrices, slopes, seen)
+    except NumericalFailure:
+        return None
+    return covariance_of(total, family.natural_slopes(t), held)
+
+
+def long_floor(family: Family, t: Array, data: list[Data], held: Flags) -> Array:
+    """The private bound as K → ∞ by Whittle's formula, of the parameters that shape the spectrum.
+
+    W² in I = K/(4π) ∫ W² ∂log f ∂log fᵀ is the square of the Wiener gain W = f/(f + 1/s).
+    NaN for means and coefficients of inputs, of which a spectrum says nothing.
+    """
+    matrices, slopes = family.matrices(t), family.slopes(t)
+    total = np.zeros((family.size, family.size))
+    for own in data:
+        if not isinstance(own.level, EndlessLevel) or own.missing.any():
+            raise InvalidInput(
+                "Whittle's formula is for one level at every step and nothing missing; `bound` is "
+                "exact for every release."
+            )
+        level = own.level * own.unit**2 if own.unit != 1.0 else own.level
+        total += own.series * whittle(matrices, slopes, level, own.steps)
+    silent = total.diagonal() == 0
+    result = covariance_of(total, family.natural_slopes(t), held | silent)
+    result[silent] = np.nan
+    result[:, silent] = np.nan
+    return result
