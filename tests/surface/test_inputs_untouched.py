@@ -170,6 +170,9 @@ TWO = dynamics.StateSpace(0.9 * np.eye(2), np.eye(2), PAIR, PAIR, cov0=PAIR)
 LEVELS = (
     1.0, pv.EndlessLevel(1.0, [0.5]), pv.StreamLevel.from_cumulative(SPREAD[:3, :3]),
 )  # fmt: skip
+PUSHED = dynamics.ExtendedStateSpace(
+    lambda x, u: np.sin(x + u), lambda x, u: np.sin(x - u), 1.0, 1.0, [0.0], 1.0, inputs=1
+)
 BENT = dynamics.ExtendedStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)
 
 
@@ -230,9 +233,10 @@ def innovations(g):
     """A filter's result of two entries with gaps, its arrays read-only."""
     z = RNG(0).standard_normal((40, 2))
     z[3] = z[7, 1] = np.nan
-    return g.keep(
-        dynamics.ExtendedFiltered(g(np.ones((40, 1))), g(np.ones((40, 1, 1))), g(z), True)
-    )
+    means, covariances = g(np.ones((40, 1)), np.ones((40, 1, 1)))
+    return g.keep(dynamics.ExtendedFiltered(
+        means, covariances, means, covariances, g(z), True, lambda: None, lambda ahead, inputs: None
+    ))  # fmt: skip
 
 
 def frozen_state(g, state):
@@ -542,6 +546,11 @@ CASES = {
     "dynamics.ExtendedStateSpace.linearised": lambda g: BENT.linearised(g([[0.1], [0.2]])),
     "dynamics.ExtendedStateSpace.move": lambda g: BENT.move(g([0.1])),
     "dynamics.ExtendedStateSpace.read": lambda g: BENT.read(g([0.1])),
+    "dynamics.ExtendedStateSpace.value_moved": lambda g: PUSHED.value_moved(g([0.1]), g([1.0])),
+    "dynamics.ExtendedStateSpace.value_read": lambda g: PUSHED.value_read(g([0.1]), g([1.0])),
+    "dynamics.ExtendedStateSpace.inputs_of": lambda g: PUSHED.inputs_of(2, g([1.0, 2.0])),
+    "dynamics.filter_unscented": lambda g: dynamics.smooth(dynamics.filter_unscented(
+        PUSHED, 1.0, stream(g), inputs=g(np.ones((3, 1))))),
     "dynamics.filter_extended": lambda g: dynamics.filter_extended(BENT, 1.0, stream(g)),
     "dynamics.local_bound": lambda g: dynamics.local_bound(BENT, 1.0, g([[0.1], [0.2]])).classical,
     "dynamics.PrivateKalman.__init__": lambda g: dynamics.PrivateKalman(TWO, g(PAIR)),

@@ -83,6 +83,7 @@ NAMES = {
         "LocalTrend", "Marginals", "Predicted", "PrivateKalman", "RegressionAR", "Seasonal",
         "SeriesRelease", "Signal", "Smoothed", "StateSpace", "SteadyState", "Trajectory",
         "as_family", "best_directions", "bound", "diagnose", "filter_extended", "filter_releases",
+        "filter_unscented",
         "fit", "fit_autoregressive", "information_blocks", "joined", "local_bound",
         "memoryless_level", "predict", "reading_information", "release_series", "simulate_series",
         "smooth", "steady_state", "total_level", "trajectory_bound",

@@ -7,7 +7,6 @@ from privest.dynamics._bound import DynamicBound, SteadyState, bound, steady_sta
 from privest.dynamics._diagnosis import Diagnosis, InnovationTest, diagnose
 from privest.dynamics._directions import BestDirections, best_directions
 from privest.dynamics._extended import (
-    ExtendedFiltered,
     ExtendedStateSpace,
     LocalBound,
     filter_extended,
@@ -39,10 +38,12 @@ from privest.dynamics._information import (
     reading_information,
     total_level,
 )
+from privest.dynamics._nonlinear import ExtendedFiltered
 from privest.dynamics._releases import SeriesRelease, joined, release_series, simulate_series
 from privest.dynamics._sweep import Marginals
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import Trajectory, trajectory_bound
+from privest.dynamics._unscented import filter_unscented
 
 __all__ = [
     "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",
@@ -50,7 +51,8 @@ __all__ = [
     "Forecast", "InnovationTest", "Intervals", "LocalBound", "LocalLevel", "LocalTrend",
     "Marginals", "Predicted", "PrivateKalman", "RegressionAR", "Seasonal", "SeriesRelease",
     "Signal", "Smoothed", "StateSpace", "SteadyState", "Trajectory", "as_family",
-    "best_directions", "bound", "diagnose", "filter_extended", "filter_releases", "fit",
+    "best_directions", "bound", "diagnose", "filter_extended", "filter_releases",
+    "filter_unscented", "fit",
     "fit_autoregressive", "information_blocks", "joined", "local_bound", "memoryless_level",
     "predict", "reading_information", "release_series", "simulate_series", "smooth",
     "steady_state", "total_level", "trajectory_bound",

@@ -23,8 +23,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, Flags, Index, as_array, as_confidence, as_count
-from privest.dynamics._extended import ExtendedFiltered
 from privest.dynamics._filtering import Filtered
+from privest.dynamics._nonlinear import ExtendedFiltered
 from privest.errors import InvalidInput
 from privest.records import Record, quantile
 

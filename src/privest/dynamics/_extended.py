@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._observed import Level, level_of, of_entries, unit_noise
-from privest.dynamics._releases import given_values
+from privest.dynamics._nonlinear import ExtendedFiltered, State, Taken, filtered_by
+from privest.dynamics._observed import Level, unit_noise
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
-from privest.linalg.batched import substitute
 from privest.model._derivative import numerical_jacobian
-from privest.privacy._parts import rows_of_parts
-from privest.records import Estimated, Record
 from privest.release import StreamRelease
 
-Map = Callable[[Array], ArrayLike]
+Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where the system has inputs
 
 
 class ExtendedStateSpace:
-    """x_{k+1} = f(x_k) + w_k ,   y_k = h(x_k) + v_k ,   x_0 ~ N(mean0, cov0).
+    """x_{k+1} = f(x_k, u_k) + w_k ,   y_k = h(x_k, u_k) + v_k ,   x_0 ~ N(mean0, cov0).
 
-    `transition` f and `reading` h take a state (n,) and return (n,) and (m,); their Jacobians are
-    found by differences that know their error, or given (`transition_jacobian`,
-    `reading_jacobian`). Q, R, cov0 as for StateSpace.
+    `transition` f and `reading` h take a state (n,) and return (n,) and (m,); their Jacobians by x
+    are found by differences that know their error, or given (`transition_jacobian`,
+    `reading_jacobian`). With `inputs` p > 0 all of them take a known, public input (p,) as well
+    (and must be defined at mean0 and an input of zeros). Q, R, cov0 as for StateSpace.
 
     >>> pendulum = ExtendedStateSpace(
     ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
@@ -40,68 +39,93 @@ class ExtendedStateSpace:
     def __init__(
         self, transition: Map, reading: Map, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike,
         cov0: ArrayLike, *, transition_jacobian: Map | None = None,
-        reading_jacobian: Map | None = None,
+        reading_jacobian: Map | None = None, inputs: int = 0,
     ) -> None:  # fmt: skip
         start = as_array(mean0, "mean0", ndim=1)
         self._f, self._h = transition, reading
         self._f_slope, self._h_slope = transition_jacobian, reading_jacobian
-        n, moved, seen = len(start), _value(transition, start, "f"), _value(reading, start, "h")
+        self.inputs, n = as_count(inputs, "inputs", least=0), len(start)
+        none = np.zeros(self.inputs)
+        moved, seen = self.value_moved(start, none), self.value_read(start, none)
         if moved.shape != (n,):
             raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
         # A linear system at the start checks Q, R and cov0 once.
-        self._frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
-        if self._frame.steps is not None:
+        self.frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
+        if self.frame.steps is not None:
             raise InvalidInput("Q and R of a nonlinear system have no time axis.")
 
     @property
     def states(self) -> int:
         """n."""
-        return self._frame.states
+        return self.frame.states
 
     @property
     def readings(self) -> int:
         """m."""
-        return self._frame.readings
+        return self.frame.readings
 
-    def move(self, state: Array) -> tuple[Array, Array]:
-        """f(x) and f'(x)."""
-        return self._linear(self._f, self._f_slope, state, "f", self.states)
+    def inputs_of(self, steps: int, inputs: ArrayLike | None) -> Array:
+        """Known inputs (steps, p), checked."""
+        shape = (steps, self.inputs)
+        if inputs is None and self.inputs == 0:
+            return np.zeros(shape)
+        if inputs is None:
+            raise InvalidInput(f"The system has {self.inputs} inputs: give them as {shape}.")
+        u = as_array(inputs, "inputs", ndim=(1, 2))
+        u = u[:, None] if u.ndim == 1 and self.inputs == 1 else u
+        if self.inputs == 0 or u.shape != shape:
+            raise InvalidInput(f"inputs must have shape {shape}; received {u.shape}.")
+        return u
 
-    def read(self, state: Array) -> tuple[Array, Array]:
-        """h(x) and h'(x)."""
-        return self._linear(self._h, self._h_slope, state, "h", self.readings)
+    def value_moved(self, state: Array, u: Array) -> Array:
+        """f(x, u)."""
+        return as_array(self._called(self._f, state, u), "f(x)", ndim=1)
+
+    def value_read(self, state: Array, u: Array) -> Array:
+        """h(x, u)."""
+        return as_array(self._called(self._h, state, u), "h(x)", ndim=1)
+
+    def move(self, state: Array, u: Array | None = None) -> tuple[Array, Array]:
+        """f(x, u) and f'(x, u)."""
+        return self._linear(self._f, self._f_slope, state, u, "f", self.states)
+
+    def read(self, state: Array, u: Array | None = None) -> tuple[Array, Array]:
+        """h(x, u) and h'(x, u)."""
+        return self._linear(self._h, self._h_slope, state, u, "h", self.readings)
+
+    def _called(self, function: Map, state: Array, u: Array) -> ArrayLike:
+        return function(state, u) if self.inputs else function(state)
 
     def _linear(
-        self, function: Map, slope: Map | None, state: Array, name: str, rows: int
+        self, function: Map, slope: Map | None, state: Array, u: Array | None, name: str, rows: int
     ) -> tuple[Array, Array]:
-        value = _value(function, state, name)
+        given = self.inputs_of(1, u[None] if u is not None and self.inputs else None)[0]
+        value = as_array(self._called(function, state, given), f"{name}(x)", ndim=1)
         if slope is None:
-            return value, numerical_jacobian(function, state, value)[0]
-        matrix = as_array(slope(state), f"the Jacobian of {name}", ndim=2)
+            at_input = partial(self._called, function, u=given)
+            return value, numerical_jacobian(at_input, state, value)[0]
+        matrix = as_array(self._called(slope, state, given), f"the Jacobian of {name}", ndim=2)
         if matrix.shape != (rows, self.states):
             raise InvalidInput(
                 f"The Jacobian of {name} must be {rows}×{self.states}; it returned {matrix.shape}."
             )
         return value, matrix
 
-    def linearised(self, states: ArrayLike) -> StateSpace:
+    def linearised(self, states: ArrayLike, *, inputs: ArrayLike | None = None) -> StateSpace:
         """The linear system of small deviations from a trajectory (K, n)."""
         path = as_array(states, "the trajectory", ndim=2)
         if path.shape[1] != self.states or len(path) == 0:
             raise InvalidInput(
                 f"the trajectory must be (K, {self.states}); received shape {path.shape}."
             )
-        frame = self._frame
-        A = np.stack([self.move(x)[1] for x in path])
-        C = np.stack([self.read(x)[1] for x in path])
+        frame, u = self.frame, self.inputs_of(len(path), inputs)
+        A = np.stack([self.move(x, own)[1] for x, own in zip(path, u)])
+        C = np.stack([self.read(x, own)[1] for x, own in zip(path, u)])
         return StateSpace(A, C, frame.Q, frame.R, np.zeros(self.states), frame.cov0)
 
     def __repr__(self) -> str:
-        return f"ExtendedStateSpace({self.states} states, {self.readings} readings a step)"
-
-
-def _value(function: Map, state: Array, name: str) -> Array:
-    return as_array(function(state), f"{name}(x)", ndim=1)
+        inputs = f", {self.inputs} inputs" if self.inputs else ""
+        return f"ExtendedStateSpace({self.states} states, {self.readings} readings a step{inputs})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,60 +139,41 @@ class LocalBound(DynamicBound):
     path: Array
 
 
-def local_bound(system: ExtendedStateSpace, level: Level, states: ArrayLike) -> LocalBound:
+def local_bound(
+    system: ExtendedStateSpace, level: Level, states: ArrayLike,
+    *, inputs: ArrayLike | None = None,
+) -> LocalBound:  # fmt: skip
     """The bound of the system linearised along a trajectory (K, n) that is public or simulated.
 
     Along the true states of private data it would itself be private: use a nominal trajectory.
     """
     path = as_array(states, "the trajectory", ndim=2)
-    linear = bound(system.linearised(path), level, len(path))
+    linear = bound(system.linearised(path, inputs=inputs), level, len(path))
     return LocalBound(**vars(linear), path=path)
 
 
-@dataclass(frozen=True, eq=False)
-class ExtendedFiltered(Estimated, Record):
-    """What the extended filter gives: estimate (K, n), covariance (K, n, n), to first order.
-
-    simulated: whether the release was a simulation.
-    """
-
-    estimate: Array
-    covariance: Array
-    innovations: Array
-    simulated: bool
-
-
 def filter_extended(
-    system: ExtendedStateSpace, level: Level, release: StreamRelease
-) -> ExtendedFiltered:
+    system: ExtendedStateSpace, level: Level, release: StreamRelease,
+    *, inputs: ArrayLike | None = None,
+) -> ExtendedFiltered:  # fmt: skip
     """The extended Kalman filter on releases z̃_k = L_kᵀy_k + e_k (levels that do not look back).
 
-    Linearises h at x̂_{k|k−1} and f at x̂_{k|k}. Not optimal; its covariance is an approximation.
+    Linearises h at x̂_{k|k−1} and f at x̂_{k|k}. `inputs` (K, p), public. Not optimal; its covariance
+    is an approximation. `smooth` and `predict` take the result.
     """
-    frame = system._frame
-    wanted = level_of(level, frame)
-    if wanted.reach:
-        raise InvalidInput("The extended filter needs a level that does not look back (U = 0).")
-    values, missing, unit, simulated = given_values(release, wanted)
-    K, n, m = release.steps, system.states, system.readings
-    hidden = np.broadcast_to(of_entries(missing), (K, m))
-    shown = unit * rows_of_parts(wanted, 0, hidden)
-    mean, root, drive = frame.mean0, frame.root0, np.zeros((n, n))
+    return filtered_by(_linearly, system, level, release, inputs)
+
+
+def _linearly(
+    system: ExtendedStateSpace, now: State, moves: bool, rows: Array | None, u: Array
+) -> Taken:
+    n, m, frame = system.states, system.readings, system.frame
     A: Array = np.eye(n)
-    means, covariances, innovations = np.empty((K, n)), np.empty((K, n, n)), np.full((K, m), np.nan)
-    for k in range(K):
-        if k:
-            mean, A = system.move(mean)
-            drive = frame.Q_root[0]
-        expected, C = system.read(mean)
-        G = shown[k] @ C
-        N = unit_noise(shown[k] @ frame.R_root[0])
-        done = step(root, A, drive, G, N)
-        root = done.factor
-        if not hidden[k].all():
-            fresh = np.where(hidden[k], 0.0, values[k] - shown[k] @ expected)
-            white = substitute(done.scale, fresh, lower=True)
-            innovations[k] = np.where(hidden[k], np.nan, white)
-            mean = mean + done.gain @ white
-        means[k], covariances[k] = mean, done.filtered
-    return ExtendedFiltered(means, covariances, innovations, simulated)
+    mean, drive = now.mean, np.zeros((n, n))
+    if moves:
+        (mean, A), drive = system.move(mean, now.input), frame.Q_root[0]
+    if rows is None:
+        return Taken(mean, np.zeros(m), step(now.root, A, drive, np.zeros((m, n)), np.eye(m)))
+    expected, C = system.read(mean, u)
+    noise = unit_noise(rows @ frame.R_root[0])
+    return Taken(mean, rows @ expected, step(now.root, A, drive, rows @ C, noise))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from privest.errors import InvalidInput, NotIdentifiable
 from privest.privacy import SequentialLevel
 from privest.records import Estimated, Record
 from privest.release import StreamRelease
+
+if TYPE_CHECKING:
+    from privest.dynamics._nonlinear import ExtendedFiltered
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,19 +246,24 @@ def _recursive(sweep: Sweep, means: Means, n: int, one: bool, simulated: bool) -
     return Smoothed(states, backward(sweep, n), simulated)
 
 
-def smooth(filtered: Filtered) -> Smoothed:
+def smooth(filtered: Filtered | ExtendedFiltered) -> Smoothed:
     """Estimates of every state from all releases, past and future.
 
-    Covariances are the diagonal blocks of Σ_BPPCR. Nothing is inverted: Q and cov0 may be singular.
+    Covariances are the diagonal blocks of Σ_BPPCR (of nonlinear systems: approximations, as their
+    filter's). Nothing is inverted: Q and cov0 may be singular.
     """
     return filtered._smoothed()
 
 
-def predict(filtered: Filtered, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
+def predict(
+    filtered: Filtered | ExtendedFiltered, ahead: int, *, inputs: ArrayLike | None = None
+) -> Predicted:
     """Estimates of the next `ahead` states, after the last release.
 
     x̂_{K−1+h} = A x̂ + B u, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps K−1 onwards.
     """
+    if not isinstance(filtered, Filtered):
+        return filtered._ahead(ahead, inputs)
     last = filtered.start + filtered.estimate.shape[-2] - 1
     return _predict(filtered.system, *filtered._end, last, ahead, inputs, filtered.simulated)
 
