@@ -121,7 +121,7 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
         for i in range(p)
         for j in range(p)
         if i != j and is_open[i, 0] and ends[i, 0] == 0.0
-        and _unseen(function, peak, found[i][0].t, j, threshold)
+        and any(_unseen(function, peak, t, j, threshold) for t in _vanished(peak, found[i][0].t, i))
     ]  # fmt: skip
     for j, _ in undefined:
         walk = Walk(function, scale, peak, j)
@@ -130,11 +130,21 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
     return Profiled(ends, is_open, tuple(undefined))
 
 
+def _vanished(peak: Peak, end: Array, i: int) -> tuple[Array, Array]:
+    """Where θ_i is as good as 0: the end of its profile, and the peak with nothing else changed
+    (with a variance the profile may take a correlation to 1, where their ratio is seen).
+    """
+    alone = peak.t.copy()
+    alone[i] = end[i]
+    return end, alone
+
+
 def _unseen(function: Function, peak: Peak, t: Array, j: int, threshold: float) -> bool:
-    """Whether ℓ stays the same when t_j moves either way, as far as its limits allow."""
+    """Whether t is not excluded and ℓ stays the same when t_j moves, as far as limits allow."""
     height = function(t)[0]
-    moved = np.clip(t[j] + np.array([-MOVE, MOVE]), *peak.limits[j])
-    for own in moved:
+    if not 2 * (peak.height - height) <= threshold:
+        return False
+    for own in np.clip(t[j] + np.array([-MOVE, MOVE]), *peak.limits[j]):
         other = t.copy()
         other[j] = own
         if not abs(function(other)[0] - height) <= UNSEEN * threshold:
