@@ -2,9 +2,6 @@
 forecasts know what they do not know. φ = .8, γ₀ = 1 throughout, as in docs/identification.md.
 """
 
-import functools
-import math
-
 import numpy as np
 import pytest
 

@@ -12,13 +12,14 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_confidence, as_count
 from privest.dynamics._diagnosis import Diagnosis, diagnose
 from privest.dynamics._filtering import Filtered, filter_releases
-from privest.dynamics._identification._constrained import Peak
+from privest.dynamics._identification._constrained import Peak, safe_inverse
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._flat import FlatDirection, flat_directions
 from privest.dynamics._identification._floors import floor, long_floor
 from privest.dynamics._identification._forecast import Forecast, forecast_of
 from privest.dynamics._identification._intervals import (
     METHODS,
+    TRUSTED,
     Intervals,
     profile_intervals,
     wald_intervals,
@@ -122,8 +123,24 @@ class Fit(Result):
         if method == "wald":
             return wald_intervals(self.family, self._peak, self.names, confidence)
         return profile_intervals(
-            self._objective, self.family, self._peak, self.names, confidence, self.observations
-        )
+            self._objective, self.family, self._peak, self.names, confidence, self.observations,
+            self._elsewhere(),
+        )  # fmt: skip
+
+    def _elsewhere(self) -> list[Array]:
+        """Where other peaks are looked for: nowhere if the curvature says that all is well known.
+
+        The starts of the family, and the estimate with the sign of each bounded coordinate turned.
+        """
+        spread = np.sqrt(safe_inverse(self.curvature).diagonal())
+        scaled = np.isfinite(self._limits).all(axis=1)
+        if (spread[scaled] <= TRUSTED).all():
+            return []
+        turned = [
+            self.working * np.where(np.arange(len(spread)) == j, -1.0, 1.0)
+            for j in np.flatnonzero((self._limits[:, 0] == -self._limits[:, 1]) & scaled)
+        ]
+        return [*self.family.starts(self._objective.data), *turned]
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """(p, 2): the ends of the profile intervals (`intervals` says which of them are open)."""

@@ -10,8 +10,9 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, Flags, as_confidence
-from privest.dynamics._identification._climbing import ascend, newton
+from privest.dynamics._identification._climbing import ascend, curvature, newton
 from privest.dynamics._identification._constrained import (
+    HIGHER,
     Function,
     Higher,
     Peak,
@@ -72,14 +73,19 @@ class Intervals(Record):
 
 def profile_intervals(
     function: Function, scale: Scale, peak: Peak, names: Sequence[str], confidence: float,
-    count: int,
+    count: int, elsewhere: Sequence[Array] = (),
 ) -> Intervals:  # fmt: skip
-    """By profile likelihood; where a profile climbs above ℓ̂ the fit is taken up from there."""
+    """By profile likelihood; where a profile climbs above ℓ̂ the fit is taken up from there.
+
+    From `elsewhere` other peaks are looked for: one that is not excluded widens the intervals, as
+    {v : 2(ℓ̂ − ℓ_p(v)) ≤ χ²} then has several pieces.
+    """
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
     first, notes = peak, []
     for _ in range(AGAIN):
         try:
             found = profile(function, scale, peak, threshold)
+            found, apart = _widened(function, scale, peak, found, threshold, count, elsewhere)
             break
         except Higher as higher:
             peak = taken_up(function, higher.t, peak.limits, count)
@@ -95,11 +101,45 @@ def profile_intervals(
             f"the profiles found a log-likelihood higher by {peak.height - first.height:.2g}, at "
             f"({best}): fit again with `start` there."
         )
+    notes += [
+        f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; some values "
+        "between are."
+        for j, value in apart
+    ]
     notes += _said(found, names, estimate)
     low, high = found.ends.T
     return Intervals(
         tuple(names), estimate, low, high, found.open_ends, confidence, "profile", tuple(notes)
     )
+
+
+def _widened(
+    function: Function, scale: Scale, peak: Peak, found: Profiled, threshold: float, count: int,
+    elsewhere: Sequence[Array],
+) -> tuple[Profiled, list[tuple[int, float]]]:  # fmt: skip
+    """The hull with the pieces about other peaks, and which parameters lie apart there, where."""
+    apart: list[tuple[int, float]] = []
+    for start in elsewhere:
+        t = ascend(function, start, peak.limits, count)
+        height = function(t)[0]
+        if not 2 * (peak.height - height) <= threshold:
+            continue
+        if height > peak.height + HIGHER:
+            raise Higher(t, height)
+        theta = scale.natural(t)
+        beyond = (theta < found.ends[:, 0]) | (theta > found.ends[:, 1])
+        if not beyond.any():
+            continue
+        apart += [(j, float(theta[j])) for j in np.flatnonzero(beyond).tolist()]
+        other = peak._replace(t=t, curvature=curvature(function, t, peak.limits))
+        piece = profile(function, scale, other, threshold)
+        low, high = piece.ends[:, 0] < found.ends[:, 0], piece.ends[:, 1] > found.ends[:, 1]
+        wider = np.stack([low, high], axis=-1)
+        found = Profiled(
+            np.where(wider, piece.ends, found.ends),
+            np.where(wider, piece.open_ends, found.open_ends), found.undefined,
+        )  # fmt: skip
+    return found, apart
 
 
 def taken_up(function: Function, start: Array, limits: Array, count: int) -> Peak:
