@@ -102,8 +102,8 @@ def profile_intervals(
             f"({best}): fit again with `start` there."
         )
     notes += [
-        f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; some values "
-        "between are."
+        f"another peak of the likelihood, at {names[j]} = {value:.4g}, is not excluded; values "
+        "between may be."
         for j, value in apart
     ]
     notes += _said(found, names, estimate)
