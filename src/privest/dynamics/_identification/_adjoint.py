@@ -57,6 +57,7 @@ class Passed(NamedTuple):
     logs: float
     last: Array
     back: Callable[[Passed, int], Derivatives]
+    compiled: bool = False
 
 
 def passed(

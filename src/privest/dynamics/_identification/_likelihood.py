@@ -35,7 +35,10 @@ def value_and_gradient(
     parameters. Symmetric for Q, R and cov0; `diffuse` is constant.
     """
     value, plan, way = _value(matrices, data, compiled)
-    return value, carried_back(way.back(way, data.series), matrices, plan, data)
+    found = way.back(way, data.series)
+    if way.compiled and not plan.reach:
+        return value, machine.plain_back(found, matrices, plan, data)
+    return value, carried_back(found, matrices, plan, data)
 
 
 def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:

@@ -83,6 +83,39 @@ def plain_tables(
                 noise[j, i, m + a] = 1.0 if a == i else 0.0
 
 
+def plain_back(
+    own: Index, before: Index, begins: Flags, shown: Array, d_A: Array, d_F: Array, d_G: Array,
+    d_N: Array, A: Array, C: Array, Q: Array, R: Array,
+) -> None:  # fmt: skip
+    """`_steps.carried_back` for releases that do not look back: adds to ∂A … ∂R (1 or K, …)."""
+    (kinds, r, m), n = shown.shape, d_A.shape[1]
+    work = np.empty((m, r))
+    for j in range(kinds):
+        if not begins[j]:
+            led, moved = min(before[j], A.shape[0] - 1), min(before[j], Q.shape[0] - 1)
+            for a in range(n):
+                for b in range(n):
+                    A[led, a, b] += d_A[j, a, b]
+                    Q[moved, a, b] += d_F[j, a, b]
+        here, noisy = min(own[j], C.shape[0] - 1), min(own[j], R.shape[0] - 1)
+        for b in range(m):
+            for a in range(n):
+                total = 0.0
+                for i in range(r):
+                    total += shown[j, i, b] * d_G[j, i, a]
+                C[here, b, a] += total
+            for k in range(r):
+                total = 0.0
+                for i in range(r):
+                    total += shown[j, i, b] * d_N[j, i, k]
+                work[b, k] = total
+            for a in range(m):
+                total = 0.0
+                for k in range(r):
+                    total += work[b, k] * shown[j, k, a]
+                R[noisy, b, a] += total
+
+
 def triangle(array: Array, columns: int) -> None:
     """Householder QR in place: Rᵀ with a positive diagonal is left in the first rows, turned."""
     rows = array.shape[0]
@@ -239,6 +272,23 @@ def closed_loop(gain: Array, G: Array, A: Array, kept: Array, found: Array) -> N
             found[a, b] = total
 
 
+def scalar_ahead(
+    k: int, end: int, A: float, G: float, gain: float, whiten: float, values: Array, shift: Array,
+    offset: Array, filtered: Array, zeta: Array,
+) -> None:  # fmt: skip
+    """Means of one series of one state and one number, k ≤ step < end, all with the same gain."""
+    x, inputs = filtered[k - 1, 0, 0], shift.shape[0] > 0
+    for t in range(k, end):
+        x, fresh = A * x, values[t, 0, 0]
+        if inputs:
+            x += shift[t, 0]
+            fresh -= offset[t, 0]
+        fresh -= G * x
+        zeta[t, 0, 0] = whiten * fresh
+        x += gain * fresh
+        filtered[t, 0, 0] = x
+
+
 def filter_loop(
     A: Array, F: Array, G: Array, N: Array, kind: Index, root: Array, begun: Array, values: Array,
     shift: Array, offset: Array, entry: Index, first: Index, whiten: Array, gain: Array,
@@ -247,7 +297,7 @@ def filter_loop(
     """The forward pass; returns Σ log det c_k, NaN where a covariance overflows.
 
     begun (N, series): z̃, shift and offset are of the first of them; the others show zeros.
-    `first` (K,): the first step of every entry.
+    `first` (K,): the first step of every entry. Covariance K is that before step 0.
     """
     steps, n, r = kind.shape[0], A.shape[1], G.shape[1]
     series, data, inputs = begun.shape[1], values.shape[2], shift.shape[0] > 0
@@ -255,8 +305,27 @@ def filter_loop(
     factor, kept, loop = root.copy(), np.empty((n, n)), np.empty((n, n))
     ahead, fresh = np.empty(n), np.empty(r)
     logs, own_logs, e, last, age, next_check, held = 0.0, 0.0, -1, -1, 0, 1, False
-    for k in range(steps):
+    for a in range(n):
+        for b in range(n):
+            total = 0.0
+            for k in range(n):
+                total += root[a, k] * root[b, k]
+            covariance[steps, a, b] = total
+    k, small = 0, n == 1 and r == 1 and series == 1
+    while k < steps:
         j = kind[k]
+        if small and held and j == last:
+            end = k
+            while end < steps and kind[end] == j:
+                entry[end] = e
+                end += 1
+            scalar_ahead(
+                k, end, A[j, 0, 0], G[j, 0, 0], gain[e, 0, 0], whiten[e, 0, 0], values, shift,
+                offset, filtered, zeta,
+            )  # fmt: skip
+            logs += (end - k) * own_logs
+            k = end
+            continue
         if j != last:
             held, age, next_check = False, 0, 1
         else:
@@ -301,6 +370,7 @@ def filter_loop(
                 for i in range(r):
                     total += gain[e, a, i] * fresh[i]
                 filtered[k, a, s] = total
+        k += 1
     return logs
 
 
@@ -381,8 +451,35 @@ def expected_step(
             new[b, a] = total
 
 
+def scalar_back(
+    k: int, end: int, A: float, G: float, gain: float, whiten: float, P: float, sigma: Array,
+    later: Array, filtered: Array, zeta: Array, d_A: Array, d_F: Array, d_G: Array, d_N: Array,
+    d_shift: Array, d_offset: Array,
+) -> None:  # fmt: skip
+    """Squares of one series of one state and one number, k ≥ step > end, as they come back."""
+    s, x, inputs = sigma[0, 0], later[0, 0], d_shift.shape[0] > 0
+    a = f = g = v = 0.0
+    for t in range(k, end, -1):
+        fresh = whiten * zeta[t, 0, 0] - gain * s
+        rho = s + G * fresh
+        g += fresh * x
+        v += fresh * fresh
+        s = A * rho
+        x = filtered[t - 1, 0, 0] + P * s
+        a += rho * x
+        f += rho * rho
+        if inputs:
+            d_shift[t, 0] = rho
+            d_offset[t, 0] = fresh
+    d_A[0, 0] += a
+    d_F[0, 0] += 0.5 * f
+    d_G[0, 0] += g
+    d_N[0, 0] += 0.5 * v
+    sigma[0, 0], later[0, 0] = s, x
+
+
 def adjoint_loop(
-    A: Array, G: Array, kind: Index, root: Array, begun: Array, data: int, entry: Index,
+    A: Array, G: Array, kind: Index, begun: Array, data: int, entry: Index,
     first: Index, whiten: Array, gain: Array, covariance: Array, filtered: Array, zeta: Array,
     d_A: Array, d_F: Array, d_G: Array, d_N: Array, d_shift: Array, d_offset: Array,
     d_start: Array, d_cov: Array,
@@ -390,31 +487,35 @@ def adjoint_loop(
     """The pass back: adds to d_A (J, N, N), ∂FFᵀ, ∂G, ∂NNᵀ of every kind, and so on."""
     steps, n, r, series = kind.shape[0], A.shape[1], G.shape[1], zeta.shape[2]
     inputs = d_shift.shape[0] > 0
-    M, N, work, before = np.zeros((n, n)), np.zeros((n, n)), np.empty((n, n)), np.zeros((n, n))
+    M, N, work = np.zeros((n, n)), np.zeros((n, n)), np.empty((n, n))
     kept, loop, turn, new = np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     sigma, later, rho = np.zeros((n, series)), np.empty((n, series)), np.empty(n)
     fresh = np.empty(r)
-    for a in range(n):
-        for b in range(n):
-            for k in range(n):
-                before[a, b] += root[a, k] * root[b, k]
     for s in range(series):
         for a in range(n):
             later[a, s] = filtered[steps - 1, a, s]
     last, age, next_check, settled, held = -1, 0, 1, False, False
-    for k in range(steps - 1, -1, -1):
+    k, small = steps - 1, n == 1 and r == 1 and series == 1
+    while k >= 0:
         j, e = kind[k], entry[k]
+        if small and held and e == last and k > first[e]:
+            scalar_back(
+                k, first[e], A[j, 0, 0], G[j, 0, 0], gain[e, 0, 0], whiten[e, 0, 0],
+                covariance[e, 0, 0], sigma, later, filtered, zeta, d_A[j], d_F[j], d_G[j], d_N[j],
+                d_shift, d_offset,
+            )  # fmt: skip
+            k = first[e]
         if e != last:
             settled, held, age, next_check, last = False, False, 0, 1, e
             closed_loop(gain[e], G[j], A[j], kept, loop)
         else:
             age += 1
-        earlier = covariance[entry[k - 1]] if k > 0 else before
+        earlier = entry[k - 1] if k > 0 else steps
         if not held:
             left = k - first[e]
             count = float(data * (left + 1 if settled else 1))
             expected_step(
-                A[j], G[j], gain[e], whiten[e], covariance[e], earlier, M, count,
+                A[j], G[j], gain[e], whiten[e], covariance[e], covariance[earlier], M, count,
                 kept, N, work, new, d_A[j], d_F[j], d_G[j], d_N[j],
             )  # fmt: skip
             if k == 0 or (settled and first[e] == 0):
@@ -459,7 +560,7 @@ def adjoint_loop(
             for a in range(n):
                 total = filtered[k - 1, a, s] if k > 0 else begun[a, s]
                 for b in range(n):
-                    total += earlier[a, b] * sigma[b, s]
+                    total += covariance[earlier, a, b] * sigma[b, s]
                 later[a, s] = total
             for a in range(n):
                 for b in range(n):
@@ -470,6 +571,7 @@ def adjoint_loop(
                     d_shift[k, a] += rho[a]
                 for i in range(r):
                     d_offset[k, i] += fresh[i]
+        k -= 1
     for s in range(series):
         for a in range(n):
             if s < data:

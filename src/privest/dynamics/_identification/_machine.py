@@ -14,7 +14,12 @@ from privest.dynamics._identification._adjoint import Passed
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._identification._plan import Plan
-from privest.dynamics._identification._steps import Derivatives, input_terms, steps_of
+from privest.dynamics._identification._steps import (
+    Derivatives,
+    back_to_inputs,
+    input_terms,
+    steps_of,
+)
 from privest.dynamics._system import stack
 from privest.linalg import _compiling as compiling
 from privest.linalg._compiling import Loop
@@ -36,28 +41,39 @@ def wanted(states: int, compiled: bool | None) -> bool:
 
 
 @cache
-def _loops() -> tuple[Loop, Loop, Loop]:
-    """The tables of a plain model, the pass forward, the pass back."""
+def _loops() -> tuple[Loop, Loop]:
+    """The pass forward and the pass back."""
+    code = compiling.machine_code
+    step = loops.triangle, loops.filtered_step, loops.changed, loops.settles, loops.closed_loop
+    forward = code(
+        loops.filter_loop,
+        "rows3 rows3 rows3 rows3 index rows2 rows2 rows3 rows2 rows2 outindex outindex out3 out3 "
+        "out3 out3 out3",
+        uses=(*step, loops.scalar_ahead),
+    )
+    back = code(
+        loops.adjoint_loop,
+        "rows3 rows3 index rows2 int index index rows3 rows3 rows3 rows3 rows3 "
+        "out3 out3 out3 out3 out2 out2 out1 out2",
+        uses=(*step[2:], loops.expected_step, loops.scalar_back),
+    )
+    return forward, back
+
+
+@cache
+def _plain_loops() -> tuple[Loop, Loop]:
+    """Of releases that do not look back: tables of a model, and derivatives back to it."""
     code = compiling.machine_code
     tables = code(
         loops.plain_tables,
         "rows3 rows3 rows3 rows3 rows2 index index flags rows3 out3 out3 out3 out3 out2",
         uses=(loops.root_of,),
     )
-    step = loops.triangle, loops.filtered_step, loops.changed, loops.settles, loops.closed_loop
-    forward = code(
-        loops.filter_loop,
-        "rows3 rows3 rows3 rows3 index rows2 rows2 rows3 rows2 rows2 outindex outindex out3 out3 "
-        "out3 out3 out3",
-        uses=step,
-    )
     back = code(
-        loops.adjoint_loop,
-        "rows3 rows3 index rows2 rows2 int index index rows3 rows3 rows3 rows3 rows3 "
-        "out3 out3 out3 out3 out2 out2 out1 out2",
-        uses=(*step[2:], loops.expected_step),
+        loops.plain_back,
+        "index index flags rows3 rows3 rows3 rows3 rows3 out3 out3 out3 out3",
     )
-    return tables, forward, back
+    return tables, back
 
 
 class _Tables(NamedTuple):
@@ -88,17 +104,17 @@ def passed(matrices: Matrices, plan: Plan, data: Data) -> Passed | None:
     begun[:n, :series], begun[:n, series:] = matrices.mean0[:, None], matrices.diffuse
     entry, first = np.empty(steps, dtype=np.int64), np.empty(steps, dtype=np.int64)
     whiten, gain = np.empty((steps, r, r)), np.empty((steps, N, r))
-    covariance = np.empty((steps, N, N))
+    covariance = np.empty((steps + 1, N, N))
     filtered, zeta = np.empty((steps, N, series + q)), np.empty((steps, r, series + q))
     found = entry, first, whiten, gain, covariance
-    logs = _loops()[1](
+    logs = _loops()[0](
         own.transition, own.drive, own.rows, own.noise, plan.kind, own.root, begun, data.values,
         shift, offset, *found, filtered, zeta,
     )  # fmt: skip
     if math.isnan(logs):
         return None
     back = partial(_derivatives, own, plan, shift, found)
-    return Passed(begun, filtered, zeta, logs, covariance[entry[-1]], back)
+    return Passed(begun, filtered, zeta, logs, covariance[entry[-1]], back, compiled=True)
 
 
 def _plain(matrices: Matrices, plan: Plan) -> _Tables:
@@ -107,12 +123,22 @@ def _plain(matrices: Matrices, plan: Plan) -> _Tables:
         np.empty((kinds, n, n)), np.empty((kinds, n, n)), np.empty((kinds, r, n)),
         np.empty((kinds, r, m + r)), np.empty((n, n)),
     )  # fmt: skip
-    _loops()[0](
+    _plain_loops()[0](
         *(np.ascontiguousarray(stack(part)) for part in matrices[:4]),
         np.ascontiguousarray(matrices.cov0), plan.own, plan.before, plan.begins, plan.shown,
         *own,
     )  # fmt: skip
     return own
+
+
+def plain_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data) -> Matrices:
+    """`_steps.carried_back` where releases do not look back."""
+    parts = [np.zeros_like(stack(part)) for part in matrices[:4]]
+    _plain_loops()[1](plan.own, plan.before, plan.begins, plan.shown, *found[:4], *parts)
+    A, C, Q, R = (part.reshape(own.shape) for part, own in zip(parts, matrices))
+    B, D = back_to_inputs(found, matrices, plan, data)
+    still = np.zeros_like(matrices.diffuse)
+    return Matrices(A, C, Q, R, found.start, found.cov, B, D, still)
 
 
 def _derivatives(
@@ -125,8 +151,8 @@ def _derivatives(
         np.zeros((kinds, r, r)), np.zeros((steps, N)), np.zeros((steps, r)),
         np.zeros(N), np.zeros((N, N)),
     )  # fmt: skip
-    _loops()[2](
-        own.transition, own.rows, plan.kind, own.root, way.begun, series, *found,
+    _loops()[1](
+        own.transition, own.rows, plan.kind, way.begun, series, *found,
         way.filtered, way.innovations, *result,
     )  # fmt: skip
     return result

@@ -24,6 +24,7 @@ class Plan(NamedTuple):
     begins    step 0;  absent: nothing is shown (J,), or of these entries (J, m).
     shown     (J, m, lags·m): z̃_k = Σ_j shown_j y_{k−j} + e_k, newest first; zeros where absent.
     reach     how many steps releases look back.
+    single    Lᵀ (m, m), the same at all steps that show something, where there is such a one.
     """
 
     own: Index
@@ -33,6 +34,7 @@ class Plan(NamedTuple):
     kind: Index
     shown: Array
     reach: int
+    single: Array | None
 
 
 def plan_of(
@@ -56,4 +58,7 @@ def plan_of(
     shown = np.zeros((len(own), m, lags * m))
     shown[:] = unit * blocks[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
     shown[absent] = 0.0
-    return Plan(own, np.maximum(own - 1, 0), begins, absent, kind, shown, level.reach)
+    present = shown[~absent]
+    alike = not level.reach and len(present) > 0 and bool((present == present[0]).all())
+    single = present[0] if alike else None
+    return Plan(own, np.maximum(own - 1, 0), begins, absent, kind, shown, level.reach, single)

@@ -73,9 +73,27 @@ def steps_of(matrices: Matrices, plan: Plan, data: Data) -> tuple[Observed, Arra
 def input_terms(matrices: Matrices, plan: Plan, data: Data) -> tuple[Array, Array]:
     """What inputs add to the states (K, n) and to releases that do not look back (K, r)."""
     moved, added = by_inputs(matrices, data)
-    if added.any():
-        added = (plan.shown[plan.kind] @ added[:, :, None])[:, :, 0]
+    if data.inputs.shape[1]:
+        if plan.single is None:
+            added = (plan.shown[plan.kind] @ added[:, :, None])[:, :, 0]
+        else:
+            added = added @ plan.single.T
+            added[data.missing] = 0.0
     return moved, added
+
+
+def back_to_inputs(
+    found: Derivatives, matrices: Matrices, plan: Plan, data: Data
+) -> tuple[Array, Array]:
+    """∂B and ∂D where releases do not look back."""
+    u, added = data.inputs, found.offset
+    if not u.shape[1]:
+        return np.zeros_like(matrices.B), np.zeros_like(matrices.D)
+    if plan.single is None:
+        added = (plan.shown.swapaxes(1, 2)[plan.kind] @ added[:, :, None])[:, :, 0]
+    else:  # a step that shows nothing has no surprise
+        added = added @ plan.single
+    return _outer(found.shift[1:], u[:-1], matrices.B), _outer(added, u, matrices.D)
 
 
 def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data) -> Matrices:
@@ -84,12 +102,9 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data)
     led, u = plan.before[into], data.inputs
     if not plan.reach:
         back = plan.shown.swapaxes(1, 2)
-        moved = found.shift
-        added = found.offset
-        if u.shape[1]:
-            added = (back[plan.kind] @ added[:, :, None])[:, :, 0]
         A, Q = found.transition, found.spread
         C, R = back @ found.rows, back @ found.noise @ plan.shown
+        B, D = back_to_inputs(found, matrices, plan, data)
     else:
         size = n + m
         own = each(stack(matrices.C), plan.own)
@@ -108,6 +123,7 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data)
         if u.shape[1]:
             C += by_kind(added[:, :, None], by_inputs(matrices, data)[0][:, :, None], plan)
         C = np.where(here, C, 0.0)
+        B, D = _outer(moved[1:], u[:-1], matrices.B), _outer(added, u, matrices.D)
     return Matrices(
         _collected(A[into], led, matrices.A),
         _collected(C, plan.own, matrices.C),
@@ -115,8 +131,8 @@ def carried_back(found: Derivatives, matrices: Matrices, plan: Plan, data: Data)
         _collected(R, plan.own, matrices.R),
         found.start[:n],
         found.cov[:n, :n],
-        _outer(moved[1:, :n], u[:-1], matrices.B),
-        _outer(added, u, matrices.D),
+        B,
+        D,
         np.zeros_like(matrices.diffuse),
     )
 
@@ -153,11 +169,19 @@ def with_readings(C: Array) -> Array:
 def by_inputs(matrices: Matrices, data: Data) -> tuple[Array, Array]:
     """B_{k−1}u_{k−1}, 0 at step 0, and D_ku_k."""
     u, n, m = data.inputs, matrices.A.shape[-1], matrices.C.shape[-2]
-    moved, added = np.zeros((len(u), n)), np.zeros((len(u), m))
+    moved: Array = np.zeros((len(u), n))
+    added: Array = np.zeros((len(u), m))
     if u.shape[1]:
-        moved[1:] = (stack(matrices.B)[: len(u) - 1] @ u[:-1, :, None])[:, :, 0]
-        added[:] = (stack(matrices.D)[: len(u)] @ u[:, :, None])[:, :, 0]
+        moved[1:] = _each_times(matrices.B, u[:-1])
+        added = _each_times(matrices.D, u)
     return moved, added
+
+
+def _each_times(matrix: Array, vectors: Array) -> Array:
+    """M_kv_k of every step."""
+    if matrix.ndim == 2:
+        return np.asarray(vectors @ matrix.T)
+    return np.asarray((matrix[: len(vectors)] @ vectors[:, :, None])[:, :, 0])
 
 
 def _collected(parts: Array, steps: Index, like: Array) -> Array:
