@@ -4,6 +4,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from dense_likelihood import (
 from privest import dynamics
 from privest.dynamics._identification._data import data_of
 from privest.dynamics._identification._likelihood import log_likelihood, value_and_gradient
+from privest.privacy._parts import rows_of_parts
 
 # The dense route solves with V ≥ I, whose condition number is below 1e5 here: 1e5·eps = 2e-11.
 RTOL = 1e-10
@@ -42,10 +44,15 @@ def case(seed, form, *, diffuse, varying=None, series=None):
     count = int(rng.integers(1, 4))
     y = 2.0 * rng.standard_normal((count, steps, m))
     y[:, rng.random(steps) < 0.15] = np.nan
+    y[:, rng.random(steps) < 0.15, 0] = np.nan  # of vectors a part
     release = dynamics.simulate_series(level, y, rng)
     (data,) = data_of(level, release, inputs if p else None, m)
-    rows = (level.first(steps) if isinstance(level, pv.EndlessLevel) else level).rows.dense()
-    missing = np.repeat(data.missing, m)
+    if data.missing.ndim == 1:
+        rows = (level.first(steps) if isinstance(level, pv.EndlessLevel) else level).rows.dense()
+        missing = np.repeat(data.missing, m)
+    else:  # what a level shows of parts has its own tests
+        rows = scipy.linalg.block_diag(*rows_of_parts(level, 0, data.missing))
+        missing = data.missing.ravel()
 
     def dense(of, **options):
         return dense_log_likelihood(

@@ -58,7 +58,7 @@ def plan_of(
     shown = np.zeros((len(own), m, lags * m))
     shown[:] = unit * blocks[:lags].transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
     shown[absent] = 0.0
-    present = shown[~absent]
+    present = shown[~absent] if absent.ndim == 1 else shown[:0]
     alike = not level.reach and len(present) > 0 and bool((present == present[0]).all())
     single = present[0] if alike else None
     return Plan(own, np.maximum(own - 1, 0), begins, absent, kind, shown, level.reach, single)
