@@ -178,5 +178,11 @@ def test_parameters_that_no_model_has_are_explained():
         AR(1, mean=False).system([0.2, -1.0])
     with pytest.raises(InvalidInput, match="theta must hold phi1, q, mean; received shape"):
         AR(1).system([0.2, 1.0])
-    with pytest.raises(InvalidInput, match="nothing known of x_0: give cov0"):
-        LocalLevel().system([1.0, 1.0])
+    with pytest.raises(InvalidInput, match="cov0 must be 1×1"):
+        LocalLevel().system([1.0, 1.0], cov0=np.eye(2))
+
+
+def test_systems_start_as_the_family_says_or_as_told():
+    assert LocalTrend().system([1.0, 1.0, 1.0]).diffuse.shape == (2, 2)
+    assert LocalTrend().system([1.0, 1.0, 1.0], cov0=3.0).cov0.tolist() == [[3.0, 0.0], [0.0, 3.0]]
+    assert AR(1, mean=False).system([0.5, 0.75], cov0=0.0).cov0.tolist() == [[0.0]]

@@ -6,11 +6,13 @@ import scipy
 
 import privest as pv
 from privest import dynamics
+from privest.dynamics._identification._climbing import ascend
 from privest.dynamics._identification._data import data_of
 from privest.dynamics._identification._fitting import fit
 from privest.dynamics._identification._hokalman import autoregression, moving_average, stable
 from privest.dynamics._identification._levinson import levinson
 from privest.dynamics._identification._likelihood import log_likelihood
+from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._scales import Stationary
 from privest.dynamics._identification._seen import differences, seen_of
 
@@ -193,3 +195,20 @@ def test_moments_are_those_of_the_readings():
     mean, noise, count = seen.filtered_square(differences(2))
     assert (mean, count) == (pytest.approx((1.5 - 2 * 0.5 + 3.0) ** 2, abs=1e-5), 1)
     assert noise == pytest.approx(6 / level)
+
+
+@pytest.mark.parametrize("case", [0, 5], ids=["ar", "regression"])
+def test_weak_releases_have_several_peaks_and_the_highest_is_found(case):
+    """At s γ_0 = .1 and 200 steps these have a peak at φ > 0 and a higher one at φ < 0."""
+    family, theta, _, _ = CASES[case]
+    u, y = simulated(family, theta, 0.1, None, 200, seed=8)
+    release = shown(y, 0.1, 8)
+    found = fit(family, 0.1, release, inputs=u)
+    peaks = []
+    for phi in (0.8, -0.8):
+        own, data = prepared(family, 0.1, release, u)
+        start = own.working(np.array([phi, *theta[1:]]))
+        peaks.append(ascend(Objective(own, data), start, own.limits(data), 200))
+    heights = [log_likelihood(own.matrices(t), data[0]) for t in peaks]
+    assert heights[1] > heights[0] + 0.1
+    assert found.log_likelihood == pytest.approx(max(heights), abs=1e-6)

@@ -136,9 +136,10 @@ class AffineFamily(Family):
         return np.zeros((len(t), self.states, self.states))
 
     def system(self, theta: ArrayLike, *, cov0: ArrayLike | None = None) -> StateSpace:
-        """The model at natural parameters θ, checked.
+        """The model at natural parameters θ, checked. For a mean it takes an input of ones.
 
-        `cov0` of x_0 where the family starts with nothing known of it; a stationary one knows.
+        `cov0`: a covariance of x_0 in place of the family's own start (stationary, or nothing known
+        of it: such a system can be filtered but not simulated).
         """
         given = as_array(theta, "theta", ndim=1)
         if given.shape != (self.size,):
@@ -146,15 +147,12 @@ class AffineFamily(Family):
                 f"theta must hold {', '.join(self.names)}; received shape {given.shape}."
             )
         found = self.matrices(self.working(given))
-        if not self.diffuse.size:
-            return found.system()
         if cov0 is None:
-            raise InvalidInput(
-                f"{self!r} starts with nothing known of x_0: give cov0, a large variance."
-            )
-        return found._replace(
-            cov0=as_array(cov0, "cov0") * np.eye(self.states), diffuse=np.zeros((self.states, 0))
-        ).system()
+            return found.system()
+        start = as_array(cov0, "cov0", ndim=(0, 2))
+        if start.ndim == 0:
+            start = start * np.eye(self.states)
+        return found._replace(cov0=start, diffuse=np.zeros((self.states, 0))).system()
 
     # --- the data ---
 

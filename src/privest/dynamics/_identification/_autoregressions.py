@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from privest.dynamics._identification._scales import Free, Positive, Stationary
 from privest.dynamics._identification._seen import Seen
 from privest.errors import NotIdentifiable
 
-NEUTRAL = (0.5, 0.95)  # first partial autocorrelations of starts that no moment chose
+NEUTRAL = (0.5, 0.95, -0.5)  # first partial autocorrelations of starts that no moment chose
 LOOKED_BACK = (0.8, 0.3, -0.5, 0.97)  # the same where releases look back: their moments mislead
+CYCLE = 0.97  # |poles| of an oscillation
 LEAST = 0.02  # of the variance, for whatever a start would make nothing of
 
 
@@ -106,14 +108,18 @@ class ARMA(AffineFamily):
             phi = self._poles(gamma)
             if phi is not None:
                 found.append(self._completed(phi, self._moving(phi, gamma), gamma))
-        for first in LOOKED_BACK if seen.coloured else NEUTRAL:
-            phi = np.zeros(self.p)
-            phi[:1] = first
-            theta = np.zeros(self.q)
-            if not self.p:
-                theta[0] = first
+        for phi, theta in self._neutral(left):
             found.append(self._completed(phi, theta, np.array([left.signal])))
         return [np.concatenate([part, coefficients]) for part in found]
+
+    def _neutral(self, seen: Seen) -> Iterator[tuple[Array, Array]]:
+        """φ and θ that no moment chose, and an oscillation where the periodogram has its peak."""
+        for first in LOOKED_BACK if seen.coloured else NEUTRAL:
+            phi, theta = np.zeros(self.p), np.zeros(self.q)
+            (phi if self.p else theta)[0] = first
+            if self.p > 1 and first < 0:
+                phi[:2] = 2 * CYCLE * math.cos(seen.strongest()), -(CYCLE**2)
+            yield phi, theta
 
     def _poles(self, gamma: Array) -> Array | None:
         """φ by lags ≥ 1, after those that the moving average reaches."""

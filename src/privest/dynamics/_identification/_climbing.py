@@ -24,6 +24,7 @@ DIFFERENCE = 1e-4  # of working parameters: error of a second derivative about i
 EDGE = 1e-6  # a parameter this near its limit, and pushed against it, is at it
 ROUNDS = 200  # of L-BFGS
 PROMISING = 2  # starts that are followed to their end
+CLOSE = 5.0  # and all whose ℓ is so near the best: weak releases have several peaks
 
 Function = Callable[[Array], tuple[float, Array]]  # t ↦ ℓ, ∂ℓ/∂t
 
@@ -42,8 +43,10 @@ class Summit(NamedTuple):
 def climb(function: Function, starts: Sequence[Array], limits: Array, count: int) -> Summit:
     """From the best of the starts; `count` numbers were seen (ℓ is about so large)."""
     inside = [np.clip(t, *limits.T) for t in starts]
-    ranked = sorted(inside, key=lambda t: -_finite(function(t)[0]))
-    ends = [ascend(function, t, limits, count) for t in ranked[:PROMISING]]
+    heights = np.array([_finite(function(t)[0]) for t in inside])
+    ranked = np.argsort(-heights, kind="stable")
+    followed = max(PROMISING, int((heights >= heights.max() - CLOSE).sum()))
+    ends = [ascend(function, inside[i], limits, count) for i in ranked[:followed]]
     best = max(ends, key=lambda end: function(end)[0])
     return newton(function, best, limits)
 

@@ -72,6 +72,16 @@ class Seen(NamedTuple):
         """Mean of (Σ_j f_jŷ_{k−j})², of the release noise in it; over how many steps."""
         return _filtered_square(self.parts, taps)
 
+    def strongest(self) -> float:
+        """The frequency, in radians a step, that the readings show most of (periodogram)."""
+        grid = max(len(part.weight) for part in self.parts)
+        power = np.zeros(grid // 2 + 1)
+        for part in self.parts:
+            waves = np.fft.rfft(part.readings * part.weight[:, None], grid, axis=0)
+            power += np.square(np.abs(waves)).sum(axis=1)
+        power[0] = 0.0
+        return 2 * math.pi * int(power.argmax()) / grid
+
     def without_inputs(self) -> tuple[Seen, Array]:
         """The same less what least squares on the inputs explains, and their coefficients."""
         p = self.parts[0].columns.shape[1]
