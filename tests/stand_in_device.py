@@ -7,9 +7,10 @@ both counted in `copied`. Kernels are the same CUDA text, compiled for the proce
 
 import ctypes
 import hashlib
-import math
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ import numpy as np
 import scipy.special
 
 COMPILER = shutil.which("g++")
-ROOM = Path(tempfile.gettempdir()) / "privest-stand-in"
+ROOM = Path(tempfile.gettempdir()) / f"privest-stand-in-{os.getuid()}"
 
 HEAD = r"""
 #include <cmath>
@@ -75,7 +76,8 @@ extern "C" void voigt(long long count, const double *x, const double *y, double 
 
 def compiled(text):
     """A shared library of C++ text, made once."""
-    ROOM.mkdir(exist_ok=True)
+    ROOM.mkdir(mode=0o700, exist_ok=True)
+    assert ROOM.stat().st_uid == os.getuid()
     name = hashlib.sha256(text.encode()).hexdigest()[:20]
     library = ROOM / f"{name}.so"
     if not library.exists():
@@ -264,18 +266,19 @@ class Special:
 
 
 def installed(monkeypatch, free=2**30):
-    """Put the stand-in where CuPy would be; no kernel or backend outlives the test."""
-    import sys
-
-    from privest.estimator._device import _cupy, _kernels
-    from privest.paper import _counter
-
+    """Put the stand-in where CuPy would be; `forgotten` when the test is over."""
     module = StandIn(free)
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setitem(sys.modules, "cupyx.scipy.special", Special())
+    forgotten()
+    StandIn.copied.update({"in": 0, "out": 0})
+    return module
+
+
+def forgotten():
+    """No kernel or backend of the stand-in outlives a test."""
+    from privest.estimator._device import _cupy, _kernels
+    from privest.paper import _counter
+
     for cached in (_cupy.cupy_backend, _kernels._module, _kernels.voigt_kernel, _counter._kernel):
         cached.cache_clear()
-        monkeypatch.callback = None
-    StandIn.copied.update({"in": 0, "out": 0})
-    assert math.isfinite(free)
-    return module

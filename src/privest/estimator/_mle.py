@@ -18,7 +18,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
-from privest.estimator._device import as_backend, holds
+from privest.estimator._device import as_backend, holds, require_here
 from privest.estimator._starts import Fits, best_starts, least_squares_start, usual_fits
 from privest.estimator.likelihood._terms import (
     NUMPY,
@@ -99,6 +99,8 @@ def maximum_likelihood(
            [-0.5]])
     """
     where = as_backend(backend, likelihood)
+    for array, name in ((H, "H"), (z, "z")):
+        require_here(array, where, name)
     matrix = as_array(where.host(H), "H", ndim=2)
     require_units(matrix, "H")
     own = where if holds(z) else NUMPY  # where z is, and where the result will be

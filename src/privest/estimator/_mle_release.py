@@ -16,7 +16,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped_rows import ClippedRows
-from privest.estimator._device import as_backend
+from privest.estimator._device import as_backend, require_here
 from privest.estimator._mle import ITERATIONS, MLResult, maximum_likelihood
 from privest.estimator.likelihood import (
     NUMPY,
@@ -96,6 +96,7 @@ def maximum_likelihood_of(
         grid, z = z.grid, z.values
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     where = as_backend(backend)
+    require_here(z, where, "z")
     releases = np.atleast_2d(as_array(where.host(z), "z", ndim=(1, 2)))
     outputs = getattr(mechanism, "outputs", model.readings)
     if releases.shape[1] != outputs:

@@ -24,6 +24,14 @@ def as_backend(given: Backend | str, likelihood: Likelihood | None = None) -> Ba
     return backend
 
 
+def require_here(array: object, backend: Backend, name: str) -> None:
+    """An array of a graphics processor is for a backend that is there."""
+    if holds(array) and not backend.remote:
+        raise InvalidInput(
+            f"{name} lies on a graphics processor: pass backend='cupy', or bring it here first."
+        )
+
+
 def holds(array: object) -> bool:
     """Whether it lies on a graphics processor."""
     return hasattr(array, "__cuda_array_interface__")
@@ -35,4 +43,4 @@ def _of_cupy() -> Backend:
     return cupy_backend()
 
 
-__all__ = ["NAMES", "as_backend", "holds"]
+__all__ = ["NAMES", "as_backend", "holds", "require_here"]

@@ -15,7 +15,7 @@ from privest.estimator._device._kernels import Fused, fused_for, voigt_kernel
 from privest.estimator.likelihood._terms import Backend, Likelihood, Namespace
 
 SHARE = 0.4  # of the free memory: for what an estimate of its needs leaves out
-MOST = 2**24  # problems at a time: more fill the device no better
+LEAST, MOST = 1024, 2**24  # problems at a time: more fill the device no better
 TEMPORARIES = 16  # arrays of a screening alive at the same time
 
 
@@ -62,7 +62,7 @@ class CupyBackend(Backend):
         return order
 
     def block(self, numbers: int) -> int:
-        return int(min(MOST, max(1024, self._free() // (8 * numbers))))
+        return int(min(MOST, max(LEAST, self._free() // (8 * numbers))))
 
     def entries(self) -> int:
         return int(max(2**17, self._free() // (8 * TEMPORARIES)))

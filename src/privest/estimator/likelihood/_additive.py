@@ -175,6 +175,14 @@ class VoigtLikelihood(MixedGaussian):
         rough: Array = -backend.xp.log1p(((z - eta) / width) ** 2)
         return rough
 
+    def value(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
+        xp = backend.xp
+        sd = xp.asarray(self.sd)
+        unit = sd * math.sqrt(2.0)
+        height = backend.voigt_height((z - eta) / unit, self.scale / unit)
+        value: Array = xp.log(height) - xp.log(sd * math.sqrt(2 * math.pi))
+        return value
+
     def parts(self, residual: Array, backend: Backend) -> Parts:
         return voigt(residual, backend.xp.asarray(self.sd), self.scale, backend)
 

@@ -57,6 +57,10 @@ class Backend:
             return _voigt.profile(x, y)
         return _voigt.in_namespace(x, y, self.xp)
 
+    def voigt_height(self, x: Array, y: Array) -> Array:
+        """K alone."""
+        return _voigt.height(x, y) if self.xp is np else self.voigt(x, y)[0]
+
     def largest(self, score: Array, count: int) -> Index:
         """Where the `count` largest numbers of each row are, in any order."""
         if self.xp is np:

@@ -10,7 +10,11 @@ from privest.arrays import Array
 def profile(
     points: Array, widths: Array, nodes: Array, weights: Array, step: float, result: Array
 ) -> None:
-    """K, K_x/K, K_xx/K at x = `points` into `result` (3, k); y = `widths`, one or k of them."""
+    """K, K_x/K, K_xx/K at x = `points` into `result` (3, k); y = `widths`, one or k of them.
+
+    A result (1, k) takes K alone.
+    """
+    whole = result.shape[0] > 1
     period = 2.0 * math.pi / step
     cap = math.pi / step
     y = widths[0]
@@ -24,7 +28,11 @@ def profile(
         sign = 2.0 * half - 1.0
         square = y * y
         first, slope, second, third = 0.0, 0.0, 0.0, 0.0
-        for j in range(nodes.shape[1]):
+        if not whole:
+            for j in range(nodes.shape[1]):
+                d = x - nodes[half, j]
+                first += weights[half, j] / (d * d + square)
+        for j in range(nodes.shape[1] if whole else 0):
             d = x - nodes[half, j]
             q = 1.0 / (d * d + square)
             term = weights[half, j] * q
@@ -48,15 +56,20 @@ def profile(
             height = 2.0 * math.exp((y - x) * (y + x))
             wr, wi = height * math.cos(2.0 * x * y), -height * math.sin(2.0 * x * y)
             cr, ci = wr * vr - wi * vi, wr * vi + wi * vr
+            first += cr
+            if not whole:
+                result[0, k] = first
+                continue
             # u = −2z + ibσ i, u' = −2 + b²σ E i²
             ur, ui = -2.0 * x - period * sign * ii, -2.0 * y + period * sign * ir
             br = -2.0 + period * period * sign * (vr * ir - vi * ii)
             bi = period * period * sign * (vr * ii + vi * ir)
             sr, si = ur * ur - ui * ui + br, 2.0 * ur * ui + bi
-            first += cr
             slope += cr * ur - ci * ui
             second += cr * sr - ci * si
-        slope /= first
         result[0, k] = first
+        if not whole:
+            continue
+        slope /= first
         result[1, k] = slope if points[k] > 0 else -slope
         result[2, k] = second / first

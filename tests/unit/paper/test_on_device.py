@@ -1,0 +1,170 @@
+"""Experiment A from counted numbers: the same trials here and on a device (a stand-in for one)."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+from typer.testing import CliRunner
+
+import stand_in_device
+from privest.errors import InvalidInput, MissingDependency
+from privest.estimator._device import as_backend
+from privest.estimator.likelihood import NUMPY
+from privest.paper import _on_device, fig1
+from privest.paper._commands import app
+from privest.paper._counter import Counter, _here
+from privest.paper._counter import _on_device as words_there
+from privest.paper._engine import Task, counter, trials_of
+from privest.paper._first import paper_setting
+
+needs_compiler = pytest.mark.skipif(
+    stand_in_device.COMPILER is None, reason="no g++ to compile the CUDA text for this processor"
+)
+SETTING = paper_setting()
+KEY = (0x0123456789ABCDEF, 2**64 - 5)
+FAST = [name for name in fig1.PAPER if "inverse" not in name]
+
+
+@pytest.fixture
+def device(monkeypatch):
+    stand_in_device.installed(monkeypatch)
+    yield as_backend("cupy")
+    stand_in_device.forgotten()
+
+
+@needs_compiler
+@pytest.mark.parametrize("start", [0, 3, 10**12, 2**63])
+def test_words_are_those_of_numpy(start, device):
+    assert np.array_equal(words_there(KEY, start, 40, device).get(), _here(KEY, start, 40, NUMPY))
+
+
+@needs_compiler
+def test_numbers_do_not_depend_on_the_block(device):
+    whole = Counter(KEY, 10).uniform(50, 7, NUMPY)
+    assert np.array_equal(Counter(KEY, 10).uniform(20, 7, NUMPY, skip=30), whole[30:])
+    assert np.array_equal(Counter(KEY, 40).uniform(20, 7, NUMPY), whole[30:])
+    assert np.array_equal(Counter(KEY, 10).uniform(50, 7, device).get(), whole)
+    assert len(np.unique(whole)) == whole.size
+    assert 0 < whole.min() < whole.max() < 1
+
+
+def test_the_key_is_of_seed_and_task():
+    keys = [counter(key, 0, seed).key for key in ("a", "b") for seed in (1, 2)]
+    assert len(set(keys)) == 4
+    assert counter("a", 7, 1) == Counter(keys[0], 7)
+
+
+def test_too_few():
+    with pytest.raises(InvalidInput, match="0 trials"):
+        Counter(KEY).uniform(0, 3, NUMPY)
+
+
+LAWS = {
+    "gaussian": (_on_device.GaussianLaw(2.0, 0.5), lambda x: scipy.stats.norm.cdf(x, 0.5, 2**0.5)),
+    "laplace": (_on_device.Laplace(0.7), lambda x: scipy.stats.laplace.cdf(x, 0, 0.7)),
+    "cauchy": (_on_device.Cauchy(0.7), lambda x: scipy.stats.cauchy.cdf(x, 0, 0.7)),
+    "cos2": (_on_device.CosSquared(1.3), _on_device.CosSquared(1.3).cdf),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_by_their_inverse(name):
+    """Kolmogorov-Smirnov on 20,000 fixed numbers; p below 1e-4 is a wrong law."""
+    law, cdf = LAWS[name]
+    u = Counter(KEY).uniform(20_000, 2, NUMPY)[..., None]
+    x = _on_device.drawn(law, u, NUMPY)[:, 0]
+    assert scipy.stats.kstest(x, cdf).pvalue > 1e-4
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", fig1.PAPER)
+def test_the_same_trials(name, device):
+    method, numbers = fig1.method_of(name), counter(name, 0, 1)
+    trials = 40 if name in FAST else 4
+    here = _on_device.squared_errors_there(numbers, trials, method, 1.0, SETTING, NUMPY)
+    copied = stand_in_device.StandIn.copied
+    copied.update({"in": 0, "out": 0})
+    there = _on_device.squared_errors_there(numbers, trials, method, 1.0, SETTING, device)
+    assert copied["out"] == 0
+    assert np.allclose(there.get(), here, rtol=1e-8, atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("chunk", [7, 100])
+def test_chunks_do_not_matter(chunk, device, monkeypatch):
+    monkeypatch.setattr(_on_device, "AT_ONCE", 9)
+    arguments = {
+        "method": fig1.method_of("laplace-output"), "s": 2.0, "setting": SETTING, "backend": "cupy",
+    }  # fmt: skip
+    task = Task("point", _on_device.squared_errors, arguments, counted=True)
+    found = trials_of([task], trials=30, seed=4, chunk=chunk)["point"]
+    whole = trials_of([task], trials=30, seed=4, chunk=30)["point"]
+    assert np.array_equal(found, whole)
+
+
+def test_the_mean_is_that_of_the_other_numbers():
+    """Laplace at s = 1, 4000 trials each: the means differ by less than 4.5 standard errors."""
+    method = fig1.method_of("laplace")
+    a = _on_device.squared_errors_there(counter("x", 0, 3), 4000, method, 1.0, SETTING, NUMPY)
+    b = fig1.squared_errors(np.random.default_rng(3), 4000, method=method, s=1.0, setting=SETTING)
+    error = np.sqrt((a.var() + b.var()) / 4000)
+    assert abs(a.mean() - b.mean()) < 4.5 * error
+
+
+def test_what_cannot_run_there():
+    own = fig1.Method("mine", "mine", lambda model, s: fig1.method_of("gaussian").pair(model, s))
+    plain = fig1.Method("plain", "", lambda m, s: (own.pair(m, s)[0], lambda z: z[:, :5]))
+    for method, words in (
+        (plain, "its estimator is a function of NumPy's arrays"),
+        (fig1.method_of("truncated-gain-gaussian-least-squares"), "TruncatedGain has no sampler"),
+        (fig1.method_of("student-t"), "Additive has no sampler"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            _on_device.squared_errors_there(Counter(KEY), 3, method, 1.0, SETTING, NUMPY)
+
+
+@needs_compiler
+def test_the_figure(device, tmp_path):
+    points = fig1.figure_one([1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu")
+    assert [p.trials for p in points] == [50] * 4
+    kept = tmp_path / "kept.sqlite"
+    again = fig1.figure_one(
+        [1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu", resume=kept
+    )
+    assert again == points
+    done = []
+    fig1.figure_one(
+        [1.0, 2.0], trials=50, methods=["gaussian", "laplace"], device="gpu", resume=kept,
+        progress=lambda a, b: done.append((a, b)),
+    )  # fmt: skip
+    assert done == [(4, 4)]
+
+
+def test_refusals(monkeypatch, device):
+    with pytest.raises(InvalidInput, match="cpu or gpu; received 'tpu'"):
+        fig1.figure_one([1.0], trials=5, device="tpu")
+    with pytest.raises(InvalidInput, match="workers=1"):
+        fig1.figure_one([1.0], trials=5, device="gpu", workers=2)
+
+
+def test_the_command_without_a_device(monkeypatch):
+    stand_in_device.forgotten()
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    result = CliRunner().invoke(app, ["fig1", "--quick", "--device", "gpu"])
+    assert isinstance(result.exception, MissingDependency) or result.exit_code != 0
+    assert "privest[gpu]" in f"{result.output}{result.exception}"
+
+
+@needs_compiler
+def test_the_command(device, tmp_path):
+    file = tmp_path / "points.json"
+    command = "fig1 --device gpu --methods gaussian,cauchy --levels 1 --trials 20 --json"
+    result = CliRunner().invoke(app, [*command.split(), str(file)])
+    assert result.exit_code == 0, result.output
+    points = json.loads(file.read_text("utf-8"))
+    assert [p["mechanism"] for p in points] == ["gaussian", "cauchy"]
+    found = _on_device.squared_errors_there(
+        counter("cauchy at 1.0", 0, fig1.SEED), 20, fig1.method_of("cauchy"), 1.0, SETTING, NUMPY
+    )
+    assert points[1]["mse"] == pytest.approx(found.mean(), rel=1e-9)
