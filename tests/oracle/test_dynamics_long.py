@@ -6,6 +6,7 @@ import pytest
 import privest as pv
 from dynamic_systems import random_system
 from privest import dynamics
+from privest.dynamics import _machine as machine
 from privest.dynamics import _recursions as recursions
 from privest.dynamics import _sweep as sweep
 
@@ -96,6 +97,7 @@ def test_pieces_side_by_side_equal_steps_one_by_one(kind, monkeypatch):
         )
     missing = rng.random(steps) < 0.1
     level = pv.EndlessLevel(0.8 * np.eye(2), [0.5])
+    monkeypatch.setattr(machine, "ENOUGH", np.inf)  # pieces are for those without numba
     calls = []
     for module, name in ((sweep, "forward_pieces"), (recursions, "backward_pieces")):
         original = getattr(module, name)
@@ -128,6 +130,7 @@ def test_growth_within_a_piece_is_noticed(monkeypatch):
     system = dynamics.StateSpace(np.broadcast_to(A, (steps, 2, 2)), C, Q, 0.3, cov0=1.0)
     same = dynamics.StateSpace(A, C, Q, 0.3, cov0=1.0)
     monkeypatch.setattr(recursions, "MANY", 100)
+    monkeypatch.setattr(machine, "ENOUGH", np.inf)
     tried, original = [], recursions.forward_pieces
 
     def noted(*arguments):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
+from privest.dynamics import _machine as machine
 from privest.dynamics._dense import dense_pass
 from privest.dynamics._diffuse import (
     Data,
@@ -27,11 +28,11 @@ from privest.dynamics._means import (
     end_of,
     filtered_means,
     log_density,
-    smoothed_means,
+    smoothed,
 )
 from privest.dynamics._observed import Level, Observed, level_of, observed, of_entries, offsets
 from privest.dynamics._releases import Given, SeriesRelease, given_values
-from privest.dynamics._sweep import Sweep, backward, forward
+from privest.dynamics._sweep import Sweep, forward
 from privest.dynamics._system import StateSpace, at, stack
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.privacy import SequentialLevel
@@ -93,7 +94,7 @@ class Predicted(_States):
 
 def filter_releases(
     system: StateSpace, level: Level, release: StreamRelease | SeriesRelease,
-    *, inputs: ArrayLike | None = None,
+    *, inputs: ArrayLike | None = None, compiled: bool | None = None,
 ) -> Filtered:  # fmt: skip
     """Estimate the states of a system from what was released of its readings.
 
@@ -101,6 +102,8 @@ def filter_releases(
 
     Symbols: `level` is that of the mechanism: a StreamLevel or EndlessLevel, or a number or m×m
     matrix, the same at every step. `inputs` (K, p), public. The release starts at step 0.
+    `compiled`: by machine code (needs numba), True or False; None as soon as a process has taken
+    steps enough to be worth it. The same numbers to rounding.
     Attains: covariance = the filtered marginals of Σ_BPPCR (`dynamics.bound`); the posterior mean.
     Numerics: square-root filter with orthogonal transformations; a level that looks back b steps
     adds (b + 1)m states; a dense level costs (Km)³ for the whole trajectory.
@@ -119,7 +122,7 @@ def filter_releases(
     if wanted.form == "dense":
         require_proper(system, "A level that looks back to the first step")
         return _dense(system, wanted, steps, given, inputs)
-    result, now = _run(system, wanted, given, inputs)
+    result, now = _run(system, wanted, given, inputs, compiled=compiled)
     require_determined(system, now.open)
     return result
 
@@ -169,13 +172,14 @@ class _Now(NamedTuple):
 
 def _run(
     system: StateSpace, level: SequentialLevel, given: Given, inputs: ArrayLike | None,
-    now: _Now | None = None,
+    now: _Now | None = None, *, compiled: bool | None = None,
 ) -> tuple[Filtered, _Now]:  # fmt: skip
     """The filter on z̃ (…, K, m) of the next steps, from the first step or from `now`."""
     start, before = (0, None) if now is None else (now.steps, now.leaving)
     values, missing = given.values, given.missing
     count, n, one = values.shape[-2], system.states, values.ndim == 2
-    seen = observed(system, level, count, missing, start=start, unit=given.unit)
+    quick = machine.wanted(compiled, count)
+    seen = observed(system, level, count, missing, start=start, unit=given.unit, compiled=quick)
     shift, offset, leaving = offsets(
         system, level, seen, inputs, start=start, before=before, unit=given.unit
     )
@@ -187,10 +191,11 @@ def _run(
     shown = np.where(absent, 0.0, every.transpose(1, 2, 0))
     if system.diffuse is not None and (now is None or now.open is not None):
         return _run_diffuse(system, given, seen, Data(shown, shift, offset), leaving, now)
-    sweep = forward(seen, now.gap if now is not None and now.gap.any() else None)
+    opened = now.gap if now is not None and now.gap.any() else None
+    sweep = forward(seen, opened, compiled=quick)
     means = filtered_means(seen, sweep, shown, shift, offset, None if now is None else now.unit)
     innovations = means.innovations
-    fit = given.log_likelihood(log_density(sweep, innovations, missing))
+    fit = given.log_likelihood(log_density(sweep, innovations, missing, means.deviance))
     if missing.any():
         innovations = np.where(absent, np.nan, innovations)
     root = sweep.table.factor[sweep.entry[-1]]
@@ -200,7 +205,7 @@ def _run(
         by_series(means.predicted[:, :n], one), sweep.predicted(n),
         by_series(innovations, one), np.asarray(fit[0] if one else fit), system, start,
         given.simulated, partial(_recursive, sweep, means, n, one, given.simulated),
-        (end, sweep.table.filtered[sweep.entry[-1], : len(leaving), : len(leaving)]),
+        (end.copy(), sweep.table.filtered[sweep.entry[-1], : len(leaving), : len(leaving)].copy()),
     )  # fmt: skip
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
     mean, unit = end_of(sweep, means)
@@ -242,8 +247,8 @@ def _from_diffuse(
 
 
 def _recursive(sweep: Sweep, means: Means, n: int, one: bool, simulated: bool) -> Smoothed:
-    states = by_series(smoothed_means(sweep, means)[:, :n], one)
-    return Smoothed(states, backward(sweep, n), simulated)
+    estimates, covariances = smoothed(sweep, means, n)
+    return Smoothed(by_series(estimates, one), covariances, simulated)
 
 
 def smooth(filtered: Filtered | ExtendedFiltered) -> Smoothed:
@@ -312,8 +317,9 @@ class PrivateKalman(Estimated):
     [[0.6]]
     """
 
-    def __init__(self, system: StateSpace, level: Level) -> None:
+    def __init__(self, system: StateSpace, level: Level, *, compiled: bool | None = None) -> None:
         self.system, self.level = system, level_of(level, system)
+        self._compiled = compiled
         if self.level.form == "dense":
             raise InvalidInput(
                 "A dense level looks back to the first step: use filter_releases on the whole "
@@ -340,7 +346,9 @@ class PrivateKalman(Estimated):
         """
         given = given_values(release, self.level, self.steps)
         self.system.require_steps(self.steps + len(given.values))
-        result, self._now = _run(self.system, self.level, given, inputs, self._now)
+        result, self._now = _run(
+            self.system, self.level, given, inputs, self._now, compiled=self._compiled
+        )
         self.log_likelihood += float(result.log_likelihood)
         self.simulated |= result.simulated
         return result

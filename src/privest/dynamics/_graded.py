@@ -119,7 +119,8 @@ class Gap:
     """
 
     def __init__(self, seen: Observed, units: Array | None) -> None:
-        self.blind: Flags = ~np.any(seen.rows, axis=(1, 2))
+        entries = np.abs(seen.rows).reshape(len(seen.rows), -1)
+        self.blind: Flags = entries @ np.ones(entries.shape[1]) == 0  # far quicker than np.any
         self._seen = seen
         size = _sizes(seen.root)
         self.hidden: list[bool] = self.blind.tolist()

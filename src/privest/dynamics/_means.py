@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privest.arrays import Array, Flags, Index
+from privest.dynamics import _machine as machine
 from privest.dynamics._coordinates import (
     Coordinates,
     beginning,
@@ -23,8 +24,8 @@ from privest.dynamics._coordinates import (
     step_coordinates,
 )
 from privest.dynamics._observed import Observed, numbers_shown
-from privest.dynamics._recursions import recurrence, times
-from privest.dynamics._sweep import Sweep
+from privest.dynamics._recursions import SERIES, recurrence, times
+from privest.dynamics._sweep import Sweep, backward
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -33,12 +34,14 @@ class Means(NamedTuple):
     """filtered and predicted (K, N, series), whitened innovations ζ (K, r, series).
 
     coordinates: of the steps that were taken as graded ones.
+    deviance (series,): Σζᵀζ + 2 log det c, where it was found on the way.
     """
 
     filtered: Array
     predicted: Array
     innovations: Array
     coordinates: Mapping[int, Coordinates]
+    deviance: Array | None = None
 
 
 def by_series(values: Array, one: bool) -> Array:
@@ -55,6 +58,14 @@ def filtered_means(
     shift (K, N) and offset (K, r) are what known inputs add. The mean before the first step is
     `seen.start` (N,), or (N, series), and `seen.root` times `unit` (N,) where that is given.
     """
+    first = seen.start[:, None] if seen.start.ndim == 1 else seen.start
+    if unit is not None:
+        first = first + seen.root @ unit[:, None]
+    if sweep.found is not None and values.shape[2] < SERIES:
+        filtered, predicted, innovations, deviance = machine.filtered_series(
+            sweep.found, seen.kind, values, shift, offset, first
+        )
+        return Means(filtered, predicted, innovations, {}, deviance)
     whiten = np.linalg.inv(sweep.table.scale)  # triangular, r×r
     gain = sweep.table.gain @ whiten
     A, G = seen.transition[sweep.kind], seen.rows[sweep.kind]
@@ -65,9 +76,6 @@ def filtered_means(
     forcing = times(gain, entry, fresh)
     if moved is not None:
         forcing += moved - times(gain, entry, times(G, entry, moved))
-    first = seen.start[:, None] if seen.start.ndim == 1 else seen.start
-    if unit is not None:
-        first = first + seen.root @ unit[:, None]
     kept: dict[int, Coordinates] = {}
     if not sweep.graded:
         filtered = recurrence(closed, entry, forcing, first)
@@ -104,23 +112,35 @@ def end_of(sweep: Sweep, means: Means) -> tuple[Array, Array]:
     return means.filtered[-1, :, 0], np.zeros(means.filtered.shape[1])
 
 
-def log_density(sweep: Sweep, innovations: Array, missing: Flags) -> Array:
+def log_density(
+    sweep: Sweep, innovations: Array, missing: Flags, deviance: Array | None = None
+) -> Array:
     """The log density of the releases of every series, from ζ (K, r, series)."""
-    logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
-    total = np.einsum("krs,krs->s", innovations, innovations)
+    if deviance is None:
+        logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
+        total = np.einsum("krs,krs->s", innovations, innovations)
+        deviance = total + 2.0 * logs[sweep.entry].sum()
     count = numbers_shown(missing, innovations.shape[1])
-    return np.asarray(-0.5 * (total + count * LOG_2PI) - logs[sweep.entry].sum())
+    return np.asarray(-0.5 * (deviance + count * LOG_2PI))
+
+
+def smoothed(sweep: Sweep, means: Means, n: int) -> tuple[Array, Array]:
+    """Smoothed estimates (K, n, series) and covariances (K, n, n) of the first n states."""
+    if sweep.found is not None and means.filtered.shape[2] < SERIES:
+        covariances, estimates = machine.smoothed(sweep.found, n, means.filtered, means.innovations)
+        return estimates[:, :n], covariances
+    return smoothed_means(sweep, means)[:, :n], backward(sweep, n)
 
 
 def smoothed_means(sweep: Sweep, means: Means) -> Array:
     """Smoothed estimates (K, N, series) from filtered ones and ζ."""
-    entry, table = sweep.entry, sweep.table
+    entry, table, turns = sweep.entry, sweep.table, sweep.turns
     # Reversed in time: the i-th is ξ̂_{K−1−i}, driven by the innovation that follows it.
     forcing = np.zeros_like(means.filtered)
-    forcing[1:] = times(table.fresh, entry[:0:-1], means.innovations[:0:-1])
+    forcing[1:] = times(turns.fresh, entry[:0:-1], means.innovations[:0:-1])
     leading = np.concatenate([entry[-1:], entry[:0:-1]])
     if not sweep.graded:
-        unit = recurrence(table.later, leading, forcing, np.zeros((forcing.shape[1], 1)))
+        unit = recurrence(turns.later, leading, forcing, np.zeros((forcing.shape[1], 1)))
         return np.asarray(means.filtered + times(table.factor, entry, unit[::-1]))
     return _smoothed_in_segments(sweep, means, forcing, leading)
 
@@ -136,8 +156,8 @@ def _smoothed_in_segments(sweep: Sweep, means: Means, forcing: Array, leading: I
                 own, e = means.coordinates[k], int(sweep.entry[k])
                 result[k] = own.rest + factor[e] @ whole
                 if k == start:
-                    unit = sweep.table.later[e] @ (whole - own.unit)
-                    unit = unit + sweep.table.fresh[e] @ means.innovations[k]
+                    unit = sweep.turns.later[e] @ (whole - own.unit)
+                    unit = unit + sweep.turns.fresh[e] @ means.innovations[k]
                 else:
                     earlier = means.coordinates[k - 1].unit
                     whole = coordinates_back(sweep.graded[e], own, whole, earlier)
@@ -147,7 +167,7 @@ def _smoothed_in_segments(sweep: Sweep, means: Means, forcing: Array, leading: I
         part = np.concatenate([unit[None], forcing[last + 1 : steps - start + 1]])
         if len(part) > 1:
             lead = leading[last + 1 : steps - start + 1]
-            part[1:] = recurrence(sweep.table.later, lead, part[1:].copy(), unit)
+            part[1:] = recurrence(sweep.turns.later, lead, part[1:].copy(), unit)
         inside = part[: stop - start][::-1]
         result[start:stop] += times(factor, sweep.entry[start:stop], inside)
         unit = part[-1]

@@ -18,6 +18,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, Index
 from privest.dynamics._recursions import Tables
 from privest.dynamics._system import StateSpace, between, each, stack
+from privest.dynamics._triangular import triangular
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 from privest.privacy._parts import hidden_entries, restricted, rows_of_parts
@@ -119,11 +120,12 @@ def _level_steps(level: SequentialLevel, system: StateSpace, steps: int | None) 
 
 def observed(
     system: StateSpace, level: SequentialLevel, steps: int, missing: Flags, *, start: int = 0,
-    unit: float = 1.0,
+    unit: float = 1.0, compiled: bool = False,
 ) -> Observed:  # fmt: skip
     """The system through a level whose releases look back a fixed number of steps.
 
     `unit` 1/√v: what is seen is z̃/√v, where the noise of the releases has variance v.
+    `compiled`: by the loops of `_machine`, the same numbers.
 
     With `start` > 0 the first step here is step `start` of the stream, and what comes before it
     (`Observed.start`, `Observed.root`) is for the caller to put in.
@@ -136,17 +138,19 @@ def observed(
     system = system.uncorrelated
     if level.reach:
         return replace(_augmented(system, level, missing, same, start, steps, unit), states=n)
-    stop = start + (1 if same else steps)
+    fixed = isinstance(level, EndlessLevel) and len(stack(system.C)) == len(system.R_root) == 1
+    stop = start + (1 if same or fixed else steps)
     shown = level.blocks(start, stop)[0]  # L_kᵀ
     C, half = between(system.C, start, stop), between(system.R_root, start, stop)
     kinds = _kinds(missing, same, start)
     if missing.ndim == 1:
         shown = unit * shown
-        rows, noise = each(shown @ C, kinds[0]), each(unit_noise(shown @ half), kinds[0])
+        rows, noise = each(shown @ C, kinds[0]), each(unit_noise(shown @ half, compiled), kinds[0])
         rows[kinds[2]], noise[kinds[2]] = 0.0, np.eye(noise.shape[1])
     else:
         shown = unit * restricted(each(shown, kinds[0]), kinds[2], level)
-        rows, noise = shown @ each(C, kinds[0]), unit_noise(shown @ each(half, kinds[0]))
+        rows = shown @ each(C, kinds[0])
+        noise = unit_noise(shown @ each(half, kinds[0]), compiled)
     return replace(_plain(system, rows, noise, missing, kinds, start), states=n)
 
 
@@ -181,10 +185,12 @@ def _constant(level: SequentialLevel, start: int, steps: int) -> bool:
     return bool((blocks == blocks[:, -1:])[lags].all())
 
 
-def unit_noise(half: Array) -> Array:
+def unit_noise(half: Array, compiled: bool = False) -> Array:
     """N lower-triangular with N Nᵀ = half halfᵀ + I, by QR: the unit is never lost to rounding."""
     m = half.shape[-2]
     unit = np.broadcast_to(np.eye(m), (*half.shape[:-2], m, m))
+    if compiled:
+        return triangular(np.concatenate([half, unit], axis=-1))
     joint = np.concatenate([half.swapaxes(-1, -2), unit], axis=-2)
     return np.asarray(np.linalg.qr(joint, mode="r")).swapaxes(-1, -2)
 

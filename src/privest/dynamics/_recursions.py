@@ -51,14 +51,25 @@ def runs(entry: Index) -> list[int]:
     return [0, *(np.flatnonzero(np.diff(entry)) + 1).tolist()]
 
 
+def run_bounds(entry: Index) -> tuple[Index, Index]:
+    """For every step the first step of its run of equal entries, and the one after its last."""
+    edges = np.concatenate([[0], np.flatnonzero(entry[1:] != entry[:-1]) + 1, [len(entry)]])
+    counts = np.diff(edges)
+    return np.repeat(edges[:-1], counts), np.repeat(edges[1:], counts)
+
+
 def run_starts(entry: Index) -> Index:
     """For every step the first step of its run of equal entries."""
-    first = runs(entry)
-    return np.repeat(first, np.diff([*first, len(entry)]))
+    return run_bounds(entry)[0]
 
 
 def spread(table: Array, entry: Index) -> Array:
-    """table[entry], run by run where runs are long: quicker than looking each step up."""
+    """table[entry], run by run where runs are long: quicker than looking each step up.
+
+    The table itself where every step has its own entry.
+    """
+    if len(table) == len(entry) and (entry == np.arange(len(entry))).all():
+        return np.ascontiguousarray(table)
     first = runs(entry)
     if len(first) * LONG > len(entry):
         return np.asarray(table[entry])

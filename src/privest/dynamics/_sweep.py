@@ -22,16 +22,18 @@ steps that do not are done in pieces side by side (`forward_pieces`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from privest.arrays import Array, Index
+from privest.dynamics import _machine as machine
 from privest.dynamics._graded import Gap, Graded, graded_step
+from privest.dynamics._machine import Parts, Turns
 from privest.dynamics._observed import Observed
 from privest.dynamics._recursions import (
     PATIENCE,
@@ -50,7 +52,7 @@ from privest.records import Record
 
 
 class Step(NamedTuple):
-    """One step, or in `Sweep.table` one entry on a leading axis for each distinct step.
+    """One step, or with a leading axis one entry for each distinct step.
 
     predicted P_{k|k−1} and filtered P_{k|k} (N, N), factor B⁺ (N, N), gain κ (N, r), scale c (r,
     r), fresh Θ_a (N, r), later Θ_b (N, N), lost Θ_cΘ_cᵀ (N, N).
@@ -72,13 +74,21 @@ class Sweep:
 
     gap_units (N,): of a gap that is open after the last step (`_graded.Gap`), else None.
     graded: the entries that were taken as `graded_step`.
+    found: what the loops of `_machine` go on from, where they made it and no step is graded.
     """
 
-    table: Step
+    table: Parts
     kind: Index
     entry: Index
     gap_units: Array | None
     graded: Mapping[int, Graded]
+    found: machine.Found | None
+    _turns: Callable[[], Turns]
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Rows of Θ of every entry, found when a smoother first asks for them."""
+        return self._turns()
 
     def predicted(self, n: int) -> Array:
         """P_{k|k−1} of the first n states, (K, n, n)."""
@@ -148,11 +158,16 @@ def _square(half: Array) -> Array:
     return np.asarray((whole + whole.swapaxes(-1, -2)) / 2)
 
 
-def forward(seen: Observed, gap_units: Array | None = None) -> Sweep:
+def forward(
+    seen: Observed, gap_units: Array | None = None, *, compiled: bool | None = None
+) -> Sweep:
     """Filter covariances of all steps. O(K N³), or O(N³) a step until the limit is reached.
 
-    `gap_units`: the `Sweep.gap_units` of the steps before the first one here.
+    `gap_units`: the `Sweep.gap_units` of the steps before the first one here. `compiled`: by the
+    loops of `_machine`; None where these are worth their start.
     """
+    if machine.wanted(compiled, seen.steps):
+        return _by_machine(seen, gap_units)
     steps, kind = seen.steps, seen.kind
     start, stop = run_starts(kind), steps - run_starts(kind[::-1])[::-1]
     r = seen.rows.shape[1]
@@ -191,8 +206,22 @@ def forward(seen: Observed, gap_units: Array | None = None) -> Sweep:
             lowers, thetas = (np.concatenate(parts) for parts in zip((lowers, thetas), rest))
         own = kind[np.diff(entry, prepend=-1) > 0]  # of the first step of each entry
         table = _table(seen.root, lowers, thetas, seen.transition[own], seen.drive[own], r)
-    _require_sound(table, entry)
-    return Sweep(table, own, entry, gap.open_units, graded)
+    parts, turns = Parts(*table[:5]), Turns(*table[5:])
+    _require_sound(parts, entry)
+    return Sweep(parts, own, entry, gap.open_units, graded, None, lambda: turns)
+
+
+def _by_machine(seen: Observed, gap_units: Array | None) -> Sweep:
+    def arrived(j: int, lower: Array, before: Array, now: Array) -> bool:
+        return _settled(seen, j, lower, _change(now, before))
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = machine.forward_steps(seen, gap_units, arrived)
+    _require_sound(found.parts, found.entry)
+    return Sweep(
+        found.parts, found.kind, found.entry, found.gap_units, found.graded,
+        None if found.graded else found, lambda: machine.turns(found),
+    )  # fmt: skip
 
 
 def _change(new: Array, old: Array) -> float:
@@ -203,8 +232,12 @@ def _change(new: Array, old: Array) -> float:
     return max(relative_change(P, old @ old.T), float(turned.max()))
 
 
-def _require_sound(table: Step, entry: Index) -> None:
+def _require_sound(table: Parts, entry: Index) -> None:
     """Refuse covariances that overflowed and readings that were known before they were taken."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        good = np.isfinite(table.filtered.sum()) and np.isfinite(table.factor.sum())
+    if good and table.scale.diagonal(axis1=1, axis2=2).all():
+        return
     finite = np.asarray(np.isfinite(table.filtered).all(axis=(1, 2)))
     if not finite.all():
         k = int(np.argmin(finite[entry]))
@@ -234,7 +267,11 @@ def _settled(seen: Observed, j: int, lower: Array, change: float) -> bool:
 def backward(sweep: Sweep, n: int) -> Array:
     """Smoothed covariances (K, n, n) of the first n states, from the last step back. O(K N³)."""
     table = sweep.table
-    units, entry = backwards(table.later, table.lost, sweep.entry, np.eye(table.factor.shape[1]))
+    if sweep.found is not None:
+        steps, N, r = len(sweep.entry), *table.gain.shape[1:]
+        return machine.smoothed(sweep.found, n, np.empty((steps, N, 0)), np.empty((steps, r, 0)))[0]
+    turns = sweep.turns
+    units, entry = backwards(turns.later, turns.lost, sweep.entry, np.eye(table.factor.shape[1]))
     owner = np.empty(len(units), dtype=np.intp)
     owner[entry] = sweep.entry
     factor = table.factor[owner]

@@ -1,0 +1,517 @@
+"""The loops of filter and smoother, in the part of Python that numba compiles (`_machine`).
+
+One step (`_sweep`) in two stages; rows are sources of noise, columns what they reach:
+
+               z   x      ξ                           z   x     ξ
+    ε (r)      Nᵀ  .      .                      ζ    cᵀ  κᵀ    Θ_aᵀ
+    ω (N)      .   Fᵀ     .    →  time, reading  ξ⁺   0   B⁺ᵀ   Θ_bᵀ
+    ξ (N)      .   BᵀAᵀ   I                      ν    0   0     Θ_cᵀ
+
+`time_update` makes the columns of x triangular by reflections, `reading_update` clears those of z
+by rotations in an order that keeps them so (Carlson 1973). Nothing is inverted, diagonals are ≥ 0,
+N and F are lower triangular. The columns of ξ are carried only where Θ is wanted. Columns come in
+blocks of four, filled up with zeros: loops as short as a state are slower than what they do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privest.arrays import Array, Flags, Index
+
+TINY, HUGE = 1e-280, 1e280  # sums of squares in between lost nothing to under- or overflow
+GROWN = 1e3  # √_graded.GROWN: as deviations
+REACHED = (
+    1e-12 / 8
+)  # of `_recursions`, with room for the covariance to change by more than its root
+
+
+def time_update(drive: Array, moved: Array, n: int, blocks: int, v: Array, sums: Array) -> None:
+    """[Fᵀ; BᵀAᵀ] to [B⁻ᵀ; what is left], with the columns beside them."""
+    for j in range(n):
+        for b in range(blocks):
+            c = 4 * b
+            t0 = t1 = t2 = t3 = 0.0
+            for i in range(n):
+                x = moved[i, j]
+                t0 += x * moved[i, c]
+                t1 += x * moved[i, c + 1]
+                t2 += x * moved[i, c + 2]
+                t3 += x * moved[i, c + 3]
+            sums[c], sums[c + 1], sums[c + 2], sums[c + 3] = t0, t1, t2, t3
+        own, unit = drive[j, j], 1.0
+        total = own * own + sums[j]
+        for i in range(n):
+            v[i] = moved[i, j]
+        if not TINY < total < HUGE:
+            unit = abs(own)
+            for i in range(n):
+                unit = max(unit, abs(v[i]))
+            if unit == 0.0:
+                continue
+            own /= unit
+            total = own * own
+            sums[: 4 * blocks] = 0.0
+            for i in range(n):
+                v[i] /= unit
+                total += v[i] * v[i]
+                for c in range(4 * blocks):
+                    sums[c] += v[i] * moved[i, c]
+        # I − vvᵀ/(total + |own|·size), and the sign that makes the diagonal ≥ 0
+        size = math.sqrt(total)
+        sign = -1.0 if own >= 0.0 else 1.0
+        head = own - sign * size
+        scale = 1.0 / (total + abs(own) * size)
+        for b in range(blocks):
+            c = 4 * b
+            a0, a1, a2, a3 = drive[j, c], drive[j, c + 1], drive[j, c + 2], drive[j, c + 3]
+            t0 = scale * (sums[c] + head * a0)
+            t1 = scale * (sums[c + 1] + head * a1)
+            t2 = scale * (sums[c + 2] + head * a2)
+            t3 = scale * (sums[c + 3] + head * a3)
+            drive[j, c] = sign * (a0 - head * t0)
+            drive[j, c + 1] = sign * (a1 - head * t1)
+            drive[j, c + 2] = sign * (a2 - head * t2)
+            drive[j, c + 3] = sign * (a3 - head * t3)
+            for i in range(n):
+                x = v[i]
+                moved[i, c] -= x * t0
+                moved[i, c + 1] -= x * t1
+                moved[i, c + 2] -= x * t2
+                moved[i, c + 3] -= x * t3
+        drive[j, j] = unit * size
+        for i in range(n):
+            moved[i, j] = 0.0
+
+
+def reading_update(
+    root: Array, heard: Array, scale: Array, told: Array, r: int, n: int, blocks: int
+) -> None:
+    """[Nᵀ 0; B⁻ᵀGᵀ B⁻ᵀ] to [cᵀ κᵀ; 0 B⁺ᵀ]: scale, told, heard and root, in place.
+
+    From the last row up: what a row takes from the one of z has columns that it has itself.
+    """
+    for j in range(r):
+        own = scale[j, j]
+        if own < 0.0:
+            for c in range(j, r):
+                scale[j, c] = -scale[j, c]
+            own = -own
+        total = own * own
+        for up in range(n):
+            i = n - 1 - up
+            other = heard[i, j]
+            if other == 0.0:
+                continue
+            total += other * other
+            size = math.sqrt(total) if TINY < total < HUGE else math.hypot(own, other)
+            cosine, sine = own / size, other / size
+            own = size
+            for c in range(j + 1, r):
+                a, b = scale[j, c], heard[i, c]
+                scale[j, c], heard[i, c] = cosine * a + sine * b, cosine * b - sine * a
+            for p in range(blocks):
+                c = 4 * p
+                a0, a1, a2, a3 = told[j, c], told[j, c + 1], told[j, c + 2], told[j, c + 3]
+                b0, b1, b2, b3 = root[i, c], root[i, c + 1], root[i, c + 2], root[i, c + 3]
+                told[j, c] = cosine * a0 + sine * b0
+                told[j, c + 1] = cosine * a1 + sine * b1
+                told[j, c + 2] = cosine * a2 + sine * b2
+                told[j, c + 3] = cosine * a3 + sine * b3
+                root[i, c] = cosine * b0 - sine * a0
+                root[i, c + 1] = cosine * b1 - sine * a1
+                root[i, c + 2] = cosine * b2 - sine * a2
+                root[i, c + 3] = cosine * b3 - sine * a3
+        scale[j, j] = own
+
+
+def gram(root: Array, n: int, blocks: int, sums: Array, out: Array, at: int) -> None:
+    """out[at] = XᵀX of X = root."""
+    for i in range(n):
+        for b in range(blocks):
+            c = 4 * b
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(n):
+                x = root[k, i]
+                t0 += x * root[k, c]
+                t1 += x * root[k, c + 1]
+                t2 += x * root[k, c + 2]
+                t3 += x * root[k, c + 3]
+            sums[c], sums[c + 1], sums[c + 2], sums[c + 3] = t0, t1, t2, t3
+        for j in range(n):
+            out[at, i, j] = sums[j]
+
+
+def moved_factor(
+    transition: Array, drive: Array, at: int, factor: Array, to: Array, below: Array, n: int,
+    blocks: int,
+) -> None:  # fmt: skip
+    """Fᵀ and BᵀAᵀ of one kind of step, B = factor with rows filled up to whole blocks."""
+    q = drive.shape[2]
+    for j in range(n):
+        for i in range(q):
+            to[i, j] = drive[at, j, i]
+        for i in range(q, n):
+            to[i, j] = 0.0
+        for b in range(blocks):
+            c = 4 * b
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(n):
+                x = transition[at, j, k]
+                t0 += x * factor[k, c]
+                t1 += x * factor[k, c + 1]
+                t2 += x * factor[k, c + 2]
+                t3 += x * factor[k, c + 3]
+            below[c, j], below[c + 1, j], below[c + 2, j], below[c + 3, j] = t0, t1, t2, t3
+
+
+def heard_rows(
+    rows: Array, noise: Array, at: int, root: Array, heard: Array, scale: Array, told: Array, n: int
+) -> None:
+    """B⁻ᵀGᵀ and Nᵀ of one kind of step."""
+    r = rows.shape[1]
+    for j in range(r):
+        for i in range(n):
+            total = 0.0
+            for k in range(i, n):
+                total += root[i, k] * rows[at, j, k]
+            heard[i, j] = total
+        for i in range(r):
+            scale[j, i] = noise[at, i, j]
+        for i in range(told.shape[1]):
+            told[j, i] = 0.0
+
+
+def near(new: Array, old: Array, n: int) -> bool:
+    """Whether no entry of the factor changed by REACHED, in units of the deviation of its row."""
+    for i in range(n):
+        change, size = 0.0, 0.0
+        for j in range(n):
+            change = max(change, abs(new[i, j] - old[i, j]))
+            size += new[i, j] * new[i, j]
+        if not (change == 0.0 or change * n < REACHED * math.sqrt(size)):
+            return False
+    return True
+
+
+def grown(new: Array, units: Array, n: int) -> bool:
+    """Whether a state is far wider than before the gap; a unit of zero becomes the present one."""
+    found = False
+    for i in range(n):
+        size = 0.0
+        for j in range(n):
+            size += new[i, j] * new[i, j]
+        size = math.sqrt(size)
+        if units[i] == 0.0:
+            units[i] = size
+        found = found or size > GROWN * units[i]
+    return found
+
+
+def forward_steps(
+    kind: Index, start: Index, stop: Index, hidden: Flags, transition: Array, drive: Array,
+    rows: Array, noise: Array, k: int, e: int, next_check: int, opened: bool, before: Array,
+    now: Array, units: Array, entry: Index, predicted: Array, filtered: Array, factor: Array,
+    gain: Array, scale: Array,
+) -> tuple[int, int, int, bool]:  # fmt: skip
+    """Steps k, k + 1, … into the entries e, e + 1, … until something needs a look: the factor has
+    arrived, a gap is wide, no room is left. Returns the next k, e, next_check and whether a gap is
+    open; `before` and `now` (N, N) are the factors around the last step.
+    """
+    n, r, steps = now.shape[0], rows.shape[1], kind.shape[0]
+    blocks = (n + 3) // 4
+    width = 4 * blocks
+    held, old = np.zeros((n, width)), np.zeros((n, width))
+    to, below, v, sums = (
+        np.zeros((n, width)),
+        np.zeros((width, width)),
+        np.zeros(n),
+        np.zeros(width),
+    )
+    heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, width))
+    for i in range(n):
+        for j in range(n):
+            held[i, j] = now[i, j]
+    attention = False
+    while k < steps and e < factor.shape[0] and not attention:
+        j = kind[k]
+        moved_factor(transition, drive, j, held, to, below, n, blocks)
+        time_update(to, below, n, blocks, v, sums)
+        gram(to, n, blocks, sums, predicted, e)
+        heard_rows(rows, noise, j, to, heard, white, told, n)
+        reading_update(to, heard, white, told, r, n, blocks)
+        gram(to, n, blocks, sums, filtered, e)
+        for a in range(n):
+            for b in range(n):
+                old[a, b] = held[a, b]
+                held[a, b] = to[b, a]
+                factor[e, a, b] = to[b, a]
+            for b in range(r):
+                gain[e, a, b] = told[b, a]
+        for a in range(r):
+            for b in range(r):
+                scale[e, a, b] = white[b, a] if b <= a else 0.0
+        entry[k] = e
+        if opened or hidden[j]:
+            if not opened:
+                for a in range(n):
+                    units[a] = 0.0
+                grown(old, units, n)
+            wide = grown(held, units, n)
+            opened, attention = wide or hidden[j], wide
+        age = k - start[k]
+        k, e, last = k + 1, e + 1, stop[k]
+        if age == 0:
+            next_check = 1
+        elif k < last and age >= next_check:
+            attention = attention or near(held, old, n)
+    for i in range(n):
+        for j in range(n):
+            before[i, j], now[i, j] = old[i, j], held[i, j]
+    return k, e, next_check, opened
+
+
+def turn(
+    transition: Array, drive: Array, rows: Array, noise: Array, at: int, held: Array, to: Array,
+    below: Array, v: Array, sums: Array, heard: Array, white: Array, told: Array,
+) -> None:  # fmt: skip
+    """A step from the factor `held` with the columns of ξ: told, to and below end with Θᵀ."""
+    n, r, width = held.shape[0], rows.shape[1], held.shape[1]
+    moved_factor(transition, drive, at, held, to, below, n, width // 4)
+    for a in range(n):
+        for b in range(n):
+            to[a, width + b] = 0.0
+            below[a, width + b] = 1.0 if a == b else 0.0
+    time_update(to, below, n, width // 2, v, sums)
+    heard_rows(rows, noise, at, to, heard, white, told, n)
+    reading_update(to, heard, white, told, r, n, width // 2)
+
+
+def turn_steps(
+    kind: Index, root: Array, transition: Array, drive: Array, rows: Array, noise: Array,
+    factor: Array, fresh: Array, later: Array, lost: Array,
+) -> None:  # fmt: skip
+    """Θ_a, Θ_b and Θ_cΘ_cᵀ of every entry, each from the factor of the entry before it."""
+    n, r = root.shape[0], rows.shape[1]
+    width = 4 * ((n + 3) // 4)
+    held, sums, v = np.zeros((n, width)), np.zeros(2 * width), np.zeros(n)
+    to, below = np.zeros((n, 2 * width)), np.zeros((width, 2 * width))
+    heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, 2 * width))
+    for e in range(kind.shape[0]):
+        for a in range(n):
+            for b in range(n):
+                held[a, b] = root[a, b] if e == 0 else factor[e - 1, a, b]
+        turn(
+            transition, drive, rows, noise, kind[e], held, to, below, v, sums, heard, white, told
+        )  # fmt: skip
+        for a in range(n):
+            for b in range(n):
+                later[e, a, b] = to[b, width + a]
+                total = 0.0
+                for c in range(n):
+                    total += below[c, width + a] * below[c, width + b]
+                lost[e, a, b] = total
+            for b in range(r):
+                fresh[e, a, b] = told[b, width + a]
+
+
+def filtered_steps(
+    kind: Index, entry: Index, transition: Array, rows: Array, gain: Array, scale: Array,
+    values: Array, shift: Array, offset: Array, mean: Array, filtered: Array, predicted: Array,
+    innovations: Array,
+) -> tuple[float, float]:  # fmt: skip
+    """x̂_{k|k−1}, ζ and x̂_{k|k} of one series; returns Σζᵀζ and Σ log det c.
+
+    shift and offset (K, …), or (0, …) where they are zero.
+    """
+    n, r = mean.shape[0], rows.shape[1]
+    squares, logs, product = 0.0, 0.0, 1.0
+    for k in range(kind.shape[0]):
+        j, e = kind[k], entry[k]
+        for a in range(n):
+            total = shift[k, a] if shift.shape[0] > 0 else 0.0
+            for b in range(n):
+                total += transition[j, a, b] * mean[b]
+            predicted[k, a] = total
+        for a in range(r):
+            total = values[k, a] - (offset[k, a] if offset.shape[0] > 0 else 0.0)
+            for b in range(n):
+                total -= rows[j, a, b] * predicted[k, b]
+            for b in range(a):
+                total -= scale[e, a, b] * innovations[k, b]
+            total /= scale[e, a, a]
+            innovations[k, a] = total
+            squares += total * total
+            product *= scale[e, a, a]
+        if not 1e-100 < product < 1e100:
+            logs += math.log(product)
+            product = 1.0
+        for a in range(n):
+            total = predicted[k, a]
+            for b in range(r):
+                total += gain[e, a, b] * innovations[k, b]
+            mean[a] = total
+            filtered[k, a] = total
+    return squares, logs + math.log(product)
+
+
+def carried(
+    value: Array, to: Array, below: Array, n: int, width: int, half: Array, sums: Array
+) -> None:
+    """X ↦ Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ, in place."""
+    for a in range(n):
+        for p in range(0, width, 4):
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(n):
+                x, c = value[a, k], width + p
+                t0 += x * to[k, c]
+                t1 += x * to[k, c + 1]
+                t2 += x * to[k, c + 2]
+                t3 += x * to[k, c + 3]
+            half[a, p], half[a, p + 1], half[a, p + 2], half[a, p + 3] = t0, t1, t2, t3
+    for a in range(n):
+        for p in range(0, width, 4):
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(n):
+                x, y, c = to[k, width + a], below[k, width + a], width + p
+                t0 += x * half[k, p] + y * below[k, c]
+                t1 += x * half[k, p + 1] + y * below[k, c + 1]
+                t2 += x * half[k, p + 2] + y * below[k, c + 2]
+                t3 += x * half[k, p + 3] + y * below[k, c + 3]
+            sums[p], sums[p + 1], sums[p + 2], sums[p + 3] = t0, t1, t2, t3
+        for b in range(n):
+            value[a, b] = sums[b]
+    for a in range(n):
+        for b in range(a):
+            value[b, a] = value[a, b] = 0.5 * (value[a, b] + value[b, a])
+
+
+def around(value: Array, factor: Array, e: int, n: int, half: Array, out: Array, at: int) -> None:
+    """out[at] = B X Bᵀ of the first states, as many as `out` holds; B lower triangular."""
+    held = out.shape[1]
+    for a in range(held):
+        for p in range(0, half.shape[1], 4):
+            t0 = t1 = t2 = t3 = 0.0
+            for k in range(a + 1):
+                x = factor[e, a, k]
+                t0 += x * value[k, p]
+                t1 += x * value[k, p + 1]
+                t2 += x * value[k, p + 2]
+                t3 += x * value[k, p + 3]
+            half[a, p], half[a, p + 1], half[a, p + 2], half[a, p + 3] = t0, t1, t2, t3
+        for b in range(a + 1):
+            total = 0.0
+            for k in range(b + 1):
+                total += half[a, k] * factor[e, b, k]
+            out[at, a, b] = total
+            out[at, b, a] = total
+
+
+def smooth_steps(
+    kind: Index, root: Array, transition: Array, drive: Array, rows: Array, noise: Array,
+    entry: Index, first: Index, factor: Array, innovations: Array, filtered: Array, k: int,
+    at: int, next_check: int, hold: int, value: Array, before: Array, later: Array, unit: Array,
+    own: Index, covariances: Array, smoothed: Array,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Back over the steps k, k − 1, …: X and ξ̂ of each (`_sweep`, `_means`), its smoothed
+    covariance, filled from the end, and the estimates of all series; until X may have arrived or no
+    room is left. X is kept as it is for the steps from `hold` on. Returns the next k, at and
+    next_check; `value`, `before` and `later` are X after and before, and Θ_b of the last step.
+    """
+    n, r, steps, series = root.shape[0], rows.shape[1], entry.shape[0], filtered.shape[0]
+    width = 4 * ((n + 3) // 4)
+    held, sums, v = np.zeros((n, width)), np.zeros(2 * width), np.zeros(n)
+    to, below = np.zeros((n, 2 * width)), np.zeros((width, 2 * width))
+    heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, 2 * width))
+    whole, old, half = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
+    for a in range(n):
+        for b in range(n):
+            whole[a, b] = value[a, b]
+    known, attention = -1, False
+    while k >= 0 and (at > 0 or k >= hold) and not attention:
+        e, own_entry = entry[k + 1], entry[k]
+        if e != known:
+            for a in range(n):
+                for b in range(n):
+                    held[a, b] = root[a, b] if e == 0 else factor[e - 1, a, b]
+            turn(
+                transition, drive, rows, noise, kind[e], held, to, below, v, sums, heard, white,
+                told,
+            )  # fmt: skip
+            known = e
+        if k < hold:
+            for a in range(n):
+                for b in range(n):
+                    old[a, b] = whole[a, b]
+            carried(whole, to, below, n, width, half, sums)
+            at -= 1
+            around(whole, factor, own_entry, n, half, covariances, at)
+            if own_entry != e:
+                next_check = steps - k
+            elif k > first[k] and steps - k >= next_check:
+                attention = near(whole, old, n)
+        own[k] = at
+        for s in range(series):
+            for a in range(n):
+                total = 0.0
+                for b in range(r):
+                    total += told[b, width + a] * innovations[s, k + 1, b]
+                for b in range(n):
+                    total += to[b, width + a] * unit[s, b]
+                v[a] = total
+            for a in range(n):
+                unit[s, a] = v[a]
+                total = filtered[s, k, a]
+                for b in range(a + 1):
+                    total += factor[own_entry, a, b] * v[b]
+                smoothed[s, k, a] = total
+        k -= 1
+    for a in range(n):
+        for b in range(n):
+            value[a, b], before[a, b], later[a, b] = whole[a, b], old[a, b], to[b, width + a]
+    return k, at, next_check
+
+
+def is_lower(stack: Array) -> bool:
+    """Whether nothing stands above the diagonals."""
+    for s in range(stack.shape[0]):
+        for i in range(stack.shape[1]):
+            for j in range(i + 1, stack.shape[2]):
+                if stack[s, i, j] != 0.0:
+                    return False
+    return True
+
+
+def triangular_roots(half: Array, lower: Array) -> None:
+    """Lower-triangular L ≥ 0 on the diagonal with L Lᵀ = half halfᵀ, of each (m, q)."""
+    count, m, q = half.shape
+    work = np.zeros((q, m))
+    for s in range(count):
+        for i in range(m):
+            for j in range(q):
+                work[j, i] = half[s, i, j]
+        for j in range(m):
+            most = 0.0
+            for i in range(j, q):
+                most = max(most, abs(work[i, j]))
+            if most > 0.0:
+                total = 0.0
+                for i in range(j, q):
+                    total += (work[i, j] / most) ** 2
+                own, size = work[j, j] / most, math.sqrt(total)
+                sign = -1.0 if own >= 0.0 else 1.0
+                head = own - sign * size
+                scale = 1.0 / (total + abs(own) * size)
+                for c in range(j + 1, m):
+                    dot = head * work[j, c]
+                    for i in range(j + 1, q):
+                        dot += work[i, j] / most * work[i, c]
+                    dot *= scale
+                    work[j, c] = sign * (work[j, c] - head * dot)
+                    for i in range(j + 1, q):
+                        work[i, c] -= work[i, j] / most * dot
+                work[j, j] = most * size
+            for c in range(m):
+                lower[s, c, j] = work[j, c] if c >= j else 0.0
