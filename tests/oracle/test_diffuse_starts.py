@@ -1,5 +1,6 @@
 """Diffuse starts: statsmodels' exact ones, least squares written out, large variances."""
 
+import mpmath
 import numpy as np
 import pytest
 from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
@@ -280,3 +281,71 @@ def test_bad_input():
         )
     with pytest.raises(InvalidInput, match="open of the state"):
         dynamics.PrivateKalman(system, 1.0).restore(state | {"open": np.array(1)})
+
+
+def in_many_digits(system, rows, values):
+    """ℓ, and x̂, P of the last state, by generalised least squares in 60 digits."""
+    n, m, K = system.states, system.readings, len(values)
+
+    def exact(array):
+        return mpmath.matrix(np.asarray(array).tolist())
+
+    A, Q, G = exact(system.A), exact(system.Q), exact(rows) * exact(system.C)
+    noise = exact(rows) * exact(system.R) * exact(rows).T + mpmath.eye(m)
+    power, prior = [mpmath.eye(n)], [exact(system.cov0)]
+    for _ in range(K):
+        power.append(A * power[-1])
+        prior.append(A * prior[-1] * A.T + Q)
+    seen = [k for k in range(K) if not np.isnan(values[k, 0])]
+    V, X = mpmath.zeros(m * len(seen)), mpmath.zeros(m * len(seen), n)
+    cross, z = mpmath.zeros(n, m * len(seen)), exact(values[seen].reshape(-1, 1))
+    for a, k in enumerate(seen):
+        own = slice(a * m, (a + 1) * m)
+        X[own, :] = G * power[k]
+        cross[:, own] = power[K - 1 - k] * prior[k] * G.T
+        for b, j in enumerate(seen[: a + 1]):
+            block = G * power[k - j] * prior[j] * G.T + (noise if a == b else mpmath.zeros(m))
+            V[own, b * m : (b + 1) * m], V[b * m : (b + 1) * m, own] = block, block.T
+    inverse = V**-1
+    shown = X.T * inverse * X
+    spread = shown**-1
+    delta = spread * (X.T * (inverse * z))
+    left = z - X * delta
+    fit = len(z) * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(V) * mpmath.det(shown))
+    gain = cross * inverse
+    moved = power[K - 1] - gain * X
+    P = prior[K - 1] - gain * cross.T + moved * spread * moved.T
+    mean = gain * z + moved * delta
+    return (
+        float(-(fit + (left.T * inverse * left)[0]) / 2),
+        np.array(mean.tolist(), dtype=float).ravel(),
+        np.array(P.tolist(), dtype=float),
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hard_systems_in_many_digits(seed):
+    """δ shown badly (conditions to 1e7), decaying and growing states: 1e-11 deviations.
+
+    (statsmodels' own exact start misjudges the rank of some of these: ℓ off by 20 %.)
+    """
+    rng = np.random.default_rng(seed)
+    n, m, K = 2 + seed % 3, 1 + seed % 2, 12
+    A = rng.standard_normal((n, n))
+    A *= (0.2, 0.6, 1.3)[seed % 3] / np.abs(np.linalg.eigvals(A)).max()
+    half = rng.standard_normal((n, seed % n))
+    system = StateSpace(
+        A, rng.standard_normal((m, n)), half @ half.T, 0.3 * (seed % 2), diffuse=True
+    )
+    level = pv.EndlessLevel(np.diag(rng.uniform(0.1, 3.0, m)))
+    values = 3 * rng.standard_normal((K, m))
+    values[[1, 4]] = np.nan
+    found = dynamics.filter_releases(system, level, stream(level, values))
+    smoothed = dynamics.smooth(found)
+    with mpmath.workdps(60):
+        fit, mean, P = in_many_digits(system, level.blocks(0, 1)[0, 0], values)
+    unit = np.sqrt(P.diagonal())
+    assert abs(float(found.log_likelihood) - fit) < 1e-11 * abs(fit)
+    for part in (found, smoothed):
+        assert np.abs((part.estimate[-1] - mean) / unit).max() < 1e-11
+        assert np.abs((part.covariance[-1] - P) / unit / unit[:, None]).max() < 1e-11

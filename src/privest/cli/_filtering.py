@@ -50,8 +50,8 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
 from privest.report import Line, Panel, require_files, save_states
 
-PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross")
-OPTIONAL = ("mean0", "B", "D", "cross")
+PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross", "diffuse")
+OPTIONAL = ("mean0", "B", "D", "cross", "diffuse")
 
 
 @grouped
@@ -68,7 +68,8 @@ def filter_command(
     model: Annotated[
         Path,
         option(
-            "TOML file with A, C, Q, R, cov0 (and mean0, B, D, cross, states = [names]); public.",
+            "TOML file with A, C, Q, R, cov0 (and mean0, B, D, cross, diffuse, states = [names]); "
+            "public.",
             "TOML",
             panel=MODEL,
         ),
@@ -168,7 +169,8 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
 def _record(path: Path) -> dict[str, Any]:
     """What the file holds: all parts that are needed, nothing unknown."""
     record = parse_toml(read_document(path, "it"), "it")
-    absent = [name for name in PARTS if name not in {*record, *OPTIONAL}]
+    needless = {*OPTIONAL, "cov0"} if record.get("diffuse") is True else OPTIONAL
+    absent = [name for name in PARTS if name not in {*record, *needless}]
     unknown = sorted(set(record) - {*PARTS, "states"})
     if absent or unknown:
         what = f"lacks {', '.join(absent)}" if absent else f"has unknown {', '.join(unknown)}"

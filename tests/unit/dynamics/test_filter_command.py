@@ -187,6 +187,17 @@ def test_missing_steps_of_one_column_keep_their_place(folder):
     assert table(done.stdout)["x0_se"] == pytest.approx(limit.standard_error[:, 0], rel=1e-12)
 
 
+def test_a_diffuse_start_needs_no_cov0(folder):
+    trend = "A = [[1.0, 1.0], [0.0, 1.0]]\nC = [[1.0, 0.0]]\nQ = 0.1\nR = 0.5\n"
+    done = of_one(folder, "y\n1.5\n2.5\n2.0\n", trend + "diffuse = true\n")
+    assert done.exit_code == 0, done.output
+    assert np.isinf(table(done.stdout)["x1_se"][0])
+    assert np.isfinite(table(done.stdout)["x1_se"][1:]).all()
+    assert "lacks cov0" in str(of_one(folder, "y\n1.5\n", trend).exception)
+    in_part = of_one(folder, "y\n1.5\n", trend + "diffuse = [true, false]\n")
+    assert "lacks cov0" in str(in_part.exception)
+
+
 def test_readings_without_noise_do_not_spoil_the_summary(folder):
     """Without privacy the second reading tells nothing new: no number there, but no failure."""
     model = ONE.replace("0.1", "0.0").replace("0.5", "0.0") + 'states = ["[b]"]\n'
