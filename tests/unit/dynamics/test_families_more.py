@@ -29,7 +29,7 @@ def five_point(function, t, i, h=1e-3):
 
 
 def shown(y, level, seed=5):
-    return pv.StreamMechanism(pv.EndlessLevel(level)).simulate(y, np.random.default_rng(seed))
+    return pv.StreamMechanism(level).simulate(y, np.random.default_rng(seed))
 
 
 # --- driven autoregressions -------------------------------------------------------------------
@@ -244,3 +244,63 @@ def test_inputs_that_a_family_does_not_take_are_explained():
         ARX(1, delay=3)
     with pytest.raises(InvalidInput, match="needs at least 16 steps that show something"):
         fit(Seasonal(12), 1.0, shown(np.zeros(15), 1.0))
+
+
+# --- not identifiable -------------------------------------------------------------------------
+
+
+def test_a_constant_beside_a_mean_is_named():
+    y = np.random.default_rng(1).normal(size=150) + 3.0
+    found = fit(RegressionAR(1, 1, mean=True), 2.0, shown(y, 2.0), inputs=np.ones(150))
+    (flat,) = found.flat
+    assert "mean − beta1 is not determined" in str(flat)
+    assert np.isinf(found.standard_error[-2:]).all()
+    # Their sum is the mean, and it is known.
+    assert found.estimate[-2:].sum() == pytest.approx(3.0, abs=5 * np.sqrt(1.5 / 150))
+
+
+def test_an_input_that_is_always_zero_is_named():
+    y = np.random.default_rng(1).normal(size=100)
+    found = fit("arx1", 2.0, shown(y, 2.0), inputs=np.zeros(100))
+    assert "b1 is not determined" in str(found.flat[0])
+
+
+def test_noise_that_white_readings_do_not_tell_is_named():
+    """φ = 0: the variance of the readings is q + r, and nothing else is seen of the two."""
+    y = np.random.default_rng(1).normal(size=400)
+    found = fit("ar1+noise-mean", 2.0, shown(y, 2.0))
+    assert any("log" in str(flat) for flat in found.flat)
+
+
+# --- continuous time --------------------------------------------------------------------------
+
+
+def test_a_custom_family_in_continuous_time_at_irregular_times():
+    """An Ornstein-Uhlenbeck process: the likelihood of the multivariate normal, written out."""
+    rng = np.random.default_rng(4)
+    times = np.cumsum(rng.exponential(size=60) + 0.05)
+
+    def process(theta):
+        rate, variance = theta
+        return StateSpace.from_continuous(
+            -rate, 1.0, 2 * rate * variance, 0.0, cov0=variance, times=times
+        )
+
+    kinds = {"rate": "positive", "variance": "positive"}
+    family = Custom(process, ("rate", "variance"), [1.0, 1.0], kinds)
+    _, y = process([0.3, 2.0]).simulate(60, rng)
+    level = pv.StreamLevel(np.full(60, 3.0))
+    release = shown(y, level)
+    found = fit(family, level, release)
+
+    def dense(theta):
+        rate, variance = theta
+        apart = np.abs(np.subtract.outer(times, times))
+        cov = 3.0 * variance * np.exp(-rate * apart) + np.eye(60)
+        z = release.values
+        return -0.5 * (z @ np.linalg.solve(cov, z) + np.linalg.slogdet(2 * np.pi * cov)[1])
+
+    assert found.log_likelihood == pytest.approx(dense(found.estimate), rel=1e-11)
+    around = [dense(np.exp(np.log(found.estimate) + step)) for step in ((1e-2, 0), (-1e-2, 0))]
+    around += [dense(np.exp(np.log(found.estimate) + step)) for step in ((0, 1e-2), (0, -1e-2))]
+    assert max(around) < found.log_likelihood
