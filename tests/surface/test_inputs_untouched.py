@@ -584,6 +584,9 @@ CASES = {
         g.keep(dynamics.filter_releases(WALK, 1.0, stream(g)))),
     "dynamics.fit": fitted,
     "dynamics.Fit.forecast": lambda g: fitted(g).forecast(2, inputs=g([[0.1], [0.2]])),
+    "dynamics.parameter_bound": lambda g: dynamics.parameter_bound(
+        "regression1", g([0.5, 1.0, 2.0]), g([[2.0]]), 6, inputs=g(np.sin(np.arange(6.0))),
+        missing=g(np.arange(6) == 2)),
     "dynamics.diagnose": lambda g: dynamics.diagnose(innovations(g)),
     "dynamics.memoryless_level": lambda g: dynamics.memoryless_level(TWO, g(20 * np.eye(2))),
     "dynamics.total_level": lambda g: dynamics.total_level(TWO, g(20 * np.eye(2)), 3),

@@ -36,8 +36,7 @@ def print_fit(
     errors = found.standard_error
     floors = [_floor(found.bound), _floor(found.classical)]
     for j, name in enumerate(found.names):
-        seen = "–" if found.at_limit[j] else _error(errors[j])
-        own = [seen, *("–" if floor is None else _error(floor[j]) for floor in floors)]
+        own = [_error(errors[j]), *("–" if floor is None else _error(floor[j]) for floor in floors)]
         table.add_row(
             shown(name), _value(found.estimate[j], errors[j]), _interval(intervals, j), *own
         )
@@ -59,7 +58,7 @@ def _floor(covariance: Array | None) -> Array | None:
 
 
 def _error(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "∞"
+    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.3g}"
 
 
 def _value(value: float, error: float) -> str:

@@ -30,6 +30,7 @@ from privest.dynamics._identification._flat import FlatDirection
 from privest.dynamics._identification._forecast import Forecast
 from privest.dynamics._identification._intervals import Intervals
 from privest.dynamics._identification._parsing import as_family
+from privest.dynamics._identification._planning import ParameterBound, parameter_bound
 from privest.dynamics._identification._signal import Signal
 from privest.dynamics._identification._structural import LocalLevel, LocalTrend, Seasonal
 from privest.dynamics._information import (
@@ -49,11 +50,11 @@ __all__ = [
     "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",
     "DynamicBound", "ExtendedFiltered", "ExtendedStateSpace", "Filtered", "Fit", "FlatDirection",
     "Forecast", "InnovationTest", "Intervals", "LocalBound", "LocalLevel", "LocalTrend",
-    "Marginals", "Predicted", "PrivateKalman", "RegressionAR", "Seasonal", "SeriesRelease",
-    "Signal", "Smoothed", "StateSpace", "SteadyState", "Trajectory", "as_family",
+    "Marginals", "ParameterBound", "Predicted", "PrivateKalman", "RegressionAR", "Seasonal",
+    "SeriesRelease", "Signal", "Smoothed", "StateSpace", "SteadyState", "Trajectory", "as_family",
     "best_directions", "bound", "diagnose", "filter_extended", "filter_releases",
-    "filter_unscented", "fit",
-    "fit_autoregressive", "information_blocks", "joined", "local_bound", "memoryless_level",
-    "predict", "reading_information", "release_series", "simulate_series", "smooth",
-    "steady_state", "total_level", "trajectory_bound",
+    "filter_unscented", "fit", "fit_autoregressive", "information_blocks", "joined",
+    "local_bound", "memoryless_level", "parameter_bound", "predict", "reading_information",
+    "release_series", "simulate_series", "smooth", "steady_state", "total_level",
+    "trajectory_bound",
 ]  # fmt: skip

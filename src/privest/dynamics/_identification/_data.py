@@ -82,12 +82,13 @@ def data_of(
         given = given_values(part, wanted, series=True)
         every = given.values if given.values.ndim == 3 else given.values[None]
         values = np.ascontiguousarray(np.nan_to_num(every).transpose(1, 2, 0))
-        u = _inputs(inputs, len(values))
+        u = inputs_of(inputs, len(values))
         found.append(Data(values, given.missing, wanted, given.unit, u, given.simulated))
     return found
 
 
-def _inputs(given: ArrayLike | None, steps: int) -> Array:
+def inputs_of(given: ArrayLike | None, steps: int) -> Array:
+    """Public inputs (K, p); p = 0 where there are none."""
     if given is None:
         return np.zeros((steps, 0))
     u = as_array(given, "inputs", ndim=(1, 2))

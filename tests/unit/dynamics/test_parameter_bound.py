@@ -1,0 +1,80 @@
+"""`parameter_bound`: what a level tells of θ before anything is released."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import dynamics
+from privest.errors import InvalidInput
+
+
+def of_one_memory(phi, q, s):
+    """I/K of (φ, q) in closed form, `identification.md` §2: ARMA(1, 1) with a known part."""
+    b = q + (1 + phi**2) / s
+    u = (b + np.sqrt(b**2 - 4 * phi**2 / s**2)) / 2
+    eta = phi / (s * u)
+    u_phi, u_q = 2 * eta * (u - 1 / s) / (1 - eta**2), 1 / (1 - eta**2)
+    J = np.array([[1, 0], [(1 / s - eta * u_phi) / u, -eta * u_q / u], [u_phi, u_q]])
+    inner = np.array(
+        [
+            [1 / (1 - phi**2), -1 / (1 - phi * eta), 0],
+            [-1 / (1 - phi * eta), 1 / (1 - eta**2), 0],
+            [0, 0, 1 / (2 * u**2)],
+        ]
+    )
+    return J.T @ inner @ J
+
+
+@pytest.mark.parametrize("level", [0.05, 0.2, 1.0, 5.0])
+def test_an_autoregression_has_a_closed_form(level):
+    found = dynamics.parameter_bound("ar1-mean", [0.8, 0.36], level, 2000)
+    long = np.linalg.inv(2000 * of_one_memory(0.8, 0.36, level))
+    assert found.whittle == pytest.approx(long, rel=1e-9)
+    # the ends of 2000 steps: some 1/(1 − φ) of them
+    assert found.bound == pytest.approx(long, rel=0.01)
+    assert found.classical[0, 0] == pytest.approx(0.36 / 2000, rel=0.005)
+    assert found.standard_error[0] > found.classical_error[0]
+
+
+def test_privacy_costs_twice_in_shapes_and_once_in_means():
+    """σ² ∝ s⁻² of φ, s⁻¹ of the mean, at levels far below the readings."""
+    low, lower = (dynamics.parameter_bound("ar1", [0.8, 0.36, 3.0], s, 500) for s in (2e-4, 1e-4))
+    ratio = lower.bound.diagonal() / low.bound.diagonal()
+    assert ratio == pytest.approx([4.0, 4.0, 2.0], rel=0.02)
+
+
+def test_it_is_the_bound_of_a_fit_there():
+    rng = np.random.default_rng(0)
+    level = pv.EndlessLevel(2.0, [0.5])
+    y = dynamics.AR(1, mean=False).system([0.6, 1.0]).simulate(60, rng)[1]
+    y[10:14] = np.nan
+    release = pv.StreamMechanism(level).simulate(y, rng)
+    fit = dynamics.fit("ar1", level, release)
+    found = dynamics.parameter_bound("ar1", fit.estimate, level, 60, missing=release.missing)
+    assert found.bound == pytest.approx(fit.bound, rel=1e-9)
+    assert found.classical == pytest.approx(fit.classical, rel=1e-9)
+    assert found.exposure == fit.exposure == pytest.approx(2.0 * 1.5**2)
+    assert found.whittle is None  # a gap
+    assert found.to_dict()["standard_error"] == found.standard_error.tolist()
+    assert "60 steps: phi1 ±" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"family": "ar7x"}, "names no family"),
+        ({"theta": [0.5]}, "phi1, q"),
+        ({"theta": [1.5, 1.0]}, "phi1|stationary|stable"),
+        ({"theta": [0.5, -1.0]}, "q"),
+        ({"level": 0.0}, "level is 0"),
+        ({"level": pv.StreamLevel(np.ones(5))}, "The level has 5 steps"),
+        ({"steps": 0}, "steps"),
+        ({"missing": [True]}, "30 truth values"),
+        ({"inputs": np.ones((30, 1))}, "inputs"),
+        ({"family": "regression1", "theta": [0.5, 1.0, 2.0]}, "inputs"),
+    ],
+)
+def test_bad_input(change, message):
+    given = {"family": "ar1-mean", "theta": [0.5, 1.0], "level": 1.0, "steps": 30} | change
+    with pytest.raises(InvalidInput, match=message):
+        dynamics.parameter_bound(**given)
