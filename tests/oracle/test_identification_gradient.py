@@ -152,5 +152,40 @@ def test_a_start_that_the_releases_do_not_show_is_refused():
     )
     release = dynamics.simulate_series(1.0, rng.standard_normal((1, 9, 1)), rng)
     (data,) = data_of(1.0, release, None, 1)
-    with pytest.raises(pv.errors.InvalidInput, match="diffuse in 2 directions"):
+    with pytest.raises(pv.errors.NotIdentifiable, match="1 of the 2 directions") as refused:
         log_likelihood(matrices, data)
+    hidden = refused.value.hidden_directions
+    assert abs(hidden[0, 0]) < 1e-12 * abs(hidden[1, 0])  # the second state
+    (data,) = data_of(1.0, dynamics.simulate_series(1.0, np.ones((1, 1, 1)), rng), None, 1)
+    with pytest.raises(pv.errors.NotIdentifiable, match="1 of the 2 directions"):
+        value_and_gradient(matrices._replace(C=np.array([[1.0, 1.0]])), data)
+
+
+@pytest.mark.parametrize("compiled", ROUTES)
+@pytest.mark.parametrize("form", FORMS)
+def test_diffuse_starts_are_the_limit_of_vague_ones_and_those_of_the_public_filter(form, compiled):
+    """ℓ and its gradient: ℓ(κ) + (q/2) log κ differs from its limit by c/κ + O(κ⁻²)."""
+    rng = np.random.default_rng(8)
+    steps, n, m, q = 25, 3, 2, 2
+    matrices = random_matrices(rng, steps=steps, n=n, m=m, p=1, q=q, radius=0.9)
+    level, inputs = level_of(form, rng, steps, m), rng.standard_normal((steps, 1))
+    y = rng.standard_normal((2, steps, m))
+    y[:, 3] = np.nan
+    release = dynamics.simulate_series(level, y, rng)
+    (data,) = data_of(level, release, inputs, m)
+    value, gradient = value_and_gradient(matrices, data, compiled=compiled)
+    found = dynamics.filter_releases(matrices.system(), level, release, inputs=inputs)
+    assert value == pytest.approx(found.log_likelihood.sum(), rel=1e-11)
+
+    def vague(kappa):
+        E = matrices.diffuse
+        own = matrices._replace(cov0=matrices.cov0 + kappa * E @ E.T, diffuse=np.zeros((n, 0)))
+        limit, slope = value_and_gradient(own, data, compiled=compiled)
+        return limit + 2 * q / 2 * np.log(kappa), slope
+
+    (first, near), (second, nearer) = vague(1e4), vague(2e4)
+    # 2f(2κ) − f(κ) is off by O(κ⁻²), 1e-8 in units of S⁻¹ ~ 1; rounding κ·eps = 1e-12.
+    assert value == pytest.approx(2 * second - first, rel=1e-7)
+    for name in matrices._fields[:-1]:
+        expected = 2 * getattr(nearer, name) - getattr(near, name)
+        assert getattr(gradient, name) == pytest.approx(expected, rel=1e-5, abs=1e-5)

@@ -15,9 +15,9 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
+from privest.dynamics._diffuse import HIDDEN
 from privest.dynamics._identification._adjoint import Passed
-from privest.errors import InvalidInput
-from privest.linalg.tolerances import SINGULAR
+from privest.errors import NotIdentifiable
 
 
 def profiled(way: Passed, series: int) -> tuple[Passed, float]:
@@ -25,7 +25,7 @@ def profiled(way: Passed, series: int) -> tuple[Passed, float]:
     columns = way.innovations.shape[2] - series
     if not columns:
         return way, 0.0
-    upper = _response(way.innovations[:, :, series:])
+    upper = _response(way.innovations[:, :, series:], way.begun[:, series:])
     # Whitened responses are −ζ of the series that start at a column and show zeros.
     whitened = _against(upper, way, series)
     flat = whitened.innovations.reshape(-1, columns)
@@ -43,21 +43,30 @@ def profiled(way: Passed, series: int) -> tuple[Passed, float]:
     return found, 2.0 * float(np.log(np.abs(upper.diagonal())).sum())
 
 
-def response_size(innovations: Array) -> float:
+def response_size(innovations: Array, begun: Array) -> float:
     """The smallest eigenvalue of S: what is known at least of any direction of δ."""
-    return float(np.linalg.svd(_response(innovations), compute_uv=False)[-1] ** 2)
+    return float(np.linalg.svd(_response(innovations, begun), compute_uv=False)[-1] ** 2)
 
 
-def _response(innovations: Array) -> Array:
-    """Upper-triangular with UᵀU = S; refuses what the releases do not determine."""
+def _response(innovations: Array, begun: Array) -> Array:
+    """Upper-triangular with UᵀU = S; NotIdentifiable where the releases do not show all of δ.
+
+    begun (N, q): the columns of E.
+    """
     flat = innovations.reshape(-1, innovations.shape[2])
-    size = np.linalg.norm(flat, axis=0)
     upper: Array = np.asarray(np.linalg.qr(flat, mode="r"))
-    pivots = np.abs(upper.diagonal())
-    if len(upper) < len(size) or (pivots <= np.sqrt(SINGULAR) * size).any() or not size.all():
-        raise InvalidInput(
-            f"The model starts diffuse in {len(size)} directions, and the releases do not "
-            "determine all of them: give cov0, or release more steps."
+    size = np.linalg.norm(upper, axis=0)
+    unit = np.where(size > 0, size, 1.0)
+    _, values, right = np.linalg.svd(upper / unit)
+    columns = len(size)
+    values = np.concatenate([values, np.zeros(columns - len(values))])
+    if values[-1] <= HIDDEN:
+        hidden = begun @ (right[values <= HIDDEN] / unit).T
+        raise NotIdentifiable(
+            f"The releases do not determine x_0, of which nothing is known: {hidden.shape[1]} of "
+            f"the {columns} directions in which the model starts diffuse are never shown "
+            "(`hidden_directions`). Take more steps, another level, or give cov0.",
+            hidden,
         )
     return upper
 

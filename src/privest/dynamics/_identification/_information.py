@@ -55,7 +55,7 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     columns[: seen.states] = matrices.diffuse
     silent = np.zeros((data.steps, seen.rows.shape[1], 1))
     way = passed(seen, plan, silent, np.zeros_like(shift), silent[:, :, 0], columns)
-    unit = VAGUE / response_size(way.innovations[:, :, 1:])
+    unit = VAGUE / response_size(way.innovations[:, :, 1:], columns)
     found = [
         _summed(seen, given, shift, cov + columns @ columns.T * (unit * RATIO**i))
         for i in range(LIMITS)
