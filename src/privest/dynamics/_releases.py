@@ -18,7 +18,12 @@ from privest.mechanism._range import as_range
 from privest.mechanism._stream_terms import begun, clip_between, stream_terms
 from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy import SequentialLevel, as_stream_level
-from privest.privacy._parts import hidden_entries, mixes_a_step, rows_of_parts
+from privest.privacy._parts import (
+    hidden_entries,
+    mixes_a_step,
+    partial_steps,
+    rows_of_parts,
+)
 from privest.reading import read_count, read_flags
 from privest.release import Release, StreamRelease
 
@@ -191,16 +196,18 @@ def _split(
 
 def shown_series(level: SequentialLevel, values: Array, absent: Flags | None = None) -> Array:
     """A_kȲ_k of every series, (series, K, m); `absent` (…, K, m): 0, and not shown."""
-    count, steps, _ = values.shape
-    if absent is not None and level.form == "independent" and absent.any():
-        rows = rows_of_parts(level, 0, absent)
-        return np.asarray((rows @ values[..., None])[..., 0])
+    count, steps, m = values.shape
     if level.form == "dense":
         rows = level.dense_rows(0, steps)
         return np.asarray((values.reshape(count, -1) @ rows.T).reshape(values.shape))
     blocks, shown = level.blocks(0, steps), np.zeros(values.shape)
     for lag in range(min(level.reach + 1, steps)):
         shown[:, lag:] += np.einsum("kij,skj->ski", blocks[lag, lag:], values[:, : steps - lag])
+    if absent is not None and mixes_a_step(level):
+        flags = np.broadcast_to(absent, values.shape)
+        for k in partial_steps(flags.transpose(1, 0, 2).reshape(steps, count * m)):
+            rows = rows_of_parts(level, k, flags[:, k : k + 1])[:, 0]
+            shown[:, k] = (rows @ values[:, k, :, None])[..., 0]
     return shown
 
 

@@ -18,7 +18,7 @@ from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg._appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
 from privest.privacy import SequentialLevel
-from privest.privacy._parts import hidden_entries, rows_of_parts
+from privest.privacy._parts import hidden_entries, partial_steps, rows_of_parts
 from privest.reading import state_array
 from privest.release import StreamRelease, missing_entries
 
@@ -162,7 +162,8 @@ class StepRows:
         blocks = self.level.blocks(steps.release.start, steps.stop)
         if steps.absent is not None and self.level.form == "independent":
             entries = steps.absent.reshape(steps.release.steps, -1)
-            blocks = rows_of_parts(self.level, steps.release.start, entries)[None]
+            if partial_steps(entries):
+                blocks = rows_of_parts(self.level, steps.release.start, entries)[None]
         if steps.unit != 1.0:
             blocks = steps.unit * blocks
         flags = np.concatenate([self._window, steps.missing])

@@ -25,7 +25,7 @@ from privest.privacy import (
     as_stream_level,
     grid_statement,
 )
-from privest.privacy._parts import mixes_a_step, rows_of_parts
+from privest.privacy._parts import mixes_a_step, partial_steps, rows_of_parts
 from privest.reading import state_array, state_count
 from privest.release import StreamRelease, missing_in
 
@@ -175,14 +175,16 @@ class StreamMechanism:
             ]
             return np.concatenate(parts), self._past
         rows = level.blocks(start, stop)
-        if absent is not None and level.form == "independent":
-            rows = rows_of_parts(level, start, absent.reshape(-1, level.block))[None]
         every = np.concatenate([self._past, values]).reshape(-1, level.block, 1)
         count = stop - start
         shown = np.zeros((count, level.block, 1))
         for lag in range(level.reach + 1):
             first = level.reach - lag
             shown += rows[lag] @ every[first : first + count]
+        if absent is not None and level.form == "independent":
+            for k in partial_steps(absent.reshape(count, -1)):
+                part = rows_of_parts(level, start + k, absent.reshape(count, 1, -1)[k])
+                shown[k] = part[0] @ every[k]
         return shown.ravel(), every[count:].ravel().copy()
 
     def _readings(

@@ -23,6 +23,11 @@ def mixes_a_step(level: SequentialLevel) -> bool:
     return level.form == "independent" and level.pointwise(0, 1) is None
 
 
+def partial_steps(absent: Flags) -> list[int]:
+    """The steps of which some of the entries (K, m) are absent, not all."""
+    return np.flatnonzero(absent.any(axis=1) & ~absent.all(axis=1)).tolist()
+
+
 def hidden_entries(
     level: SequentialLevel, start: int, absent: Flags, *, parts: bool = True
 ) -> Flags:
