@@ -116,3 +116,18 @@ def without(A, absent, sizes):
             noise = np.linalg.inv(block.T @ block)[np.ix_(there, there)]
             result[np.ix_(own[there], own[there])] = np.linalg.cholesky(np.linalg.inv(noise)).T
     return result
+
+
+def statsmodels_of(system, y):
+    """The peer's filter and smoother of the readings themselves, NaN where they are missing."""
+    from statsmodels.tsa.statespace.mlemodel import MLEModel
+
+    n = system.states
+    peer = MLEModel(
+        y, k_states=n, k_posdef=n, initialization="known", initial_state=system.mean0,
+        initial_state_cov=system.cov0,
+    )  # fmt: skip
+    peer.ssm.tolerance = 0
+    peer["transition"], peer["design"], peer["selection"] = system.A, system.C, np.eye(n)
+    peer["state_cov"], peer["obs_cov"] = system.Q, system.R
+    return peer.ssm

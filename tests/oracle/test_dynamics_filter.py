@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 import privest as pv
-from dynamic_systems import blocks, joint, random_psd, random_system, without
+from dynamic_systems import (
+    blocks,
+    joint,
+    random_psd,
+    random_system,
+    statsmodels_of,
+    without,
+)
 from privest import dynamics
 from privest.dynamics import _recursions as recursions
 from privest.dynamics import _sweep as sweep
@@ -120,20 +127,6 @@ def test_a_stream_in_pieces_equals_the_whole(seed, varying, form):
     assert np.abs(part.estimate - whole.estimate[cuts[-2] :]).max() < 1e-10 * scale
     assert np.abs(kalman.covariance - whole.covariance[-1]).max() < 1e-10
     assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-10)
-
-
-def statsmodels_of(system, y):
-    from statsmodels.tsa.statespace.mlemodel import MLEModel
-
-    n = system.states
-    peer = MLEModel(
-        y, k_states=n, k_posdef=n, initialization="known", initial_state=system.mean0,
-        initial_state_cov=system.cov0,
-    )  # fmt: skip
-    peer.ssm.tolerance = 0
-    peer["transition"], peer["design"], peer["selection"] = system.A, system.C, np.eye(n)
-    peer["state_cov"], peer["obs_cov"] = system.Q, system.R
-    return peer.ssm
 
 
 @pytest.mark.parametrize("gaps", [False, True])
