@@ -1,12 +1,13 @@
 """Monte Carlo on a graphics processor: the same numbers as the processor's, and how fast.
 
-    PYTHONPATH=src OUT=out python3 benchmarks/gpu_run.py [--quick] [--seconds 440]
+    PYTHONPATH=src OUT=out python3 benchmarks/gpu_run.py [--quick] [--seconds 440] [--only PART,…]
 
 Needs numpy, scipy, cupy and one NVIDIA device; no command line, no pictures. It prints a table and
 writes $OUT/gpu.json (what was found so far, after every part) and $OUT/experiment_a.json (the
 points). A part that fails prints its traceback and the others go on; the exit code is then 1.
 It ends before --seconds: the whole Experiment A is run on as many levels as the time left allows,
-and says on how many. --quick: a hundredth of the trials.
+and says on how many. --quick: a hundredth of the trials. Parts: random_words, voigt_function,
+same_estimates, same_experiment, tuned, laplace_times, cauchy_times, experiment_a.
 """
 
 import argparse
@@ -313,6 +314,39 @@ def cauchy_times(scale):
 
 
 @part
+def tuned(scale):
+    """How many blocks a multiprocessor should hold: the best is taken for the rest of this run."""
+    import cupy
+
+    from privest.estimator._device import _kernels, as_backend
+    from privest.estimator._mle import _Beginning
+
+    backend = as_backend("cupy")
+    H, made = problems(200_000 // scale)
+    FOUND["blocks"] = {}
+    for family, name in ((1, "laplace"), (2, "cauchy"), (3, "truncated-inverse-gaussian")):
+        likelihood, z = made[name]
+        z = cupy.asarray(z)
+        start = _Beginning(H, len(z), likelihood, None, backend)
+        begin = start(z, 0)
+        timed(f"{name}: starts of {len(z):,} trials", partial(start, z, 0), len(z))
+        before, seconds = _kernels.BLOCKS[family], {}
+        for blocks in (2, 3, 4, 5):
+            _kernels.BLOCKS[family] = blocks
+            _kernels._module.cache_clear()
+            fused = backend.fused(likelihood, H)
+            fused.climb(z[:1000], begin[:1000], 200)
+            again = partial(fused.climb, z, begin, 200)
+            timed(f"{name}: climb, {blocks} blocks", again, len(z))
+            seconds[blocks] = FOUND["times"][f"{name}: climb, {blocks} blocks"]["seconds"]
+        best = min(seconds, key=seconds.get)
+        _kernels.BLOCKS[family] = best
+        _kernels._module.cache_clear()
+        FOUND["blocks"][name] = {"seconds": seconds, "best": best, "constant": before}
+        print(f"    {name}: best {best} (the constant is {before})", flush=True)
+
+
+@part
 def experiment_a(scale, seconds):
     """All methods of the paper; on all levels if the time left allows."""
     from privest.paper import fig1
@@ -371,6 +405,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=440.0)
+    parser.add_argument("--only", help="parts, separated by commas")
     given = parser.parse_args()
     for name in ("scipy", "cupy"):
         try:
@@ -378,14 +413,20 @@ def main():
         except ImportError as error:
             sys.exit(f"{name} is needed and not there: {error}")
     scale = 100 if given.quick else 1
+    parts = {
+        "random_words": random_words,
+        "voigt_function": voigt_function,
+        "same_estimates": same_estimates,
+        "same_experiment": same_experiment,
+        "tuned": partial(tuned, scale),
+        "laplace_times": partial(laplace_times, scale),
+        "cauchy_times": partial(cauchy_times, scale),
+        "experiment_a": partial(experiment_a, scale, given.seconds),
+    }
     machine()
-    random_words()
-    voigt_function()
-    same_estimates()
-    same_experiment()
-    laplace_times(scale)
-    cauchy_times(scale)
-    experiment_a(scale, given.seconds)
+    for name, run in parts.items():
+        if given.only is None or name in given.only.split(","):
+            run()
     FOUND["seconds"] = time.perf_counter() - CLOCK
     table()
     keep()

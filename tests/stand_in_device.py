@@ -38,12 +38,12 @@ static inline double erfcx(double given) {
 }
 """
 CLIMB = r"""
-extern "C" void climb(long long problems, const double *H, const double *z, const double *sd,
-                      const double *own, const double *begin, int starts, int iterations,
-                      double *theta, double *height, unsigned char *found, long long *spent,
-                      double *size) {
-    for (long long p = 0; p < problems; p++)
-        climb_one(p, H, z, sd, own, begin, starts, iterations, theta, height, found, spent, size);
+extern "C" void climb(long long threads, long long problems, unsigned long long *next,
+                      const double *H, const double *z, const double *sd, const double *own,
+                      const double *begin, int starts, int iterations, double *theta,
+                      double *height, unsigned char *found, long long *spent, double *size) {
+    climb_many(next, problems, H, z, sd, own, begin, starts, iterations, theta, height, found,
+               spent, size);
 }
 extern "C" void screen(long long trials, const double *H, const double *z, const double *centre,
                        const double *sd, const double *own, const int *rows,

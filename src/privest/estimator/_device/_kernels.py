@@ -24,6 +24,10 @@ from privest.estimator.likelihood._terms import Likelihood, Namespace
 from privest.noise.quadrature import gauss
 
 THREADS = 128  # a block
+# Blocks that a multiprocessor must be able to hold: more hide waiting better and leave fewer
+# registers to each thread. By family, measured on an H200 (`benchmarks/gpu_run.py`).
+BLOCKS = {1: 3, 2: 4, 3: 4}
+AT_ONCE = 2**17  # threads that climb, problem after problem: what a large device holds
 MOST_PARAMETERS = 8  # more do not fit in registers: array operations
 MOST_READINGS = 64  # humps of a trial are the bits of one word
 
@@ -79,7 +83,7 @@ def climb_text(family: int, m: int, n: int, kept: int, count: int) -> str:
         "KEPT": max(kept, 1), "COUNT": max(count, 1), "TOLERANCE": mle.TOLERANCE,
         "POSITIVE": mle.POSITIVE, "SAFE": mle.SAFE, "NEAR": mle.NEAR, "FLAT": mle.FLAT,
         "FLOOR": mle.FLOOR, "RISE": mle.RISE, "SHORTEST": mle.SHORTEST, "LONGEST": mle.LONGEST,
-        "ROUNDING": mle.ROUNDING,
+        "ROUNDING": mle.ROUNDING, "THREADS": THREADS, "BLOCKS": BLOCKS[family],
     }  # fmt: skip
     defines = "\n".join(f"#define {name} {value!r}" for name, value in constants.items())
     return "\n".join([defines, tables(), text("likelihoods.cu"), text("climb.cu")])
@@ -125,8 +129,9 @@ class Fused:
         theta, height, norm = xp.empty((size, n)), xp.empty(size), xp.empty(size)
         good, spent = xp.empty(size, dtype=xp.bool_), xp.empty(size, dtype=xp.int64)
         self._launch(
-            "climb", 1, 1, size, self.matrix, xp.ascontiguousarray(z), self.deviation,
-            self.parameters, xp.ascontiguousarray(begin), np.int32(count), np.int32(iterations),
+            "climb", 1, 1, min(size, AT_ONCE), np.int64(size), xp.zeros(1, dtype=xp.uint64),
+            self.matrix, xp.ascontiguousarray(z), self.deviation, self.parameters,
+            xp.ascontiguousarray(begin), np.int32(count), np.int32(iterations),
             theta, height, good, spent, norm,
         )  # fmt: skip
         return theta, height, good, spent, norm

@@ -1,7 +1,8 @@
-// The climb of estimator/_mle.py, one problem a thread: everything stays in registers. And its
+// The climb of estimator/_mle.py, a problem at a time in each thread: all of it in registers. And its
 // starts (estimator/_starts.py), one trial a thread. Before this come likelihoods.cu and, for the
 // problem at hand, READINGS (m), PARAMETERS (n), FAMILY (1 Laplace, 2 Cauchy, 3 1/Gaussian),
-// KEPT and COUNT (fits screened and kept), and the constants of _mle.py.
+// KEPT and COUNT (fits screened and kept), THREADS of a block, BLOCKS a multiprocessor holds at
+// least, and the constants of _mle.py.
 
 #define M READINGS
 #define N PARAMETERS
@@ -92,21 +93,38 @@ __device__ inline double product(const double *a, const double *b) {
     return sum;
 }
 
-__device__ inline void climb_one(long long problem, const double *__restrict__ H,
-                                 const double *__restrict__ z, const double *__restrict__ sd,
-                                 const double *__restrict__ own, const double *__restrict__ begin,
-                                 int starts, int iterations, double *theta_out, double *height_out,
-                                 unsigned char *found_out, long long *spent_out, double *size_out) {
-    z += problem / starts * M;
+// The next problem that nobody has begun.
+__device__ inline long long taken(unsigned long long *next) {
+#ifdef __CUDACC__
+    return (long long)atomicAdd(next, 1ULL);
+#else
+    return (long long)(*next)++;
+#endif
+}
+
+// A thread climbs problem after problem until none is left: those that need few steps do not wait
+// for their neighbours that need many. One evaluation a turn, whatever the problem's state.
+__device__ inline void climb_many(unsigned long long *next, long long problems,
+                                  const double *__restrict__ H, const double *__restrict__ z,
+                                  const double *__restrict__ sd, const double *__restrict__ own,
+                                  const double *__restrict__ begin, int starts, int iterations,
+                                  double *theta_out, double *height_out, unsigned char *found_out,
+                                  long long *spent_out, double *size_out) {
     double theta[N], step[N], tried[N];
+    double height = 0, length = 1.0, promised = 0, size = 0;
+    bool found = false, leaving = false;
+    int spent = 0;
     State state;
-    for (int j = 0; j < N; j++) theta[j] = begin[problem * N + j];
-    evaluate(H, z, sd, own, theta, &state);
-    double height = state.height, length = 1.0, promised = 0, size = 0;
-    bool fresh = true, found = false, leaving = false;
-    int spent = 1;
-    for (;; spent++) {
-        if (fresh) {
+    long long problem = taken(next);
+    if (problem >= problems) return;
+    for (int j = 0; j < N; j++) tried[j] = begin[problem * N + j];
+    for (;;) {
+        evaluate(H, z + problem / starts * M, sd, own, tried, &state);
+        double hoped = length * promised, rise = state.height - height;
+        if (spent == 0 || rise >= RISE * hoped - ROUNDING * fabs(height)) {
+            for (int j = 0; j < N; j++) theta[j] = tried[j];
+            height = state.height;
+            length = 1.0;
             double margin = solve(state.curvature, state.gradient, state.scale, step);
             promised = product(step, state.gradient);
             bool positive = margin > POSITIVE;
@@ -119,27 +137,28 @@ __device__ inline void climb_one(long long problem, const double *__restrict__ H
             size = 0;
             for (int j = 0; j < N; j++)
                 size += state.gradient[j] * state.gradient[j] / state.scale[j];
-        }
-        if (leaving || spent >= iterations) break;
-        for (int j = 0; j < N; j++) tried[j] = theta[j] + length * step[j];
-        evaluate(H, z, sd, own, tried, &state);
-        double hoped = length * promised, rise = state.height - height;
-        fresh = rise >= RISE * hoped - ROUNDING * fabs(height);
-        if (fresh) {
-            for (int j = 0; j < N; j++) theta[j] = tried[j];
-            height = state.height;
-            length = 1.0;
         } else {
             double best = 0.5 * hoped / (hoped - rise);
             length *= best < SHORTEST ? SHORTEST : (best > LONGEST ? LONGEST : best);
         }
+        spent++;
+        if (leaving || spent >= iterations) {
+            for (int j = 0; j < N; j++)
+                theta_out[problem * N + j] = theta[j] + (found ? step[j] : 0.0);
+            height_out[problem] = height;
+            found_out[problem] = found;
+            spent_out[problem] = spent;
+            size_out[problem] = sqrt(size);
+            problem = taken(next);
+            if (problem >= problems) return;
+            for (int j = 0; j < N; j++) tried[j] = begin[problem * N + j];
+            spent = 0;
+            length = 1.0;
+            leaving = false;
+        } else {
+            for (int j = 0; j < N; j++) tried[j] = theta[j] + length * step[j];
+        }
     }
-    for (int j = 0; j < N; j++)
-        theta_out[problem * N + j] = theta[j] + (found ? step[j] : 0.0);
-    height_out[problem] = height;
-    found_out[problem] = found;
-    spent_out[problem] = spent;
-    size_out[problem] = sqrt(size);
 }
 
 #define BETTER(a, b) ((a) > (b))
@@ -251,14 +270,13 @@ __device__ inline void screen_one(long long trial, const double *__restrict__ H,
 #ifdef __CUDACC__
 #define THREAD ((long long)blockIdx.x * blockDim.x + threadIdx.x)
 
-extern "C" __global__ void climb(long long problems, const double *H, const double *z,
-                                 const double *sd, const double *own, const double *begin,
-                                 int starts, int iterations, double *theta, double *height,
-                                 unsigned char *found, long long *spent, double *size) {
-    long long problem = THREAD;
-    if (problem < problems)
-        climb_one(problem, H, z, sd, own, begin, starts, iterations, theta, height, found, spent,
-                  size);
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    climb(long long threads, long long problems, unsigned long long *next, const double *H,
+          const double *z, const double *sd, const double *own, const double *begin, int starts,
+          int iterations, double *theta, double *height, unsigned char *found, long long *spent,
+          double *size) {
+    climb_many(next, problems, H, z, sd, own, begin, starts, iterations, theta, height, found,
+               spent, size);
 }
 
 extern "C" __global__ void screen(long long trials, const double *H, const double *z,

@@ -9,6 +9,14 @@
 #endif
 #define ROOT_HALF 0.7071067811865476
 #define ROOT_2PI 2.5066282746310002
+#define NOTHING 100.0
+#define INFINITE 1e300
+// Long code that is called from several places: once, so that the instructions stay in their cache.
+#ifdef __CUDACC__
+#define SHARED_CODE __noinline__
+#else
+#define SHARED_CODE inline
+#endif
 
 struct Terms {
     double value, slope, curvature, weight;
@@ -107,11 +115,10 @@ __device__ inline double voigt_rough(double z, double eta, double sd, double sca
 // ---- 1/Gaussian: pieces of Gaussians (_pieces.py, _inverse.py) --------------------------------
 
 // ∫_α^∞ (x − x₀)^k φ(x)/φ(x₀) dx = √(2π) T_k, k = 0..3, about x₀ = max(α, 0)
-__device__ inline void tail(double alpha, double T[4]) {
+__device__ SHARED_CODE void tail(double alpha, double T[4]) {
     const double root = 1.0 / ROOT_2PI;
-    bool positive = alpha > 0;
     double mills = 0.5 * erfcx(fabs(alpha) * ROOT_HALF);
-    if (!positive) {
+    if (alpha <= 0) {
         double low = fmax(alpha, -40.0), inner = exp(-0.5 * low * low);
         T[0] = 1.0 - inner * mills;
         T[1] = root * inner;
@@ -123,19 +130,27 @@ __device__ inline void tail(double alpha, double T[4]) {
         T[2] = T[0] - alpha * T[1];
         T[3] = 2.0 * T[1] - alpha * T[2];
     } else {
-        double ratio = 64.0 / (sqrt(alpha * alpha + 128.0) + alpha);
-        for (int k = 31; k > 3; k--) ratio = k / (alpha + ratio);
-        double third = 3.0 / (alpha + ratio), second = 2.0 / (alpha + third);
-        double first = 1.0 / (alpha + second);
+        // T_k/T_{k−1} = k/(α + T_{k+1}/T_k) read backwards from its limit, as a fraction p/q of
+        // positive numbers in units of 1/α: a chain of divisions would wait for each of them.
+        double inverse = 1.0 / alpha, v = inverse * inverse;
+        double p = 64.0 / (sqrt(1.0 + 128.0 * v) + 1.0), q = 1.0;
+#pragma unroll
+        for (int k = 31; k > 3; k--) {
+            double next = q + v * p;
+            p = k * q;
+            q = next;
+        }
+        double q3 = q + v * p, q2 = q3 + 3.0 * v * q, q1 = q2 + 2.0 * v * q3;
         T[0] = mills;
-        T[1] = T[0] * first;
-        T[2] = T[1] * second;
-        T[3] = T[2] * third;
+        T[1] = mills * inverse / q1;
+        T[3] = 6.0 * v * q * T[1];
+        T[2] = 2.0 * inverse * q3 * T[1];
+        T[1] *= q2;
     }
 }
 
 // The same between α and β = α + width, about the point x₀ of [α, β] that is nearest to 0.
-__device__ inline void span(double alpha, double beta, double width, double T[4]) {
+__device__ SHARED_CODE void span(double alpha, double beta, double width, double T[4]) {
     bool mirrored = alpha + beta < 0;
     if (mirrored) {
         double other = -alpha;
@@ -157,14 +172,15 @@ __device__ inline void span(double alpha, double beta, double width, double T[4]
             T[3] += part * t * t * t;
         }
     } else {
-        double F[4];
         tail(alpha, T);
-        tail(beta, F);
-        double fall = exp(-fmin(drop, 700.0)), s = drop < 700.0 ? gap : 0.0;
-        T[0] -= fall * F[0];
-        T[1] -= fall * (F[0] * s + F[1]);
-        T[2] -= fall * ((F[0] * s + 2.0 * F[1]) * s + F[2]);
-        T[3] -= fall * (((F[0] * s + 3.0 * F[1]) * s + 3.0 * F[2]) * s + F[3]);
+        if (drop < NOTHING) {
+            double F[4], fall = exp(-drop), s = gap;
+            tail(beta, F);
+            T[0] -= fall * F[0];
+            T[1] -= fall * (F[0] * s + F[1]);
+            T[2] -= fall * ((F[0] * s + 2.0 * F[1]) * s + F[2]);
+            T[3] -= fall * (((F[0] * s + 3.0 * F[1]) * s + 3.0 * F[2]) * s + F[3]);
+        }
     }
     if (mirrored) {
         T[1] = -T[1];
@@ -173,16 +189,13 @@ __device__ inline void span(double alpha, double beta, double width, double T[4]
 }
 
 struct Piece {
-    double at, log_scale, m0, m1, m2;
+    double m0, m1, m2;
 };
 
-// ∫ (w0 + w1 (y − at)) (y − at)^k N(y; ·) with moments T in units of s
-__device__ inline Piece piece(double at, double s, const double T[4], double w0, double w1,
-                              double log_scale, double sd) {
+// ∫ (w0 + w1 (y − at)) (y − at)^k N(y; ·) with moments T about `at` in units of s
+__device__ inline Piece piece(double s, const double T[4], double w0, double w1, double sd) {
     double part = s / sd;
     Piece found;
-    found.at = at;
-    found.log_scale = log_scale;
     found.m0 = part * (w0 * T[0] + s * w1 * T[1]);
     part *= s;
     found.m1 = part * (w0 * T[1] + s * w1 * T[2]);
@@ -193,47 +206,58 @@ __device__ inline Piece piece(double at, double s, const double T[4], double w0,
 
 #define LEAST 1e-140
 
-// `wide` is the standard deviation τ of the noise, `edge` the truncation ε.
-__device__ inline Terms inverse_terms(double z, double given, double sd, double wide, double edge) {
+// `wide` is the standard deviation τ of the noise, `edge` the truncation ε. What lies e^-NOTHING
+// below the largest piece is not computed: it would change no digit.
+__device__ SHARED_CODE Terms inverse_terms(double z, double given, double sd, double wide,
+                                           double edge) {
     double side = z < 0 ? -1.0 : 1.0, size = fmax(fabs(z), LEAST), eta = side * given;
     double variance = sd * sd, own = (wide * size) * (wide * size), total = variance + own;
     double mu = (variance * size + own * eta) / total, s = sqrt(variance * own / total);
-    Piece pieces[3];
-    double T[4], away, at;
-    int count = edge > 0 ? 3 : 2;
+    double at[3], alpha[2], scale[3], away;
     for (int k = 0; k < 2; k++) {  // y > ε, and y < −ε mirrored
-        double turn = k == 0 ? 1.0 : -1.0, centre = turn * mu, alpha = (edge - centre) / s;
-        tail(alpha, T);
-        at = turn * (alpha > 0 ? edge : centre);
-        T[1] *= turn;
-        T[3] *= turn;
-        away = (at / size - 1.0) / wide;
-        double off = at - eta;
-        pieces[k] = piece(at, s, T, turn * at, turn, -0.5 * away * away - 0.5 * off * off / variance, sd);
+        double turn = k == 0 ? 1.0 : -1.0, centre = turn * mu;
+        alpha[k] = (edge - centre) / s;
+        at[k] = turn * (alpha[k] > 0 ? edge : centre);
+        away = (at[k] / size - 1.0) / wide;
+        scale[k] = -0.5 * away * away - 0.5 * (at[k] - eta) * (at[k] - eta) / variance;
     }
+    double low = (-edge - eta) / sd, high = (edge - eta) / sd, less = 0, top;
+    at[2] = high < 0 ? edge : (low > 0 ? -edge : eta);
+    scale[2] = -INFINITE;
     if (edge > 0) {
-        double low = (-edge - eta) / sd, high = (edge - eta) / sd;
-        span(low, high, 2.0 * edge / sd, T);
-        at = high < 0 ? edge : (low > 0 ? -edge : eta);
         double up = (edge / size - 1.0) / wide, down = (-edge / size - 1.0) / wide;
         up = -0.5 * up * up;
-        down = -0.5 * down * down;
-        double less = exp(fmax(down - up, -700.0)), off = at - eta;
-        pieces[2] = piece(at, sd, T, 0.5 * ((edge + at) + (edge - at) * less), 0.5 * (1.0 - less),
-                          up - 0.5 * off * off / variance, sd);
+        less = exp(fmax(-0.5 * down * down - up, -700.0));
+        scale[2] = up - 0.5 * (at[2] - eta) * (at[2] - eta) / variance;
     }
-    double top = fmax(pieces[0].log_scale, pieces[1].log_scale);
-    if (count == 3) top = fmax(top, pieces[2].log_scale);
-    double mass = 0, sum = 0, scales[3];
-    for (int k = 0; k < count; k++) {
-        scales[k] = exp(fmax(pieces[k].log_scale - top, -700.0));
-        mass += scales[k] * pieces[k].m0;
-        sum += scales[k] * ((pieces[k].at - eta) * pieces[k].m0 + pieces[k].m1);
+    top = fmax(fmax(scale[0], scale[1]), scale[2]);
+    double mass = 0, sum = 0, T[4];
+    Piece pieces[3];
+    for (int k = 0; k < 3; k++) {
+        pieces[k].m0 = pieces[k].m1 = pieces[k].m2 = 0;
+        if (!(top - scale[k] < NOTHING)) continue;
+        if (k == 2) {
+            span(low, high, 2.0 * edge / sd, T);
+            double weight = 0.5 * ((edge + at[2]) + (edge - at[2]) * less);
+            pieces[k] = piece(sd, T, weight, 0.5 * (1.0 - less), sd);
+        } else {
+            double turn = k == 0 ? 1.0 : -1.0;
+            tail(alpha[k], T);
+            T[1] *= turn;
+            T[3] *= turn;
+            pieces[k] = piece(s, T, turn * at[k], turn, sd);
+        }
+        double factor = exp(scale[k] - top);
+        pieces[k].m0 *= factor;
+        pieces[k].m1 *= factor;
+        pieces[k].m2 *= factor;
+        mass += pieces[k].m0;
+        sum += (at[k] - eta) * pieces[k].m0 + pieces[k].m1;
     }
     double off = sum / mass, mean = eta + off, spread = 0;
-    for (int k = 0; k < count; k++) {
-        double d = pieces[k].at - mean;
-        spread += scales[k] * (pieces[k].m2 + d * (2.0 * pieces[k].m1 + d * pieces[k].m0));
+    for (int k = 0; k < 3; k++) {
+        double d = at[k] - mean;
+        spread += pieces[k].m2 + d * (2.0 * pieces[k].m1 + d * pieces[k].m0);
     }
     Terms found;
     found.weight = 1.0 / variance;
