@@ -6,6 +6,8 @@ With ξ = (x̂, ∂_1x̂, …, ∂_px̂) of predictions, innovations e ~ N(0, F)
 
 E ξξᵀ = Π + μμᵀ goes along: ξ⁺ = Φξ + Γe + known, Φ of A, ∂A, K, U and ∂G, Γ = (K, ∂_iK). Nothing is
 inverted but F ≥ I: any rank of Q, R and cov0, missing steps, changing levels, lags, known inputs.
+Where no parameter moves A or G, x̂ itself has no part in it and is left out: E x̂x̂ᵀ of a local level
+grows for ever, that of its slopes settles.
 """
 
 from __future__ import annotations
@@ -81,7 +83,10 @@ def _limit(found: list[Array]) -> Array:
 
 
 class _Now(NamedTuple):
-    """P_{k|k} (N, N) and its slopes (p, N, N), Π ((p + 1)N)² of the filtered ξ and its mean μ."""
+    """P_{k|k} (N, N) and its slopes (p, N, N), Π ((p + 1)N)² of the filtered ξ and its mean μ.
+
+    (Or (pN)² and so on, where x̂ is left out.)
+    """
 
     P: Array
     slopes: Array
@@ -104,13 +109,15 @@ def _summed(seen: Observed, given: Derivatives, shift: Array, cov: Array) -> Arr
     driven = np.concatenate([shift[None], given.shift]).transpose(1, 0, 2).reshape(steps, -1)
     mean = np.concatenate([seen.start[None], given.start]).ravel()
     moving = bool(mean.any() or driven.any() or given.offset.any())
-    now = _Now(cov, given.cov, np.zeros(((p + 1) * N, (p + 1) * N)), mean)
+    used = slice(0 if given.transition.any() or given.rows.any() else N, None)
+    driven, mean = driven[:, used], mean[used]
+    now = _Now(cov, given.cov, np.zeros((len(mean), len(mean))), mean)
     total, k, next_check = np.zeros((p, p)), 0, 0
     kind = seen.kind
     first, stop = run_starts(kind), steps - run_starts(kind[::-1])[::-1]
     while k < steps:
         known = driven[k], given.offset[:, k]
-        before, (now, added, maps) = now, _step(seen, given, int(kind[k]), now, known)
+        before, (now, added, maps) = now, _step(seen, given, int(kind[k]), now, known, used)
         total += added[0] + added[1]
         age, end, k = k - int(first[k]), int(stop[k]), k + 1
         if age == 0:
@@ -142,7 +149,12 @@ def _change(new: _Now, old: _Now) -> float:
 
 
 def _step(
-    seen: Observed, given: Derivatives, j: int, now: _Now, known: tuple[Array, Array]
+    seen: Observed,
+    given: Derivatives,
+    j: int,
+    now: _Now,
+    known: tuple[Array, Array],
+    used: slice,
 ) -> tuple[_Now, tuple[Array, Array], _Maps]:
     """The next step of kind j; what it adds to I by covariances and by means."""
     A, F, G, noise = seen.of_kind(j)
@@ -166,10 +178,11 @@ def _step(
     lost = gain @ dG @ filtered
     slopes = kept @ slopes @ kept.T - lost - lost.swapaxes(1, 2) + gain @ dV @ gain.T
     maps = _Maps(
-        _blocks(A, dA, A), _blocks(np.eye(N), -gain @ dG, kept), _heard(G, dG), whiten, gain
-    )
+        _blocks(A, dA, A)[used, used], _blocks(np.eye(N), -gain @ dG, kept)[used, used],
+        _heard(G, dG)[:, :, used], whiten, gain,
+    )  # fmt: skip
     ahead = maps.lead @ now.spread @ maps.lead.T
-    own = np.concatenate([gain[None], d_gain]).reshape(-1, r)
+    own = np.concatenate([gain[None], d_gain]).reshape(-1, r)[used]
     spread = maps.update @ ahead @ maps.update.T + own @ covariance @ own.T
     white = whiten @ moved @ whiten.T
     rows = (whiten @ maps.heard).reshape(p * r, -1)
@@ -177,7 +190,7 @@ def _step(
     by_covariances = 0.5 * np.einsum("iab,jab->ij", white, white) + np.einsum("ijaa->ij", squares)
     mean = maps.lead @ now.mean + known[0]
     felt = whiten @ (maps.heard @ mean + known[1])[:, :, None]
-    mean = maps.update @ mean - _from_offset(gain, known[1])
+    mean = maps.update @ mean - _from_offset(gain, known[1], len(mean))
     found = _Now((filtered + filtered.T) / 2, slopes, (spread + spread.T) / 2, mean)
     return found, (by_covariances, np.einsum("iab,jab->ij", felt, felt)), maps
 
@@ -202,15 +215,15 @@ def _heard(G: Array, dG: Array) -> Array:
     return found.reshape(p, r, (p + 1) * N)
 
 
-def _from_offset(gain: Array, offset: Array) -> Array:
-    """(0, K ∂_i offset) of offsets (p, r)."""
-    return np.concatenate([np.zeros(len(gain)), (offset @ gain.T).ravel()])
+def _from_offset(gain: Array, offset: Array, size: int) -> Array:
+    """(0, K ∂_i offset) of offsets (p, r), or its last `size` entries."""
+    return np.concatenate([np.zeros(len(gain)), (offset @ gain.T).ravel()])[-size:]
 
 
 def _means(maps: _Maps, mean: Array, driven: Array, offset: Array) -> tuple[Array, Array]:
     """What means add over the rest of a run whose covariances have settled, and the last mean."""
     steps = len(driven)
-    pulled = np.stack([_from_offset(maps.gain, offset[:, k]) for k in range(steps)])
+    pulled = np.stack([_from_offset(maps.gain, offset[:, k], len(mean)) for k in range(steps)])
     forcing = (driven @ maps.update.T - pulled)[:, :, None]
     entry = np.zeros(steps, dtype=np.intp)
     found = recurrence((maps.update @ maps.lead)[None], entry, forcing, mean[:, None])[:, :, 0]
