@@ -23,8 +23,7 @@ NEWTON = 8  # steps at most
 DIFFERENCE = 1e-4  # of working parameters: error of a second derivative about its square
 EDGE = 1e-6  # a parameter this near its limit, and pushed against it, is at it
 ROUNDS = 200  # of L-BFGS
-PROMISING = 2  # starts that are followed to their end
-CLOSE = 5.0  # and all whose ℓ is so near the best: weak releases have several peaks
+CLOSE = 10.0  # all starts whose ℓ is so near the best are followed: weak releases have many peaks
 
 Function = Callable[[Array], tuple[float, Array]]  # t ↦ ℓ, ∂ℓ/∂t
 
@@ -40,12 +39,14 @@ class Summit(NamedTuple):
     converged: bool
 
 
-def climb(function: Function, starts: Sequence[Array], limits: Array, count: int) -> Summit:
-    """From the best of the starts; `count` numbers were seen (ℓ is about so large)."""
+def climb(
+    function: Function, starts: Sequence[Array], limits: Array, count: int, least: int = 2
+) -> Summit:
+    """From the best of the starts, at least so many; `count` numbers were seen (ℓ is so large)."""
     inside = [np.clip(t, *limits.T) for t in starts]
     heights = np.array([_finite(function(t)[0]) for t in inside])
     ranked = np.argsort(-heights, kind="stable")
-    followed = max(PROMISING, int((heights >= heights.max() - CLOSE).sum()))
+    followed = max(least, int((heights >= heights.max() - CLOSE).sum()))
     ends = [ascend(function, inside[i], limits, count) for i in ranked[:followed]]
     best = max(ends, key=lambda end: function(end)[0])
     return newton(function, best, limits)

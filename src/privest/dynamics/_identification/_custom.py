@@ -42,6 +42,8 @@ class Custom(Family):
     Custom(a, q)
     """
 
+    climbs = len(AROUND)  # nothing says which start is good
+
     def __init__(
         self, function: Callable[[Array], StateSpace], names: Sequence[str], start: ArrayLike,
         kinds: Mapping[str, Kind] | None = None, *, diffuse: ArrayLike | None = None,

@@ -23,7 +23,8 @@ def exposure(level: SequentialLevel, steps: int) -> float:
     """
     if level.form == "dense":
         return float(np.linalg.norm(level.dense_rows(0, steps), 2) ** 2)
-    blocks = level.blocks(0, steps)
+    alike = isinstance(level, EndlessLevel) and not level.reach
+    blocks = level.blocks(0, 1 if alike else steps)
     if not level.reach:
         return float(np.linalg.norm(blocks[0], 2, axis=(1, 2)).max() ** 2)
     if isinstance(level, EndlessLevel):

@@ -19,11 +19,13 @@ class Family(ABC):
     names      of the natural parameters, (p,).
     labels     of the working ones, as people write them ("log q"); used to name flat directions.
     readings   of one step.
+    climbs     how many of its starts should be followed at least.
     """
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
     readings: int = 1
+    climbs: int = 2
 
     @property
     def size(self) -> int:

@@ -51,7 +51,7 @@ def fit(
                 f"start must hold {', '.join(family.names)}; received shape {theta.shape}."
             )
         starts = [family.working(theta), *starts]
-    top = climb(objective, starts, limits, count)
+    top = climb(objective, starts, limits, count, family.climbs)
     spread = covariance_of(top.curvature, family.natural_slopes(top.t), top.at_limit)
     return Fit(
         estimate=family.natural(top.t), covariance=spread,
