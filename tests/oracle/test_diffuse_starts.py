@@ -150,6 +150,93 @@ def test_against_least_squares_written_out(seed):
     assert np.allclose(ours.estimate, whole.estimate, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_dense_levels(seed):
+    """The same for levels that look back to the first step, with several series and inputs."""
+    rng = np.random.default_rng(seed)
+    K, n, m = 6, 3, 1 + seed % 2
+    proper = random_system(rng, steps=K, n=n, m=m, singular=seed == 0, varying=seed == 1)
+    system = replaced(proper, diffuse=rng.standard_normal((n, 2)))
+    half = rng.standard_normal((K * m, K * m)) / 2
+    level = pv.StreamLevel.from_cumulative(half @ half.T, [m] * K)
+    assert level.form == "dense"
+    _, y = system.simulate(K, rng, trials=2)
+    y[:, 1] = np.nan
+    release = dynamics.simulate_series(level, y, rng)
+    missing = np.isnan(y[0]).any(axis=1)
+    rows = dynamics._trajectory.rows_shown(level, missing, m)[~np.repeat(missing, m)]
+    found = dynamics.filter_releases(system, level, release)
+    smoothed, bound = dynamics.smooth(found), dynamics.bound(system, level, K, missing=missing)
+    assert np.array_equal(bound.filtered, found.covariance)
+    for i in range(2):
+        z = release.values[i][~missing].ravel()
+        for k in range(K):
+            count = m * int((~missing[: k + 1]).sum())
+            assert (count >= 2) == np.isfinite(found.covariance[k]).all()
+            if count >= 2:
+                mean, P, _ = least_squares(system, rows, z, k, count, K)
+                size = 1e-8 * max(1.0, np.abs(P).max())
+                assert np.abs(found.estimate[i, k] - mean).max() < size
+                assert np.abs(found.covariance[k] - P).max() < size
+            mean, P, fit = least_squares(system, rows, z, k, len(z), K)
+            size = 1e-8 * max(1.0, np.abs(P).max())
+            assert np.abs(smoothed.estimate[i, k] - mean).max() < size
+            assert np.abs(smoothed.covariance[k] - P).max() < size
+        assert abs(float(found.log_likelihood[i]) - fit) < 1e-9 * max(1.0, abs(fit))
+    # A level that does not look back, written as a dense one, is the other route.
+    plain = pv.StreamLevel(np.broadcast_to(0.7 * np.eye(m), (K, m, m)))
+    S = np.zeros((K * m, K * m)) + 0.7 * np.eye(K * m)
+    S[0, -1] = S[-1, 0] = 1e-12
+    ours, theirs_ = dynamics.bound(system, plain), dynamics.bound(
+        system, pv.StreamLevel.from_cumulative(S, [m] * K)
+    )  # fmt: skip
+    for name in ("predicted", "filtered", "smoothed"):
+        one, other = getattr(ours, name), getattr(theirs_, name)
+        assert np.allclose(one, other, rtol=1e-8, atol=1e-8)
+
+
+def test_innovations_of_dense_levels_are_those_of_the_filter():
+    """From where δ is determined: of a level that does not look back, written as a dense one."""
+    system, K = StateSpace(**TREND, diffuse=True, B=[[0.5], [0.1]], D=[[2.0]]), 8
+    rng = np.random.default_rng(2)
+    values, u = rng.standard_normal((K, 1)), rng.standard_normal((K, 1))
+    values[3] = np.nan
+    S = 2.0 * np.eye(K)
+    plain = pv.StreamLevel(np.broadcast_to(2.0 * np.eye(1), (K, 1, 1)))
+    S[0, -1] = S[-1, 0] = 1e-13
+    dense = pv.StreamLevel.from_cumulative(S, [1] * K)
+    ours, theirs_ = (
+        dynamics.filter_releases(system, level, stream(level, values), inputs=u)
+        for level in (dense, plain)
+    )
+    assert np.array_equal(np.isnan(ours.innovations), np.isnan(theirs_.innovations))
+    assert np.nanmax(np.abs(ours.innovations - theirs_.innovations)) < 1e-10
+    for name in ("estimate", "predicted_estimate", "log_likelihood"):
+        assert np.abs(getattr(ours, name) - getattr(theirs_, name)).max() < 1e-10
+    ahead = [dynamics.predict(one, 2, inputs=u[:2]).estimate for one in (ours, theirs_)]
+    assert np.abs(ahead[0] - ahead[1]).max() < 1e-10
+
+
+@pytest.mark.parametrize("noise", [0.5, 0.0])
+def test_what_the_system_alone_tells(noise):
+    """J_Y = V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹; nothing of what δ moves; total levels count it."""
+    system, K = StateSpace(**(TREND | {"R": noise}), diffuse=True), 6
+    unit = replaced(system, cov0=np.eye(2))  # part of δ may be N(0, I): V is regular
+    V = joint(unit, K).marginal
+    X = np.stack([np.ones(K), np.arange(K)], axis=1)
+    inverse = np.linalg.inv(V)
+    J = inverse - inverse @ X @ np.linalg.inv(X.T @ inverse @ X) @ X.T @ inverse
+    found = dynamics.reading_information(system, K)
+    assert np.abs(found - J).max() < 1e-11
+    assert np.abs(found @ X).max() < 1e-12
+    assert np.abs(dynamics.information_blocks(system, K)[:, 0, 0] - J.diagonal()).max() < 1e-11
+    S = 1.2 * np.linalg.eigvalsh(J).max()
+    level = dynamics.total_level(system, S, K)
+    bound = dynamics.bound(system, level, K)
+    assert np.abs(bound.total_level - S).max() < 1e-9
+    assert np.isfinite(bound.smoothed).all()
+
+
 def test_infinite_entries_are_the_limits_of_large_variances():
     """cov0 + κDDᵀ: entries that grow with κ are infinite of their sign, the others converge."""
     A = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
@@ -263,13 +350,8 @@ def test_bad_input():
     with pytest.raises(InvalidInput, match="not linearly independent"):
         StateSpace(**TREND, cov0=1.0, diffuse=[[1.0, 2.0], [1.0, 2.0]])
     system = StateSpace(**TREND, diffuse=True)
-    dense = pv.StreamLevel.from_cumulative(np.eye(3) + 0.1, [1] * 3)
     for call in (
-        lambda: dynamics.bound(system, dense),
         lambda: dynamics.trajectory_bound(system, 1.0, 3),
-        lambda: dynamics.reading_information(system, 3),
-        lambda: dynamics.information_blocks(system, 3),
-        lambda: dynamics.total_level(system, 1.0, 3),
         lambda: dynamics.best_directions(system, 1.0, steps=3),
     ):
         with pytest.raises(InvalidInput, match="needs a proper start"):

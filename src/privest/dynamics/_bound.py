@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, Flags
-from privest.dynamics._dense import dense_pass
-from privest.dynamics._diffuse import diffuse_marginals, require_proper
+from privest.dynamics._diffuse import diffuse_marginals
+from privest.dynamics._diffuse_dense import whole_pass
 from privest.dynamics._information import information_blocks
 from privest.dynamics._observed import Level, Observed, asked, level_of, observed, unprotected
 from privest.dynamics._recursions import CONTRACTS
@@ -112,8 +112,7 @@ def bound(
     """
     wanted, count, absent = asked(system, level, steps, missing)
     if wanted.form == "dense":
-        require_proper(system, "A level that looks back to the first step")
-        whole, n = dense_pass(system.uncorrelated, wanted, count, absent)[0], system.states
+        whole, n = whole_pass(system.uncorrelated, wanted, count, absent)[0], system.states
         parts = Marginals(
             *(P[:, :n, :n] for P in (whole.predicted, whole.filtered, whole.smoothed))
         )

@@ -234,15 +234,34 @@ def later_steps(seen: Observed, early: Early) -> Observed:
     return replace(rest, start=early.mean, root=early.root)
 
 
-def diffuse_marginals(system: StateSpace, seen: Observed) -> Marginals:
-    """Predicted, filtered, smoothed covariances (K, n, n), or NotIdentifiable.
+def with_unit_part(system: StateSpace, seen: Observed) -> Observed:
+    """δ of which nothing is known may be N(0, I) and that besides: the same system.
 
-    δ of which nothing is known may be N(0, I) and that besides: then no reading without noise is
-    known before it is taken.
+    But then no reading without noise is known before it is taken.
     """
+    half = np.concatenate([seen.root, nothing_known(system, len(seen.root), 1).response], axis=1)
+    return replace(seen, root=np.asarray(np.linalg.qr(half.T, mode="r")).T)
+
+
+def _response_means(seen: Observed, sweep: Sweep, response: Array) -> list[Means]:
+    """Estimates and innovations of no data from the columns of a response as starts."""
+    nothing = no_data(seen)
+    return [
+        filtered_means(replace(seen, start=column), sweep, *nothing) for column in response.T
+    ]  # fmt: skip
+
+
+def whitened_responses(system: StateSpace, seen: Observed, sweep: Sweep) -> Array:
+    """X̃ of all steps (Kr, q)."""
+    response = nothing_known(system, len(seen.start), 1).response
+    found = _response_means(seen, sweep, response)
+    return -np.concatenate([own.innovations for own in found], axis=2).reshape(-1, len(found))
+
+
+def diffuse_marginals(system: StateSpace, seen: Observed) -> Marginals:
+    """Predicted, filtered, smoothed covariances (K, n, n), or NotIdentifiable."""
     n, now = system.states, nothing_known(system, len(seen.start), 1)
-    half = np.concatenate([seen.root, now.response], axis=1)
-    seen = replace(seen, root=np.asarray(np.linalg.qr(half.T, mode="r")).T)
+    seen = with_unit_part(system, seen)
     early = early_steps(seen, no_data(seen), now)
     require_determined(system, None if early.determined else early.now)
     predicted, filtered = early.predicted_covariance[:, :n, :n], early.covariance[:, :n, :n]
@@ -307,10 +326,7 @@ def diffuse_smoothed(seen: Observed, data: Data, now: Undetermined, n: int) -> t
     """Smoothed estimates (K, n, series) and covariances (K, n, n): δ̂ from all steps."""
     sweep = forward(seen)
     means = filtered_means(seen, sweep, *data)
-    responses, q = [], now.response.shape[1]
-    for column in now.response.T:
-        alone = replace(seen, start=column)
-        responses.append(filtered_means(alone, sweep, *no_data(seen)))
+    responses, q = _response_means(seen, sweep, now.response), now.response.shape[1]
     shown = -np.concatenate([own.innovations for own in responses], axis=2).reshape(-1, q)
     size = np.abs(shown)  # of all steps: those of `early_steps` have shown what there is
     white = means.innovations.reshape(len(shown), -1)

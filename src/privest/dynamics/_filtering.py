@@ -11,7 +11,6 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
 from privest.dynamics import _machine as machine
-from privest.dynamics._dense import dense_pass
 from privest.dynamics._diffuse import (
     Data,
     Undetermined,
@@ -20,8 +19,8 @@ from privest.dynamics._diffuse import (
     known,
     nothing_known,
     require_determined,
-    require_proper,
 )
+from privest.dynamics._diffuse_dense import whole_pass
 from privest.dynamics._means import (
     Means,
     by_series,
@@ -120,7 +119,6 @@ def filter_releases(
     given = given_values(release, wanted, series=True)
     steps = system.require_steps(given.values.shape[-2])
     if wanted.form == "dense":
-        require_proper(system, "A level that looks back to the first step")
         return _dense(system, wanted, steps, given, inputs)
     result, now = _run(system, wanted, given, inputs, compiled=compiled)
     require_determined(system, now.open)
@@ -131,7 +129,7 @@ def _dense(
     system: StateSpace, level: SequentialLevel, steps: int, given: Given, inputs: ArrayLike | None
 ) -> Filtered:
     """The filter for levels that look back to the first step."""
-    P, found = dense_pass(
+    P, found = whole_pass(
         system.uncorrelated, level, steps, given.missing, given.values, inputs, given.unit
     )
     assert found is not None

@@ -13,7 +13,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
 from privest.bounds._bayesian import above_prior
-from privest.dynamics._diffuse import require_proper
+from privest.dynamics._diffuse import whitened_responses, with_unit_part
 from privest.dynamics._means import Means, filtered_means
 from privest.dynamics._observed import Observed, unprotected
 from privest.dynamics._recursions import backwards, spread
@@ -33,8 +33,9 @@ TIES = (
 
 def _innovations(system: StateSpace, steps: int) -> tuple[Observed, Sweep]:
     """The filter of the readings themselves, or LevelBelowPrior where one is known beforehand."""
-    require_proper(system, "J_Y, what the system alone tells of its readings,")
     seen = unprotected(system, np.zeros(steps, dtype=bool))
+    if system.diffuse is not None:
+        seen = with_unit_part(system, seen)
     try:
         sweep = forward(seen)
     except NumericalFailure:
@@ -60,7 +61,8 @@ def responses(system: StateSpace, steps: int) -> tuple[Sweep, Means]:
 def reading_information(system: StateSpace, steps: int) -> Array:
     """J_Y of y_0 … y_{K−1}, (Km, Km), dense: the information of the prior about the readings.
 
-    J_Y = WᵀW, W the whitened innovations of unit readings. (Km)² memory.
+    J_Y = WᵀW, W the whitened innovations of unit readings. (Km)² memory. Of a diffuse start the
+    limit of large variances: V⁻¹ − V⁻¹X(XᵀV⁻¹X)⁻¹XᵀV⁻¹, X the response of the readings to δ.
 
     >>> white = StateSpace(A=0.0, C=1.0, Q=1.0, R=1.0, cov0=3.0)
     >>> reading_information(white, 2).round(12).tolist()
@@ -68,6 +70,9 @@ def reading_information(system: StateSpace, steps: int) -> Array:
     """
     size = system.require_steps(steps) * system.readings
     W = responses(system, int(steps))[1].innovations.reshape(size, size)
+    if system.diffuse is not None:  # what δ explains tells nothing: the other directions of ζ
+        rows = whitened_responses(system, *_innovations(system, int(steps)))
+        W = np.linalg.qr(rows, mode="complete")[0][:, rows.shape[1] :].T @ W
     return np.asarray(W.T @ W)
 
 
@@ -76,8 +81,11 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
 
     y_k enters ζ_k through c⁻¹ and all later ζ through the filter: with N_k = Σ_{j>k} of the
     squares of ∂ζ_j/∂x̂_k (backwards: N_{k−1} = EᵀE + A_clᵀ N_k A_cl, E = c⁻¹GA),
-    [J_Y]_kk = c⁻ᵀ (I + κᵀN_kκ) c⁻¹.
+    [J_Y]_kk = c⁻ᵀ (I + κᵀN_kκ) c⁻¹. (Of a diffuse start by way of all of J_Y, (Km)² memory.)
     """
+    if system.diffuse is not None:
+        m, whole = system.readings, reading_information(system, steps)
+        return whole.reshape(steps, m, steps, m)[np.arange(steps), :, np.arange(steps)]
     seen, sweep = _innovations(system, system.require_steps(steps))
     whiten = np.linalg.inv(sweep.table.scale)
     A, G = seen.transition[sweep.kind], seen.rows[sweep.kind]
