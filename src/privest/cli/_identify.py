@@ -131,7 +131,9 @@ def identify_command(
         if as_json:
             print_json(record_of(found, intervals, forecast))
         else:
-            print_fit(to_people(), found, intervals, one, exposed=bool(weights))
+            print_fit(
+                to_people(), found, intervals, one, exposed=bool(weights), inputs=columns.inputs
+            )
         _write(found, forecast, output)
         if diagnosis is not None:
             tell_diagnosis(found.diagnose, diagnosis)

@@ -18,18 +18,20 @@ from privest.report import Course, rounded
 
 
 def print_fit(
-    console: Console, found: Fit, intervals: Intervals, level: float, *, exposed: bool
-) -> None:
+    console: Console, found: Fit, intervals: Intervals, level: float, *, exposed: bool,
+    inputs: str | None = None,
+) -> None:  # fmt: skip
     """The parameters, how well they are known, and what privacy costs.
 
-    `exposed`: releases look back, so that readings that move together are shown more.
+    `exposed`: releases look back, so that readings that move together are shown more; `inputs`:
+    the names of their columns.
     """
     title = (
         f"{found.family!r} from {found.observations} releases at privacy level {level:g} (larger "
         "shows more)"
     )
     table = new_table(
-        title, "parameter", "estimate", f"{100 * intervals.confidence:g} % interval", "s.e.",
+        title, "name", "estimate", f"{100 * intervals.confidence:g} % interval", "s.e.",
         "least s.e.", "no privacy",
     )  # fmt: skip
     table.columns[0].min_width = 5
@@ -47,6 +49,8 @@ def print_fit(
             "these parameters; no privacy: from the readings themselves."
         )
     )
+    if inputs is not None:
+        console.print(shown(f"Inputs 1, 2, …: {inputs}."))
     for line in _notes(found, intervals):
         console.print(shown(line))
     if exposed:
