@@ -146,14 +146,17 @@ class Walk:
             moved[self.pivot] = min(max(moved[self.pivot] + off / rate, low), high)
         return None
 
-    def climb(self, w: float, near: Point) -> Point:
-        """The maximum at w, from the path's tangent or from the point before: what is higher."""
-        ahead = np.clip(near.t + (w - near.w) * self.tangent, *self.peak.limits.T)
-        placed = [self._placed(w, guess) for guess in (ahead, near.t)]
+    def climb(self, w: float, inside: Point, outside: Point | None) -> Point:
+        """The maximum at w, from where the path's tangent leads or from the points on either side:
+        what is highest.
+        """
+        ahead = np.clip(inside.t + (w - inside.w) * self.tangent, *self.peak.limits.T)
+        guesses = [ahead, inside.t] if outside is None else [ahead, inside.t, outside.t]
+        placed = [self._placed(w, guess) for guess in guesses]
         found = [(t, *self.function(t)) for t in placed if t is not None]
         found = [one for one in found if math.isfinite(one[1])]
         if not found:
-            return Point(w, math.inf, 0.0, near.t)
+            return Point(w, math.inf, 0.0, inside.t)
         t, value, rate = self._bfgs(w, *max(found, key=lambda one: one[1]))
         if value > self.peak.height + max(HIGHER, 1e-9 * abs(self.peak.height)):
             raise Higher(t, value)

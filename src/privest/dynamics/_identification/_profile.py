@@ -32,6 +32,7 @@ WALKS = 60
 RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more than rounding
 # ℓ that changes by less than this part of χ² as a parameter moves does not know it.
 UNSEEN = 1e-2
+EDGE = 1e-9  # of w: a bracket this narrow holds a jump
 MOVE = 1.0  # by which it is moved, in working scale
 
 
@@ -55,12 +56,12 @@ def profile_end(
     first = wanted * walk.spread
     if math.isfinite(farthest):
         first = min(first, LONGEST)
-    inside = near = Point(start, 0.0, math.inf, peak.t)
-    outside: float | None = None
+    inside = Point(start, 0.0, math.inf, peak.t)
+    outside: Point | None = None
     w = start + side * first
     for _ in range(WALKS):
         w = side * min(side * w, side * farthest)
-        point = walk.climb(w, near)
+        point = walk.climb(w, inside, outside)
         if abs(point.root - wanted) <= MET:
             end = point.w + (wanted - point.root) / point.slope if point.slope else point.w
             return End(walk.value_at(end, point.t), False, point.t)
@@ -69,16 +70,17 @@ def profile_end(
             if w == farthest:
                 break
         else:
-            outside = w
-        near = point if math.isfinite(point.root) else inside
-        if outside is not None and abs(outside - inside.w) <= 1e-12 * max(1.0, abs(inside.w)):
-            break  # the edge of what θ_j can be
+            outside = point
+        if outside is not None and abs(outside.w - inside.w) <= EDGE * max(1.0, abs(inside.w)):
+            # A fall of ℓ_p where θ_j goes on; else the edge of what it can be.
+            fall = math.isfinite(outside.root)
+            return End(walk.value_at(inside.w, inside.t), not fall, inside.t)
         w = _next(inside, outside, point, wanted, side * first, start)
     return End(walk.limit(side, inside.t), True, inside.t)
 
 
 def _next(
-    inside: Point, outside: float | None, point: Point, wanted: float, first: float, start: float
+    inside: Point, outside: Point | None, point: Point, wanted: float, first: float, start: float
 ) -> float:
     """Newton from the last point where it stays inside the bracket, else its middle, or farther."""
     towards = point.slope * first  # how much r rises in a first step outwards
@@ -90,7 +92,7 @@ def _next(
             return inside.w + first  # ℓ rises again: not past what may be a higher peak
         most = inside.w + (WIDER - 1) * (inside.w - start)
         return most if math.isnan(newton) else (min if first > 0 else max)(newton, most)
-    gap = outside - inside.w
+    gap = outside.w - inside.w
     return newton if 0.0 < (newton - inside.w) / gap < 1.0 else inside.w + gap / 2
 
 
