@@ -9,12 +9,13 @@ import scipy
 
 import privest as pv
 from privest import dynamics
+from privest.dynamics._identification._ahead import Ahead, ahead_of
 from privest.dynamics._identification._constrained import Peak
 from privest.dynamics._identification._data import data_of
-from privest.dynamics._identification._forecast import Ahead, ahead_of, mixture, release_variance
+from privest.dynamics._identification._forecast import mixture, release_variance
 from privest.dynamics._identification._likelihood import last_state
 from privest.dynamics._identification._matrices import Matrices
-from privest.dynamics._identification._posterior import DRAWS, Roots, posterior
+from privest.dynamics._identification._posterior import ENOUGH, Roots, posterior
 from privest.errors import InvalidInput, NotIdentifiable
 
 N, MEAN, VARIANCE = 12, 0.7, 2.0  # a normal sample: size, and its sufficient statistics
@@ -63,7 +64,7 @@ def predictive():
 
 def test_a_grid_gives_the_posterior_predictive():
     chart, peak = peak_of(2)
-    found = posterior(sample, next_one, chart, peak)
+    found = posterior(sample, next_one, chart, peak, np.ones(len(peak.t), dtype=bool))
     forecast = mixture(found, np.zeros(1), one=True, method="mixture")
     quantile, scale = predictive()
     # The edges of the grid leave out a chance of 1e-5, which moves quantiles near 2.5 % by some
@@ -80,8 +81,8 @@ def test_a_grid_gives_the_posterior_predictive():
 
 def test_draws_give_it_too_and_say_how_many_count():
     chart, peak = peak_of(3)
-    found = posterior(sample, next_one, chart, peak)
-    assert DRAWS / 4 < found.effective < DRAWS
+    found = posterior(sample, next_one, chart, peak, np.ones(len(peak.t), dtype=bool))
+    assert ENOUGH <= found.effective < found.points
     forecast = mixture(found, np.zeros(1), one=True, method="mixture")
     quantile, _ = predictive()
     # A lattice does better than one standard error of 300 independent draws, √(.025·.975/300)/.03.
@@ -92,7 +93,10 @@ def test_draws_give_it_too_and_say_how_many_count():
 
 def test_nothing_is_random():
     chart, peak = peak_of(3)
-    first, second = (posterior(sample, next_one, chart, peak).weights for _ in range(2))
+    first, second = (
+        posterior(sample, next_one, chart, peak, np.ones(len(peak.t), dtype=bool)).weights
+        for _ in range(2)
+    )
     assert np.array_equal(first, second)
 
 
@@ -111,7 +115,7 @@ def test_a_variance_at_zero_is_regular_in_its_root():
     def visit(t):
         return none_seen(t)[0], math.exp(t[0])
 
-    found = posterior(none_seen, visit, scale, peak)
+    found = posterior(none_seen, visit, scale, peak, np.array([True]))
     mean = float(found.weights @ np.array(found.found))
     assert mean == pytest.approx(0.5, rel=1e-3)  # E χ²_1/2
 
@@ -123,12 +127,12 @@ def test_what_is_not_determined_has_no_forecast():
     chart, peak = peak_of(3)
     level = peak._replace(curvature=np.diag([N / VARIANCE, N / 2, 0.0]))
     with pytest.raises(NotIdentifiable, match="other is not determined"):
-        posterior(flat, next_one, chart, level)
+        posterior(flat, next_one, chart, level, np.ones(3, dtype=bool))
 
 
 def test_roots_know_variances_by_their_labels():
     chart, peak = peak_of(3)
-    roots = Roots(chart)
+    roots = Roots(chart, peak.t, np.ones(3, dtype=bool))
     assert roots.variance.tolist() == [False, True, False]
     assert roots.of(peak.t) == pytest.approx([MEAN, math.sqrt(VARIANCE), 0.0])
     assert roots.working(np.array([0.0, -0.1, 0.0])) is None

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_confidence
+from privest.dynamics._identification._ahead import Ahead, ahead_of
 from privest.dynamics._identification._constrained import Higher, Peak
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._intervals import AGAIN, taken_up
-from privest.dynamics._identification._likelihood import last_state
+from privest.dynamics._identification._linear import integrated, linear_parameters
 from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._posterior import Posterior, Visit, posterior
@@ -28,16 +29,8 @@ from privest.errors import InvalidInput, NumericalFailure
 from privest.records import Record
 
 METHODS = ("mixture", "plug-in")
+FEWEST = 50  # effective draws, below which a reader is told
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
-
-
-class Ahead(NamedTuple):
-    """x_{K+h} and y_{K+h} under one θ: means (h, n or m, series), covariances (h, n or m, …)."""
-
-    states: Array
-    state_covariance: Array
-    readings: Array
-    reading_covariance: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +43,7 @@ class Forecast(Record):
     states, state_error   (…, h, n): of the states.
     method           "mixture" or "plug-in", at θ̂ alone.
     effective        how many points count (1/Σw²; for a grid all), of `points`.
+    notes            what a reader should know, in words.
     """
 
     estimate: Array
@@ -59,6 +53,7 @@ class Forecast(Record):
     method: str
     effective: float
     points: int
+    notes: tuple[str, ...]
     _weights: Array
     _means: Array
     _deviations: Array
@@ -90,24 +85,6 @@ class Forecast(Record):
         return f"Forecast({self.estimate.shape[-2]} steps ahead, {self.method})"
 
 
-def ahead_of(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Ahead]:
-    """ℓ, and the next steps under one model; inputs (1 + h, p), those of step K − 1 first."""
-    value, mean, P = last_state(matrices, data)
-    A, C, Q, R = matrices.A, matrices.C, matrices.Q, matrices.R
-    moved, added = inputs @ matrices.B.T, inputs @ matrices.D.T
-    h, (n, series), m = len(inputs) - 1, mean.shape, len(C)
-    found = Ahead(
-        np.empty((h, n, series)), np.empty((h, n, n)), np.empty((h, m, series)), np.empty((h, m, m))
-    )
-    for k in range(h):
-        mean = A @ mean + moved[k, :, None]
-        P = A @ P @ A.T + Q
-        found.states[k], found.state_covariance[k] = mean, P
-        found.readings[k] = C @ mean + added[k + 1, :, None]
-        found.reading_covariance[k] = C @ P @ C.T + R
-    return value, found
-
-
 def mixture(found: Posterior, added: Array, *, one: bool, method: str) -> Forecast:
     """Mean, deviations and quantiles of a mixture of forecasts; `added` (m,) is further variance.
 
@@ -125,9 +102,12 @@ def mixture(found: Posterior, added: Array, *, one: bool, method: str) -> Foreca
     def turned(values: Array) -> Array:
         return values[..., 0] if one else np.moveaxis(values, -1, -3)
 
+    few = found.points > 1 and found.effective < FEWEST
+    said = f"only {found.effective:.0f} of {found.points} draws of the parameters count: rough."
     return Forecast(
         turned(estimate), turned(spread), turned(state), turned(state_spread), method,
-        found.effective, found.points, weights, turned(means), turned(deviations),
+        found.effective, found.points, (said,) if few else (), weights, turned(means),
+        turned(deviations),
     )  # fmt: skip
 
 
@@ -155,11 +135,8 @@ def forecast_of(
     u = _future(family, data, past, ahead, inputs)
     added = release_variance(data) if release else np.zeros(1)
 
-    def visit(t: Array) -> tuple[float, Ahead | None]:
-        try:
-            return ahead_of(family.matrices(t), data, u)
-        except NumericalFailure:
-            return -math.inf, None
+    def visit(t: Array) -> tuple[float, Ahead]:
+        return ahead_of(family.matrices(t), data, u)
 
     if method == "plug-in":
         found = Posterior(np.ones(1), [visit(peak.t)[1]], 1.0, 1)
@@ -168,12 +145,22 @@ def forecast_of(
     return mixture(found, added, one=data.series == 1, method=method)
 
 
-def _posterior(objective: Objective, visit: Visit, peak: Peak) -> Posterior:
+def _posterior(objective: Objective, look: Visit, peak: Peak) -> Posterior:
     """Taken up again from a higher point where the profiles find one."""
     count = sum(own.shown for own in objective.data)
+    linear = linear_parameters(objective.family, peak.t)
+
+    def visit(t: Array) -> tuple[float, Ahead | None]:
+        try:
+            if not linear.any():
+                return look(t)
+            return integrated(objective, lambda at: look(at)[1], t, linear)
+        except NumericalFailure:
+            return -math.inf, None
+
     for _ in range(AGAIN):
         try:
-            return posterior(objective, visit, objective.family, peak)
+            return posterior(objective, visit, objective.family, peak, ~linear)
         except Higher as higher:
             peak = taken_up(objective, higher.t, peak.limits, count)
     raise NumericalFailure("The fit is no maximum: fit with another `start`.")

@@ -33,7 +33,6 @@ RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more tha
 # ℓ that changes by less than this part of χ² as a parameter moves does not know it.
 UNSEEN = 1e-2
 EDGE = 1e-9  # of w: a bracket this narrow holds a jump
-MOVE = 1.0  # by which it is moved, in working scale
 
 
 class End(NamedTuple):
@@ -118,13 +117,13 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
     ]
     ends = np.array([[end.value for end in pair] for pair in found])
     is_open = np.array([[end.is_open for end in pair] for pair in found])
+    gone = [i for i in range(p) if is_open[i, 0] and ends[i, 0] == 0.0]
     undefined = [
         (j, i)
-        for i in range(p)
+        for i in gone
         for j in range(p)
-        if i != j and is_open[i, 0] and ends[i, 0] == 0.0
-        and any(_unseen(function, peak, t, j, threshold) for t in _vanished(peak, found[i][0].t, i))
-    ]  # fmt: skip
+        if i != j and j not in gone and _unseen(function, peak, i, found[i][0], found[j], threshold)
+    ]
     for j, _ in undefined:
         walk = Walk(function, scale, peak, j)
         ends[j] = [walk.limit(side, peak.t) for side in (-1, 1)]
@@ -132,23 +131,15 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
     return Profiled(ends, is_open, tuple(undefined))
 
 
-def _vanished(peak: Peak, end: Array, i: int) -> tuple[Array, Array]:
-    """Where θ_i is as good as 0: the end of its profile, and the peak with nothing else changed
-    (with a variance the profile may take a correlation to 1, where their ratio is seen).
+def _unseen(
+    function: Function, peak: Peak, i: int, vanished: End, ends: list[End], threshold: float
+) -> bool:
+    """Whether, with θ_i as good as 0 and nothing else changed, the peak is not excluded and ℓ is
+    the same at the ends of another parameter (those that were met, where there are).
     """
-    alone = peak.t.copy()
-    alone[i] = end[i]
-    return end, alone
-
-
-def _unseen(function: Function, peak: Peak, t: Array, j: int, threshold: float) -> bool:
-    """Whether t is not excluded and ℓ stays the same when t_j moves, as far as limits allow."""
-    height = function(t)[0]
-    if not 2 * (peak.height - height) <= threshold:
-        return False
-    for own in np.clip(t[j] + np.array([-MOVE, MOVE]), *peak.limits[j]):
-        other = t.copy()
-        other[j] = own
-        if not abs(function(other)[0] - height) <= UNSEEN * threshold:
-            return False
-    return True
+    met = [end.t for end in ends if not end.is_open] or [end.t for end in ends]
+    points = np.array([peak.t, *met])
+    points[:, i] = vanished.t[i]
+    heights = [function(t)[0] for t in points]
+    excluded = not 2 * (peak.height - heights[0]) <= threshold
+    return not excluded and max(heights) - min(heights) <= UNSEEN * threshold
