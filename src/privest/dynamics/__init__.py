@@ -15,7 +15,6 @@ from privest.dynamics._extended import (
 from privest.dynamics._filtering import (
     Filtered,
     Predicted,
-    PrivateKalman,
     Smoothed,
     filter_releases,
     predict,
@@ -40,6 +39,7 @@ from privest.dynamics._information import (
     total_level,
 )
 from privest.dynamics._nonlinear import ExtendedFiltered
+from privest.dynamics._online import PrivateKalman
 from privest.dynamics._releases import SeriesRelease, joined, release_series, simulate_series
 from privest.dynamics._sweep import Marginals
 from privest.dynamics._system import StateSpace

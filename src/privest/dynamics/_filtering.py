@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
+from privest.arrays import Array, ArrayLike, as_count
 from privest.dynamics import _machine as machine
 from privest.dynamics._diffuse import (
     Data,
@@ -120,7 +120,7 @@ def filter_releases(
     steps = system.require_steps(given.values.shape[-2])
     if wanted.form == "dense":
         return _dense(system, wanted, steps, given, inputs)
-    result, now = _run(system, wanted, given, inputs, compiled=compiled)
+    result, now = run_filter(system, wanted, given, inputs, compiled=compiled)
     require_determined(system, now.open)
     return result
 
@@ -143,7 +143,7 @@ def _dense(
     )  # fmt: skip
 
 
-class _Now(NamedTuple):
+class Now(NamedTuple):
     """What the next step needs: mean and factor of the state, what its known input adds.
 
     The estimate is mean + root @ unit (`_coordinates`).
@@ -168,10 +168,10 @@ class _Now(NamedTuple):
         return own.estimate(mean[:, None], response)[:, 0], own.covariance(root @ root.T, response)
 
 
-def _run(
+def run_filter(
     system: StateSpace, level: SequentialLevel, given: Given, inputs: ArrayLike | None,
-    now: _Now | None = None, *, compiled: bool | None = None,
-) -> tuple[Filtered, _Now]:  # fmt: skip
+    now: Now | None = None, *, compiled: bool | None = None,
+) -> tuple[Filtered, Now]:  # fmt: skip
     """The filter on z̃ (…, K, m) of the next steps, from the first step or from `now`."""
     start, before = (0, None) if now is None else (now.steps, now.leaving)
     values, missing = given.values, given.missing
@@ -207,12 +207,12 @@ def _run(
     )  # fmt: skip
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
     mean, unit = end_of(sweep, means)
-    return result, _Now(start + count, mean, root, leaving, gap, unit)
+    return result, Now(start + count, mean, root, leaving, gap, unit)
 
 
 def _run_diffuse(
-    system: StateSpace, given: Given, seen: Observed, data: Data, leaving: Array, now: _Now | None
-) -> tuple[Filtered, _Now]:
+    system: StateSpace, given: Given, seen: Observed, data: Data, leaving: Array, now: Now | None
+) -> tuple[Filtered, Now]:
     """The same from a start of which not all is known: `now`, or the first step."""
     n, one = system.states, given.values.ndim == 2
     first = None if now is None else now.open
@@ -222,7 +222,7 @@ def _run_diffuse(
     fit, still = given.log_likelihood(found.fit), found.open
     if still is not None:  # the density is that of all steps, once there is one
         fit, still = 0 * fit, still._replace(density=given.log_likelihood(still.density))
-    after = _Now(
+    after = Now(
         start + seen.steps, found.mean, found.root, leaving, found.gap, found.unit, still
     )  # fmt: skip
     size = len(leaving)
@@ -268,10 +268,10 @@ def predict(
     if not isinstance(filtered, Filtered):
         return filtered._ahead(ahead, inputs)
     last = filtered.start + filtered.estimate.shape[-2] - 1
-    return _predict(filtered.system, *filtered._end, last, ahead, inputs, filtered.simulated)
+    return predicted_from(filtered.system, *filtered._end, last, ahead, inputs, filtered.simulated)
 
 
-def _predict(
+def predicted_from(
     system: StateSpace, mean: Array, P: Array, last: int, ahead: int,
     inputs: ArrayLike | None, simulated: bool,
 ) -> Predicted:  # fmt: skip
@@ -296,135 +296,3 @@ def _predict(
         means[..., h, :], covariances[h] = mean, P
     shown = means[..., :states], covariances[:, :states, :states]
     return Predicted(*shown, simulated)
-
-
-class PrivateKalman(Estimated):
-    """The estimator's side of a stream: takes releases in order, keeps the state's estimate.
-
-    It sees no reading. Memory and time a step do not grow: a level that looks back b steps adds
-    (b + 1)m states. Dense levels need the whole trajectory (`filter_releases`).
-
-    >>> import privest as pv
-    >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
-    >>> mechanism, kalman = pv.StreamMechanism(pv.EndlessLevel(2.0)), PrivateKalman(walk, 2.0)
-    >>> rng = np.random.default_rng(0)  # one for the whole stream: noise must not repeat
-    >>> for reading in (0.3, 0.7):
-    ...     release = mechanism.simulate(reading, rng)
-    ...     _ = kalman.update(release)
-    >>> kalman.covariance.round(12).tolist()
-    [[0.6]]
-    """
-
-    def __init__(self, system: StateSpace, level: Level, *, compiled: bool | None = None) -> None:
-        self.system, self.level = system, level_of(level, system)
-        self._compiled = compiled
-        if self.level.form == "dense":
-            raise InvalidInput(
-                "A dense level looks back to the first step: use filter_releases on the whole "
-                "stream."
-            )
-        one = observed(system, self.level, 1, np.zeros(1, dtype=bool))
-        none = np.zeros(len(one.root))
-        self._now = _Now(
-            0, one.start, one.root, np.zeros(system.uncorrelated.states), none, none,
-            None if system.diffuse is None else nothing_known(system, len(none), 1),
-        )  # fmt: skip
-        self.log_likelihood = 0.0
-        self.simulated = False  # whether some release was
-
-    @property
-    def steps(self) -> int:
-        """How many steps were used so far."""
-        return self._now.steps
-
-    def update(self, release: StreamRelease, *, inputs: ArrayLike | None = None) -> Filtered:
-        """Use the next releases; returns the estimates of their steps.
-
-        `smooth` of what is returned goes back to the first step of these releases, no further.
-        """
-        given = given_values(release, self.level, self.steps)
-        self.system.require_steps(self.steps + len(given.values))
-        result, self._now = _run(
-            self.system, self.level, given, inputs, self._now, compiled=self._compiled
-        )
-        self.log_likelihood += float(result.log_likelihood)
-        self.simulated |= result.simulated
-        return result
-
-    @property
-    def estimate(self) -> Array:
-        """x̂_{k|k} (n,) after the last release; mean0 before the first."""
-        return self._end[0][: self.system.states]
-
-    @property
-    def covariance(self) -> Array:
-        """P_{k|k} (n, n)."""
-        n = self.system.states
-        return self._end[1][:n, :n]
-
-    @property
-    def _end(self) -> tuple[Array, Array]:
-        """Estimate and covariance of the state of `uncorrelated`."""
-        return self._now.state(self.system.uncorrelated.states)
-
-    def predict(self, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
-        """The next states. See `dynamics.predict`."""
-        if self.steps == 0:
-            raise InvalidInput("There is nothing to predict from: update with a release first.")
-        last = self.steps - 1
-        return _predict(self.system, *self._end, last, ahead, inputs, self.simulated)
-
-    def state(self) -> dict[str, Array]:
-        """What the next steps need, as plain arrays; it holds no reading."""
-        now = {name: np.asarray(part) for name, part in self._now._asdict().items()
-               if name != "open"}  # fmt: skip
-        facts = {"log_likelihood": self.log_likelihood, "simulated": self.simulated}
-        if self.system.diffuse is not None:
-            facts["open"] = self._now.open is not None
-            still = self._now.open or nothing_known(self.system, len(self._now.root), 1)
-            now |= still._asdict()
-        return now | {name: np.array(fact) for name, fact in facts.items()}
-
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Take up a state again: all of it, or nothing of one that does not fit.
-
-        Raises InvalidInput for what no `state` of a filter of this system and level can be.
-        """
-        absent = set(self.state()) - set(state)
-        if absent:
-            raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
-        parts = {name: _part(state, name, getattr(self._now, name).shape)
-                 for name in ("mean", "root", "leaving", "gap", "unit")}  # fmt: skip
-        steps: Any = np.asarray(state["steps"], dtype=object)[()]  # a number as it is
-        count = as_count(steps, "steps", least=0)
-        limits = self.system.steps, self.level.steps
-        if any(limit is not None and count > limit for limit in limits):
-            raise InvalidInput(f"the state is of step {count}; the system or level ends before.")
-        fit = as_number(state["log_likelihood"], "log_likelihood of the state")
-        simulated, still = _flag(state, "simulated"), None
-        if self.system.diffuse is not None:
-            blank = nothing_known(self.system, len(self._now.root), 1)
-            held = {name: _part(state, name, own.shape) for name, own in blank._asdict().items()}
-            still = Undetermined(**held) if _flag(state, "open") else None
-        self._now, self.log_likelihood = _Now(count, **parts, open=still), fit
-        self.simulated = simulated
-
-    def __repr__(self) -> str:
-        return f"PrivateKalman({self.system!r}, at step {self.steps})"
-
-
-def _part(state: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
-    part = as_array(state[name], f"{name} of the state").copy()
-    if part.shape != shape:
-        raise InvalidInput(
-            f"{name} of the state must have shape {shape} for this system and level; received "
-            f"{part.shape}."
-        )
-    return part
-
-
-def _flag(state: Mapping[str, Array], name: str) -> bool:
-    flag = np.asarray(state[name])
-    if flag.shape or flag.dtype != bool:
-        raise InvalidInput(f"{name} of the state must be True or False.")
-    return bool(flag)

@@ -515,3 +515,65 @@ def triangular_roots(half: Array, lower: Array) -> None:
                 work[j, j] = most * size
             for c in range(m):
                 lower[s, c, j] = work[j, c] if c >= j else 0.0
+
+
+def single_step(
+    transition: Array, drive: Array, rows: Array, noise: Array, values: Array, unit: float,
+    vague: float, mean: Array, root: Array, ahead: Array, spread: Array, fresh: Array, new: Array,
+    narrow: Array, factor: Array,
+) -> float:  # fmt: skip
+    """One step of one series: x̂_{k|k−1}, P_{k|k−1}, ζ, x̂_{k|k}, P_{k|k} and B⁺ into the arrays.
+
+    Returns Σζᵀζ + 2 log det c, NaN where the step is not an ordinary one: a start far vaguer than
+    what is read (by √`vague`), an overflow, a reading that is known before it is taken.
+    """
+    n, r = root.shape[0], rows.shape[1]
+    blocks = (n + 3) // 4
+    width = 4 * blocks
+    held, to, below = np.zeros((n, width)), np.zeros((n, width)), np.zeros((width, width))
+    v, sums = np.zeros(n), np.zeros(width)
+    heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, width))
+    for i in range(n):
+        for j in range(n):
+            held[i, j] = root[i, j]
+    for a in range(r):
+        read, own = 0.0, 0.0
+        for j in range(n):
+            total = 0.0
+            for i in range(n):
+                total += rows[0, a, i] * held[i, j]
+            read += total * total
+        for j in range(r):
+            own += noise[0, a, j] * noise[0, a, j]
+        if not read <= vague * own:
+            return math.nan
+    moved_factor(transition, drive, 0, held, to, below, n, blocks)
+    time_update(to, below, n, blocks, v, sums)
+    gram(to, n, blocks, sums, spread, 0)
+    heard_rows(rows, noise, 0, to, heard, white, told, n)
+    reading_update(to, heard, white, told, r, n, blocks)
+    gram(to, n, blocks, sums, narrow, 0)
+    for a in range(n):
+        total = 0.0
+        for b in range(n):
+            total += transition[0, a, b] * mean[b]
+            factor[a, b] = to[b, a]
+        ahead[a] = total
+    deviance, logs, sound = 0.0, 0.0, 0.0
+    for a in range(r):
+        total = unit * values[a]
+        for b in range(n):
+            total -= rows[0, a, b] * ahead[b]
+        for b in range(a):
+            total -= white[b, a] * fresh[b]
+        fresh[a] = total / white[a, a]
+        deviance += fresh[a] * fresh[a]
+        logs += math.log(white[a, a])
+    for a in range(n):
+        total = ahead[a]
+        for b in range(r):
+            total += told[b, a] * fresh[b]
+        new[a] = total
+        for b in range(n):
+            sound += narrow[0, a, b]
+    return deviance + 2.0 * logs + 0.0 * sound  # NaN where the covariance is not finite

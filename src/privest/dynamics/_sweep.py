@@ -111,11 +111,7 @@ def _rotated(
 ) -> tuple[Array, Array]:
     """[[c, 0], [κ, B⁺]] and the rows of Θ for ξ: one QR of (2N + r)×(N + r)."""
     (n, own), r = root.shape, len(rows)
-    end = own + drive.shape[1]
-    array = np.zeros((end + noise.shape[1], r + n), order="F")
-    array[:own, r:], array[own:end, r:] = (transition @ root).T, drive.T
-    array[:end, :r] = array[:end, r:] @ rows.T
-    array[end:, :r] = noise.T
+    array = _array(root, transition, drive, rows, noise)
     reflected, tau, _, _ = scipy.linalg.lapack.dgeqrf(array, overwrite_a=1)
     triangle, unit = _templates(r + n, len(array), own)
     signs = np.copysign(1.0, reflected.diagonal())
@@ -125,6 +121,29 @@ def _rotated(
     theta = turned.T
     theta[:, : r + n] *= signs
     return reflected[: r + n].T * (triangle * signs), theta
+
+
+def _array(root: Array, transition: Array, drive: Array, rows: Array, noise: Array) -> Array:
+    """The array of a step, transposed."""
+    (n, own), r = root.shape, len(rows)
+    end = own + drive.shape[1]
+    array = np.zeros((end + noise.shape[1], r + n), order="F")
+    array[:own, r:], array[own:end, r:] = (transition @ root).T, drive.T
+    array[:end, :r] = array[:end, r:] @ rows.T
+    array[end:, :r] = noise.T
+    return array
+
+
+def factor_step(
+    root: Array, transition: Array, drive: Array, rows: Array, noise: Array
+) -> tuple[Array, Array]:
+    """[[c, 0], [κ, B⁺]] alone, and [A B, F]ᵀ."""
+    array, r = _array(root, transition, drive, rows, noise), len(rows)
+    moved = array[:, r:].copy()
+    reflected, _, _, _ = scipy.linalg.lapack.dgeqrf(array, overwrite_a=1)
+    size = array.shape[1]
+    triangle, _ = _templates(size, len(array), 0)
+    return reflected[:size].T * (triangle * np.copysign(1.0, reflected.diagonal())), moved
 
 
 @cache

@@ -1,0 +1,135 @@
+"""Releases as they come, one by one: the numbers of the whole stream, on both routes."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from dynamic_systems import random_system
+from privest import dynamics
+
+STEPS = 30
+ROUTES = [False, pytest.param(True, id="compiled")]
+
+
+@pytest.fixture(params=ROUTES)
+def compiled(request):
+    if request.param:
+        pytest.importorskip("numba")
+    return request.param
+
+
+def levels(m):
+    return {
+        "constant": pv.EndlessLevel(2.0 * np.eye(m)),
+        "changing": pv.StreamLevel(np.linspace(0.5, 2.0, STEPS)[:, None, None] * np.eye(m)),
+        "lags": pv.EndlessLevel(np.eye(m), [0.4 * np.eye(m), 0.2 * np.eye(m)]),
+        "nothing": pv.StreamLevel(
+            np.where(np.arange(STEPS) % 5 == 2, 0.0, 1.0)[:, None, None] * np.eye(m)
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["constant", "changing", "lags", "nothing"])
+@pytest.mark.parametrize("varying", [False, True])
+def test_one_by_one_equals_the_whole(kind, varying, compiled):
+    rng = np.random.default_rng(11)
+    system = random_system(rng, steps=STEPS, n=3, m=2, varying=varying, singular=True)
+    level = levels(2)[kind]
+    _, y = system.simulate(STEPS, rng)
+    y[7] = np.nan
+    mechanism = pv.StreamMechanism(level)
+    releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(STEPS)]
+    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
+    kalman, fit = dynamics.PrivateKalman(system, level, compiled=compiled), 0.0
+    for k, release in enumerate(releases):
+        found = kalman.update(release)
+        fit += float(found.log_likelihood)
+        assert found.start == k
+        for name in ("estimate", "covariance", "predicted_estimate", "predicted_covariance"):
+            own, expected = getattr(found, name)[0], getattr(whole, name)[k]
+            assert np.allclose(own, expected, rtol=1e-10, atol=1e-11), name
+        fresh = found.innovations[0], whole.innovations[k]
+        assert np.allclose(*fresh, rtol=1e-9, atol=1e-10, equal_nan=True)
+        assert np.array_equal(dynamics.smooth(found).estimate, found.estimate)
+        assert np.allclose(kalman.estimate, found.estimate[0], rtol=1e-13, atol=0)
+        if k == 12:
+            state, kalman = kalman.state(), dynamics.PrivateKalman(system, level, compiled=compiled)
+            kalman.restore(state)
+    assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-11)
+    assert kalman.log_likelihood == pytest.approx(fit)
+    ahead, after = kalman.predict(1), dynamics.predict(found, 1)
+    assert np.allclose(ahead.covariance, after.covariance, rtol=1e-12)
+
+
+def test_protected_noise_counts_its_grid(compiled):
+    system = random_system(np.random.default_rng(2), steps=5, n=2, m=2)
+    level, y = pv.EndlessLevel(np.eye(2)), np.arange(10.0).reshape(5, 2)
+    mechanism = pv.StreamMechanism(level)
+    releases = [mechanism.release(y[k : k + 1]) for k in range(5)]
+    kalman = dynamics.PrivateKalman(system, level, compiled=compiled)
+    for release in releases:
+        kalman.update(release)
+    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
+    assert np.allclose(kalman.estimate, whole.estimate[-1], rtol=1e-12)
+    assert kalman.log_likelihood == pytest.approx(float(whole.log_likelihood), rel=1e-12)
+    assert not kalman.simulated
+
+
+def test_what_protects_is_still_asked(compiled):
+    walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
+    level, rng = pv.EndlessLevel(1.0), np.random.default_rng(0)
+    mechanism = pv.StreamMechanism(level)
+    first, second = mechanism.simulate([0.1], rng), mechanism.simulate([0.2], rng)
+    kalman = dynamics.PrivateKalman(walk, level, compiled=compiled)
+    other = pv.StreamMechanism(pv.EndlessLevel(2.0)).simulate([0.1], rng)
+    mark = level.fingerprint
+    refused = {
+        "another level": other,
+        "starts at step 1": second,
+        "never": [0.1],
+        "not finite": pv.StreamRelease(0, 1, np.array([np.nan]), None, mark, True),
+        "has 1 values": pv.StreamRelease(0, 1, np.array([1.0, 2.0]), None, mark, True),
+    }
+    for message, bad in refused.items():
+        with pytest.raises(pv.errors.InvalidInput, match=message):
+            kalman.update(bad)
+        assert kalman.steps == 0
+    kalman.update(first)
+    with pytest.raises(pv.errors.InvalidInput, match="inputs must have shape"):
+        kalman.update(second, inputs=[[1.0]])
+    before = first.values.copy()
+    kalman.update(second).estimate[:] = np.nan  # what was handed out is the caller's
+    assert np.isfinite(kalman.estimate).all()
+    assert np.array_equal(first.values, before)
+
+
+def test_an_overflow_is_said(compiled):
+    level = pv.EndlessLevel(1.0)
+    grows = dynamics.StateSpace(A=1e140, C=1e-300, Q=1.0, R=1.0, cov0=1.0)
+    mechanism, rng = pv.StreamMechanism(level), np.random.default_rng(0)
+    kalman = dynamics.PrivateKalman(grows, level, compiled=compiled)
+    releases = [mechanism.simulate([0.0], rng) for _ in range(3)]
+    kalman.update(releases[0])
+    kalman.update(releases[1])
+    with pytest.raises(pv.errors.NumericalFailure, match="overflows"):
+        kalman.update(releases[2])
+    assert kalman.steps == 2
+
+
+def test_after_many_steps_the_loops_are_taken_up_by_themselves(monkeypatch):
+    pytest.importorskip("numba")
+    from privest.dynamics import _machine as machine
+    from privest.dynamics._single import compiled_single, plain_single
+
+    monkeypatch.setattr(machine, "ENOUGH", machine._Taken.steps + 4)
+    rng = np.random.default_rng(3)
+    system = random_system(rng, steps=9, n=2, m=1)
+    level = pv.EndlessLevel(1.0)
+    mechanism, kalman = pv.StreamMechanism(level), dynamics.PrivateKalman(system, level)
+    assert kalman._single is plain_single
+    releases = [mechanism.simulate([0.1 * k], rng) for k in range(9)]
+    for release in releases:
+        kalman.update(release)
+    assert kalman._single is compiled_single
+    whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
+    assert np.allclose(kalman.estimate, whole.estimate[-1], rtol=1e-12)
