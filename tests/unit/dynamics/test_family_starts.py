@@ -106,7 +106,7 @@ def test_changing_levels_and_gaps_are_weighed(case):
     np.testing.assert_allclose(found[0], theta[0], rtol=1.0)
 
 
-@pytest.mark.parametrize("case", [0, 1, 8, 12], ids=["ar1", "ar2", "level", "seasonal"])
+@pytest.mark.parametrize("case", [0, 1, 8, 11], ids=["ar1", "ar2", "level", "seasonal"])
 def test_releases_that_look_back_have_starts(case):
     family, theta, _, cov0 = CASES[case]
     level = pv.EndlessLevel(2.0, [0.8])
@@ -212,3 +212,25 @@ def test_weak_releases_have_several_peaks_and_the_highest_is_found(case):
     heights = [log_likelihood(own.matrices(t), data[0]) for t in peaks]
     assert heights[1] > heights[0] + 0.1
     assert found.log_likelihood == pytest.approx(max(heights), abs=1e-6)
+
+
+@pytest.mark.parametrize("case", [1, 2, 6, 8, 10], ids=lambda case: repr(CASES[case][0]))
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_other_units_are_another_scale(case, unit):
+    """Readings c·y at level s/c² show the same: variances are c² times, gains and means c times."""
+    family, theta, level, cov0 = CASES[case]
+    u, y = simulated(family, theta, level, cov0, 300, seed=3)
+    release = shown(y, level, 3)
+    other = pv.EndlessLevel(level / unit**2)
+    scaled = dynamics.SeriesRelease(
+        release.values[None, :, None], np.zeros(300, bool), other.fingerprint, True
+    )
+    found, there = fit(family, level, release, inputs=u), fit(family, other, scaled, inputs=u)
+    power = [0 if name[0] in "pt" else 2 if name[0] in "qr" else 1 for name in family.names]
+    # Both end within 1e-7 standard errors of the maximum, which are below 1 relatively.
+    np.testing.assert_allclose(
+        there.estimate / unit ** np.array(power), found.estimate, rtol=1e-5, atol=1e-7
+    )
+    # A flat density of δ in other units is another number.
+    unknown = family.matrices(found.working).diffuse.shape[1] * np.log(unit)
+    assert there.log_likelihood == pytest.approx(found.log_likelihood + unknown, rel=1e-9)
