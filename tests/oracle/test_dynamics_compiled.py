@@ -39,10 +39,12 @@ def level_of(rng, m):
     return pv.EndlessLevel(np.eye(m), lags)
 
 
-def release_of(system, level, inputs, rng, gaps):
+def release_of(system, level, inputs, rng, gaps, *, parts=False):
     _, y = system.simulate(STEPS, rng, inputs=inputs)
     for start, stop in gaps:
         y[start:stop] = np.nan
+    if parts:  # of vector readings
+        y[rng.random(y.shape) < 0.1] = np.nan
     return pv.StreamMechanism(level).simulate(y, rng)
 
 
@@ -82,7 +84,7 @@ def test_the_same_numbers_on_random_systems(seed):
     system, inputs, rng = system_of(seed)
     level = level_of(rng, system.readings)
     gaps = [(3, 5), (20, 21)] if seed % 3 else []
-    release = release_of(system, level, inputs, rng, gaps)
+    release = release_of(system, level, inputs, rng, gaps, parts=seed % 2 == 0)
     plain, quick = (
         results(dynamics.filter_releases(system, level, release, inputs=inputs, compiled=compiled))
         for compiled in (False, True)

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from dynamic_systems import (
 )
 from privest import dynamics
 from privest.data._release_lines import facts_of, linked, read_release, step_records
+from privest.dynamics import _machine as machine
 from privest.errors import InvalidInput
 
 RTOL = 1e-9  # as in test_dynamics_filter: V of condition below 1e6
@@ -235,6 +237,61 @@ def test_a_linear_extended_filter_is_the_filter():
     np.testing.assert_allclose(found.estimate, linear.estimate, atol=1e-10)
     np.testing.assert_allclose(found.covariance, linear.covariance, atol=1e-10)
     np.testing.assert_allclose(found.innovations, linear.innovations, atol=1e-9)
+
+
+def in_many_digits(system, missing):
+    """Riccati and Bryson-Frazier recursions at level 1, as in the books."""
+    n, steps = system.states, len(missing)
+    with mpmath.workdps(120):
+        A, C, Q, R, X = (
+            mpmath.matrix(M.tolist()) for M in (system.A, system.C, system.Q, system.R, system.cov0)
+        )
+        before, after, gains = [], [], []
+        for gone in missing:
+            X = A * X * A.T + Q if before else X
+            there = np.flatnonzero(~gone).tolist()
+            G = mpmath.matrix([[C[i, j] for j in range(n)] for i in there])
+            V = mpmath.matrix([[R[i, j] + (i == j) for j in there] for i in there])
+            before.append(X)
+            gains.append(G.T * (G * X * G.T + V) ** -1 * G)
+            X = X - X * gains[-1] * X
+            after.append(X)
+        N, smoothed = mpmath.zeros(n), [None] * steps
+        for k in range(steps - 1, -1, -1):
+            smoothed[k] = after[k] - after[k] * N * after[k]
+            kept = mpmath.eye(n) - before[k] * gains[k]
+            N = A.T * (gains[k] + kept.T * N * kept) * A
+        parts = (before, after, smoothed)
+        return [np.array([P.tolist() for P in part], dtype=float) for part in parts]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("speed", "vague", "gap"), [(1.3, 1.0, slice(20, 140)), (1.0, 1e16, slice(0, 30))]
+)
+def test_what_the_other_sensor_does_not_see_keeps_its_digits(
+    speed, vague, gap, compiled, monkeypatch
+):
+    """A sensor is silent while what it alone sees grows to 1e28, or is vague from the start.
+
+    120 digits; to 1e-11 standard deviations, as for whole gaps. (Steps of which a part is missing
+    taken as any others: 1e-3 and 3e-8.)
+    """
+    monkeypatch.setattr(machine, "ENOUGH", 0 if compiled else np.inf)
+    steps = gap.stop + 30
+    system = dynamics.StateSpace(
+        A=[[speed, 0.3, 0.0], [0.0, 0.95, 0.0], [0.0, 0.0, 0.9]],
+        C=[[1.0, 0.0, 0.3], [0.0, 0.0, 1.0]], Q=np.diag([0.1, 0.1, 0.2]),
+        R=[[0.5, 0.1], [0.1, 0.4]], cov0=vague * np.eye(3),
+    )  # fmt: skip
+    missing = np.zeros((steps, 2), dtype=bool)
+    missing[gap, 0] = True
+    found = dynamics.bound(system, 1.0, steps, missing=missing)
+    for ours, exact in zip(
+        (found.predicted, found.filtered, found.smoothed), in_many_digits(system, missing)
+    ):
+        unit = np.sqrt(np.einsum("kii->ki", exact))
+        assert np.abs((ours - exact) / unit[:, :, None] / unit[:, None, :]).max() < 1e-11
 
 
 def test_what_dropping_the_rest_cost():

@@ -110,17 +110,25 @@ def _sizes(factor: Array) -> Array:
 
 class Gap:
     """Whether some directions of the state are so much wider than others that `graded_step` is
-    needed: after steps that show nothing in which it grew, and at a start that is far vaguer than
-    what is read, until as many readings as there are states narrow it no further.
+    needed: after steps that show nothing, or a part, in which it grew, and at a start that is far
+    vaguer than what is read, until as many readings as there are states narrow it no further, and
+    every entry that is ever shown was among them.
 
     units (N,): standard deviations before the gap, or as soon as they are positive; those of a gap
     that was open before the first step here are given.
-    hidden: whether steps of a kind show nothing. open: steps are watched, a gap or a vague start.
+    hidden: whether steps of a kind show nothing, or a part of a reading (`blind`; `dark`: nothing).
+    open: steps are watched, a gap or a vague start.
     """
 
     def __init__(self, seen: Observed, units: Array | None) -> None:
         entries = np.abs(seen.rows).reshape(len(seen.rows), -1)
-        self.blind: Flags = entries @ np.ones(entries.shape[1]) == 0  # far quicker than np.any
+        self.dark: Flags = entries @ np.ones(entries.shape[1]) == 0  # far quicker than np.any
+        self.blind, self._absent = self.dark, np.zeros(seen.rows.shape[:2], dtype=bool)
+        if seen.absent.ndim > 1:
+            self._absent[seen.kind] = seen.absent
+            self.blind = np.asarray(self.dark | self._absent.any(axis=1))
+        self._ever: Flags = ~self._absent[~self.dark].all(axis=0)
+        self._waiting = self._ever
         self._seen = seen
         size = _sizes(seen.root)
         self.hidden: list[bool] = self.blind.tolist()
@@ -130,7 +138,7 @@ class Gap:
             self._grown(size)
             return
         self.units = size
-        first = seen.kind[np.argmin(self.blind[seen.kind])]
+        first = seen.kind[np.argmin(self.dark[seen.kind])]
         with np.errstate(over="ignore"):  # infinitely vague is vague
             read = np.linalg.norm(seen.rows[first] @ seen.root, axis=1)
             vague = (read**2 > GROWN * np.square(seen.noise[first]).sum(axis=1)).any()
@@ -155,8 +163,8 @@ class Gap:
         """After a step of kind j."""
         blind = self.hidden[j]
         if self._start:
-            if not blind:
-                self._begin(before, now)
+            if not self.dark[j]:
+                self._begin(j, before, now)
             return
         if blind and not self.open:
             self.open, self.units = True, _sizes(before)
@@ -172,11 +180,14 @@ class Gap:
             raise NumericalFailure(EXACT)
         return grown
 
-    def _begin(self, before: Array, now: Array) -> None:
+    def _begin(self, j: int, before: Array, now: Array) -> None:
         """Count the readings that narrow no state to less than a tenth."""
         self._start -= 1
+        self._waiting = self._waiting & self._absent[j]
         if (_sizes(before) > 10 * _sizes(now)).any():
-            self._start = len(now)
+            self._start, self._waiting = len(now), self._ever
+        if self._waiting.any():
+            self._start = max(self._start, 1)
         self.wide = self.open = self._start > 0
 
     def narrow(self, rest: tuple[Array, Array] | None, root: Array) -> tuple[Array, Array] | None:
