@@ -21,7 +21,7 @@ def log_likelihood(matrices: Matrices, data: Data, *, compiled: bool | None = No
     """ℓ of all series: the sum of `Filtered.log_likelihood`.
 
     For a diffuse start the limit of ℓ + (q/2) log κ, κI the covariance of δ (`_diffuse`).
-    `compiled`: by numba's loops or not; None: where it is installed and the state is small.
+    `compiled`: by numba's loops or not; None: once many steps were taken, for small states.
     """
     return _value(matrices, data, compiled)[0]
 
@@ -54,7 +54,7 @@ def _value(matrices: Matrices, data: Data, compiled: bool | None) -> tuple[float
     plan = plan_for(matrices, data)
     way = None
     states = matrices.A.shape[-1] + (plan.shown.shape[-1] if plan.reach else 0)
-    if machine.wanted(states, compiled):
+    if machine.wanted(compiled, states, data.steps):
         way = machine.passed(matrices, plan, data)
     if way is None:  # also where a covariance overflows: the error is said there
         seen, shift, offset = steps_of(matrices, plan, data)

@@ -20,6 +20,7 @@ from privest.dynamics._identification._steps import (
     input_terms,
     steps_of,
 )
+from privest.dynamics._machine import wanted as enough_steps
 from privest.dynamics._system import stack
 from privest.linalg import _compiling as compiling
 from privest.linalg._compiling import Loop
@@ -28,16 +29,13 @@ LARGEST = 16  # states from which on BLAS on tables of settled steps is quicker
 NONE = np.zeros((0, 0))
 
 
-@cache
-def _installed() -> bool:
-    return compiling.installed()
-
-
-def wanted(states: int, compiled: bool | None) -> bool:
-    """Whether to use machine code; None: where numba is installed and the state is small."""
-    if compiled is None:
-        return states <= LARGEST and _installed()
-    return compiling.wanted(compiled, True)
+def wanted(compiled: bool | None, states: int, steps: int) -> bool:
+    """Whether to use machine code: True insists; None: for small states, after many steps of this
+    process (`dynamics._machine`), where numba is installed.
+    """
+    if compiled is None and states > LARGEST:
+        return False
+    return enough_steps(compiled, steps)
 
 
 @cache
