@@ -16,6 +16,7 @@ from privest.estimator import maximum_likelihood, maximum_likelihood_of
 from privest.estimator._device import _cupy, as_backend
 from privest.estimator._device._kernels import fused_for
 from privest.estimator._mle import _climb
+from privest.estimator._starts import Fits, best_starts, least_squares_start
 from privest.estimator.likelihood import (
     NUMPY,
     BinaryLikelihood,
@@ -113,6 +114,23 @@ def test_the_compiled_climb_takes_the_same_steps(name, device):
     assert np.allclose(height, here[1], rtol=1e-9, atol=1e-9)
     assert np.allclose(theta, here[0], rtol=1e-6, atol=1e-7)
     assert np.allclose(norm, here[4], rtol=1e-4, atol=1e-5)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", FUSED)
+def test_the_compiled_screening_finds_the_same_starts(name, device):
+    """4 of 15 fits, 8 of them by rank: on each combination of humps first, where there are any."""
+    likelihood, z = FUSED[name]
+    fits, centre = Fits(H), likelihood.centre(z)
+    first = least_squares_start(H, centre)
+    assert len(fits) == 15
+    here = best_starts(fits, z, centre, likelihood, 4)
+    there = fused_for(likelihood, H, device).starts(
+        fits, *(device.asarray(a) for a in (z, centre, first)), 4
+    )
+    assert np.array_equal(there.get()[:, 0], first)
+    found = np.sort(there.get()[:, 1:], axis=1)
+    assert np.allclose(found, np.sort(here, axis=1), rtol=1e-9, atol=1e-11)
 
 
 @needs_compiler

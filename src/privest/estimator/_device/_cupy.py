@@ -26,8 +26,9 @@ def cupy_backend() -> Backend:
         cupy = importlib.import_module("cupy")
     except ImportError:
         raise MissingDependency(
-            "backend='cupy' needs CuPy and an NVIDIA graphics processor: pip install "
-            "'privest[gpu]' (the CuPy package that fits your CUDA), or leave `backend` out."
+            "a graphics processor was asked for: that needs an NVIDIA one and CuPy, pip install "
+            "'privest[gpu]' (or the CuPy package that fits your CUDA). Without it leave `backend`, "
+            "or --device, out."
         ) from None
     try:
         devices = int(cupy.cuda.runtime.getDeviceCount())
@@ -40,7 +41,7 @@ def cupy_backend() -> Backend:
 
 _NONE = (
     "CuPy is installed but sees no graphics processor{}: run this where there is one, or leave "
-    "`backend` out."
+    "`backend`, or --device, out."
 )
 
 
