@@ -134,6 +134,18 @@ def command_filter(run, level, y, seed, folder):
     return np.array([json.loads(line)["z"][0] for line in lines]) / level**0.5
 
 
+def command_identify(run, level, y, seed, folder):
+    path, out = written(y, folder), folder / f"{len(list(folder.iterdir()))}.json"
+    done = run(
+        "identify", path, "--family", "ar1", "--readings", "load", "--level", level, "--simulate",
+        "--seed", seed, "--emit", "releases", "--output", out,
+    )  # fmt: skip
+    if done.code:
+        raise InvalidInput(done.err)
+    lines = out.read_text().splitlines()[1:]
+    return np.array([json.loads(line)["z"][0] for line in lines]) / level**0.5
+
+
 def command_release(run, level, y, seed, folder):
     path = written(y, folder)
     plan, out = folder / "plan.toml", folder / f"{len(list(folder.iterdir()))}.csv"
@@ -179,6 +191,7 @@ FITS = {"regression": regression, "in pieces": pieces, "scale.fit": scaled, "age
 COMMANDS = {
     "privest stream": command_stream,
     "privest filter": command_filter,
+    "privest identify": command_identify,
     "privest release": command_release,
 }
 

@@ -83,7 +83,7 @@ def identify_command(
         option("Forecast so many readings after the last.", "N", panel=OUTPUT, min=0, max=10_000),
     ] = 0,
     diagnosis: Annotated[Path | None, DIAGNOSE] = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Release the readings of a series, and find the model they follow from the releases alone.
 
@@ -100,7 +100,7 @@ def identify_command(
 
     privest identify z.jsonl --from releases --family ar2 --level 0.01 --png series.png
     """
-    _require_sense(sides, output, columns, trial, span, ahead, diagnosis, as_json)
+    _require_sense(sides, output, columns, trial, span, ahead, diagnosis, json)
     account.require_sense(trial, real=not sides.from_releases)
     output.require_writable()
     require_files(None, diagnosis)
@@ -128,7 +128,7 @@ def identify_command(
         found = fit(model, level, release, inputs=past)
         forecast = found.forecast(ahead, inputs=later) if ahead else None
         intervals = found.intervals()
-        if as_json:
+        if json:
             print_json(record_of(found, intervals, forecast))
         else:
             print_fit(
@@ -160,11 +160,11 @@ def _write(found: Fit, forecast: Forecast | None, output: Output) -> None:
 
 def _require_sense(
     sides: Sides, output: Output, columns: Columns, trial: Trial, span: str | None, ahead: int,
-    diagnosis: Path | None, as_json: bool,
+    diagnosis: Path | None, json: bool,
 ) -> None:  # fmt: skip
     """Options that cannot go together, or need another."""
     if sides.to_releases and (
-        sides.from_releases or output.png or ahead or diagnosis is not None or as_json
+        sides.from_releases or output.png or ahead or diagnosis is not None or json
     ):
         raise InvalidInput(
             "--emit releases goes with readings, without --ahead, --png, --diagnose and --json."

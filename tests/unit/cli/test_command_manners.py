@@ -50,11 +50,12 @@ def no_noise(monkeypatch):
     monkeypatch.setattr(StreamMechanism, "simulate", drawn)
 
 
-DRAWING = ("plan", "stream", "filter")
+DRAWING = ("plan", "stream", "filter", "identify")
 FOUND = {
     "plan": ("plan", "people.csv", *PLAN),
     "stream": ("stream", "people.csv", *STREAM),
     "filter": ("filter", "y.csv", "--model", "m.toml", "--level", 2),
+    "identify": ("identify", "y.csv", "--family", "level", "--level", 2),
     "release": ("release", "plan.toml"),
     "report": ("report", "plan.toml", "z.csv"),
 }
@@ -66,16 +67,18 @@ FOUND = {
         *((name, "--png", "x.bmp", "the figure can be .png") for name in DRAWING),
         *((name, "--png", "fold", "is a folder") for name in DRAWING),
         *((name, "--output", "fold", "is a folder: name a file in it")
-          for name in ("stream", "filter", "release", "report")),
+          for name in ("stream", "filter", "identify", "release", "report")),
         ("plan", "--save", "fold", "is a folder"),
         *((name, "--output", "y.csv/z.csv", "is not a folder")
-          for name in ("stream", "filter", "release", "report")),
+          for name in ("stream", "filter", "identify", "release", "report")),
         *((name, "--png", "y.csv/x.png", "is not a folder") for name in DRAWING),
         ("plan", "--save", "y.csv/p.toml", "is not a folder"),
         ("release", "--output", "z.txt", ".csv or .parquet"),
         ("report", "--output", "r.pdf", "the page is .html"),
         ("stream", "--output", "y.csv", "--overwrite"),
         ("filter", "--output", "people.csv", "--overwrite"),
+        ("identify", "--output", "people.csv", "--overwrite"),
+        ("identify", "--diagnose", "x.bmp", "the figure can be .png"),
         ("release", "--output", "people.csv", "exists"),
         ("report", "--output", "old.html", "--overwrite"),
         ("plan", "--save", "plan.toml", "--overwrite"),
@@ -121,7 +124,7 @@ def test_a_folder_that_may_not_be_written(privest, folder, no_noise, monkeypatch
     (folder / "closed").mkdir()
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda p, how: "closed" not in str(p) and allowed(p, how))
-    for name in ("stream", "filter", "release", "report"):
+    for name in ("stream", "filter", "identify", "release", "report"):
         ending = {"release": "z.csv", "report": "r.html"}.get(name, "x")
         done = privest(*FOUND[name], "--output", f"closed/new/{ending}")
         assert (done.code, "does not let you" in done.err) == (2, True), done
@@ -170,6 +173,9 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
         (("stream", "people.csv", *STREAM, "--target", "lld"), "Did you mean 'ldl'?"),
         (("filter", "y.csv", "--model", "m.toml", "--level", 1, "--readings", "yy"),
          "Did you mean 'y'?"),
+        (("identify", "y.csv", "--family", "ar1", "--level", 1, "--readings", "yy"),
+         "Did you mean 'y'?"),
+        (("identify", "y.csv", "--level", 1), "Missing option '--family'"),
         (("plan", "people.csv", *PLAN, "--target", "sex"), "'sex': the target must be a column"),
         (("plan", "people.csv", *PLAN, "--exponent", 0.5), "goes with transform box-cox"),
         (("plan", "people.csv", *PLAN, "--want", "age=1", "--want", "age=2"), "wanted twice"),

@@ -28,13 +28,17 @@ def options(function):
 @pytest.mark.parametrize(
     ("group", "names", "commands"),
     [
-        ("Privacy", ("epsilon", "delta", "move"), ("bound", "stream", "filter", "plan")),
+        ("Privacy", ("epsilon", "delta", "move"),
+         ("bound", "stream", "filter", "identify", "plan")),
         ("Privacy", ("level",), ("bound", "filter")),
-        ("Privacy", ("level",), ("stream", "plan")),  # of one reading: a number
-        ("Output", ("output", "overwrite", "png"), ("stream", "filter")),
+        ("Privacy", ("level",), ("stream", "plan", "identify")),  # of one reading: a number
+        ("Output", ("output", "overwrite", "png"), ("stream", "filter", "identify")),
+        ("Privacy", ("lags",), ("stream", "identify")),
+        ("Model", ("readings", "inputs", "inputs_file"), ("filter", "identify")),
+        ("Output", ("diagnosis",), ("filter", "identify")),
         ("Noise", ("noise_variance",), ("bound", "stream", "plan", "consensus")),
-        ("Noise", ("seed",), ("stream", "filter", "release", "consensus")),
-        ("Output", ("json",), ("bound", "plan", "estimate", "consensus")),
+        ("Noise", ("seed",), ("stream", "filter", "identify", "release", "consensus")),
+        ("Output", ("json",), ("bound", "plan", "estimate", "consensus", "identify")),
         ("Model", ("features",), ("plan", "stream", "consensus")),
         ("Model", ("target",), ("stream", "consensus")),  # a plan takes several
     ],
