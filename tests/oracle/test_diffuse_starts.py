@@ -326,6 +326,14 @@ def test_what_is_never_shown():
     with pytest.raises(NotIdentifiable, match="1 of its 2 diffuse directions") as raised:
         dynamics.bound(hidden, 1.0, 50)
     assert np.allclose(np.abs(raised.value.hidden_directions), [[0.0], [1.0]])
+    # Turned, so that what is hidden cancels to rounding only.
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((2, 2)))[0]
+    turned = StateSpace(
+        turn @ np.diag([0.9, 1.1]) @ turn.T, turn[:, :1].T, 0.1, 0.1, cov0=1.0, diffuse=turn[:, 1:]
+    )
+    assert (turned.C @ turned.diffuse).any()
+    with pytest.raises(NotIdentifiable, match="1 of its 1 diffuse directions"):
+        dynamics.bound(turned, 1.0, 30)
     level = pv.EndlessLevel(1.0)
     release = stream(level, np.ones((1, 1)))
     trend = StateSpace(**TREND, diffuse=True)

@@ -57,6 +57,26 @@ def test_linear_systems_have_the_kalman_filter_and_smoother(rule, seed):
         assert np.abs(ours.covariance - theirs.covariance).max() < size
 
 
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_states_that_are_forgotten(rule):
+    """A and Q singular: what x_{k−1} had beside x_k is not known better for all that follows."""
+    A, C = (
+        np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.9]]),
+        np.array([[1.0, 0.5, 1.0]]),
+    )
+    system = dynamics.StateSpace(A, C, np.diag([0.0, 0.0, 0.2]), 0.5, cov0=np.diag([2.0, 3.0, 0.0]))
+    bent = dynamics.ExtendedStateSpace(
+        lambda x: A @ x, lambda x: C @ x, system.Q, system.R, system.mean0, system.cov0,
+        transition_jacobian=lambda x: A, reading_jacobian=lambda x: C,
+    )  # fmt: skip
+    level, rng = pv.EndlessLevel(1.0), np.random.default_rng(0)
+    release = pv.StreamMechanism(level).simulate(rng.standard_normal(6), rng)
+    ours = dynamics.smooth(rule(bent, level, release))
+    exact = dynamics.smooth(dynamics.filter_releases(system, level, release))
+    assert np.abs(ours.covariance - exact.covariance).max() < 1e-13
+    assert np.abs(ours.estimate - exact.estimate).max() < 1e-13
+
+
 def turn(x, u):
     """A vehicle with position, speed and heading: the input turns it."""
     return np.array(
