@@ -234,3 +234,32 @@ def test_other_units_are_another_scale(case, unit):
     # A flat density of δ in other units is another number.
     unknown = family.matrices(found.working).diffuse.shape[1] * np.log(unit)
     assert there.log_likelihood == pytest.approx(found.log_likelihood + unknown, rel=1e-9)
+
+
+def test_a_white_error_of_the_readings_does_not_pull_a_start():
+    """r is not known, so that γ_0 says nothing of φ: with it φ would start near .3, not .8."""
+    family, steps = dynamics.AR(1, noise=True, mean=False), 40000
+    _, y = simulated(family, [0.8, 0.36, 3.0], 1.0, None, steps, seed=5)
+    own, data = prepared(family, 1.0, shown(y, 1.0, 5))
+    phi = own.natural(own.starts(data)[0])[0]
+    gamma = 0.8 ** np.arange(1, 10)
+    # φ by ratios of lags whose errors have a deviation of (1 + 3 + 1)/√K each, weighted by γ_h.
+    error = 5.0 / np.sqrt(steps) / np.linalg.norm(gamma)
+    assert abs(phi - 0.8) < 4 * error
+
+
+@pytest.mark.parametrize("case", [0, 8], ids=["ar", "level"])
+def test_many_series_have_one_start(case):
+    """Series with gaps of their own; one shows nothing and changes nothing."""
+    family, theta, level, cov0 = CASES[case]
+    _, y = simulated(family, theta, level, cov0, 100, seed=1, trials=20)
+    y[:5, 20:40], y[7] = np.nan, np.nan
+    rng = np.random.default_rng(2)
+    release = dynamics.simulate_series(level, y, rng)
+    own, data = prepared(family, level, release)
+    first, *others = own.starts(data)
+    height = [sum(log_likelihood(own.matrices(t), part) for part in data) for t in (first, *others)]
+    assert height[0] == max(height)
+    found = fit(family, level, release)
+    assert found.observations == 5 * 80 + 14 * 100
+    assert (np.abs(found.estimate - theta) < 5 * found.standard_error).all()

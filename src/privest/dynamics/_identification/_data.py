@@ -64,7 +64,8 @@ def data_of(
 ) -> list[Data]:
     """The data of a release: one entry for each pattern of missing steps.
 
-    The inputs (K, p) are the same for all series.
+    The inputs (K, p) are the same for all series. Series that show nothing are left out, if others
+    show something.
     """
     if not isinstance(release, StreamRelease | SeriesRelease):
         raise InvalidInput(
@@ -84,7 +85,7 @@ def data_of(
         values = np.ascontiguousarray(np.nan_to_num(every).transpose(1, 2, 0))
         u = inputs_of(inputs, len(values))
         found.append(Data(values, given.missing, wanted, given.unit, u, given.simulated))
-    return found
+    return [own for own in found if own.shown] or found
 
 
 def inputs_of(given: ArrayLike | None, steps: int) -> Array:
