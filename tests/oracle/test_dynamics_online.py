@@ -1,5 +1,7 @@
 """Releases as they come, one by one: the numbers of the whole stream, on both routes."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,80 @@ def test_after_many_steps_the_loops_are_taken_up_by_themselves(monkeypatch):
     assert kalman._single is compiled_single
     whole = dynamics.filter_releases(system, level, dynamics.joined(releases), compiled=False)
     assert np.allclose(kalman.estimate, whole.estimate[-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["constant", "lags"])
+@pytest.mark.parametrize("lag", [0, 1, 6])
+def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag, compiled):
+    """x_{k−L} from the releases up to k, at every k, through gaps, inputs and a restored state."""
+    rng = np.random.default_rng(21)
+    system = random_system(rng, steps=STEPS, n=3, m=2, singular=True, inputs=1)
+    level, u = levels(2)[kind], rng.standard_normal((STEPS, 1))
+    _, y = system.simulate(STEPS, rng, inputs=u)
+    y[5], y[9, 1] = np.nan, np.nan
+    mechanism = pv.StreamMechanism(level)
+    cuts = [0, 1, 2, 5, 6, *range(7, 20), 25]
+    releases = [mechanism.simulate(y[a:b], rng) for a, b in pairwise(cuts)]
+    kalman = dynamics.PrivateKalman(system, level, lag=lag, compiled=compiled)
+    for i, release in enumerate(releases):
+        stop = cuts[i + 1]
+        kalman.update(release, inputs=u[cuts[i] : stop])
+        if i in (3, 11):
+            again = dynamics.PrivateKalman(system, level, lag=lag, compiled=compiled)
+            again.restore({name: part.copy() for name, part in kalman.state().items()})
+            kalman = again
+        so_far = dynamics.filter_releases(
+            system, level, dynamics.joined(releases[: i + 1]), inputs=u[:stop], compiled=False
+        )
+        expected, found = dynamics.smooth(so_far), kalman.smoothed
+        count = min(stop, lag + 1)
+        assert found.estimate.shape == (count, 3)
+        assert np.allclose(found.estimate, expected.estimate[-count:], rtol=1e-9, atol=1e-10)
+        assert np.allclose(found.covariance, expected.covariance[-count:], rtol=1e-9, atol=1e-10)
+        assert sum(part.steps for part in kalman._past.parts) <= lag + 6  # of the longest release
+
+
+def test_a_fixed_lag_from_a_diffuse_start():
+    rng = np.random.default_rng(4)
+    trend = dynamics.StateSpace(
+        [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], 0.1, 1.0, cov0=0.0, diffuse=np.eye(2)
+    )
+    level, lag = pv.EndlessLevel(2.0), 3
+    mechanism = pv.StreamMechanism(level)
+    kalman, releases = dynamics.PrivateKalman(trend, level, lag=lag), []
+    for k in range(9):
+        releases.append(mechanism.simulate([1.5 * k], rng))
+        kalman.update(releases[-1])
+        if k < 3:
+            continue
+        whole = dynamics.filter_releases(trend, level, dynamics.joined(releases))
+        expected = dynamics.smooth(whole)
+        assert np.allclose(kalman.smoothed.estimate, expected.estimate[-lag - 1 :], rtol=1e-8)
+        assert np.allclose(kalman.smoothed.covariance, expected.covariance[-lag - 1 :], rtol=1e-8)
+
+
+def test_what_a_lag_refuses():
+    walk = dynamics.StateSpace(A=1.0, C=1.0, Q=1.0, R=1.0, cov0=1.0)
+    level, rng = pv.EndlessLevel(1.0), np.random.default_rng(0)
+    with pytest.raises(pv.errors.InvalidInput, match="lag must be a whole number"):
+        dynamics.PrivateKalman(walk, level, lag=-1)
+    with pytest.raises(pv.errors.InvalidInput, match="how far back"):
+        dynamics.PrivateKalman(walk, level).smoothed  # noqa: B018
+    kalman = dynamics.PrivateKalman(walk, level, lag=2)
+    with pytest.raises(pv.errors.InvalidInput, match="nothing to smooth"):
+        kalman.smoothed  # noqa: B018
+    mechanism = pv.StreamMechanism(level)
+    kalman.update(mechanism.simulate([0.1, 0.2], rng))
+    with pytest.raises(pv.errors.InvalidInput, match="cannot be smoothed together"):
+        kalman.update(mechanism.release([0.3]))
+    assert kalman.steps == 2
+    state = kalman.state()
+    with pytest.raises(pv.errors.InvalidInput, match="made without a lag"):
+        kalman.restore(dynamics.PrivateKalman(walk, level).state())
+    for name in ("past_values", "past_missing", "past_root", "past_scale"):
+        with pytest.raises(pv.errors.InvalidInput):
+            kalman.restore(state | {name: np.zeros((9, 9))})
+        with pytest.raises(pv.errors.InvalidInput, match="lacks"):
+            kalman.restore({key: part for key, part in state.items() if key != name})
+    with pytest.raises(pv.errors.InvalidInput, match="does not lead"):
+        kalman.restore(state | {"past_steps": np.array(1)})

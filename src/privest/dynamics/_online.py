@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_number
+from privest.arrays import Array, ArrayLike, as_count, as_number
 from privest.dynamics import _machine as machine
 from privest.dynamics._diffuse import Undetermined, nothing_known
 from privest.dynamics._filtering import (
@@ -21,7 +21,8 @@ from privest.dynamics._filtering import (
     run_filter,
 )
 from privest.dynamics._means import LOG_2PI
-from privest.dynamics._observed import Level, level_of, observed
+from privest.dynamics._observed import Level, level_of, observed, of_entries
+from privest.dynamics._past import Past, flag_of, part_of, restored_part
 from privest.dynamics._recursions import Tables
 from privest.dynamics._releases import given_values
 from privest.dynamics._single import compiled_single, plain_single
@@ -38,6 +39,8 @@ class PrivateKalman(Estimated):
 
     It sees no reading. Memory and time a step do not grow: a level that looks back b steps adds
     (b + 1)m states. Dense levels need the whole trajectory (`filter_releases`).
+    `lag` L: what later releases tell of the last L states is kept, too (`smoothed`).
+    `compiled`: see `filter_releases`; a single release then takes one compiled step.
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
@@ -50,9 +53,13 @@ class PrivateKalman(Estimated):
     [[0.6]]
     """
 
-    def __init__(self, system: StateSpace, level: Level, *, compiled: bool | None = None) -> None:
+    def __init__(
+        self, system: StateSpace, level: Level, *, lag: int | None = None,
+        compiled: bool | None = None,
+    ) -> None:  # fmt: skip
         self.system, self.level = system, level_of(level, system)
         self._compiled = compiled
+        self._past = None if lag is None else Past(as_count(lag, "lag", least=0))
         if self.level.form == "dense":
             raise InvalidInput(
                 "A dense level looks back to the first step: use filter_releases on the whole "
@@ -81,6 +88,16 @@ class PrivateKalman(Estimated):
 
         `smooth` of what is returned goes back to the first step of these releases, no further.
         """
+        past, before = self._past, self._now
+        if past is None:
+            return self._updated(release, inputs)
+        given = given_values(release, self.level, before.steps)
+        past.require(given.unit)
+        result = self._updated(release, inputs)
+        past.add(before, given, inputs)
+        return result
+
+    def _updated(self, release: StreamRelease, inputs: ArrayLike | None) -> Filtered:
         if inputs is None and self._ordinary and self._is_single(release):
             result = self._update_single(release)
             if result is not None:
@@ -183,6 +200,16 @@ class PrivateKalman(Estimated):
         """Estimate and covariance of the state of `uncorrelated`."""
         return self._now.state(self.system.uncorrelated.states)
 
+    @property
+    def smoothed(self) -> Smoothed:
+        """The last `lag` + 1 states from all releases so far: x_{k−L} first, x_k last.
+
+        The same as `smooth` of the whole stream up to k, at these steps. O(L) a call.
+        """
+        if self._past is None:
+            raise InvalidInput("Say how far back to smooth: PrivateKalman(system, level, lag=L).")
+        return self._past.smoothed(self.system, self.level, self._compiled)
+
     def predict(self, ahead: int, *, inputs: ArrayLike | None = None) -> Predicted:
         """The next states. See `dynamics.predict`."""
         if self.steps == 0:
@@ -192,55 +219,83 @@ class PrivateKalman(Estimated):
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as plain arrays; it holds no reading."""
-        now = {name: np.asarray(part) for name, part in self._now._asdict().items()
-               if name != "open"}  # fmt: skip
         facts = {"log_likelihood": self.log_likelihood, "simulated": self.simulated}
+        whole = self._packed(self._now) | {name: np.array(fact) for name, fact in facts.items()}
+        if self._past is None:
+            return whole
+        if not self._past.parts:
+            return whole | {"past": np.array(0)}
+        past = self._past.joined()
+        whole |= {f"past_{name}": part for name, part in self._packed(past.now).items()}
+        given = past.given
+        return whole | {
+            "past": np.array(past.steps), "past_values": given.values,
+            "past_missing": np.broadcast_to(of_entries(given.missing), given.values.shape).copy(),
+            "past_scale": np.array(given.unit), "past_inputs": past.inputs,
+            "past_simulated": np.array(given.simulated),
+        }  # fmt: skip
+
+    def _packed(self, now: Now) -> dict[str, Array]:
+        """Where the filter stands, as plain arrays."""
+        parts = {name: np.asarray(part) for name, part in now._asdict().items() if name != "open"}
         if self.system.diffuse is not None:
-            facts["open"] = self._now.open is not None
-            still = self._now.open or nothing_known(self.system, len(self._now.root), 1)
-            now |= still._asdict()
-        return now | {name: np.array(fact) for name, fact in facts.items()}
+            parts["open"] = np.array(now.open is not None)
+            parts |= (now.open or nothing_known(self.system, len(now.root), 1))._asdict()
+        return parts
+
+    def _unpacked(self, state: Mapping[str, Array], prefix: str = "") -> Now:
+        """The inverse, checked."""
+        wanted = self._packed(self._now)
+        absent = {prefix + name for name in wanted} - set(state)
+        if absent:
+            raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
+        parts = {name: part_of(state, prefix + name, wanted[name].shape)
+                 for name in ("mean", "root", "leaving", "gap", "unit")}  # fmt: skip
+        steps: Any = np.asarray(state[f"{prefix}steps"], dtype=object)[()]  # a number as it is
+        count = as_count(steps, f"{prefix}steps", least=0)
+        limits = self.system.steps, self.level.steps
+        if any(limit is not None and count > limit for limit in limits):
+            raise InvalidInput(f"the state is of step {count}; the system or level ends before.")
+        still = None
+        if self.system.diffuse is not None:
+            blank = nothing_known(self.system, len(self._now.root), 1)
+            held = {name: part_of(state, prefix + name, own.shape)
+                    for name, own in blank._asdict().items()}  # fmt: skip
+            still = Undetermined(**held) if flag_of(state, f"{prefix}open") else None
+        return Now(count, **parts, open=still)
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up a state again: all of it, or nothing of one that does not fit.
 
-        Raises InvalidInput for what no `state` of a filter of this system and level can be.
+        Raises InvalidInput for what no `state` of a filter of this system, level and lag can be.
         """
-        absent = set(self.state()) - set(state)
+        now = self._unpacked(state)
+        absent = {"log_likelihood", "simulated"} - set(state)
         if absent:
             raise InvalidInput(f"the state of a filter lacks {', '.join(sorted(absent))}.")
-        parts = {name: _part(state, name, getattr(self._now, name).shape)
-                 for name in ("mean", "root", "leaving", "gap", "unit")}  # fmt: skip
-        steps: Any = np.asarray(state["steps"], dtype=object)[()]  # a number as it is
-        count = as_count(steps, "steps", least=0)
-        limits = self.system.steps, self.level.steps
-        if any(limit is not None and count > limit for limit in limits):
-            raise InvalidInput(f"the state is of step {count}; the system or level ends before.")
         fit = as_number(state["log_likelihood"], "log_likelihood of the state")
-        simulated, still = _flag(state, "simulated"), None
-        if self.system.diffuse is not None:
-            blank = nothing_known(self.system, len(self._now.root), 1)
-            held = {name: _part(state, name, own.shape) for name, own in blank._asdict().items()}
-            still = Undetermined(**held) if _flag(state, "open") else None
-        self._stand(Now(count, **parts, open=still))
-        self.log_likelihood, self.simulated = fit, simulated
+        simulated = flag_of(state, "simulated")
+        past = None if self._past is None else self._restored_past(state, self._past.lag, now)
+        self._stand(now)
+        self.log_likelihood, self.simulated, self._past = fit, simulated, past
+
+    def _restored_past(self, state: Mapping[str, Array], lag: int, now: Now) -> Past:
+        if "past" not in state:
+            raise InvalidInput("the state of a filter lacks past: it was made without a lag.")
+        result = Past(lag)
+        held: Any = np.asarray(state["past"], dtype=object)[()]
+        steps = as_count(held, "past", least=0)
+        if steps == 0:
+            return result
+        before = self._unpacked(state, "past_")
+        if before.steps + steps != now.steps:
+            raise InvalidInput("past of the state does not lead to where the filter stands.")
+        own, system = (
+            {name[5:]: part for name, part in state.items() if name[:5] == "past_"},
+            self.system,
+        )
+        result.parts.append(restored_part(before, own, steps, system.readings, system.inputs))
+        return result
 
     def __repr__(self) -> str:
         return f"PrivateKalman({self.system!r}, at step {self.steps})"
-
-
-def _part(state: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
-    part = as_array(state[name], f"{name} of the state").copy()
-    if part.shape != shape:
-        raise InvalidInput(
-            f"{name} of the state must have shape {shape} for this system and level; received "
-            f"{part.shape}."
-        )
-    return part
-
-
-def _flag(state: Mapping[str, Array], name: str) -> bool:
-    flag = np.asarray(state[name])
-    if flag.shape or flag.dtype != bool:
-        raise InvalidInput(f"{name} of the state must be True or False.")
-    return bool(flag)
