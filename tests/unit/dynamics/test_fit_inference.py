@@ -1,0 +1,170 @@
+"""What a Fit says of its parameters and of the future, by independent routes."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy
+
+import privest as pv
+from privest import dynamics
+from privest.dynamics._identification._ahead import ahead_of
+from privest.dynamics._identification._fitting import fit
+from privest.dynamics._identification._linear import integrated, linear_parameters
+from privest.errors import InvalidInput
+
+LEVEL = pv.EndlessLevel(1.0)
+CHI = float(scipy.special.chdtri(1, 0.05))
+
+
+def released(steps=150, phi=0.8, mean=0.0, seed=3, extra=0.0):
+    rng = np.random.default_rng(seed)
+    system = dynamics.AR(1, mean=False).system([phi, 1 - phi**2])
+    readings = mean + extra + system.simulate(steps, rng)[1][:, 0]
+    return pv.StreamMechanism(LEVEL).simulate(readings, rng)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return fit(dynamics.AR(1, mean=False), LEVEL, released())
+
+
+def test_profile_ends_by_another_route(found):
+    intervals = found.intervals(0.95)
+    at = found.family.working
+    for phi in intervals.ends[0]:
+        best = scipy.optimize.minimize_scalar(
+            lambda q, phi=phi: -found._objective.value(at(np.array([phi, q]))),
+            bounds=(0.01, 3.0), method="bounded", options={"xatol": 1e-9},
+        )  # fmt: skip
+        assert 2 * (found.log_likelihood + best.fun) == pytest.approx(CHI, abs=1e-5)
+    for q in intervals.ends[1]:
+        best = scipy.optimize.minimize_scalar(
+            lambda phi, q=q: -found._objective.value(at(np.array([phi, q]))),
+            bounds=(-0.999, 0.999), method="bounded", options={"xatol": 1e-9},
+        )  # fmt: skip
+        assert 2 * (found.log_likelihood + best.fun) == pytest.approx(CHI, abs=1e-5)
+    np.testing.assert_array_equal(found.interval(0.95), intervals.ends)
+    assert not intervals.open_ends.any()
+    assert json.dumps(intervals.to_dict())
+    wider = found.interval(0.99)
+    assert (wider[:, 0] < intervals.low).all()
+    assert (wider[:, 1] > intervals.high).all()
+
+
+def test_wald_and_bad_methods(found):
+    wald = found.intervals(method="wald")
+    t = np.arctanh(wald.ends[0])
+    assert t.mean() == pytest.approx(found.working[0], abs=1e-9)  # symmetric in artanh φ
+    with pytest.raises(InvalidInput, match="profile, wald"):
+        found.intervals(method="bootstrap")
+    with pytest.raises(InvalidInput, match="mixture, plug-in"):
+        found.forecast(1, method="bootstrap")
+    with pytest.raises(InvalidInput, match="ahead"):
+        found.forecast(0)
+
+
+def test_flat_directions_of_fits(found):
+    assert found.flat == ()
+    # φ near 0 does not tell the noise of the readings from that of the process.
+    both = fit(dynamics.AR(1, noise=True, mean=False), LEVEL, released(400, phi=0.1))
+    assert any("log r" in one.words for one in both.flat)
+    assert json.dumps(both.to_dict()["flat"])
+
+
+def test_criteria(found):
+    assert found.parameters == 2
+    assert found.aic == pytest.approx(4 - 2 * found.log_likelihood)
+    assert found.bic == pytest.approx(2 * math.log(150) - 2 * found.log_likelihood)
+    walk = fit(dynamics.LocalLevel(), LEVEL, released())
+    assert walk.parameters == 3  # two variances and a level of which nothing was known
+
+
+def test_a_plug_in_forecast_is_a_prediction(found):
+    ahead = found.forecast(4, method="plug-in")
+    system = found.family.system(found.estimate)
+    peer = dynamics.predict(dynamics.filter_releases(system, LEVEL, found._release), 4)
+    np.testing.assert_allclose(ahead.states, peer.estimate, rtol=1e-9)
+    np.testing.assert_allclose(ahead.standard_error, peer.standard_error, rtol=1e-9)
+    half = 1.959963985 * ahead.standard_error
+    edges = np.stack([ahead.estimate - half, ahead.estimate + half], axis=-1)
+    np.testing.assert_allclose(ahead.interval(0.95), edges, rtol=1e-8)
+
+
+def test_a_mixture_is_wider_and_of_the_release_wider_still(found):
+    mixed, plain = found.forecast(3), found.forecast(3, method="plug-in")
+    assert (mixed.standard_error > plain.standard_error).all()
+    shown = found.forecast(3, release=True)
+    np.testing.assert_allclose(shown.standard_error**2 - mixed.standard_error**2, 1.0, rtol=1e-3)
+    np.testing.assert_allclose(shown.estimate, mixed.estimate)
+    assert json.dumps(mixed.to_dict())
+    assert mixed.notes == ()
+
+
+def test_public_inputs_ahead():
+    rng = np.random.default_rng(8)
+    u, later = rng.standard_normal((200, 1)), rng.standard_normal((3, 1))
+    own = fit(dynamics.RegressionAR(1), LEVEL, released(200, extra=2 * u[:, 0]), inputs=u)
+    ahead = own.forecast(3, inputs=later)
+    np.testing.assert_allclose(
+        ahead.estimate - ahead.states @ [[1.0]], own.estimate[2] * later, atol=0.3
+    )
+    with pytest.raises(InvalidInput, match=r"\(3, 1\)"):
+        own.forecast(3)
+    with pytest.raises(InvalidInput, match=r"\(3, 1\)"):
+        own.forecast(3, inputs=later[:2])
+
+
+def test_coefficients_are_integrated_out():
+    # Against sums over a fine grid of the mean, all else given.
+    own = fit(dynamics.AR(1), LEVEL, released(60, mean=3.0))
+    linear = linear_parameters(own.family, own.working)
+    assert linear.tolist() == [False, False, True]
+    (data,) = own._objective.data
+    u = np.ones((3, 1))
+
+    def look(t):
+        return ahead_of(own.family.matrices(t), data, u)[1]
+
+    t = own.working + np.array([0.3, -0.2, 0.7])
+    value, ahead = integrated(own._objective, look, t, linear)
+    grid = own.working[2] + np.linspace(-8, 8, 2001)
+    points = [np.array([t[0], t[1], mean]) for mean in grid]
+    heights = np.array([own._objective.value(point) for point in points])
+    total = scipy.special.logsumexp(heights) + math.log(grid[1] - grid[0])
+    # ∫ exp(−Sx²/2) dx = √(2π/S): the constant is left out.
+    assert value + math.log(2 * math.pi) / 2 == pytest.approx(total, abs=1e-8)
+    weights = np.exp(heights - heights.max())
+    weights /= weights.sum()
+    kept = weights > 1e-12
+    each = [look(point) for point, take in zip(points, kept) if take]
+    means = np.array([one.readings[:, 0, 0] for one in each])
+    mean = weights[kept] @ means
+    np.testing.assert_allclose(ahead.readings[:, 0, 0], mean, rtol=1e-7)
+    spread = weights[kept] @ (means - mean) ** 2 + each[0].reading_covariance[:, 0, 0]
+    np.testing.assert_allclose(ahead.reading_covariance[:, 0, 0], spread, rtol=1e-7)
+
+
+def test_many_series_share_parameters_and_have_forecasts_of_their_own():
+    rng = np.random.default_rng(4)
+    system = dynamics.AR(1, mean=False).system([0.8, 0.36])
+    readings = system.simulate(60, rng, trials=3)[1]
+    release = dynamics.simulate_series(LEVEL, readings, rng)
+    own = fit(dynamics.AR(1, mean=False), LEVEL, release)
+    ahead = own.forecast(2)
+    assert ahead.estimate.shape == (3, 2, 1)
+    assert ahead.interval().shape == (3, 2, 1, 2)
+    plain = own.forecast(2, method="plug-in")
+    filtered = dynamics.filter_releases(own.family.system(own.estimate), LEVEL, release)
+    np.testing.assert_allclose(plain.states, dynamics.predict(filtered, 2).estimate, rtol=1e-8)
+
+
+def test_a_level_of_nothing_leaves_correlations_without_an_interval():
+    weak = pv.EndlessLevel(1e-4)
+    rng = np.random.default_rng(1)
+    release = pv.StreamMechanism(weak).simulate(rng.standard_normal(80), rng)
+    told = fit(dynamics.AR(1, mean=False), weak, release).intervals()
+    assert told.open_ends[0].all()
+    assert told.open_ends[1, 0]
+    assert any("phi1" in note for note in told.notes)
