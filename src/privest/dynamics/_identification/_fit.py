@@ -15,7 +15,7 @@ from privest.dynamics._filtering import Filtered, filter_releases
 from privest.dynamics._identification._constrained import Peak, safe_inverse
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._flat import FlatDirection, flat_directions
-from privest.dynamics._identification._floors import floor, long_floor
+from privest.dynamics._identification._floors import expected_information, floor, long_floor
 from privest.dynamics._identification._forecast import Forecast, forecast_of
 from privest.dynamics._identification._intervals import (
     METHODS,
@@ -103,10 +103,14 @@ class Fit(Result):
 
     @cached_property
     def flat(self) -> tuple[FlatDirection, ...]:
-        """Combinations of parameters that these releases hardly determine, or not at all."""
+        """Combinations of parameters that these releases hardly determine, or not at all.
+
+        By the expected information at θ̂ (the curvature where that cannot be computed).
+        """
         pairs = zip(self.family.labels, self.names)
         own = np.array([label != name for label, name in pairs], dtype=bool)
-        return flat_directions(self.curvature, self.family.labels, own)
+        known = expected_information(self.family, self.working, self._objective.data)
+        return flat_directions(self.curvature if known is None else known, self.family.labels, own)
 
     def intervals(self, confidence: float = CONFIDENCE, method: str = "profile") -> Intervals:
         """The interval of each parameter, by profile likelihood (default) or by "wald".

@@ -56,15 +56,21 @@ def floor(
     `private`: from the releases; else from the readings themselves (releases with a millionth of
     the noise). None where it cannot be computed (a diffuse start on which it depends).
     """
+    seen = data if private else [Data(*own._replace(unit=OPEN * own.unit)) for own in data]
+    total = expected_information(family, t, seen)
+    return None if total is None else covariance_of(total, family.natural_slopes(t), held)
+
+
+def expected_information(family: Family, t: Array, data: list[Data]) -> Array | None:
+    """I (p, p) about t from all data; None where it cannot be computed."""
     matrices, slopes = family.matrices(t), family.slopes(t)
     total = np.zeros((family.size, family.size))
     try:
         for own in data:
-            seen = own if private else Data(*own._replace(unit=OPEN * own.unit))
-            total += information(matrices, slopes, seen)
+            total += information(matrices, slopes, own)
     except NumericalFailure:
         return None
-    return covariance_of(total, family.natural_slopes(t), held)
+    return total
 
 
 def long_floor(family: Family, t: Array, data: list[Data], held: Flags) -> Array:
