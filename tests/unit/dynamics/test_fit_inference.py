@@ -9,8 +9,8 @@ import scipy
 
 import privest as pv
 from privest import dynamics
-from privest.dynamics._identification._ahead import ahead_of
 from privest.dynamics import fit
+from privest.dynamics._identification._ahead import ahead_of
 from privest.dynamics._identification._linear import integrated, linear_parameters
 from privest.errors import InvalidInput
 
