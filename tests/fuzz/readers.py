@@ -191,6 +191,13 @@ PARTITION, LISTED = "partition-0.npz", "release.json"
 STATE = dynamics.StateSpace(A=0.9, C=1.0, Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
 SENSOR = network.Sensor([[2.0], [1.0]], pv.noise.Gaussian(cov=0.5), pv.PrivacyLevel(4.0))
 STREAM = pv.StreamMechanism(LEVELS[0]).simulate([0.5, np.nan, 0.25], np.random.default_rng(1))
+PAIR = dynamics.StateSpace(A=0.9, C=[[1.0], [2.0]], Q=0.1, R=0.25, mean0=0.0, cov0=1.0)
+TIED = pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]])
+CELLS = np.array([[0.5, np.nan], [0.1, 0.2], [np.nan, np.nan]])  # of vector readings parts
+PARTS = pv.StreamMechanism(TIED).simulate(CELLS, np.random.default_rng(1))
+SERIES_PARTS = dynamics.simulate_series(
+    TIED, np.stack([CELLS, CELLS[[1, 0, 2]]]), np.random.default_rng(1)
+)
 SERIES = dynamics.simulate_series(2.0, [[0.5, np.nan], [0.1, 0.2]], np.random.default_rng(1))
 AVERAGE = network.private_average(
     [0.1, 0.2, 0.3], 2.0, network.metropolis(network.ring(3)), np.random.default_rng(2)
@@ -206,6 +213,18 @@ def use_stream_release(path: Path) -> None:
     rls = pv.PrivateRLS(LEVELS[0], 1, GAUSSIAN)
     rls.update(release, np.ones((len(release.values), 1)))
     dynamics.filter_releases(STATE, LEVELS[0], release)
+
+
+def use_parts(path: Path) -> None:
+    record = _record(path)
+    if isinstance(record, dict) and record.get("kind") == dynamics.SeriesRelease.KIND:
+        for _, one in dynamics.SeriesRelease.from_dict(record).by_pattern():
+            dynamics.filter_releases(PAIR, TIED, one)
+        return
+    release = pv.StreamRelease.from_dict(record)
+    rls = pv.PrivateRLS(TIED, 1, GAUSSIAN)
+    rls.update(release, np.ones((len(release.values), 1)))
+    dynamics.filter_releases(PAIR, TIED, release)
 
 
 def use_series_release(path: Path) -> None:
@@ -491,6 +510,7 @@ READERS = [
            {name: data for name, data in FOLDER.items() if name != PARTITION}),
     Reader("stream release", tree, use_stream_release, [_of(STREAM)], 900),
     Reader("series release", tree, use_series_release, [_of(SERIES)], 500),
+    Reader("parts of readings", tree, use_parts, [_of(PARTS), _of(SERIES_PARTS)], 300),
     Reader("sensor release", tree, use_sensor_release,
            [_of(SENSOR.simulate([1.0, 2.0], np.random.default_rng(1)))], 400),
     Reader("private average", tree, use_average, [_of(AVERAGE)], 400),

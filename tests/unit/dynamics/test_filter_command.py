@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import privest as pv
 from privest import dynamics
 from privest.cli._filtering import filter_command, read_model
-from privest.data._release_lines import read_release
+from privest.data._release_lines import check_lines, read_release
 from privest.errors import InvalidInput, PrivestError
 
 MODEL = """
@@ -390,3 +390,30 @@ def test_bad_inputs_are_refused_before_noise_is_spent(driven, monkeypatch, chang
     assert message in str(done.exception)
     assert "secret" not in str(done.exception)
     assert not spent
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_single_empty_cells_at_a_level_that_mixes_readings(folder, stated):
+    """The other cell is shown; not where a move is stated: what is promised then is of whole steps.
+
+    The receiver reads which cells were missing from the lines, and errs by what the bound says.
+    """
+    (folder / "level.csv").write_text("2,0.6\n0.6,1.5\n", encoding="utf-8")
+    common = ["--model", folder / "m.toml", "--level", folder / "level.csv"]
+    more = ["--delta", "1e-6", "--move", "0.5"] if stated else []
+    out = folder / "z.jsonl"
+    done = run(
+        folder / "y.csv", *common, *more, "--readings", "a,b", "--emit", "releases", "--output", out
+    )
+    assert done.exit_code == 0, done.output
+    lines = out.read_text(encoding="utf-8").splitlines(keepends=True)
+    cell = json.loads(lines[6])["z"]
+    assert cell is None if stated else (cell[0] is None and isinstance(cell[1], int))
+    assert check_lines(lines).missing == stated
+    release = read_release(lines)
+    again = run(out, "--from", "releases", *common)
+    assert again.exit_code == 0, again.output
+    level = pv.EndlessLevel([[2.0, 0.6], [0.6, 1.5]])
+    limit = dynamics.bound(read_model(folder / "m.toml")[0], level, 30, missing=release.missing)
+    # real noise has a variance of 1 + 3·2⁻²², which the bound has not
+    assert table(again.stdout)["speed_se"] == pytest.approx(limit.standard_error[:, 1], rel=1e-6)

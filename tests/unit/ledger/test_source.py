@@ -209,3 +209,20 @@ def test_the_file_holds_no_reading_and_no_noise(tmp_path):
         (np.int64(round(shown * 1024)).tobytes(),)
     ]
     tables.close()
+
+
+def test_a_part_of_a_step_is_sent_again_as_it_was(ledger):
+    """Corrected readings, and ones that have come since: the places that were shown are the same.
+
+    A part costs a whole step: more than it shows.
+    """
+    level = pv.EndlessLevel([[2.0, 0.6], [0.6, 1.5]])
+    first = pv.StreamMechanism(level).release([[0.5, np.nan], [0.1, 0.2]], source(ledger, level))
+    assert first.missing.tolist() == [[False, True], [False, False]]
+    again = source(ledger, level)
+    other = pv.StreamMechanism(level).release([[7.0, 8.0], [np.nan, 0.2]], again)
+    assert again.resent
+    assert np.array_equal(other.values, first.values, equal_nan=True)
+    assert np.array_equal(other.missing, first.missing)
+    assert ledger.spent("t").level == cost_of(level).information[0][0]  # S, of both steps
+    ledger.verify()
