@@ -26,7 +26,7 @@ from privest.noise.quadrature import gauss
 THREADS = 128  # a block
 # Blocks that a multiprocessor must be able to hold: more hide waiting better and leave fewer
 # registers to each thread. By family, measured on an H200 (`benchmarks/gpu_run.py`).
-BLOCKS = {1: 3, 2: 4, 3: 4}
+BLOCKS = {1: 3, 2: 4, 3: 3}
 AT_ONCE = 2**17  # threads that climb, problem after problem: what a large device holds
 MOST_PARAMETERS = 8  # more do not fit in registers: array operations
 MOST_READINGS = 64  # humps of a trial are the bits of one word
