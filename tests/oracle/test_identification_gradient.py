@@ -115,11 +115,12 @@ def test_the_value_is_that_of_the_public_filter(form, protected, compiled):
 
 @pytest.mark.parametrize("compiled", ROUTES)
 @pytest.mark.parametrize("n", [1, 2])  # one state and one number have a path of their own
+@pytest.mark.parametrize("diffuse", [0, 1])  # what x_0 does ends before the series
 @pytest.mark.parametrize("steps", [1, 2, 400])
-def test_long_series_settle_and_short_ones_end(steps, n, compiled):
+def test_long_series_settle_and_short_ones_end(steps, diffuse, n, compiled):
     """Against the model with a time axis, whose covariances are found step by step."""
     rng = np.random.default_rng(5)
-    matrices = random_matrices(rng, steps=steps, n=n, m=1, p=1, radius=0.9)
+    matrices = random_matrices(rng, steps=steps, n=n, m=1, p=1, q=diffuse, radius=0.9)
     level = pv.EndlessLevel(0.5)
     y = rng.standard_normal((1, steps, 1))
     y[:, 100:120] = np.nan

@@ -47,8 +47,8 @@ class Passed(NamedTuple):
     """A filter that went over all steps, of several series with the same covariances.
 
     begun (N, series) are the means before step 0, filtered (K, N, series), ζ (K, r, series), and
-    logs = Σ log det c_k, of one series. last: P_{K−1|K−1}. back: the pass back over it, for so many
-    series of data.
+    logs = Σ log det c_k, of one series. last: P_{K−1|K−1}. live: the step from which on series that
+    say what x_0 does are 0. back: the pass back over it, for so many series of data.
     """
 
     begun: Array
@@ -56,6 +56,7 @@ class Passed(NamedTuple):
     innovations: Array
     logs: float
     last: Array
+    live: int
     back: Callable[[Passed, int], Derivatives]
     compiled: bool = False
 
@@ -72,9 +73,10 @@ def passed(
     means = filtered_means(seen, sweep, values.copy(), shift, offset)
     logs = np.log(np.diagonal(sweep.table.scale, axis1=1, axis2=2)).sum(axis=1)
     begun = np.repeat(seen.start[:, None], values.shape[2], axis=1)
+    back = partial(_derivatives, seen, plan, sweep, tables)
     result = Passed(
         begun, means.filtered, means.innovations, float(logs[sweep.entry].sum()),
-        tables.filtered[sweep.entry[-1]], partial(_derivatives, seen, plan, sweep, tables),
+        tables.filtered[sweep.entry[-1]], seen.steps, back,
     )  # fmt: skip
     if not columns.shape[1]:
         return result

@@ -21,26 +21,24 @@ from privest.errors import NotIdentifiable
 
 
 def profiled(way: Passed, series: int) -> tuple[Passed, float]:
-    """The data with δ̂ of each series, then the whitened columns, √series times; and log|S|."""
+    """The data with δ̂ of each series, then the whitened columns, √series times; and log|S|.
+
+    What `way` holds is changed in place, up to the step at which the response to δ ends.
+    """
     columns = way.innovations.shape[2] - series
     if not columns:
         return way, 0.0
-    upper = _response(way.innovations[:, :, series:], way.begun[:, series:])
+    live = slice(0, way.live)
+    upper = _response(way.innovations[live, :, series:], way.begun[:, series:])
+    inverse = scipy.linalg.solve_triangular(upper, np.eye(columns))  # S^{−½}
     # Whitened responses are −ζ of the series that start at a column and show zeros.
-    whitened = _against(upper, way, series)
-    flat = whitened.innovations.reshape(-1, columns)
-    known = -flat.T @ way.innovations[:, :, :series].reshape(-1, series)
-
-    def joined(all_series: Array, white: Array) -> Array:
-        data = all_series[..., :series] + white @ known
-        return np.concatenate([data, np.sqrt(series) * white], axis=-1)
-
-    found = way._replace(
-        begun=joined(way.begun, whitened.begun),
-        filtered=joined(way.filtered, whitened.filtered),
-        innovations=joined(way.innovations, whitened.innovations),
-    )
-    return found, 2.0 * float(np.log(np.abs(upper.diagonal())).sum())
+    white = way.innovations[live, :, series:].reshape(-1, columns) @ inverse
+    known = -white.T @ way.innovations[live, :, :series].reshape(-1, series)
+    for part in (way.begun, way.filtered[live], way.innovations[live]):
+        turned = part[..., series:] @ inverse
+        part[..., :series] += turned @ known
+        part[..., series:] = np.sqrt(series) * turned
+    return way, 2.0 * float(np.log(np.abs(upper.diagonal())).sum())
 
 
 def response_size(innovations: Array, begun: Array) -> float:
@@ -69,13 +67,3 @@ def _response(innovations: Array, begun: Array) -> Array:
             hidden,
         )
     return upper
-
-
-def _against(upper: Array, way: Passed, series: int) -> Passed:
-    """The columns times S^{−½} = U⁻¹."""
-    inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
-    return way._replace(
-        begun=way.begun[:, series:] @ inverse,
-        filtered=way.filtered[:, :, series:] @ inverse,
-        innovations=way.innovations[:, :, series:] @ inverse,
-    )

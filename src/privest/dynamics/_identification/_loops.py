@@ -15,6 +15,7 @@ from privest.arrays import Array, Flags, Index
 
 REACHED = 1e-12  # as `_recursions`: all further changes stay below this part of the matrix
 DOUBLINGS = 30  # 2³⁰ steps: what has not died out by then contracts by less than 1e-9 a step
+DEAD = 1e-60  # of its peak: what x_0 did to a state is over (a gap cannot bring it back to 1e-16)
 PATIENCE = 1.5  # a failed check is not repeated before the steps of a run have grown by this
 
 
@@ -289,15 +290,28 @@ def scalar_ahead(
         filtered[t, 0, 0] = x
 
 
+def heard_of_start(filtered: Array, k: int, data: int, peak: Array) -> bool:
+    """Whether some state of the series after the first `data` is not dead; keeps their peaks."""
+    alive = False
+    for a in range(peak.shape[0]):
+        for s in range(data, filtered.shape[2]):
+            size = abs(filtered[k, a, s])
+            peak[a] = max(peak[a], size)
+            if not size <= DEAD * peak[a]:
+                alive = True
+    return alive
+
+
 def filter_loop(
     A: Array, F: Array, G: Array, N: Array, kind: Index, root: Array, begun: Array, values: Array,
     shift: Array, offset: Array, entry: Index, first: Index, whiten: Array, gain: Array,
-    covariance: Array, filtered: Array, zeta: Array,
+    covariance: Array, filtered: Array, zeta: Array, live: Index,
 ) -> float:  # fmt: skip
     """The forward pass; returns Σ log det c_k, NaN where a covariance overflows.
 
     begun (N, series): z̃, shift and offset are of the first of them; the others show zeros.
-    `first` (K,): the first step of every entry. Covariance K is that before step 0.
+    `first` (K,): the first step of every entry. Covariance K is that before step 0. `live` (1,):
+    the step from which on those others are 0 and left as they are.
     """
     steps, n, r = kind.shape[0], A.shape[1], G.shape[1]
     series, data, inputs = begun.shape[1], values.shape[2], shift.shape[0] > 0
@@ -311,10 +325,14 @@ def filter_loop(
             for k in range(n):
                 total += root[a, k] * root[b, k]
             covariance[steps, a, b] = total
-    k, small = 0, n == 1 and r == 1 and series == 1
+    k, active, small, peak = 0, series, n == 1 and r == 1 and data == 1, np.zeros(n)
+    live[0] = steps if series > data else 0
+    for a in range(n):
+        for s in range(data, series):
+            peak[a] = max(peak[a], abs(begun[a, s]))
     while k < steps:
         j = kind[k]
-        if small and held and j == last:
+        if small and active == data and held and j == last:
             end = k
             while end < steps and kind[end] == j:
                 entry[end] = e
@@ -347,7 +365,7 @@ def filter_loop(
                     next_check = int(PATIENCE * age) + 1
         entry[k] = e
         logs += own_logs
-        for s in range(series):
+        for s in range(active):
             for a in range(n):
                 total = shift[k, a] if inputs and s < data else 0.0
                 for b in range(n):
@@ -371,6 +389,8 @@ def filter_loop(
                     total += gain[e, a, i] * fresh[i]
                 filtered[k, a, s] = total
         k += 1
+        if active > data and not heard_of_start(filtered, k - 1, data, peak):
+            active, live[0] = data, k
     return logs
 
 
@@ -479,7 +499,7 @@ def scalar_back(
 
 
 def adjoint_loop(
-    A: Array, G: Array, kind: Index, begun: Array, data: int, entry: Index,
+    A: Array, G: Array, kind: Index, begun: Array, data: int, live: int, entry: Index,
     first: Index, whiten: Array, gain: Array, covariance: Array, filtered: Array, zeta: Array,
     d_A: Array, d_F: Array, d_G: Array, d_N: Array, d_shift: Array, d_offset: Array,
     d_start: Array, d_cov: Array,
@@ -493,18 +513,19 @@ def adjoint_loop(
     fresh = np.empty(r)
     for s in range(series):
         for a in range(n):
-            later[a, s] = filtered[steps - 1, a, s]
+            later[a, s] = filtered[steps - 1 if s < data else live - 1, a, s]
     last, age, next_check, settled, held = -1, 0, 1, False, False
-    k, small = steps - 1, n == 1 and r == 1 and series == 1
+    k, small = steps - 1, n == 1 and r == 1 and data == 1
     while k >= 0:
         j, e = kind[k], entry[k]
-        if small and held and e == last and k > first[e]:
+        end = max(first[e], live - 1)
+        if small and held and e == last and k > end:
             scalar_back(
-                k, first[e], A[j, 0, 0], G[j, 0, 0], gain[e, 0, 0], whiten[e, 0, 0],
+                k, end, A[j, 0, 0], G[j, 0, 0], gain[e, 0, 0], whiten[e, 0, 0],
                 covariance[e, 0, 0], sigma, later, filtered, zeta, d_A[j], d_F[j], d_G[j], d_N[j],
                 d_shift, d_offset,
             )  # fmt: skip
-            k = first[e]
+            k = end
         if e != last:
             settled, held, age, next_check, last = False, False, 0, 1, e
             closed_loop(gain[e], G[j], A[j], kept, loop)
@@ -534,7 +555,7 @@ def adjoint_loop(
             for a in range(n):
                 for b in range(n):
                     M[a, b] = new[a, b]
-        for s in range(series):
+        for s in range(series if k < live else data):
             for i in range(r):
                 total = 0.0
                 for b in range(i, r):

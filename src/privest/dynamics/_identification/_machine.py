@@ -46,12 +46,12 @@ def _loops() -> tuple[Loop, Loop]:
     forward = code(
         loops.filter_loop,
         "rows3 rows3 rows3 rows3 index rows2 rows2 rows3 rows2 rows2 outindex outindex out3 out3 "
-        "out3 out3 out3",
-        uses=(*step, loops.scalar_ahead),
+        "out3 out3 out3 outindex",
+        uses=(*step, loops.scalar_ahead, loops.heard_of_start),
     )
     back = code(
         loops.adjoint_loop,
-        "rows3 rows3 index rows2 int index index rows3 rows3 rows3 rows3 rows3 "
+        "rows3 rows3 index rows2 int int index index rows3 rows3 rows3 rows3 rows3 "
         "out3 out3 out3 out3 out2 out2 out1 out2",
         uses=(*step[2:], loops.expected_step, loops.scalar_back),
     )
@@ -103,16 +103,19 @@ def passed(matrices: Matrices, plan: Plan, data: Data) -> Passed | None:
     entry, first = np.empty(steps, dtype=np.int64), np.empty(steps, dtype=np.int64)
     whiten, gain = np.empty((steps, r, r)), np.empty((steps, N, r))
     covariance = np.empty((steps + 1, N, N))
-    filtered, zeta = np.empty((steps, N, series + q)), np.empty((steps, r, series + q))
+    blank = np.zeros if q else np.empty  # what x_0 did to the states ends before the steps do
+    filtered, zeta = blank((steps, N, series + q)), blank((steps, r, series + q))
+    live = np.empty(1, dtype=np.int64)
     found = entry, first, whiten, gain, covariance
     logs = _loops()[0](
         own.transition, own.drive, own.rows, own.noise, plan.kind, own.root, begun, data.values,
-        shift, offset, *found, filtered, zeta,
+        shift, offset, *found, filtered, zeta, live,
     )  # fmt: skip
     if math.isnan(logs):
         return None
     back = partial(_derivatives, own, plan, shift, found)
-    return Passed(begun, filtered, zeta, logs, covariance[entry[-1]], back, compiled=True)
+    last = covariance[entry[-1]]
+    return Passed(begun, filtered, zeta, logs, last, int(live[0]), back, compiled=True)
 
 
 def _plain(matrices: Matrices, plan: Plan) -> _Tables:
@@ -150,7 +153,7 @@ def _derivatives(
         np.zeros(N), np.zeros((N, N)),
     )  # fmt: skip
     _loops()[1](
-        own.transition, own.rows, plan.kind, way.begun, series, *found,
+        own.transition, own.rows, plan.kind, way.begun, series, way.live, *found,
         way.filtered, way.innovations, *result,
     )  # fmt: skip
     return result
