@@ -120,6 +120,8 @@ def filter_command(
     if not sides.to_releases:  # the holder's side needs none
         columns.require_count(system.inputs)
     level = series_level(asked, system.readings)
+    if system.diffuse is not None and not sides.to_releases:
+        bound(system, level, 2 * system.states)  # refused if no reading ever shows all of x_0
     # where a move is stated, what is promised of it is of whole steps
     mechanism = pv.StreamMechanism(level, range=ends, parts=asked.move is None)
     # what is wrong with them is said before there is any noise

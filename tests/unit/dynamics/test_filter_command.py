@@ -194,6 +194,10 @@ def test_a_diffuse_start_needs_no_cov0(folder):
     assert np.isinf(table(done.stdout)["x1_se"][0])
     assert np.isfinite(table(done.stdout)["x1_se"][1:]).all()
     assert "lacks cov0" in str(of_one(folder, "y\n1.5\n", trend).exception)
+    hidden = "A = [[1.0, 0.0], [0.0, 1.0]]\nC = [[1.0, 0.0]]\nQ = 0.1\nR = 0.5\ndiffuse = true\n"
+    refused = of_one(folder, "y\n" + 9 * "1.5\n", hidden)
+    assert isinstance(refused.exception, pv.errors.NotIdentifiable)
+    assert "of its 2 diffuse directions" in str(refused.exception)
     in_part = of_one(folder, "y\n1.5\n", trend + "diffuse = [true, false]\n")
     assert "lacks cov0" in str(in_part.exception)
 
