@@ -88,15 +88,15 @@ def identify_command(
     """Release the readings of a series, and find the model they follow from the releases alone.
 
     Maximum likelihood. Prints the parameters with their 95 % intervals, beside the least standard
-    errors that any estimate can have from releases at this level, and without privacy. What is done
-    with releases shows nothing more of the readings. --output writes one row a step: the series as
-    the releases show it, then --ahead rows of forecasts. --simulate is a trial.
+    errors that an unbiased estimate can have from releases at this level, and without privacy. What
+    is done with releases shows nothing more of the readings. --output writes one row a step: the
+    series as the releases show it, then --ahead rows of forecasts. --simulate is a trial.
 
     Examples:
 
-    privest identify sunspots.csv --family ar2 --level 0.01 --readings sunspots --ahead 20
+    privest identify series.csv --family ar2 --level 0.01 --ahead 20 --output foreseen.csv
 
-    privest identify sunspots.csv --family ar2 --level 0.01 --emit releases --output z.jsonl
+    privest identify series.csv --family ar2 --level 0.01 --emit releases --output z.jsonl
 
     privest identify z.jsonl --from releases --family ar2 --level 0.01 --png series.png
     """

@@ -16,6 +16,10 @@ from privest.dynamics import Fit, Forecast, Intervals
 from privest.records import plain, standard_errors
 from privest.report import Course, rounded
 
+# A standard error that is a smaller part of the least possible one is of a curvature that means
+# nothing: a variance next to 0, whose logarithm is not determined.
+BELIEVED = 0.5
+
 
 def print_fit(
     console: Console, found: Fit, intervals: Intervals, level: float, *, exposed: bool,
@@ -36,19 +40,22 @@ def print_fit(
     )  # fmt: skip
     table.columns[0].min_width = 5
     errors = found.standard_error
-    floors = [_floor(found.bound), _floor(found.classical)]
+    p = len(errors)
+    least, free = (np.broadcast_to(_floor(own), p) for own in (found.bound, found.classical))
     for j, name in enumerate(found.names):
-        own = [_error(errors[j]), *("–" if floor is None else _error(floor[j]) for floor in floors)]
+        own = errors[j] if errors[j] >= BELIEVED * least[j] or math.isnan(least[j]) else math.nan
         table.add_row(
-            shown(name), _value(found.estimate[j], errors[j]), _interval(intervals, j), *own
-        )
+            shown(name), _value(found.estimate[j], errors[j]), _interval(intervals, j),
+            *map(_error, (own, least[j], free[j])),
+        )  # fmt: skip
     console.print(table)
-    console.print(
-        shown(
-            "Least s.e.: no unbiased estimate from releases at this level has a smaller one, at "
-            "these parameters; no privacy: from the readings themselves."
+    if not np.isnan(least).all():
+        console.print(
+            shown(
+                "Least s.e.: no unbiased estimate from releases at this level has a smaller one, "
+                "at these parameters; no privacy: from the readings themselves."
+            )
         )
-    )
     if inputs is not None:
         console.print(shown(f"Inputs 1, 2, …: {inputs}."))
     for line in _notes(found, intervals):
@@ -57,8 +64,9 @@ def print_fit(
         console.print(shown(_exposure(found, level)))
 
 
-def _floor(covariance: Array | None) -> Array | None:
-    return None if covariance is None else standard_errors(covariance)
+def _floor(covariance: Array | None) -> Array:
+    """Least standard errors; NaN where they could not be found."""
+    return np.array([math.nan]) if covariance is None else standard_errors(covariance)
 
 
 def _error(value: float) -> str:

@@ -67,10 +67,11 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     same = ["--readings", "load", *asked, "--simulate", "--seed", "3"]
     told = run(folder / "y.csv", *same, "--json", "--ahead", "3")
     record = json.loads(told.stdout)
-    assert record["estimate"] == found.estimate.tolist()
+    # machine code and NumPy take turns: the same numbers to rounding
+    assert record["estimate"] == pytest.approx(found.estimate.tolist(), rel=1e-9)
     assert record["intervals"]["low"] == pytest.approx(intervals.low.tolist(), rel=1e-9)
     assert np.array(record["forecast"]["estimate"]) == pytest.approx(foreseen.estimate)
-    assert (record["aic"], record["bic"]) == (found.aic, found.bic)
+    assert [record["aic"], record["bic"]] == pytest.approx([found.aic, found.bic], rel=1e-12)
     done = run(
         kept, "--from", "releases", *asked, "--ahead", "3", "--output", out, "--png", drawn,
         "--diagnose", tested,
@@ -82,7 +83,7 @@ def test_numbers_are_those_of_the_library(folder, tmp_path):
     assert [row["kind"] for row in rows] == ["smoothed"] * 80 + ["forecast"] * 3
     assert [int(row["step"]) for row in rows] == list(range(83))
     column = np.array([float(row["estimate"]) for row in rows])
-    assert np.array_equal(column[:80], found.signal().estimate[:, 0])
+    assert column[:80] == pytest.approx(found.signal().estimate[:, 0], rel=1e-8)
     ends = np.array([[float(row["low"]), float(row["high"])] for row in rows])
     assert ends[80:] == pytest.approx(foreseen.interval()[:, 0], rel=1e-9)
     assert found.diagnose().verdict in words(done.stderr)
@@ -101,11 +102,12 @@ def test_inputs_are_public_columns(folder):
     assert found.estimate[-2:] == pytest.approx([2.0, 5.0], abs=1.5)
     given = ["--inputs-file", folder / "past.csv"]
     receiver = run(kept, "--from", "releases", *asked, *given, "--json")
-    assert json.loads(receiver.stdout)["estimate"] == found.estimate.tolist()
+    same = pytest.approx(found.estimate.tolist(), rel=1e-9)
+    assert json.loads(receiver.stdout)["estimate"] == same
     trial = ["--readings", "load", *asked, "--simulate", "--seed", "3", "--json"]
     holder = run(folder / "y.csv", *trial, "--inputs", "heat")
     assert holder.exit_code == 0, (holder.output, holder.exception)
-    assert json.loads(holder.stdout)["estimate"] == found.estimate.tolist()
+    assert json.loads(holder.stdout)["estimate"] == same
     ahead = run(
         kept, "--from", "releases", *asked, "--inputs-file", folder / "u.csv", "--ahead", "4",
         "--json",
@@ -143,12 +145,14 @@ def test_a_ledger_sends_the_same_again(folder, tmp_path):
     kept = ["--ledger", tmp_path / "l.db"]
     first, again = (run(folder / "y.csv", *asked, *kept) for _ in range(2))
     assert first.exit_code == 0, first.output
-    assert first.stdout == again.stdout
-    assert json.loads(first.stdout)["simulated"] is False
+    once, twice = (json.loads(done.stdout) for done in (first, again))
+    assert once["estimate"] == pytest.approx(twice["estimate"], rel=1e-9)
+    assert once["simulated"] is False
     assert "Nothing of this run is remembered" not in first.stderr
     loose = run(folder / "y.csv", *asked)
     assert "Nothing of this run is remembered" in loose.stderr
-    assert loose.stdout != first.stdout  # other noise
+    other = json.loads(loose.stdout)["estimate"]
+    assert other != pytest.approx(once["estimate"], rel=1e-6)  # other noise
 
 
 def test_clipped_readings_are_told(folder):
