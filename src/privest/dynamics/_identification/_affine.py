@@ -22,10 +22,11 @@ from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput
 
 PARTS = ("A", "C", "Q", "R", "B", "D")
-# A variance is followed down to where it would move the log-likelihood by about 1e-3: a random walk
-# of K steps is seen by √(information) = K²/10 times its variance over that of the noise, white
-# noise by √(K/2) times it.
+# A variance is followed down to where it would move the log-likelihood by less than about 1e-3:
+# √(information) of the variance of white noise in K steps is √(K/2) over that of the noise, of the
+# steps of a random walk K²/10, of those of its slope K⁴/1000, which is K³ for K = 1000.
 UNSEEN = 1e-3
+SEEN_BY = (0.5, 2.0, 3.0)  # powers of K, by how often a variance is summed
 MOST = 500  # states
 LARGEST = 1e6  # times the variance of what was seen: no variance is larger
 
@@ -210,7 +211,7 @@ class AffineFamily(Family):
         for group in self.groups:
             own = slice(first, first + len(group.parameters))
             if group.depth is not None:
-                least = UNSEEN * seen.whitest / seen.steps ** (2 * group.depth or 0.5)
+                least = UNSEEN * seen.whitest / seen.steps ** SEEN_BY[group.depth]
                 limits[own] = math.log(least), math.log(LARGEST * seen.variance)
             first = own.stop
         return limits
