@@ -221,8 +221,9 @@ def test_series_that_miss_different_parts():
             dynamics.SeriesRelease.from_dict(shared.to_dict() | {"missing": bad})
 
 
-def test_a_linear_extended_filter_is_the_filter():
-    """f and h linear: nothing is approximated, jacobians given."""
+@pytest.mark.parametrize("rule", ["filter_extended", "filter_unscented"])
+def test_a_nonlinear_filter_of_a_linear_system_is_the_filter(rule):
+    """f and h linear: nothing is approximated."""
     rng = np.random.default_rng(12)
     system, level = random_system(rng, steps=20, n=2, m=3), pv.EndlessLevel(random_psd(rng, 3, 3))
     _, y = system.simulate(20, rng)
@@ -232,11 +233,13 @@ def test_a_linear_extended_filter_is_the_filter():
         lambda x: system.A @ x, lambda x: system.C @ x, system.Q, system.R, system.mean0,
         system.cov0, transition_jacobian=lambda x: system.A, reading_jacobian=lambda x: system.C,
     )  # fmt: skip
-    found = dynamics.filter_extended(nonlinear, level, release)
+    found = getattr(dynamics, rule)(nonlinear, level, release)
     linear = dynamics.filter_releases(system, level, release)
     np.testing.assert_allclose(found.estimate, linear.estimate, atol=1e-10)
     np.testing.assert_allclose(found.covariance, linear.covariance, atol=1e-10)
     np.testing.assert_allclose(found.innovations, linear.innovations, atol=1e-9)
+    later = dynamics.smooth(found).estimate
+    np.testing.assert_allclose(later, dynamics.smooth(linear).estimate, atol=1e-9)
 
 
 def in_many_digits(system, missing):

@@ -16,6 +16,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.dynamics._identification._data import Data
+from privest.dynamics._observed import of_entries
 from privest.dynamics._releases import shown_series
 
 ORDERS = (1, 2, 3)  # of differences: what they leave is at least the variance of what is white
@@ -150,7 +151,7 @@ def _part(data: Data) -> Part:
         gain = np.linalg.norm(level.dense_rows(0, K), axis=1)
     else:
         gain = np.sqrt(np.square(level.blocks(0, K)[:, :, 0, 0]).sum(axis=0))
-    there = ~data.missing.reshape(K, -1).all(axis=1) & (gain > 0)
+    there = ~of_entries(data.missing)[:, 0] & (gain > 0)
     size = np.where(there, gain, 1.0)
     readings = np.where(there[:, None], data.values[:, 0] / (data.unit * size)[:, None], 0.0)
     columns = data.inputs
