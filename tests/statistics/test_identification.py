@@ -1,13 +1,15 @@
 """Identification from releases, in trials: intervals cover, errors attain the private bound,
-forecasts know what they do not know. φ = .8, γ₀ = 1 throughout, as in docs/identification.md.
+forecasts know what they do not know. φ = .8, γ₀ = 1 throughout.
 """
+
+import math
 
 import numpy as np
 import pytest
 
 import privest as pv
-from privest.dynamics import AR
-from privest.dynamics._identification._fitting import fit
+from privest.dynamics import AR, fit
+from privest.dynamics._identification._floors import expected_information
 
 PHI = 0.8
 TRUTH = np.array([PHI, 1 - PHI**2])  # φ, q
@@ -34,3 +36,41 @@ def test_profile_intervals_cover(steps, s):
     share = np.mean(covered, axis=0)
     # 93 to 97 %: two binomial errors √(.05·.95/500) = .0097 of 500 series.
     assert (np.abs(share - 0.95) <= 0.02 + 1e-12).all(), share
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
+def test_estimates_attain_the_private_bound(s):
+    count, level = 1000, pv.EndlessLevel(s)
+    fits = [found for _, found in trials(2000, 0, level, count, seed=2)]
+    off = np.array([found.estimate for found in fits]) - TRUTH
+    floor = bound_at_the_truth(fits[0])
+    ratio = np.square(off).mean(axis=0) / floor.diagonal()
+    # Within 10 %, and two errors √(2/1000) of a mean of squares on either side.
+    error = 2 * math.sqrt(2 / count)
+    assert (ratio > 1 - error).all(), ratio
+    assert (ratio < 1.1 + error).all(), ratio
+
+
+def bound_at_the_truth(found):
+    """The private bound of θ for the level and length of these fits."""
+    t = found.family.working(TRUTH)
+    known = expected_information(found.family, t, found._objective.data)
+    slopes = found.family.natural_slopes(t)
+    return slopes @ np.linalg.inv(known) @ slopes.T
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("steps", "s"), [(200, 0.2), (60, 1.0)])
+def test_forecasts_cover_where_plugging_in_does_not(steps, s):
+    count, places = 500, [0, 4]
+    shares = {"mixture": [], "plug-in": []}
+    for later, found in trials(steps, 5, pv.EndlessLevel(s), count, seed=3):
+        for method, covered in shares.items():
+            low, high = found.forecast(5, method=method).interval(0.95)[places, 0].T
+            covered.append((low <= later[places]) & (later[places] <= high))
+    mixture, plug_in = (np.mean(covered, axis=0) for covered in shares.values())
+    error = math.sqrt(0.05 * 0.95 / count)
+    assert (np.abs(mixture - 0.95) <= 3 * error).all(), mixture
+    # The difference of two shares of the same series: at most their own error.
+    assert (mixture - plug_in > error).all(), (mixture, plug_in)
