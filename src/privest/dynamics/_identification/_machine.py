@@ -1,4 +1,4 @@
-"""The loops of `_loops` as machine code: ℓ and its derivatives in one pass forward and one back."""
+"""ℓ and its derivatives as machine code (`_loops`, `_plain_loops`): a pass forward, a pass back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array
 from privest.dynamics._identification import _loops as loops
+from privest.dynamics._identification import _plain_loops as plain
 from privest.dynamics._identification._adjoint import Passed
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._matrices import Matrices
@@ -63,12 +64,12 @@ def _plain_loops() -> tuple[Loop, Loop]:
     """Of releases that do not look back: tables of a model, and derivatives back to it."""
     code = compiling.machine_code
     tables = code(
-        loops.plain_tables,
+        plain.plain_tables,
         "rows3 rows3 rows3 rows3 rows2 index index flags rows3 out3 out3 out3 out3 out2",
-        uses=(loops.root_of,),
+        uses=(plain.root_of,),
     )
     back = code(
-        loops.plain_back,
+        plain.plain_back,
         "index index flags rows3 rows3 rows3 rows3 rows3 out3 out3 out3 out3",
     )
     return tables, back
