@@ -67,33 +67,104 @@ def long_rows():
                   limit=1.0, repeats=5)  # fmt: skip
 
 
+def peer_model(own, shown, values):
+    """The same system, seen through L_kᵀ, for statsmodels."""
+    from statsmodels.tsa.statespace.mlemodel import MLEModel
+
+    def last(matrices):  # statsmodels has the time axis last
+        varies = matrices.ndim == 3 and len(matrices) > 1
+        flat = matrices if matrices.ndim == 2 else matrices[0]
+        return np.ascontiguousarray(np.moveaxis(matrices, 0, -1)) if varies else flat
+
+    model = MLEModel(
+        values, k_states=N, k_posdef=N, initialization="known", initial_state=np.zeros(N),
+        initial_state_cov=own.cov0,
+    )  # fmt: skip
+    model["transition"], model["selection"], model["state_cov"] = (
+        last(own.A),
+        np.eye(N),
+        last(own.Q),
+    )
+    model["design"] = last(shown @ own.C)
+    model["obs_cov"] = last(shown @ own.R @ shown.swapaxes(1, 2) + np.eye(M))
+    return model.ssm
+
+
+def changing(kind, steps, rng):
+    """System, level, L_kᵀ, and which readings are missing: what changes from step to step."""
+    own, share = system(), 1.0 + 0.5 * rng.random((steps, 1, 1))
+    level, shown = pv.EndlessLevel(4.0 * np.eye(M)), 2.0 * np.eye(M)[None]
+    missing = np.zeros(steps, dtype=bool)
+    if kind == "Q changes":
+        own = dynamics.StateSpace(own.A, own.C, own.Q * share, own.R, cov0=own.cov0)
+    elif kind == "gaps":
+        missing = rng.random(steps) < 0.2
+    else:
+        A, C = own.A * (1 - 0.01 * (share - 1)), own.C * share
+        own = dynamics.StateSpace(A, C, own.Q * share, own.R * share, cov0=own.cov0)
+        level, shown = pv.StreamLevel(4.0 * share * np.eye(M)), 2.0 * np.sqrt(share) * np.eye(M)
+    return own, level, shown, missing
+
+
 def varying_rows():
-    """A system that changes at every step: nothing can be kept."""
+    """Nothing can be kept: a system that changes, releases with gaps, everything changing."""
+    steps = 30_000
+    for kind in ("Q changes", "gaps", "everything changes"):
+        rng = np.random.default_rng(1)
+        own, level, shown, missing = changing(kind, steps, rng)
+        _, y = own.simulate(steps, rng)
+        y[missing] = np.nan
+        release = pv.StreamMechanism(level).simulate(y, rng)
+        peer = peer_model(own, shown, release.values.reshape(steps, M))
+
+        def work(own=own, level=level, release=release):
+            return dynamics.filter_releases(own, level, release, compiled=True)
+
+        def both(work=work):
+            return dynamics.smooth(work())
+
+        name = f"{kind}, K = {steps:,}, {N} states, {M} outputs"
+        yield compare(f"filter, {name}", work, "statsmodels", peer.filter, at_least=3, items=steps)
+        yield compare(f"filter and smoother, {name}", both, "statsmodels", peer.smooth,
+                      at_least=3, items=steps)  # fmt: skip
+        if kind == "everything changes":
+            yield compare(
+                f"filter and smoother without numba, {name}",
+                lambda own=own, level=level, release=release: dynamics.smooth(
+                    dynamics.filter_releases(own, level, release, compiled=False)
+                ),
+                "statsmodels", peer.smooth, items=steps, repeats=3,
+            )  # fmt: skip
+
+
+def single_rows():
+    """Releases as they come, one update each, against filterpy's predict and update."""
     from filterpy.kalman import KalmanFilter
 
-    own, steps, rng = system(), 30_000, np.random.default_rng(1)
-    gaps = 1.0 + 0.5 * rng.random(steps)
-    varying = dynamics.StateSpace(
-        own.A[None] * np.ones((steps, 1, 1)), own.C, own.Q * gaps[:, None, None], own.R,
-        cov0=own.cov0,
-    )  # fmt: skip
+    own, steps, rng = system(), 3000, np.random.default_rng(3)
     level = pv.EndlessLevel(4.0 * np.eye(M))
-    _, release = released(varying, level, steps, rng)
-    values = release.values.reshape(steps, M)
-    part = 2000
+    _, y = own.simulate(steps, rng)
+    mechanism = pv.StreamMechanism(level)
+    releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(steps)]
+
+    def online(compiled):
+        kalman = dynamics.PrivateKalman(own, level, compiled=compiled)
+        for release in releases:
+            kalman.update(release)
 
     def peer():
         kalman = KalmanFilter(dim_x=N, dim_z=M)
-        kalman.F, kalman.H, kalman.R = own.A, 2.0 * own.C, 4.0 * own.R + np.eye(M)
+        kalman.F, kalman.H, kalman.Q, kalman.R = own.A, 2.0 * own.C, own.Q, 4 * own.R + np.eye(M)
         kalman.x, kalman.P = np.zeros(N), np.array(own.cov0)
-        means, covariances, _, _ = kalman.batch_filter(
-            values[:part], Qs=varying.Q[:part], update_first=True
-        )
-        kalman.rts_smoother(means, covariances, Qs=varying.Q[:part])
+        for release in releases:
+            kalman.update(release.values)
+            kalman.predict()
 
-    yield compare(f"bound, filter and smoother, Q changes, K = {steps:,}",
-                  lambda: ours(varying, level, release), "filterpy, filter and smoother", peer,
-                  scale=steps / part, repeats=3)  # fmt: skip
+    for compiled in (True, False):
+        route = "compiled" if compiled else "without numba"
+        yield compare(f"PrivateKalman.update, one release at a time, {route}",
+                      lambda compiled=compiled: online(compiled), "filterpy, update and predict",
+                      peer, limit=1.0 if compiled else None, items=steps, repeats=5)  # fmt: skip
 
 
 def series_rows():
@@ -123,4 +194,5 @@ def series_rows():
 def rows():
     yield from long_rows()
     yield from varying_rows()
+    yield from single_rows()
     yield from series_rows()
