@@ -87,9 +87,11 @@ def time_update(drive: Array, moved: Array, n: int, blocks: int, v: Array, sums:
 
 
 def reading_update(
-    root: Array, heard: Array, scale: Array, told: Array, r: int, n: int, blocks: int
+    root: Array, heard: Array, scale: Array, told: Array, r: int, n: int, first: int, blocks: int
 ) -> None:
     """[Nᵀ 0; B⁻ᵀGᵀ B⁻ᵀ] to [cᵀ κᵀ; 0 B⁺ᵀ]: scale, told, heard and root, in place.
+
+    Of root and told only the blocks first, …, blocks − 1.
 
     From the last row up: what a row takes from the one of z has columns that it has itself.
     """
@@ -112,7 +114,7 @@ def reading_update(
             for c in range(j + 1, r):
                 a, b = scale[j, c], heard[i, c]
                 scale[j, c], heard[i, c] = cosine * a + sine * b, cosine * b - sine * a
-            for p in range(blocks):
+            for p in range(first, blocks):
                 c = 4 * p
                 a0, a1, a2, a3 = told[j, c], told[j, c + 1], told[j, c + 2], told[j, c + 3]
                 b0, b1, b2, b3 = root[i, c], root[i, c + 1], root[i, c + 2], root[i, c + 3]
@@ -241,7 +243,7 @@ def forward_steps(
         time_update(to, below, n, blocks, v, sums)
         gram(to, n, blocks, sums, predicted, e)
         heard_rows(rows, noise, j, to, heard, white, told, n)
-        reading_update(to, heard, white, told, r, n, blocks)
+        reading_update(to, heard, white, told, r, n, 0, blocks)
         gram(to, n, blocks, sums, filtered, e)
         for a in range(n):
             for b in range(n):
@@ -277,7 +279,7 @@ def turn(
     transition: Array, drive: Array, rows: Array, noise: Array, at: int, held: Array, to: Array,
     below: Array, v: Array, sums: Array, heard: Array, white: Array, told: Array,
 ) -> None:  # fmt: skip
-    """A step from the factor `held` with the columns of ξ: told, to and below end with Θᵀ."""
+    """A step from the factor `held`: the columns of ξ in told, to and below end as Θᵀ."""
     n, r, width = held.shape[0], rows.shape[1], held.shape[1]
     moved_factor(transition, drive, at, held, to, below, n, width // 4)
     for a in range(n):
@@ -286,7 +288,7 @@ def turn(
             below[a, width + b] = 1.0 if a == b else 0.0
     time_update(to, below, n, width // 2, v, sums)
     heard_rows(rows, noise, at, to, heard, white, told, n)
-    reading_update(to, heard, white, told, r, n, width // 2)
+    reading_update(to, heard, white, told, r, n, width // 4, width // 2)
 
 
 def turn_steps(
@@ -474,6 +476,53 @@ def smooth_steps(
     return k, at, next_check
 
 
+def shown_steps(
+    own: Index, hidden: Flags, shown: Array, matrix: Array, half: Array, unit: float, rows: Array,
+    noise: Array,
+) -> None:  # fmt: skip
+    """G = LᵀC and N, N Nᵀ = LᵀRL + I, of every kind of step; stacks of one hold for all.
+
+    own: whose matrices a kind has; hidden: it shows nothing.
+    """
+    r, m, n = shown.shape[1], shown.shape[2], matrix.shape[2]
+    width = 4 * ((r + 3) // 4)
+    size = max(r, half.shape[2])
+    to, below, v, sums = (
+        np.zeros((r, width)),
+        np.zeros((size, width)),
+        np.zeros(size),
+        np.zeros(width),
+    )
+    for e in range(own.shape[0]):
+        if hidden[e]:
+            for a in range(r):
+                for b in range(n):
+                    rows[e, a, b] = 0.0
+                for b in range(r):
+                    noise[e, a, b] = 1.0 if a == b else 0.0
+            continue
+        s = own[e] if shown.shape[0] > 1 else 0
+        c = own[e] if matrix.shape[0] > 1 else 0
+        h = own[e] if half.shape[0] > 1 else 0
+        for a in range(r):
+            for b in range(n):
+                total = 0.0
+                for k in range(m):
+                    total += shown[s, a, k] * matrix[c, k, b]
+                rows[e, a, b] = unit * total
+            for b in range(half.shape[2]):
+                total = 0.0
+                for k in range(m):
+                    total += shown[s, a, k] * half[h, k, b]
+                below[b, a] = unit * total
+            for b in range(r):
+                to[a, b] = 1.0 if a == b else 0.0
+        time_update(to, below, r, width // 4, v, sums)
+        for a in range(r):
+            for b in range(r):
+                noise[e, a, b] = to[b, a] if b <= a else 0.0
+
+
 def is_lower(stack: Array) -> bool:
     """Whether nothing stands above the diagonals."""
     for s in range(stack.shape[0]):
@@ -551,7 +600,7 @@ def single_step(
     time_update(to, below, n, blocks, v, sums)
     gram(to, n, blocks, sums, spread, 0)
     heard_rows(rows, noise, 0, to, heard, white, told, n)
-    reading_update(to, heard, white, told, r, n, blocks)
+    reading_update(to, heard, white, told, r, n, 0, blocks)
     gram(to, n, blocks, sums, narrow, 0)
     for a in range(n):
         total = 0.0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Index, room_for
 from privest.dynamics import _loops as loops
 from privest.dynamics._graded import Gap, Graded, graded_step
 from privest.dynamics._observed import Observed
@@ -61,7 +61,7 @@ class Parts(NamedTuple):
 
     def more(self, room: int) -> Parts:
         """With room for so many entries."""
-        longer = Parts(*(np.empty((room, *part.shape[1:])) for part in self))
+        longer = Parts(*room_for(*((room, *part.shape[1:]) for part in self)))
         for part, grown in zip(self, longer):
             grown[: len(part)] = part
         return longer
@@ -190,8 +190,10 @@ def filtered_series(
     """filtered, predicted (K, N, series), ζ (K, r, series), and Σζᵀζ + 2 log det c (series,)."""
     steps, r, series = values.shape
     N = len(first)
-    filtered, predicted = np.empty((series, steps, N)), np.empty((series, steps, N))
-    innovations, deviance = np.empty((series, steps, r)), np.empty(series)
+    filtered, predicted, innovations = room_for(
+        (series, steps, N), (series, steps, N), (series, steps, r)
+    )
+    deviance = np.empty(series)
     loop = compiling.machine_code(
         loops.filtered_steps,
         "index index rows3 rows3 rows3 rows3 in2 in2 in2 out1 out2 out2 out2",
@@ -220,11 +222,11 @@ def smoothed(found: Found, n: int, filtered: Array, innovations: Array) -> tuple
     steps, N, series = filtered.shape
     first, count = run_bounds(entry)[0], len(factor)
     room = steps if 2 * count > steps else min(steps, count + FEW)
-    covariances, which = np.empty((room, n, n)), np.empty(steps, dtype=np.intp)
+    covariances, estimates = room_for((room, n, n), (series, steps, N))
+    which = np.empty(steps, dtype=np.intp)
     covariances[-1] = (last := factor[entry[-1], :n]) @ last.T
     which[-1] = at = room - 1
     by_series = [np.ascontiguousarray(part.transpose(2, 0, 1)) for part in (innovations, filtered)]
-    estimates = np.empty((series, steps, N))
     estimates[:, -1] = by_series[1][:, -1]
     value, before, later, unit = np.eye(N), np.eye(N), np.eye(N), np.zeros((series, N))
     loop = compiling.machine_code(

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, Index
+from privest.arrays import Array, ArrayLike, Flags, Index, room_for
 from privest.dynamics._recursions import Tables
 from privest.dynamics._system import StateSpace, between, each, stack
-from privest.dynamics._triangular import triangular
+from privest.dynamics._triangular import shown_steps, triangular
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
 from privest.privacy._parts import hidden_entries, restricted, rows_of_parts
@@ -143,9 +143,11 @@ def observed(
     shown = level.blocks(start, stop)[0]  # L_kᵀ
     C, half = between(system.C, start, stop), between(system.R_root, start, stop)
     kinds = _kinds(missing, same, start)
-    if missing.ndim == 1:
+    if missing.ndim == 1 and compiled:
+        rows, noise = shown_steps(kinds[0], kinds[2], shown, C, half, unit)
+    elif missing.ndim == 1:
         shown = unit * shown
-        rows, noise = each(shown @ C, kinds[0]), each(unit_noise(shown @ half, compiled), kinds[0])
+        rows, noise = each(shown @ C, kinds[0]), each(unit_noise(shown @ half), kinds[0])
         rows[kinds[2]], noise[kinds[2]] = 0.0, np.eye(noise.shape[1])
     else:
         shown = unit * restricted(each(shown, kinds[0]), kinds[2], level)
@@ -232,7 +234,10 @@ def _plain(
 def _transitions(system: StateSpace, steps: Index, begins: Flags) -> tuple[Array, Array]:
     """A and F that lead into these steps; identity and nothing into step 0."""
     before = np.maximum(steps - 1, 0)
-    transition, drive = each(stack(system.A), before), each(system.Q_root, before)
+    stacks = stack(system.A), system.Q_root
+    transition, drive = room_for(*((len(steps), *own.shape[1:]) for own in stacks))
+    for own, table in zip(stacks, (transition, drive)):
+        np.take(own, before, axis=0, out=table, mode="clip")  # a stack of one holds for all
     transition[begins] = np.eye(system.states)
     drive[begins] = 0.0
     return transition, drive
