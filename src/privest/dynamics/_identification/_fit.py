@@ -117,7 +117,7 @@ class Fit(Result):
 
             {v : 2(ℓ̂ − max ℓ over θ_j = v) ≤ χ²_1}
 
-        Asymptotic: 95 % intervals covered .94-.96 in trials from 200 steps on; Wald's .87 at low
+        Asymptotic: 95 % intervals covered .93-.96 in trials from 200 steps on; Wald's .87 at low
         levels. Ends that no value meets are open and told in the notes. Some ten evaluations of ℓ
         for each end.
         """
