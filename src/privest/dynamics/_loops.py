@@ -130,12 +130,12 @@ def reading_update(
 
 
 def gram(root: Array, n: int, blocks: int, sums: Array, out: Array, at: int) -> None:
-    """out[at] = XᵀX of X = root."""
+    """out[at] = XᵀX of X = root, upper triangular."""
     for i in range(n):
         for b in range(blocks):
             c = 4 * b
             t0 = t1 = t2 = t3 = 0.0
-            for k in range(n):
+            for k in range(i + 1):
                 x = root[k, i]
                 t0 += x * root[k, c]
                 t1 += x * root[k, c + 1]

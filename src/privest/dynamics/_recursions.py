@@ -9,7 +9,9 @@ The unit lower-triangular matrix of the recurrence has half-bandwidth 2n − 1; 
 substitution does the same operations as the loop, so an unstable recursion does no harm.
 Vectors of all steps and series are stored (K, n, series): a step of all series is one product.
 
-Steps that do not repeat go √K pieces side by side: the same numbers without a loop over K steps.
+Without numba, steps that do not repeat go √K pieces side by side: the same numbers without a loop
+over K steps; filter and smoother of K = 30,000 (4 states, 2 outputs) take 0.4 of the loop's time.
+Compiled loops (`_machine`) need a seventh of that of the pieces: they have no use for them.
 Forward, a piece is followed twice. First from a known start (P = 0): it gives x_end = Φ x_start + …
 with covariance C, and whitened innovations that see x_start through rows E, J = ΣEᵀE = UᵀU. Then,
 piece after piece,
