@@ -16,6 +16,7 @@ from benchmarks import (
     bench_design,
     bench_dynamics,
     bench_files,
+    bench_identification,
     bench_import,
     bench_lattice,
     bench_mle,
@@ -40,6 +41,7 @@ def main():
     with threadpool_limits(limits=THREADS), console.status("measuring ..."):
         modules = (
             bench_bound, bench_stream, bench_online, bench_mle, bench_pipeline, bench_dynamics,
+            bench_identification,
             bench_network, bench_scale, bench_files, bench_workflow, bench_lattice, bench_design,
             bench_import,
         )  # fmt: skip
