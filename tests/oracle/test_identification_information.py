@@ -11,6 +11,7 @@ from privest import dynamics
 from privest.dynamics._identification._data import data_of
 from privest.dynamics._identification._information import information
 from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._identification._start_information import information_of
 from privest.dynamics._identification._whittle import whittle
 
 # Dense V ≥ I of condition below 1e5 here, inverted twice; settled covariances are to 1e-12.
@@ -180,6 +181,58 @@ def test_an_unknown_start_that_the_parameters_move_has_no_bound():
     data = data_at(rng, pv.EndlessLevel(1.0), 9, 1, None, np.zeros(9, dtype=bool))
     with pytest.raises(pv.errors.NumericalFailure, match="where the states start"):
         information(matrices, random_slopes(rng, matrices, 1), data)
+
+
+@pytest.mark.parametrize("series", [1, 9])
+def test_an_unknown_start_that_the_parameters_move_counts_as_parameters(series):
+    """The Cramér-Rao bound of (θ, δ) by the dense formula, summed over where series start."""
+    rng = np.random.default_rng(7)
+    steps, n, p, level = 9, 2, 2, pv.EndlessLevel(0.7)
+    matrices = random_matrices(rng, steps=steps, n=n, m=1, q=n, radius=0.9)
+    slopes = random_slopes(rng, matrices, p)
+    missing = np.arange(steps) == 4
+    y = np.where(missing[:, None], np.nan, rng.standard_normal((series, steps, 1)))
+    (data,) = data_of(level, dynamics.simulate_series(level, y, rng), None, 1)
+    starts = rng.standard_normal((n, series))
+    wide = Matrices(*(np.concatenate([own, np.zeros((n, *own.shape[1:]))]) for own in slopes))
+    wide.mean0[p:] = matrices.diffuse.T
+    expected = np.zeros((p, p))
+    for start in starts.T:
+        known = matrices._replace(mean0=start, diffuse=np.zeros((n, 0)))
+        own = wide._replace(diffuse=np.zeros((p + n, n, 0)))
+        joint = dense_information(known, own, level, missing, np.zeros((steps, 0)))
+        expected += np.linalg.inv(np.linalg.inv(joint)[:p, :p])
+    close(information_of(matrices, slopes, data, lambda: starts), expected, RTOL)
+
+
+def test_the_floor_of_a_driven_autoregression_is_that_of_least_squares_without_noise():
+    """s large: cov (φ, b) = q(XᵀX)⁻¹ of the rows k ≥ 1, on average; var q = 2q²/(K − 1)."""
+    rng, K, level = np.random.default_rng(8), 400, pv.EndlessLevel(1e8)
+    u, y = rng.standard_normal((K, 1)), np.zeros((K, 1))
+    for k in range(1, K):
+        y[k] = 0.7 * y[k - 1] + 0.5 * u[k - 1] + 0.6 * rng.standard_normal()
+    release = pv.StreamMechanism(level).simulate(3 + y, rng)
+    found = dynamics.fit(dynamics.ARX(1, 1, mean=True), level, release, inputs=u)
+    q = found.estimate[1]
+    for floor in (found.bound, found.classical):
+        X = np.concatenate([y[:-1], u[:-1], np.ones((K - 1, 1))], axis=1)
+        # XᵀX differs from its mean by a few in √K.
+        expected = q * np.linalg.inv(X.T @ X)[:2, :2]
+        size = np.sqrt(expected.diagonal())
+        assert np.abs((floor[::2, ::2] - expected) / np.outer(size, size)).max() < 4 / np.sqrt(K)
+        assert floor[1, 1] == pytest.approx(2 * q**2 / K, rel=2 / K)
+    assert found.standard_error == pytest.approx(np.sqrt(found.bound.diagonal()), rel=0.1)
+
+
+def test_the_floors_of_a_random_walk_whose_readings_have_no_error():
+    """r̂ = 0, a limit: q̂ is then known as if r = 0 were; var q = 2q²/(K − 1) without privacy."""
+    rng, K, level = np.random.default_rng(0), 300, pv.EndlessLevel(2.0)
+    y = np.cumsum(rng.standard_normal((K, 1)), axis=0)
+    found = dynamics.fit("level", level, pv.StreamMechanism(level).simulate(y, rng))
+    assert found.at_limit.tolist() == [False, True]
+    # r at its limit is 1e-5 of what is seen.
+    assert found.classical[0, 0] == pytest.approx(2 * found.estimate[0] ** 2 / (K - 1), rel=1e-3)
+    assert found.bound[0, 0] > found.classical[0, 0]
 
 
 def test_whittle_refuses_what_it_does_not_hold_for():

@@ -24,6 +24,7 @@ from privest.dynamics._identification._intervals import (
     profile_intervals,
     wald_intervals,
 )
+from privest.dynamics._identification._likelihood import first_state
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._signal import Signal, signal_of
 from privest.dynamics._releases import SeriesRelease
@@ -39,9 +40,10 @@ class Fit(Result):
 
     estimate, covariance   θ̂ in natural parameters, and from −∇²ℓ (infinite where ℓ is flat, NaN at
                            a limit).
-    bound                  the private Cramér-Rao bound of θ for these K steps, at θ̂; exact.
+    bound                  the private Cramér-Rao bound of θ for these K steps, at θ̂; exact. Where
+                           θ moves what an unknown x_0 does later (ARX) x_0 counts as parameters.
     classical              the same from the readings themselves. Both are found when first asked
-                           for; None where a diffuse start leaves them without a limit.
+                           for; parameters at a limit are taken for known.
     log_likelihood         of the releases, at θ̂.
     working                t̂ with θ̂ = natural(t̂), unbounded.
     steps, observations    K, and how many numbers were released.
@@ -109,7 +111,10 @@ class Fit(Result):
         """
         pairs = zip(self.family.labels, self.names)
         own = np.array([label != name for label, name in pairs], dtype=bool)
-        known = expected_information(self.family, self.working, self._objective.data)
+        data, matrices = self._objective.data, self.family.matrices(self.working)
+        starts = [partial(first_state, matrices, own) for own in data]
+        every = np.ones(self.family.size, dtype=bool)
+        known = expected_information(self.family, self.working, data, every, starts)
         return flat_directions(self.curvature if known is None else known, self.family.labels, own)
 
     def intervals(self, confidence: float = CONFIDENCE, method: str = "profile") -> Intervals:

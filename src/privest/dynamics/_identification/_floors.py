@@ -8,12 +8,17 @@ the floors: from the releases (the private Cramér-Rao bound), and from the read
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from privest.arrays import Array, Flags
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._family import Family
-from privest.dynamics._identification._information import information
+from privest.dynamics._identification._likelihood import first_state
+from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._identification._start_information import Start, information_of
 from privest.dynamics._identification._whittle import whittle
 from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import EndlessLevel
@@ -49,25 +54,36 @@ def covariance_of(info: Array, slopes: Array, held: Flags) -> Array:
 
 
 def floor(
-    family: Family, t: Array, data: list[Data], held: Flags, *, private: bool
-) -> Array | None:
+    family: Family, t: Array, data: list[Data], held: Flags, *, private: bool,
+    planned: bool = False,
+) -> Array | None:  # fmt: skip
     """The least covariance of an unbiased estimate of θ, (p, p), at θ = natural(t).
 
     `private`: from the releases; else from the readings themselves (releases with a millionth of
-    the noise). None where it cannot be computed (a diffuse start on which it depends).
+    the noise). Parameters `held` at a limit are taken for known. `planned`: nothing was released
+    yet, and x_0 is mean0 where it is unknown and matters. None where it cannot be computed.
     """
-    seen = data if private else [Data(*own._replace(unit=OPEN * own.unit)) for own in data]
-    total = expected_information(family, t, seen)
+    matrices = family.matrices(t)
+    unit = 1.0 if private else OPEN
+    starts = [None if planned else partial(first_state, matrices, own) for own in data]
+    seen = [Data(*own._replace(unit=unit * own.unit)) for own in data]
+    total = expected_information(family, t, seen, ~held, starts)
     return None if total is None else covariance_of(total, family.natural_slopes(t), held)
 
 
-def expected_information(family: Family, t: Array, data: list[Data]) -> Array | None:
-    """I (p, p) about t from all data; None where it cannot be computed."""
-    matrices, slopes = family.matrices(t), family.slopes(t)
+def expected_information(
+    family: Family, t: Array, data: list[Data], free: Flags, starts: Sequence[Start | None]
+) -> Array | None:
+    """I (p, p) about those of t that are free, from all data; None where it cannot be computed.
+
+    `starts`: where the series of each data start, asked for where it matters.
+    """
+    matrices, every = family.matrices(t), family.slopes(t)
+    slopes = Matrices(*(part[free] for part in every))
     total = np.zeros((family.size, family.size))
     try:
-        for own in data:
-            total += information(matrices, slopes, own)
+        for own, start in zip(data, starts):
+            total[np.ix_(free, free)] += information_of(matrices, slopes, own, start)
     except NumericalFailure:
         return None
     return total

@@ -50,6 +50,11 @@ def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
     return value, way.filtered[-1, :n, : data.series], way.last[:n, :n] + start @ start.T
 
 
+def first_state(matrices: Matrices, data: Data) -> Array:
+    """x_0 = mean0 + diffuse·δ̂ of each series, (n, series)."""
+    return _value(matrices, data, None)[2].begun[: len(matrices.mean0), : data.series]
+
+
 def _value(matrices: Matrices, data: Data, compiled: bool | None) -> tuple[float, Plan, Passed]:
     plan = plan_for(matrices, data)
     way = None

@@ -98,7 +98,7 @@ def parameter_bound(
     t, free = model.working(given), np.zeros(model.size, dtype=bool)
     constant = isinstance(wanted, EndlessLevel) and not flags.any()
     return ParameterBound(
-        model.names, given.copy(), floor(model, t, [data], free, private=True),
-        floor(model, t, [data], free, private=False),
+        model.names, given.copy(), floor(model, t, [data], free, private=True, planned=True),
+        floor(model, t, [data], free, private=False, planned=True),
         long_floor(model, t, [data], free) if constant else None, count, shown,
     )  # fmt: skip
