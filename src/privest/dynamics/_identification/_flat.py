@@ -91,16 +91,17 @@ def _covariance(information: Array, null: Array) -> Array:
 
 
 def _named(direction: Array, error: float, labels: Sequence[str]) -> FlatDirection:
-    order = np.argsort(-np.abs(direction), kind="stable")
+    size = np.abs(direction)
+    order = np.argsort(-np.round(size / size.max(), 6), kind="stable")  # equal ones as they come
     first = direction[order[0]]
     parts: list[str] = []
     for i in order:
         share = direction[i] / first
         if abs(share) < NAMED:
             break
-        size = "" if abs(abs(share) - 1) < 0.05 else f"{abs(share):.2g}·"
+        times = "" if abs(abs(share) - 1) < 0.05 else f"{abs(share):.2g}·"
         sign = (" + " if share > 0 else " − ") if parts else ""
-        parts.append(f"{sign}{size}{labels[i]}")
+        parts.append(f"{sign}{times}{labels[i]}")
     what = "".join(parts)
     how = (
         "is not determined by these releases" if math.isinf(error)

@@ -33,8 +33,8 @@ def information_of(
     x = np.repeat(matrices.mean0[:, None], data.series, axis=1) if start is None else start()
     one = Data(*data._replace(values=data.values[:, :, :1]))
     points = _as_good(x)
-    found = sum(_beside_start(matrices, slopes, one, x_0) for x_0 in points.T)
-    return np.asarray(found) * (data.series / points.shape[1])
+    found = np.array([_beside_start(matrices, slopes, one, x_0) for x_0 in points.T])
+    return np.asarray(found.mean(axis=0) * data.series)
 
 
 def _as_good(x: Array) -> Array:
