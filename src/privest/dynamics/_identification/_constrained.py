@@ -10,12 +10,15 @@ import numpy as np
 
 from privest.arrays import Array
 
-# The others have climbed when BFGS foresees less than this: an error of 1e-8 in ℓ_p.
+# The others have climbed when BFGS foresees less than this: an error of 1e-8 in ℓ_p at an end. On
+# the way there LOOSE times the square of what r is still off, which a step of Newton leaves too.
 CLIMBED = 1e-8
+LOOSE = 0.03
 # ℓ above ℓ̂ by this (and by 1e-9 of it) is a better peak and no rounding.
 HIGHER = 1e-6
 LONGEST = 3.0  # step in a bounded working coordinate: a factor of e³, or tanh from 0 to .995
 CLIMBS = 200
+LOWER = 0.5  # of r: where the tangent leads lower by this than foreseen, other guesses are tried
 FLATTEST = 1e-6  # of a unit diagonal: curvature below it is walked along and not jumped
 
 Function = Callable[[Array], tuple[float, Array]]  # working t ↦ ℓ, ∂ℓ/∂t
@@ -69,13 +72,19 @@ def safe_inverse(curvature: Array) -> Array:
 class Walk:
     """θ_j as a number w that is walked along, and the climb of all else at every w.
 
+    Climbs begin where the tangent of the last two leads, with the metric that the last one left.
+    `count` is of the evaluations; r is looked for that is `wanted`.
+
     Where θ_j depends on one working coordinate i alone (and rises or falls with it) w is ±t_i: no
     root to find, and its limits are those of t_i. Else w is θ_j itself, and t_i, on which it
     depends the most, is solved for (Newton; θ costs next to nothing).
     """
 
-    def __init__(self, function: Function, scale: Scale, peak: Peak, j: int) -> None:
-        self.function, self.scale, self.peak, self.j = function, scale, peak, j
+    def __init__(
+        self, function: Function, scale: Scale, peak: Peak, j: int, wanted: float = 0.0
+    ) -> None:
+        self.scale, self.peak, self.j = scale, peak, j
+        self.count, self.wanted, self._function = 0, wanted, function
         self.inverse = safe_inverse(peak.curvature)
         row = self._row(peak.t)
         self.pivot = int(np.argmax(np.abs(row) * np.sqrt(self.inverse.diagonal())))
@@ -93,6 +102,11 @@ class Walk:
         self.tangent = along / self.spread**2
         given = self.inverse - np.outer(along, along) / self.spread**2
         self.metric = given[np.ix_(self.others, self.others)]
+
+    def function(self, t: Array) -> tuple[float, Array]:
+        """ℓ, ∂ℓ/∂t; counted."""
+        self.count += 1
+        return self._function(t)
 
     def _row(self, t: Array) -> Array:
         row = self.scale.natural_slopes(t)[self.j]
@@ -147,21 +161,37 @@ class Walk:
         return None
 
     def climb(self, w: float, inside: Point, outside: Point | None) -> Point:
-        """The maximum at w, from where the path's tangent leads or from the points on either side:
-        what is highest.
+        """The maximum at w, from where the path's tangent leads; where that is low, from the points
+        on either side too: what is highest.
         """
-        ahead = np.clip(inside.t + (w - inside.w) * self.tangent, *self.peak.limits.T)
-        guesses = [ahead, inside.t] if outside is None else [ahead, inside.t, outside.t]
-        placed = [self._placed(w, guess) for guess in guesses]
-        found = [(t, *self.function(t)) for t in placed if t is not None]
-        found = [one for one in found if math.isfinite(one[1])]
-        if not found:
+        found = self._best_guess(w, inside, outside)
+        if found is None:
             return Point(w, math.inf, 0.0, inside.t)
-        t, value, rate = self._bfgs(w, *max(found, key=lambda one: one[1]))
+        t, value, rate, foreseen = self._bfgs(w, *found)
         if value > self.peak.height + max(HIGHER, 1e-9 * abs(self.peak.height)):
             raise Higher(t, value)
-        root = math.sqrt(2 * max(self.peak.height - value, 0.0))
+        if w != inside.w:
+            self.tangent = (t - inside.t) / (w - inside.w)
+        root = math.sqrt(2 * max(self.peak.height - value - foreseen, 0.0))
         return Point(w, root, -rate / root if root else 0.0, t)
+
+    def _best_guess(
+        self, w: float, inside: Point, outside: Point | None
+    ) -> tuple[Array, float, Array] | None:
+        slope = inside.slope if math.isfinite(inside.slope) else 1 / self.spread
+        hoped = inside.root + abs(slope * (w - inside.w)) + LOWER
+        ahead = np.clip(inside.t + (w - inside.w) * self.tangent, *self.peak.limits.T)
+        best = None
+        for guess in [ahead, inside.t] if outside is None else [ahead, inside.t, outside.t]:
+            t = self._placed(w, guess)
+            if t is None:
+                continue
+            value, gradient = self.function(t)
+            if math.isfinite(value) and (best is None or value > best[1]):
+                best = t, value, gradient
+            if best is not None and 2 * (self.peak.height - best[1]) <= hoped**2:
+                break
+        return best
 
     def _reduced(self, t: Array, gradient: Array) -> tuple[Array, float]:
         """The gradient over the others along θ_j = w, and ∂ℓ_p/∂w (envelope theorem)."""
@@ -171,27 +201,38 @@ class Walk:
 
     def _bfgs(
         self, w: float, t: Array, value: float, gradient: Array
-    ) -> tuple[Array, float, float]:
-        """Climb over the others; the first metric is the curvature at the peak along θ_j = w."""
+    ) -> tuple[Array, float, float, float]:
+        """Climb over the others, as far as is needed to see how far off the end is; t, ℓ, ∂ℓ_p/∂w
+        and how much higher the maximum is foreseen to be.
+        """
         slope, rate = self._reduced(t, gradient)
-        metric: Array = self.metric
         low, high = self.peak.limits[self.others].T
         for _ in range(CLIMBS):
             u = t[self.others]
             free = ~(((u <= low) & (slope < 0)) | ((u >= high) & (slope > 0)))
             own = np.where(free, slope, 0.0)
-            step = np.where(free, metric @ own, 0.0)
-            if own @ step / 2 <= CLIMBED:
+            step = np.where(free, self.metric @ own, 0.0)
+            foreseen = float(own @ step) / 2
+            if foreseen <= self._enough(value + foreseen):
                 break
             bounded = np.abs(np.where(np.isfinite(low) | np.isfinite(high), step, 0.0))
             step = step / max(1.0, bounded.max() / LONGEST)
             taken = self._line(w, t, value, own, step)
             if taken is None:
+                foreseen = 0.0
                 break
             t, value, gradient = taken
             before, (slope, rate) = slope, self._reduced(t, gradient)
-            metric = _updated(metric, t[self.others] - u, before - slope)
-        return t, value, rate
+            self.metric = _updated(self.metric, t[self.others] - u, before - slope)
+        # Not all climbed: along the path, and not with the others held, the error is a square.
+        return t, value, rate + float(own @ self.tangent[self.others]), foreseen
+
+    def _enough(self, value: float) -> float:
+        """What may be left to climb where ℓ_p is about `value`."""
+        if value > self.peak.height:
+            return CLIMBED  # a higher peak, or what is left of a flat one
+        off = math.sqrt(2 * (self.peak.height - value)) - self.wanted
+        return max(CLIMBED, LOOSE * min(off * off, 1.0))
 
     def _line(
         self, w: float, t: Array, value: float, slope: Array, step: Array

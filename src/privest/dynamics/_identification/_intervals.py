@@ -20,13 +20,14 @@ from privest.dynamics._identification._constrained import (
     safe_inverse,
 )
 from privest.dynamics._identification._profile import Profiled, profile
+from privest.dynamics._identification._wald import wald_end
 from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
 METHODS = ("profile", "wald")
 # Standard errors in working scale up to which Wald's intervals cover what they say.
 TRUSTED = 0.2
-AGAIN = 5  # times that a fit is taken up again from a higher point
+AGAIN = 10  # times that a fit is taken up again from a higher point
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,10 +83,13 @@ def profile_intervals(
     """
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
     first, notes = peak, []
+    others = [ascend(function, start, peak.limits, count) for start in elsewhere]
+    peaks = [(t, function(t)[0]) for t in others]
     for _ in range(AGAIN):
         try:
+            _not_above(peak, peaks)
             found = profile(function, scale, peak, threshold)
-            found, apart = _widened(function, scale, peak, found, threshold, count, elsewhere)
+            found, apart = _widened(function, scale, peak, found, threshold, peaks)
             break
         except Higher as higher:
             peak = taken_up(function, higher.t, peak.limits, count)
@@ -106,26 +110,29 @@ def profile_intervals(
         "between may be."
         for j, value in apart
     ]
-    notes += _said(found, names, estimate)
+    notes += _said(found, names)
     low, high = found.ends.T
     return Intervals(
         tuple(names), estimate, low, high, found.open_ends, confidence, "profile", tuple(notes)
     )
 
 
+def _not_above(peak: Peak, peaks: Sequence[tuple[Array, float]]) -> None:
+    """Raises Higher for the highest of other peaks, where that is higher."""
+    for t, height in sorted(peaks, key=lambda one: -one[1])[:1]:
+        if height > peak.height + HIGHER:
+            raise Higher(t, height)
+
+
 def _widened(
-    function: Function, scale: Scale, peak: Peak, found: Profiled, threshold: float, count: int,
-    elsewhere: Sequence[Array],
+    function: Function, scale: Scale, peak: Peak, found: Profiled, threshold: float,
+    peaks: Sequence[tuple[Array, float]],
 ) -> tuple[Profiled, list[tuple[int, float]]]:  # fmt: skip
     """The hull with the pieces about other peaks, and which parameters lie apart there, where."""
     apart: list[tuple[int, float]] = []
-    for start in elsewhere:
-        t = ascend(function, start, peak.limits, count)
-        height = function(t)[0]
+    for t, height in peaks:
         if not 2 * (peak.height - height) <= threshold:
             continue
-        if height > peak.height + HIGHER:
-            raise Higher(t, height)
         theta = scale.natural(t)
         beyond = (theta < found.ends[:, 0]) | (theta > found.ends[:, 1])
         if not beyond.any():
@@ -138,6 +145,7 @@ def _widened(
         found = Profiled(
             np.where(wider, piece.ends, found.ends),
             np.where(wider, piece.open_ends, found.open_ends), found.undefined,
+            np.where(wider, piece.given_up, found.given_up),
         )  # fmt: skip
     return found, apart
 
@@ -148,8 +156,8 @@ def taken_up(function: Function, start: Array, limits: Array, count: int) -> Pea
     return Peak(top.t, top.height, top.curvature, limits)
 
 
-def _said(found: Profiled, names: Sequence[str], estimate: Array) -> list[str]:
-    """What is open, in words."""
+def _said(found: Profiled, names: Sequence[str]) -> list[str]:
+    """What is open or was given up, in words."""
     lost = {j for j, _ in found.undefined}
     notes = []
     for j in sorted(lost):
@@ -168,6 +176,12 @@ def _said(found: Profiled, names: Sequence[str], estimate: Array) -> list[str]:
             continue
         side = int(found.open_ends[j, 1])
         notes.append(f"{name} = {found.ends[j, side]:.4g} is not excluded.")
+    rough = [name for name, row in zip(names, found.given_up) if row.any()]
+    if rough:
+        notes.append(
+            f"the profiles of {', '.join(rough)} took too long: ends are by the curvature at the "
+            "estimate (Wald), and rough."
+        )
     return notes
 
 
@@ -184,16 +198,9 @@ def wald_intervals(scale: Scale, peak: Peak, names: Sequence[str], confidence: f
     q, covariance = quantile(confidence), safe_inverse(peak.curvature)
     slopes, estimate = scale.natural_slopes(peak.t), np.asarray(scale.natural(peak.t))
     spread = np.sqrt(covariance.diagonal())
-    ends = np.empty((len(names), 2))
-    for j, row in enumerate(slopes):
-        own = np.flatnonzero(np.abs(row) > 1e-9 * np.abs(row).max())
-        if len(own) == 1:
-            moves = np.zeros((2, len(row)))
-            moves[:, own[0]] = np.array([-1, 1]) * q * spread[own[0]]
-            ends[j] = np.sort([scale.natural(peak.t + move)[j] for move in moves])
-        else:
-            half = q * np.sqrt(row @ covariance @ row)
-            ends[j] = estimate[j] - half, estimate[j] + half
+    ends = np.array(
+        [[wald_end(scale, peak, j, side * q) for side in (-1, 1)] for j in range(len(names))]
+    )
     bent = ~np.isclose(slopes, scale.natural_slopes(peak.t + TRUSTED), rtol=1e-6, atol=0.0)
     wide = [name for name, row in zip(names, bent) if not (spread[row] <= TRUSTED).all()]
     said = f"the errors of {', '.join(wide)} are too large for Wald's intervals: use the profile."

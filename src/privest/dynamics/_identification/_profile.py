@@ -4,13 +4,15 @@
 
 The signed root r(v) = √(2(ℓ̂ − ℓ_p(v))) is nearly straight in v, with slope −ℓ_p'(v)/r, and ℓ_p' is
 the gradient at the maximum: Newton on r, inside a bracket, meets the end in three or four values of
-v. At each the other coordinates climb by BFGS from where they were (`_constrained`), beginning with
-the curvature at the peak. An end that is never met is open: it is reported as the limit of θ_j.
+v. At each the other coordinates climb by BFGS (`_constrained`), beginning with the curvature at the
+peak and carrying on what was learnt of it. An end that is never met is open: it is reported as the
+limit of θ_j. One that takes too long is given up, and is Wald's.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from privest.dynamics._identification._constrained import (
     Scale,
     Walk,
 )
+from privest.dynamics._identification._wald import wald_end
 
 # The end is where r is within this of √χ²; a Newton step follows, so that its error is the square.
 MET = 1e-4
@@ -32,15 +35,96 @@ WALKS = 60
 RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more than rounding
 # ℓ that changes by less than this part of χ² as a parameter moves does not know it.
 UNSEEN = 1e-2
-EDGE = 1e-9  # of w: a bracket this narrow holds a jump
+EDGE = 1e-9  # of w: a bracket this narrow holds the edge of what there is
+JUMP = 1e-4  # of the first step: a bracket this narrow, whose outside was seen from near, a fall
+NEAR = 0.3  # of the first step: what was found low from farther is looked at again
+MOST = 300  # evaluations an end
 
 
 class End(NamedTuple):
-    """One end of an interval: θ_j there, whether it is open, and the working point."""
+    """One end of an interval: θ_j there, whether it is open, the working point, and whether the
+    search was given up (the value is then Wald's, or where the search came if that is farther).
+    """
 
     value: float
     is_open: bool
     t: Array
+    given_up: bool = False
+
+
+class Search:
+    """The walk to one end, a climb at a time."""
+
+    def __init__(
+        self, function: Function, scale: Scale, peak: Peak, j: int, side: int, threshold: float
+    ) -> None:
+        self.side, self.wanted = side, math.sqrt(threshold)
+        self.walk = Walk(function, scale, peak, j, self.wanted)
+        self.start, self.farthest = self.walk.at(peak.t), float(self.walk.farthest[(side + 1) // 2])
+        first = self.wanted * self.walk.spread
+        self.first = side * (min(first, LONGEST) if math.isfinite(self.farthest) else first)
+        self.inside = Point(self.start, 0.0, math.inf, peak.t)
+        self.outside: Point | None = None
+        self.next = self.start + self.first
+        self.walks, self.looked_again = 0, False
+
+    def step(self) -> End | None:
+        """One more climb; the end when it is found."""
+        walk, w = self.walk, self.side * min(self.side * self.next, self.side * self.farthest)
+        self.walks += 1
+        point = walk.climb(w, self.inside, self.outside)
+        if abs(point.root - self.wanted) <= MET:
+            end = point.w + (self.wanted - point.root) / point.slope if point.slope else point.w
+            return End(walk.value_at(end, point.t), False, point.t)
+        if point.root < self.wanted:
+            self.inside = point
+        else:
+            self.outside, self.looked_again = point, False
+        if (w == self.farthest and self.outside is None) or self.walks >= WALKS:
+            return End(walk.limit(self.side, self.inside.t), True, self.inside.t)
+        if walk.count > MOST:
+            return self._given_up()
+        self._look_again()
+        if self._is_narrow():
+            # A fall of ℓ_p where θ_j goes on; else the edge of what it can be.
+            fall = self.outside is not None and math.isfinite(self.outside.root)
+            inside = self.inside
+            return End(walk.value_at(inside.w, inside.t), not fall, inside.t)
+        self.next = _next(
+            self.inside, self.outside, point, self.wanted, self.first, self.start
+        )  # fmt: skip
+        return None
+
+    def _look_again(self) -> None:
+        """A point that was found too low may have been climbed to on another slope, from afar: it
+        is looked at once more from near, where the slope of r inside foresees less.
+        """
+        outside, inside = self.outside, self.inside
+        if self.looked_again or outside is None or not math.isfinite(outside.root):
+            return
+        gap = outside.w - inside.w
+        if abs(gap) > NEAR * abs(self.first) or not inside.root + inside.slope * gap < self.wanted:
+            return
+        self.looked_again = True
+        point = self.walk.climb(outside.w, inside, None)
+        if point.root < self.wanted:
+            self.inside, self.outside = point, None
+        elif point.root < outside.root:
+            self.outside = point
+
+    def _is_narrow(self) -> bool:
+        if self.outside is None:
+            return False
+        gap = abs(self.outside.w - self.inside.w)
+        jump = JUMP * abs(self.first) if math.isfinite(self.outside.root) else 0.0
+        return gap <= max(jump, EDGE * max(1.0, abs(self.inside.w)))
+
+    def _given_up(self) -> End:
+        """Wald's end, or how far the walk came."""
+        came = self.walk.value_at(self.inside.w, self.inside.t)
+        wald = wald_end(self.walk.scale, self.walk.peak, self.walk.j, self.side * self.wanted)
+        value = max(came, wald) if self.side > 0 else min(came, wald)
+        return End(value, False, self.inside.t, True)
 
 
 def profile_end(
@@ -48,34 +132,21 @@ def profile_end(
 ) -> End:
     """The end of θ_j on one side (−1 or 1), where 2(ℓ̂ − ℓ_p) = `threshold`.
 
-    Raises Higher where a larger ℓ is found on the way. Some ten evaluations for two parameters.
+    Raises Higher where a larger ℓ is found on the way. Ten to forty evaluations, at most MOST or a
+    few more.
     """
-    walk, wanted = Walk(function, scale, peak, j), math.sqrt(threshold)
-    start, farthest = walk.at(peak.t), float(walk.farthest[(side + 1) // 2])
-    first = wanted * walk.spread
-    if math.isfinite(farthest):
-        first = min(first, LONGEST)
-    inside = Point(start, 0.0, math.inf, peak.t)
-    outside: Point | None = None
-    w = start + side * first
-    for _ in range(WALKS):
-        w = side * min(side * w, side * farthest)
-        point = walk.climb(w, inside, outside)
-        if abs(point.root - wanted) <= MET:
-            end = point.w + (wanted - point.root) / point.slope if point.slope else point.w
-            return End(walk.value_at(end, point.t), False, point.t)
-        if point.root < wanted:
-            inside = point
-            if w == farthest:
-                break
-        else:
-            outside = point
-        if outside is not None and abs(outside.w - inside.w) <= EDGE * max(1.0, abs(inside.w)):
-            # A fall of ℓ_p where θ_j goes on; else the edge of what it can be.
-            fall = math.isfinite(outside.root)
-            return End(walk.value_at(inside.w, inside.t), not fall, inside.t)
-        w = _next(inside, outside, point, wanted, side * first, start)
-    return End(walk.limit(side, inside.t), True, inside.t)
+    (end,) = _together([Search(function, scale, peak, j, side, threshold)])
+    return end
+
+
+def _together(searches: Sequence[Search]) -> list[End]:
+    """All ends, a climb of each in turn: a higher peak is met before much is spent on this one."""
+    ends: list[End | None] = [None] * len(searches)
+    while None in ends:
+        for i, search in enumerate(searches):
+            if ends[i] is None:
+                ends[i] = search.step()
+    return [end for end in ends if end is not None]
 
 
 def _next(
@@ -96,11 +167,14 @@ def _next(
 
 
 class Profiled(NamedTuple):
-    """ends (p, 2), open_ends (p, 2), and pairs (j, i): of θ_j nothing is known where θ_i ends."""
+    """ends (p, 2), open_ends (p, 2), pairs (j, i): of θ_j nothing is known where θ_i ends, and
+    given_up (p, 2): the search took too long and the end is Wald's.
+    """
 
     ends: Array
     open_ends: Flags
     undefined: tuple[tuple[int, int], ...]
+    given_up: Flags
 
 
 def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> Profiled:
@@ -111,12 +185,14 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
     interval is all it can be, whatever the walk along it met.
     """
     p = len(peak.t)
-    found = [
-        [profile_end(function, scale, peak, j, side, threshold) for side in (-1, 1)]
-        for j in range(p)
+    searches = [
+        Search(function, scale, peak, j, side, threshold) for j in range(p) for side in (-1, 1)
     ]
+    met = _together(searches)
+    found = [met[2 * j : 2 * j + 2] for j in range(p)]
     ends = np.array([[end.value for end in pair] for pair in found])
     is_open = np.array([[end.is_open for end in pair] for pair in found])
+    given_up = np.array([[end.given_up for end in pair] for pair in found])
     gone = [i for i in range(p) if is_open[i, 0] and ends[i, 0] == 0.0]
     undefined = [
         (j, i)
@@ -128,7 +204,8 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
         walk = Walk(function, scale, peak, j)
         ends[j] = [walk.limit(side, peak.t) for side in (-1, 1)]
         is_open[j] = True
-    return Profiled(ends, is_open, tuple(undefined))
+        given_up[j] = False
+    return Profiled(ends, is_open, tuple(undefined), given_up)
 
 
 def _unseen(
