@@ -56,8 +56,10 @@ def _finite(value: float) -> float:
     return value if np.isfinite(value) else -np.inf
 
 
-def ascend(function: Function, start: Array, limits: Array, count: int) -> Array:
-    """Where L-BFGS ends."""
+def ascend(
+    function: Function, start: Array, limits: Array, count: int, rounds: int = ROUNDS
+) -> Array:
+    """Where L-BFGS ends, after so many rounds at most."""
 
     def cost(t: Array) -> tuple[float, Array]:
         value, slope = function(t)
@@ -65,7 +67,7 @@ def ascend(function: Function, start: Array, limits: Array, count: int) -> Array
             return 1e300, np.zeros_like(t)
         return -value / count, -slope / count
 
-    options = {"maxiter": ROUNDS, "ftol": 1e-10, "gtol": 1e-7, "maxcor": 10}
+    options = {"maxiter": rounds, "ftol": 1e-10, "gtol": 1e-7, "maxcor": 10}
     searched: Any = scipy.optimize.minimize
     found = searched(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return np.asarray(found.x)

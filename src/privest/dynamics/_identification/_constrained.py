@@ -101,7 +101,7 @@ class Walk:
         self.spread = math.sqrt(float(rises @ along))  # the standard error of w
         self.tangent = along / self.spread**2
         given = self.inverse - np.outer(along, along) / self.spread**2
-        self.metric = given[np.ix_(self.others, self.others)]
+        self.metric: Array = given[np.ix_(self.others, self.others)]
 
     def function(self, t: Array) -> tuple[float, Array]:
         """ℓ, ∂ℓ/∂t; counted."""

@@ -27,6 +27,9 @@ from privest.records import Record, quantile
 METHODS = ("profile", "wald")
 # Standard errors in working scale up to which Wald's intervals cover what they say.
 TRUSTED = 0.2
+FIRST_ROUNDS = 40  # of a climb from elsewhere, after which
+STILL = 10.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or it is left
+PIECE = 40  # evaluations an end about another peak, and it is Wald's
 AGAIN = 10  # times that a fit is taken up again from a higher point
 
 
@@ -83,8 +86,7 @@ def profile_intervals(
     """
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
     first, notes = peak, []
-    others = [ascend(function, start, peak.limits, count) for start in elsewhere]
-    peaks = [(t, function(t)[0]) for t in others]
+    peaks = _other_peaks(function, peak, elsewhere, count, threshold)
     for _ in range(AGAIN):
         try:
             _not_above(peak, peaks)
@@ -117,6 +119,19 @@ def profile_intervals(
     )
 
 
+def _other_peaks(
+    function: Function, peak: Peak, elsewhere: Sequence[Array], count: int, threshold: float
+) -> list[tuple[Array, float]]:
+    """Where climbs from `elsewhere` end, and ℓ there; a climb that is left far below is no peak."""
+    found = []
+    for start in elsewhere:
+        t = ascend(function, start, peak.limits, count, FIRST_ROUNDS)
+        if 2 * (peak.height - function(t)[0]) <= threshold + STILL:
+            t = ascend(function, t, peak.limits, count)
+            found.append((t, function(t)[0]))
+    return found
+
+
 def _not_above(peak: Peak, peaks: Sequence[tuple[Array, float]]) -> None:
     """Raises Higher for the highest of other peaks, where that is higher."""
     for t, height in sorted(peaks, key=lambda one: -one[1])[:1]:
@@ -139,7 +154,7 @@ def _widened(
             continue
         apart += [(j, float(theta[j])) for j in np.flatnonzero(beyond).tolist()]
         other = peak._replace(t=t, curvature=curvature(function, t, peak.limits))
-        piece = profile(function, scale, other, threshold)
+        piece = profile(function, scale, other, threshold, PIECE)
         low, high = piece.ends[:, 0] < found.ends[:, 0], piece.ends[:, 1] > found.ends[:, 1]
         wider = np.stack([low, high], axis=-1)
         found = Profiled(

@@ -38,7 +38,7 @@ UNSEEN = 1e-2
 EDGE = 1e-9  # of w: a bracket this narrow holds the edge of what there is
 JUMP = 1e-4  # of the first step: a bracket this narrow, whose outside was seen from near, a fall
 NEAR = 0.3  # of the first step: what was found low from farther is looked at again
-MOST = 300  # evaluations an end
+MOST = 150  # evaluations an end
 
 
 class End(NamedTuple):
@@ -56,8 +56,9 @@ class Search:
     """The walk to one end, a climb at a time."""
 
     def __init__(
-        self, function: Function, scale: Scale, peak: Peak, j: int, side: int, threshold: float
-    ) -> None:
+        self, function: Function, scale: Scale, peak: Peak, j: int, side: int, threshold: float,
+        most: int = MOST,
+    ) -> None:  # fmt: skip
         self.side, self.wanted = side, math.sqrt(threshold)
         self.walk = Walk(function, scale, peak, j, self.wanted)
         self.start, self.farthest = self.walk.at(peak.t), float(self.walk.farthest[(side + 1) // 2])
@@ -66,7 +67,7 @@ class Search:
         self.inside = Point(self.start, 0.0, math.inf, peak.t)
         self.outside: Point | None = None
         self.next = self.start + self.first
-        self.walks, self.looked_again = 0, False
+        self.most, self.walks, self.looked_again = most, 0, False
 
     def step(self) -> End | None:
         """One more climb; the end when it is found."""
@@ -82,7 +83,7 @@ class Search:
             self.outside, self.looked_again = point, False
         if (w == self.farthest and self.outside is None) or self.walks >= WALKS:
             return End(walk.limit(self.side, self.inside.t), True, self.inside.t)
-        if walk.count > MOST:
+        if walk.count > self.most:
             return self._given_up()
         self._look_again()
         if self._is_narrow():
@@ -177,8 +178,10 @@ class Profiled(NamedTuple):
     given_up: Flags
 
 
-def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> Profiled:
-    """Both ends of every natural parameter.
+def profile(
+    function: Function, scale: Scale, peak: Peak, threshold: float, most: int = MOST
+) -> Profiled:
+    """Both ends of every natural parameter; each is given up after `most` evaluations.
 
     Where the lower end of θ_i is open because ℓ no longer changes (a variance of 0), and ℓ there is
     the same for all θ_j (a correlation of nothing), every θ_j is compatible with the releases: its
@@ -186,7 +189,9 @@ def profile(function: Function, scale: Scale, peak: Peak, threshold: float) -> P
     """
     p = len(peak.t)
     searches = [
-        Search(function, scale, peak, j, side, threshold) for j in range(p) for side in (-1, 1)
+        Search(function, scale, peak, j, side, threshold, most)
+        for j in range(p)
+        for side in (-1, 1)
     ]
     met = _together(searches)
     found = [met[2 * j : 2 * j + 2] for j in range(p)]
