@@ -16,10 +16,6 @@ from privest.dynamics import Fit, Forecast, Intervals
 from privest.records import plain, standard_errors
 from privest.report import Course, rounded
 
-# A standard error that is a smaller part of the least possible one is of a curvature that means
-# nothing: a variance next to 0, whose logarithm is not determined.
-BELIEVED = 0.5
-
 
 def print_fit(
     console: Console, found: Fit, intervals: Intervals, level: float, *, exposed: bool,
@@ -43,10 +39,9 @@ def print_fit(
     p = len(errors)
     least, free = (np.broadcast_to(_floor(own), p) for own in (found.bound, found.classical))
     for j, name in enumerate(found.names):
-        own = errors[j] if errors[j] >= BELIEVED * least[j] or math.isnan(least[j]) else math.nan
         table.add_row(
             shown(name), _value(found.estimate[j], errors[j]), _interval(intervals, j),
-            *map(_error, (own, least[j], free[j])),
+            *map(_error, (errors[j], least[j], free[j])),
         )  # fmt: skip
     console.print(table)
     if not np.isnan(least).all():

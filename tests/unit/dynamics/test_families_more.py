@@ -253,7 +253,7 @@ def test_a_constant_beside_a_mean_is_named():
     y = np.random.default_rng(1).normal(size=150) + 3.0
     found = fit(RegressionAR(1, 1, mean=True), 2.0, shown(y, 2.0), inputs=np.ones(150))
     (flat,) = found.flat
-    assert "mean − beta1 is not determined" in str(flat)
+    assert "beta1 − mean is not determined" in str(flat)
     assert np.isinf(found.standard_error[-2:]).all()
     # Their sum is the mean, and it is known.
     assert found.estimate[-2:].sum() == pytest.approx(3.0, abs=5 * np.sqrt(1.5 / 150))

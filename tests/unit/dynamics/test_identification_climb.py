@@ -122,4 +122,47 @@ def test_a_parameter_at_its_limit_has_no_standard_error():
     at = found.at_limit.tolist()
     assert any(at)
     assert np.isnan(found.standard_error[at.index(True)])
-    assert np.isfinite(found.standard_error[~found.at_limit]).all()
+    spread = np.sqrt(np.linalg.inv(found.curvature[~found.at_limit][:, ~found.at_limit]).diagonal())
+    # Nor has one of which the logarithm has an error above 1.
+    assert (np.isfinite(found.standard_error[~found.at_limit]) == (spread <= 1)).all()
+
+
+def test_a_level_way_to_a_limit_ends_at_it():
+    """ℓ rises like −e^{−2t} towards t = 8 and is level there; the other parameter is regular."""
+
+    def levelling(t):
+        far, off = np.exp(-2 * t[0]), t[1] - 1
+        return -far - 50 * off**2, np.array([2 * far, -100 * off])
+
+    limits = np.array([[-8.0, 8.0], [-np.inf, np.inf]])
+    top = climb(levelling, [np.array([0.0, 0.0])], limits, 100)
+    assert (top.converged, top.at_limit.tolist()) == (True, [True, False])
+    assert top.t == pytest.approx([8.0, 1.0], abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", [4, 11])
+def test_a_moving_average_at_its_unit_root_is_at_its_limit(seed):
+    """Differences of white noise: θ = −1."""
+    rng, level = np.random.default_rng(seed), pv.EndlessLevel(2.0)
+    y = np.diff(rng.standard_normal(151))[:, None]
+    release = pv.StreamMechanism(level).simulate(y, rng)
+    found = pv.dynamics.fit("arma1,1" if seed == 4 else "arma0,1-mean", level, release)
+    j = found.names.index("theta1")
+    assert found.converged
+    assert found.at_limit.tolist() == [i == j for i in range(len(found.names))]
+    assert found.estimate[j] == pytest.approx(-1.0, abs=1e-6)
+    assert np.isfinite(np.delete(found.standard_error, j)).all()
+
+
+def test_a_variance_next_to_0_has_no_standard_error():
+    """log q is flat there: q̂ times its error is near 0, far below what any estimate can have."""
+    rng, level = np.random.default_rng(2), pv.EndlessLevel(2.0)
+    y = np.cumsum(rng.standard_normal(150)) + 0.3 * np.arange(150)
+    found = pv.dynamics.fit("trend", level, pv.StreamMechanism(level).simulate(y[:, None], rng))
+    j = found.names.index("r")
+    assert not found.at_limit[j]
+    assert np.isnan(found.standard_error[j])
+    assert any("log r is hardly determined" in str(flat) for flat in found.flat)
+    assert np.isfinite(found.bound[j, j])
+    known = found.names.index("q_level")
+    assert found.standard_error[known] == pytest.approx(np.sqrt(found.bound[known, known]), rel=0.3)

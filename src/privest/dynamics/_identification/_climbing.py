@@ -17,6 +17,8 @@ from privest.arrays import Array, Flags
 
 TOLERANCE = 1e-7  # of a standard error, √(gᵀH⁻¹g): the maximum is that near
 NEAR = 1e-4  # near enough to be called one
+LEVEL = NEAR**2 / 2  # a fall of ℓ that is none
+PROMISING = 0.01  # a fall of ℓ that the other parameters may make up for
 SMALL = 1e-3  # a step that leaves the curvature as it was
 ROUNDING = 1e-13  # of ℓ, relative
 NEWTON = 8  # steps at most
@@ -49,7 +51,27 @@ def climb(
     followed = max(least, int((heights >= heights.max() - CLOSE).sum()))
     ends = [ascend(function, inside[i], limits, count) for i in ranked[:followed]]
     best = max(ends, key=lambda end: function(end)[0])
-    return newton(function, best, limits)
+    return _at_limits(function, newton(function, best, limits), limits)
+
+
+def _at_limits(function: Function, top: Summit, limits: Array) -> Summit:
+    """The summit with those parameters at a limit towards which ℓ is level (a variance that goes to
+    0, a root that goes to 1): Newton's steps towards it do not end, or end anywhere.
+
+    Only where ℓ is so flat that a working parameter has a standard error above 1.
+    """
+    slack = (top.curvature.diagonal() < 1.0) & ~top.at_limit
+    for j in np.flatnonzero(slack).tolist():
+        for limit in limits[j][np.isfinite(limits[j])]:
+            moved = top.t.copy()
+            moved[j] = limit
+            if not function(moved)[0] >= top.height - PROMISING:
+                continue
+            found = newton(function, moved, limits, top.at_limit | (np.arange(len(moved)) == j))
+            if found.height >= top.height - LEVEL:
+                top = found
+                break
+    return top
 
 
 def _finite(value: float) -> float:
@@ -73,8 +95,8 @@ def ascend(
     return np.asarray(found.x)
 
 
-def newton(function: Function, start: Array, limits: Array) -> Summit:
-    """Newton's steps on what is not at a limit; ℓ never falls.
+def newton(function: Function, start: Array, limits: Array, pinned: Flags | bool = False) -> Summit:
+    """Newton's steps on what is neither at a limit nor `pinned`; ℓ never falls.
 
     A step of less than SMALL standard errors leaves −∇²ℓ as it was, so that a search which ends
     near the maximum needs it once.
@@ -83,7 +105,7 @@ def newton(function: Function, start: Array, limits: Array) -> Summit:
     value, slope = function(t)
     H = curvature(function, t, limits)
     for _ in range(NEWTON):
-        held = _held(t, slope, limits)
+        held = _held(t, slope, limits) | pinned
         step, distance = _newton_step(H, slope, held)
         if step is None or distance <= TOLERANCE:
             break
@@ -94,7 +116,7 @@ def newton(function: Function, start: Array, limits: Array) -> Summit:
         t, value, slope = moved, higher, its
         if distance > SMALL:
             H = curvature(function, t, limits)
-    held = _held(t, slope, limits)
+    held = _held(t, slope, limits) | pinned
     step, distance = _newton_step(H, slope, held)
     return Summit(t, value, slope, H, held, step is not None and distance <= NEAR)
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, Flags
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._matrices import Matrices
 from privest.errors import InvalidInput
@@ -31,6 +31,11 @@ class Family(ABC):
     def size(self) -> int:
         """p."""
         return len(self.names)
+
+    @property
+    def bent(self) -> Flags:
+        """Which working parameters are not the natural ones: logarithms, artanh; free of units."""
+        return np.array([own != name for own, name in zip(self.labels, self.names)], dtype=bool)
 
     @property
     def columns(self) -> int:

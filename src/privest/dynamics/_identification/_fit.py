@@ -39,7 +39,8 @@ class Fit(Result):
     """Maximum likelihood of a family from releases alone.
 
     estimate, covariance   θ̂ in natural parameters, and from −∇²ℓ (infinite where ℓ is flat, NaN at
-                           a limit).
+                           a limit, and where the error of log θ or artanh θ is above 1: such an
+                           error of θ means nothing; `intervals` say what is known).
     bound                  the private Cramér-Rao bound of θ for these K steps, at θ̂; exact. Where
                            θ moves what an unknown x_0 does later (ARX) x_0 counts as parameters.
     classical              the same from the readings themselves. Both are found when first asked
@@ -109,13 +110,13 @@ class Fit(Result):
 
         By the expected information at θ̂ (the curvature where that cannot be computed).
         """
-        pairs = zip(self.family.labels, self.names)
-        own = np.array([label != name for label, name in pairs], dtype=bool)
         data, matrices = self._objective.data, self.family.matrices(self.working)
         starts = [partial(first_state, matrices, own) for own in data]
         every = np.ones(self.family.size, dtype=bool)
         known = expected_information(self.family, self.working, data, every, starts)
-        return flat_directions(self.curvature if known is None else known, self.family.labels, own)
+        return flat_directions(
+            self.curvature if known is None else known, self.family.labels, self.family.bent
+        )
 
     def intervals(self, confidence: float = CONFIDENCE, method: str = "profile") -> Intervals:
         """The interval of each parameter, by profile likelihood (default) or by "wald".
@@ -202,7 +203,7 @@ class Fit(Result):
         Degrees of freedom are taken off for parameters that shape how readings depend on those
         before: all but coefficients of means and inputs, and but one variance, which is scale.
         """
-        shaping = sum(label != name for label, name in zip(self.family.labels, self.names)) - 1
+        shaping = int(self.family.bent.sum()) - 1
         return diagnose(
             self.filtered(), lags=lags, parameters=max(shaping, 0), confidence=confidence,
             fitted=True,

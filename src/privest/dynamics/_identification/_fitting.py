@@ -10,7 +10,7 @@ from privest.dynamics._identification._data import Data, data_of
 from privest.dynamics._identification._exposure import exposure, require_level
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._fit import Fit
-from privest.dynamics._identification._floors import covariance_of
+from privest.dynamics._identification._floors import estimate_covariance
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._parsing import as_family
 from privest.dynamics._observed import Level
@@ -52,7 +52,9 @@ def fit(
             )
         starts = [family.working(theta), *starts]
     top = climb(objective, starts, limits, count, family.climbs)
-    spread = covariance_of(top.curvature, family.natural_slopes(top.t), top.at_limit)
+    spread = estimate_covariance(
+        top.curvature, family.natural_slopes(top.t), top.at_limit, family.bent
+    )
     return Fit(
         estimate=family.natural(top.t), covariance=spread,
         names=family.names, simulated=any(own.simulated for own in data), family=family,

@@ -16,6 +16,7 @@ import numpy as np
 from privest.arrays import Array, Flags
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._family import Family
+from privest.dynamics._identification._flat import WEAK
 from privest.dynamics._identification._likelihood import first_state
 from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._identification._start_information import Start, information_of
@@ -50,6 +51,21 @@ def covariance_of(info: Array, slopes: Array, held: Flags) -> Array:
     result[lost | gone] = np.nan
     result[:, lost | gone] = np.nan
     result[lost, lost] = np.inf
+    return result
+
+
+def estimate_covariance(info: Array, slopes: Array, held: Flags, bent: Flags) -> Array:
+    """`covariance_of` an estimate, NaN also in what a `bent` working parameter (a logarithm, an
+    artanh) moves of which the standard error is more than WEAK.
+
+    A variance next to 0 has a flat logarithm; q̂ times its error is small and means nothing.
+    """
+    result = covariance_of(info, slopes, held)
+    working = covariance_of(info, np.eye(len(info)), held).diagonal()
+    wide = bent & ~held & ~(working <= WEAK**2)
+    lost = (slopes[:, wide] != 0).any(axis=1) & np.isfinite(result.diagonal())
+    result[lost] = np.nan
+    result[:, lost] = np.nan
     return result
 
 
