@@ -159,6 +159,13 @@ class Given:
 
 
 RNG = np.random.default_rng
+
+
+def noisy(y):
+    """A release for an audit, of one reading or of many at once."""
+    return y + RNG().normal(size=y.shape)
+
+
 H = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]])
 Y = np.array([1.0, 1.5, 2.5, 4.0])
 SPREAD = np.array([[2.0, 0.5, 0, 0], [0.5, 1.0, 0.2, 0], [0, 0.2, 1.5, 0.1], [0, 0, 0.1, 1.0]])
@@ -716,7 +723,7 @@ CASES = {
     "mechanism.StreamMechanism.__init__": lambda g: pv.StreamMechanism(g(PAIR)),
     "mechanism.StreamMechanism.restore": mechanism_state,
     "audit.audit_release": lambda g: audit.audit_release(
-        lambda y: y + RNG().normal(size=y.shape), g([[1.0]]), readings=1, rng=RNG(0), samples=1000),
+        noisy, g([[1.0]]), readings=1, rng=RNG(0), samples=1000, many=noisy),
     "lattice.finite": lambda g: lattice.finite(g([1.0, np.inf])),
     "lattice.tossed": lambda g: lattice.tossed(
         lattice.Coin(2**62, nearest=False), g([0.2, np.nan, np.inf]), WORDS[:3].copy()),
