@@ -255,6 +255,7 @@ def smooth(filtered: Filtered | ExtendedFiltered) -> Smoothed:
     Covariances are the diagonal blocks of Σ_BPPCR (of nonlinear systems: approximations, as their
     filter's). Nothing is inverted: Q and cov0 may be singular.
     """
+    _require_filtered(filtered)
     return filtered._smoothed()
 
 
@@ -265,10 +266,19 @@ def predict(
 
     x̂_{K−1+h} = A x̂ + B u, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps K−1 onwards.
     """
+    _require_filtered(filtered)
     if not isinstance(filtered, Filtered):
         return filtered._ahead(ahead, inputs)
     last = filtered.start + filtered.estimate.shape[-2] - 1
     return predicted_from(filtered.system, *filtered._end, last, ahead, inputs, filtered.simulated)
+
+
+def _require_filtered(filtered: object) -> None:
+    if not hasattr(filtered, "_smoothed"):
+        raise InvalidInput(
+            "filtered must be the result of filter_releases, filter_extended or filter_unscented; "
+            f"received a {type(filtered).__name__}."
+        )
 
 
 def predicted_from(

@@ -77,11 +77,21 @@ class ExtendedFiltered(Estimated, Record):
         return f"ExtendedFiltered({steps} steps, {n} states{', simulated' * self.simulated})"
 
 
+def require_nonlinear(system: object) -> None:
+    """InvalidInput for what is no ExtendedStateSpace."""
+    if not hasattr(system, "frame"):
+        raise InvalidInput(
+            "system must be a dynamics.ExtendedStateSpace; received a "
+            f"{type(system).__name__}. (A linear StateSpace: filter_releases, which is exact.)"
+        )
+
+
 def filtered_by(
     rule: Rule, system: ExtendedStateSpace, level: Level, release: StreamRelease,
     inputs: ArrayLike | None,
 ) -> ExtendedFiltered:  # fmt: skip
     """The filter with a rule, on releases at a level that does not look back."""
+    require_nonlinear(system)
     frame = system.frame
     wanted = level_of(level, frame)
     if wanted.reach:

@@ -63,6 +63,11 @@ class Observed:
 
 def level_of(level: Level, system: StateSpace) -> SequentialLevel:
     """The level of a stream of the system's readings, in whatever form it was given."""
+    if not isinstance(system, StateSpace):
+        raise InvalidInput(
+            f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Nonlinear "
+            "systems have filters of their own: filter_extended, filter_unscented.)"
+        )
     return as_stream_level(level, readings=system.readings)
 
 

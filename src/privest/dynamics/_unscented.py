@@ -21,7 +21,13 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_number
 from privest.dynamics._extended import ExtendedStateSpace
-from privest.dynamics._nonlinear import ExtendedFiltered, State, Taken, filtered_by
+from privest.dynamics._nonlinear import (
+    ExtendedFiltered,
+    State,
+    Taken,
+    filtered_by,
+    require_nonlinear,
+)
 from privest.dynamics._observed import Level, unit_noise
 from privest.dynamics._sweep import Step
 from privest.errors import InvalidInput
@@ -41,6 +47,7 @@ def filter_unscented(
     of h a step. Not optimal; its covariance is an approximation. Linear systems: the Kalman filter.
     Source: Julier, Uhlmann (1997); square roots by QR.
     """
+    require_nonlinear(system)
     least = max(3.0 - system.states, 0.0) if kappa is None else as_number(kappa, "kappa")
     if least < 0:
         raise InvalidInput(

@@ -304,3 +304,23 @@ def test_a_custom_family_in_continuous_time_at_irregular_times():
     around = [dense(np.exp(np.log(found.estimate) + step)) for step in ((1e-2, 0), (-1e-2, 0))]
     around += [dense(np.exp(np.log(found.estimate) + step)) for step in ((0, 1e-2), (0, -1e-2))]
     assert max(around) < found.log_likelihood
+
+
+def test_a_custom_family_is_walked_as_far_as_the_equivalent_one():
+    """Far out its function overflows: no model there, and the walk turns back."""
+
+    def process(theta):
+        a, q, r = theta
+        return dynamics.StateSpace(A=a, C=1.0, Q=q, R=r, cov0=q / (1 - a * a))
+
+    kinds = {"a": "correlation", "q": "positive", "r": "positive"}
+    own = Custom(process, ("a", "q", "r"), [0.5, 1.0, 0.5], kinds)
+    rng = np.random.default_rng(0)
+    _, y = process([0.8, 1.0, 0.3]).simulate(100, rng)
+    release = shown(y[:, 0], 1.0)
+    found, same = fit(own, 1.0, release), fit("ar1+noise-mean", 1.0, release)
+    # r̂ = 0, and the limits that stand for it differ.
+    assert found.log_likelihood == pytest.approx(same.log_likelihood, abs=1e-3)
+    assert found.intervals().ends == pytest.approx(same.intervals().ends, abs=2e-3)
+    spread = found.forecast(2).standard_error
+    assert spread == pytest.approx(same.forecast(2).standard_error, rel=0.05)

@@ -78,3 +78,9 @@ def test_bad_input(change, message):
     given = {"family": "ar1-mean", "theta": [0.5, 1.0], "level": 1.0, "steps": 30} | change
     with pytest.raises(InvalidInput, match=message):
         dynamics.parameter_bound(**given)
+
+
+def test_a_guess_next_to_a_unit_root_has_a_bound_without_whittle():
+    found = dynamics.parameter_bound("ar1-mean", [0.999999, 1e-6], 1.0, 200)
+    assert found.whittle is None
+    assert np.isfinite(found.bound).all()

@@ -13,12 +13,13 @@ from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._identification._scales import Between, Free, Positive, Scale, Scales
 from privest.dynamics._system import StateSpace
-from privest.errors import InvalidInput, PrivestError
+from privest.errors import InvalidInput, NumericalFailure, PrivestError
 from privest.model._derivative import numerical_jacobian
 
 Kind = str | tuple[float, float]  # "positive", "correlation", "free" or an interval
 STEP = 1e-3  # of differences on the working scale; rounding 1e-13 of the entries
 ALIKE = 1e-4  # relatively, of differences over one and two steps: the error is about its square
+FARTHEST = 15 * math.log(10)  # of the logarithm of a positive parameter from its start
 AROUND = (0.0, 0.5, -0.5)  # of working parameters, about the start given
 
 
@@ -81,7 +82,9 @@ class Custom(Family):
     def system(self, theta: ArrayLike) -> StateSpace:
         """The model at natural parameters θ."""
         own = as_array(theta, "theta", ndim=1)
-        found = self.function(own.copy())
+        return self._checked(self.function(own.copy()))
+
+    def _checked(self, found: object) -> StateSpace:
         if not isinstance(found, StateSpace):
             raise InvalidInput(
                 f"the function of {self!r} must return a StateSpace; it returned a "
@@ -103,7 +106,13 @@ class Custom(Family):
 
     def matrices(self, t: Array) -> Matrices:
         """The model at t."""
-        found = Matrices.of(self.system(self.scales.natural(t)))
+        theta = self.scales.natural(t)
+        try:
+            system = self.function(theta.copy())
+        except (PrivestError, ArithmeticError) as error:
+            # Far from the start the model may not exist: a search turns back there.
+            raise NumericalFailure(f"{self!r} has no model there: {error}") from error
+        found = Matrices.of(self._checked(system))
         if [part.shape for part in found] != self._shapes:
             raise InvalidInput(
                 f"the function of {self!r} must return systems of one shape for every theta."
@@ -164,9 +173,13 @@ class Custom(Family):
         return found
 
     def limits(self, data: list[Data]) -> Array:
-        """Those of the scales."""
+        """Those of the scales; positive parameters between 1e-15 and 1e15 of the start."""
         del data
-        return self.scales.limits()
+        limits = self.scales.limits()
+        for scale, own in self.scales.parts:
+            if isinstance(scale, Positive):
+                limits[own] = self._first[own, None] + np.array([-FARTHEST, FARTHEST])
+        return limits
 
     def least_steps(self) -> int:
         """One more than the parameters and unknown starts, over the readings of a step."""

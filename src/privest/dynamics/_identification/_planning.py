@@ -14,7 +14,7 @@ from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._floors import floor, long_floor
 from privest.dynamics._identification._parsing import as_family
 from privest.dynamics._observed import Level
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NumericalFailure
 from privest.privacy import EndlessLevel, as_stream_level
 from privest.records import Record, standard_errors
 
@@ -25,9 +25,10 @@ class ParameterBound(Record):
 
     bound       (p, p): the private Cramér-Rao bound, exact for these steps.
     classical   (p, p): the same from the readings themselves.
-                Both None where a diffuse start leaves them without a limit.
+                Where θ moves what an unknown x_0 does later (ARX): with x_0 unknown, at mean0.
     whittle     (p, p): `bound` as if K were large, NaN for means and coefficients of inputs, of
-                which a spectrum says nothing; None where levels or gaps change with time.
+                which a spectrum says nothing; None where levels or gaps change with time, or a root
+                is next to 1.
     exposure    λmax(S̄): what is shown of readings that move together.
     """
 
@@ -100,5 +101,13 @@ def parameter_bound(
     return ParameterBound(
         model.names, given.copy(), floor(model, t, [data], free, private=True, planned=True),
         floor(model, t, [data], free, private=False, planned=True),
-        long_floor(model, t, [data], free) if constant else None, count, shown,
+        _long(model, t, data) if constant else None, count, shown,
     )  # fmt: skip
+
+
+def _long(model: Family, t: Array, data: Data) -> Array | None:
+    """Whittle's bound; None where its integral is not found (a root next to 1)."""
+    try:
+        return long_floor(model, t, [data], np.zeros(model.size, dtype=bool))
+    except NumericalFailure:
+        return None
