@@ -53,6 +53,15 @@ def test_profile_ends_by_another_route(found):
     assert (wider[:, 1] > intervals.high).all()
 
 
+def test_intervals_are_found_once(found):
+    told = found.intervals(0.9)
+    before = found._objective.evaluations
+    assert found.intervals(0.9) is told
+    found.to_dict(0.9)
+    assert found._objective.evaluations == before
+    assert found.intervals(0.9, "wald") is not told
+
+
 def test_wald_and_bad_methods(found):
     wald = found.intervals(method="wald")
     t = np.arctanh(wald.ends[0])

@@ -13,9 +13,16 @@ from privest.dynamics._identification._ahead import Ahead, ahead_of
 from privest.dynamics._identification._constrained import Peak
 from privest.dynamics._identification._data import data_of
 from privest.dynamics._identification._forecast import mixture, release_variance
+from privest.dynamics._identification._laws import evened
 from privest.dynamics._identification._likelihood import last_state
 from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._identification._posterior import ENOUGH, Roots, posterior
+from privest.dynamics._identification._working_draws import (
+    DRAWS,
+    FEWEST,
+    ROUNDS,
+    working_draws,
+)
 from privest.errors import InvalidInput, NotIdentifiable
 
 N, MEAN, VARIANCE = 12, 0.7, 2.0  # a normal sample: size, and its sufficient statistics
@@ -89,6 +96,68 @@ def test_draws_give_it_too_and_say_how_many_count():
     error = math.sqrt(0.025 * 0.975 / 300) / 0.03
     known = [quantile(0.025), quantile(0.975)]
     assert forecast.interval()[0, 0] == pytest.approx(known, abs=error)
+
+
+def test_draws_in_the_working_scale_give_it_too():
+    chart, peak = peak_of(3)
+    found = working_draws(next_one, chart, peak, np.ones(3, dtype=bool))
+    assert found.effective >= ENOUGH
+    assert found.notes == ()
+    forecast = mixture(found, np.zeros(1), one=True, method="mixture")
+    quantile, _ = predictive()
+    error = math.sqrt(0.025 * 0.975 / 300) / 0.03
+    known = [quantile(0.025), quantile(0.975)]
+    assert forecast.interval()[0, 0] == pytest.approx(known, abs=error)
+
+
+def test_few_draws_that_count_are_evened_and_told():
+    # The peak's curvature says deviations of 1 of all three; they are 1/100 of it.
+    def narrow(t):
+        return -5e3 * float(np.square(t - peak.t).sum()), next_one(t)[1]
+
+    chart, peak = peak_of(3)
+    wide = peak._replace(curvature=np.eye(3))
+    rough = working_draws(narrow, chart, wide, np.ones(3, dtype=bool), rounds=1)
+    assert rough.effective < FEWEST
+    assert "evened" in rough.notes[0]
+    assert 1 / float(rough.weights @ rough.weights) == pytest.approx(FEWEST, rel=1e-2)
+
+
+@pytest.mark.parametrize(("holes", "count", "words"), [(6, 6, "first order"), (7, 1, "the truth")])
+def test_draws_without_a_likelihood_leave_what_is_known_to_first_order(holes, count, words):
+    visits = 0
+
+    def hardly(t):
+        nonlocal visits
+        visits += 1
+        nothing = visits <= DRAWS or holes > 6
+        return (-math.inf if nothing else 0.0), next_one(t)[1]
+
+    chart, peak = peak_of(3)
+    found = working_draws(hardly, chart, peak, np.ones(3, dtype=bool))
+    assert len(found.found) == count
+    assert words in found.notes[0]
+    mean = mixture(found, np.zeros(1), one=True, method="mixture")
+    # The variance of the mean of N, 1/12 of σ², is the spread of the six points.
+    spread = np.array([part.readings.ravel()[0] for part in found.found]).var()
+    assert spread == pytest.approx(VARIANCE / N if count > 1 else 0.0)
+    assert mean.estimate[0, 0] == pytest.approx(MEAN)
+
+
+def test_weights_are_evened_no_more_than_needed():
+    logs = -np.arange(200.0) * 50
+    even = evened(logs, 20.0)
+    assert 1 / float(even @ even) == pytest.approx(20.0, rel=1e-2)
+    assert evened(np.zeros(100), 20.0) == pytest.approx(np.full(100, 0.01))
+
+
+def test_many_parameters_have_a_forecast():
+    rng = np.random.default_rng(2)
+    level = pv.EndlessLevel(1e-2)
+    release = pv.StreamMechanism(level).simulate(rng.standard_normal(40).cumsum(), rng)
+    ahead = dynamics.fit("ar6-mean", level, release).forecast(2)
+    assert np.isfinite(ahead.interval()).all()
+    assert ahead.points <= ROUNDS * DRAWS
 
 
 def test_nothing_is_random():

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import scipy
 
-from privest.dynamics._identification._climbing import climb
+from privest.dynamics._identification._climbing import climb, curvature
 from privest.dynamics._identification._constrained import Higher, Peak
 from privest.dynamics._identification._flat import flat_directions
-from privest.dynamics._identification._intervals import profile_intervals, wald_intervals
-from privest.dynamics._identification._profile import profile_end
+from privest.dynamics._identification._intervals import _said, profile_intervals, wald_intervals
+from privest.dynamics._identification._profile import profile, profile_end
 
 THRESHOLD = float(scipy.special.chdtri(1, 0.05))
 N = 12
@@ -35,6 +35,9 @@ PLAIN = SimpleNamespace(
     natural=lambda t: np.array([t[0], np.exp(t[1])]),
     natural_slopes=lambda t: np.diag([1.0, np.exp(t[1])]),
 )
+
+
+WHOLE = SimpleNamespace(natural=np.asarray, natural_slopes=lambda t: np.eye(len(t)))
 
 
 def ratios(t):
@@ -99,6 +102,49 @@ def test_few_evaluations():
     assert count < 50
 
 
+def bent(p):
+    """ℓ whose coordinates are scaled, correlated, bent: u_i near (u_{i−1} + sin u_{i−1})/3."""
+    sizes = np.geomspace(0.1, 30.0, p)
+
+    def function(t):
+        u = np.asarray(t) * sizes
+        off = u[1:] - (u[:-1] + np.sin(u[:-1])) / 3
+        slope = np.zeros(p)
+        slope[1:] -= 4 * off
+        slope[:-1] += 4 * off * (1 + np.cos(u[:-1])) / 3
+        slope[0] -= u[0]
+        return -2 * float(off @ off) - u[0] ** 2 / 2, slope * sizes
+
+    return function
+
+
+@pytest.mark.parametrize("p", [3, 12])
+def test_no_more_evaluations_an_end_with_many_parameters(p):
+    count, function = 0, bent(p)
+
+    def counted(t):
+        nonlocal count
+        count += 1
+        return function(t)
+
+    peak = Peak(np.zeros(p), 0.0, curvature(function, np.zeros(p), FREE * np.ones((p, 1))),
+                np.array([FREE] * p))  # fmt: skip
+    for j in range(p):
+        for side in (-1, 1):
+            profile_end(counted, WHOLE, peak, j, side, THRESHOLD)
+    assert count <= 40 * 2 * p
+
+
+def test_an_end_that_takes_too_long_is_walds_and_told():
+    found = profile(sample, PLAIN, PEAK, THRESHOLD, 1)
+    assert found.given_up.any()
+    assert (found.ends[:, 0] < PLAIN.natural(PEAK.t)).all()
+    wald = wald_intervals(PLAIN, PEAK, ("μ", "σ²"), 0.95)
+    farther = np.where(found.given_up, [-1, 1] * (found.ends - wald.ends), 0.0)
+    assert (farther >= -1e-9).all()
+    assert "took too long" in _said(found, ("μ", "σ²"))[-1]
+
+
 def test_an_end_that_is_never_met_is_the_limit():
     # No event in time T: ℓ = −λT, so that λ = 0 is likeliest and only the upper end is met:
     # 2λT = χ².
@@ -136,9 +182,6 @@ def two_peaks(t):
     share = np.exp(parts - height)
     own = share @ np.array([-(t[0] + 2), -(t[0] - 3)])
     return float(height - t[1] ** 2), np.array([own, -2 * t[1]])
-
-
-WHOLE = SimpleNamespace(natural=np.asarray, natural_slopes=lambda t: np.eye(len(t)))
 
 
 def test_a_higher_peak_is_told_and_the_fit_taken_up_from_there():

@@ -24,12 +24,12 @@ from privest.dynamics._identification._intervals import AGAIN, taken_up
 from privest.dynamics._identification._linear import integrated, linear_parameters
 from privest.dynamics._identification._matrices import Matrices
 from privest.dynamics._identification._objective import Objective
-from privest.dynamics._identification._posterior import Posterior, Visit, posterior
+from privest.dynamics._identification._points import Posterior, Visit
+from privest.dynamics._identification._posterior import posterior
 from privest.errors import InvalidInput, NumericalFailure
 from privest.records import Record
 
 METHODS = ("mixture", "plug-in")
-FEWEST = 50  # effective draws, below which a reader is told
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
 
 
@@ -102,11 +102,9 @@ def mixture(found: Posterior, added: Array, *, one: bool, method: str) -> Foreca
     def turned(values: Array) -> Array:
         return values[..., 0] if one else np.moveaxis(values, -1, -3)
 
-    few = found.points > 1 and found.effective < FEWEST
-    said = f"only {found.effective:.0f} of {found.points} draws of the parameters count: rough."
     return Forecast(
         turned(estimate), turned(spread), turned(state), turned(state_spread), method,
-        found.effective, found.points, (said,) if few else (), weights, turned(means),
+        found.effective, found.points, found.notes, weights, turned(means),
         turned(deviations),
     )  # fmt: skip
 

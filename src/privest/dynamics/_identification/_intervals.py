@@ -28,8 +28,8 @@ METHODS = ("profile", "wald")
 # Standard errors in working scale up to which Wald's intervals cover what they say.
 TRUSTED = 0.2
 FIRST_ROUNDS = 40  # of a climb from elsewhere, after which
-STILL = 10.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or it is left
-PIECE = 40  # evaluations an end about another peak, and it is Wald's
+STILL = 20.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or it is left
+PIECE = 80  # evaluations an end about another peak, and it is Wald's
 AGAIN = 10  # times that a fit is taken up again from a higher point
 
 
@@ -160,7 +160,7 @@ def _widened(
         found = Profiled(
             np.where(wider, piece.ends, found.ends),
             np.where(wider, piece.open_ends, found.open_ends), found.undefined,
-            np.where(wider, piece.given_up, found.given_up),
+            found.given_up | piece.given_up,
         )  # fmt: skip
     return found, apart
 
@@ -194,8 +194,8 @@ def _said(found: Profiled, names: Sequence[str]) -> list[str]:
     rough = [name for name, row in zip(names, found.given_up) if row.any()]
     if rough:
         notes.append(
-            f"the profiles of {', '.join(rough)} took too long: ends are by the curvature at the "
-            "estimate (Wald), and rough."
+            f"the profiles of {', '.join(rough)} took too long: ends are by the curvature at a "
+            "peak (Wald) or as far as was seen, and rough."
         )
     return notes
 

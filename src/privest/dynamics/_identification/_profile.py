@@ -35,6 +35,7 @@ WALKS = 60
 RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more than rounding
 # ℓ that changes by less than this part of χ² as a parameter moves does not know it.
 UNSEEN = 1e-2
+FAR = 10.0  # first steps, after which a search that is given up says that nothing is known
 EDGE = 1e-9  # of w: a bracket this narrow holds the edge of what there is
 JUMP = 1e-4  # of the first step: a bracket this narrow, whose outside was seen from near, a fall
 NEAR = 0.3  # of the first step: what was found low from farther is looked at again
@@ -121,7 +122,10 @@ class Search:
         return gap <= max(jump, EDGE * max(1.0, abs(self.inside.w)))
 
     def _given_up(self) -> End:
-        """Wald's end, or how far the walk came."""
+        """Wald's end, or how far the walk came; open where ℓ did not change all the way."""
+        far = abs(self.inside.w - self.start) >= FAR * abs(self.first)
+        if far and self.inside.root**2 <= UNSEEN * self.wanted**2:
+            return End(self.walk.limit(self.side, self.inside.t), True, self.inside.t)
         came = self.walk.value_at(self.inside.w, self.inside.t)
         wald = wald_end(self.walk.scale, self.walk.peak, self.walk.j, self.side * self.wanted)
         value = max(came, wald) if self.side > 0 else min(came, wald)
