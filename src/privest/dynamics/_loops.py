@@ -9,8 +9,9 @@ One step (`_sweep`) in two stages; rows are sources of noise, columns what they 
 
 `time_update` makes the columns of x triangular by reflections, `reading_update` clears those of z
 by rotations in an order that keeps them so (Carlson 1973). Nothing is inverted, diagonals are ≥ 0,
-N and F are lower triangular. The columns of ξ are carried only where Θ is wanted. Columns come in
-blocks of four, filled up with zeros: loops as short as a state are slower than what they do.
+N and F are lower triangular. Columns come in blocks of four, filled up with zeros: loops as short
+as a state are slower than what they do. The columns of ξ are made only where Θ is wanted, from the
+reflections and rotations that the steps kept (`turns`), many entries side by side.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from privest.arrays import Array, Flags, Index
 
 TINY, HUGE = 1e-280, 1e280  # sums of squares in between lost nothing to under- or overflow
 GROWN = 1e3  # √_graded.GROWN: as deviations
+LANES = 64  # entries whose Θ is made at a time
 REACHED = (
     1e-12 / 8
 )  # of `_recursions`, with room for the covariance to change by more than its root
 
 
-def time_update(drive: Array, moved: Array, n: int, blocks: int, v: Array, sums: Array) -> None:
-    """[Fᵀ; BᵀAᵀ] to [B⁻ᵀ; what is left], with the columns beside them."""
+def time_update(
+    drive: Array, moved: Array, n: int, blocks: int, v: Array, sums: Array, kept: Array, at: int
+) -> None:
+    """[Fᵀ; BᵀAᵀ] to [B⁻ᵀ; 0]. Reflection j is kept as v, head, ±scale: the sign of its row."""
     for j in range(n):
         for b in range(blocks):
             c = 4 * b
@@ -50,6 +54,8 @@ def time_update(drive: Array, moved: Array, n: int, blocks: int, v: Array, sums:
             for i in range(n):
                 unit = max(unit, abs(v[i]))
             if unit == 0.0:
+                for i in range(n + 2):
+                    kept[at, j, i] = 0.0
                 continue
             own /= unit
             total = own * own
@@ -64,6 +70,9 @@ def time_update(drive: Array, moved: Array, n: int, blocks: int, v: Array, sums:
         sign = -1.0 if own >= 0.0 else 1.0
         head = own - sign * size
         scale = 1.0 / (total + abs(own) * size)
+        for i in range(n):
+            kept[at, j, i] = v[i]
+        kept[at, j, n], kept[at, j, n + 1] = head, sign * scale
         for b in range(blocks):
             c = 4 * b
             a0, a1, a2, a3 = drive[j, c], drive[j, c + 1], drive[j, c + 2], drive[j, c + 3]
@@ -87,12 +96,12 @@ def time_update(drive: Array, moved: Array, n: int, blocks: int, v: Array, sums:
 
 
 def reading_update(
-    root: Array, heard: Array, scale: Array, told: Array, r: int, n: int, first: int, blocks: int
-) -> None:
+    root: Array, heard: Array, scale: Array, told: Array, r: int, n: int, blocks: int, kept: Array,
+    at: int,
+) -> None:  # fmt: skip
     """[Nᵀ 0; B⁻ᵀGᵀ B⁻ᵀ] to [cᵀ κᵀ; 0 B⁺ᵀ]: scale, told, heard and root, in place.
 
-    Of root and told only the blocks first, …, blocks − 1.
-
+    Of rotation (j, i) cosine and sine are kept.
     From the last row up: what a row takes from the one of z has columns that it has itself.
     """
     for j in range(r):
@@ -106,15 +115,17 @@ def reading_update(
             i = n - 1 - up
             other = heard[i, j]
             if other == 0.0:
+                kept[at, j, 2 * i], kept[at, j, 2 * i + 1] = 1.0, 0.0
                 continue
             total += other * other
             size = math.sqrt(total) if TINY < total < HUGE else math.hypot(own, other)
             cosine, sine = own / size, other / size
             own = size
+            kept[at, j, 2 * i], kept[at, j, 2 * i + 1] = cosine, sine
             for c in range(j + 1, r):
                 a, b = scale[j, c], heard[i, c]
                 scale[j, c], heard[i, c] = cosine * a + sine * b, cosine * b - sine * a
-            for p in range(first, blocks):
+            for p in range(blocks):
                 c = 4 * p
                 a0, a1, a2, a3 = told[j, c], told[j, c + 1], told[j, c + 2], told[j, c + 3]
                 b0, b1, b2, b3 = root[i, c], root[i, c + 1], root[i, c + 2], root[i, c + 3]
@@ -216,7 +227,7 @@ def forward_steps(
     kind: Index, start: Index, stop: Index, hidden: Flags, transition: Array, drive: Array,
     rows: Array, noise: Array, k: int, e: int, next_check: int, opened: bool, before: Array,
     now: Array, units: Array, entry: Index, predicted: Array, filtered: Array, factor: Array,
-    gain: Array, scale: Array,
+    gain: Array, scale: Array, reflections: Array, rotations: Array,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
     """Steps k, k + 1, … into the entries e, e + 1, … until something needs a look: the factor has
     arrived, a gap is wide, no room is left. Returns the next k, e, next_check and whether a gap is
@@ -240,10 +251,10 @@ def forward_steps(
     while k < steps and e < factor.shape[0] and not attention:
         j = kind[k]
         moved_factor(transition, drive, j, held, to, below, n, blocks)
-        time_update(to, below, n, blocks, v, sums)
+        time_update(to, below, n, blocks, v, sums, reflections, e)
         gram(to, n, blocks, sums, predicted, e)
         heard_rows(rows, noise, j, to, heard, white, told, n)
-        reading_update(to, heard, white, told, r, n, 0, blocks)
+        reading_update(to, heard, white, told, r, n, blocks, rotations, e)
         gram(to, n, blocks, sums, filtered, e)
         for a in range(n):
             for b in range(n):
@@ -275,48 +286,81 @@ def forward_steps(
     return k, e, next_check, opened
 
 
-def turn(
-    transition: Array, drive: Array, rows: Array, noise: Array, at: int, held: Array, to: Array,
-    below: Array, v: Array, sums: Array, heard: Array, white: Array, told: Array,
+def turn_room(n: int, r: int) -> tuple[Array, Array, Array, Array, Array]:
+    """What `turns` works in."""
+    return (
+        np.empty((n, n, LANES)),
+        np.empty((n, n, LANES)),
+        np.empty((r, n, LANES)),
+        np.empty((n + 2, LANES)),
+        np.empty(LANES),
+    )
+
+
+def turns(
+    reflections: Array, rotations: Array, e: int, count: int, fresh: Array, later: Array,
+    lost: Array, at: int, room: tuple[Array, ...],
 ) -> None:  # fmt: skip
-    """A step from the factor `held`: the columns of ξ in told, to and below end as Θᵀ."""
-    n, r, width = held.shape[0], rows.shape[1], held.shape[1]
-    moved_factor(transition, drive, at, held, to, below, n, width // 4)
+    """Θ_a, Θ_b and Θ_cΘ_cᵀ of the entries e, …, e + count − 1 into those from `at` on.
+
+    From the identity in the columns of ξ. Entries run along the last axis: no step waits for
+    another here. `room`: of `turn_room`.
+    """
+    n, r = reflections.shape[1], rotations.shape[1]
+    to, below, told, v, t = room
+    to[:], below[:], told[:] = 0.0, 0.0, 0.0
     for a in range(n):
+        below[a, a] = 1.0
+    for j in range(n):
+        for i in range(n + 2):
+            for s in range(count):
+                v[i, s] = reflections[e + s, j, i]
+        for c in range(n):
+            t[:] = 0.0
+            for i in range(n):
+                for s in range(count):
+                    t[s] += v[i, s] * below[i, c, s]
+            for s in range(count):  # the row of `to` is zero before
+                to[j, c, s] = -v[n, s] * v[n + 1, s] * t[s]
+                t[s] *= abs(v[n + 1, s])
+            for i in range(n):
+                for s in range(count):
+                    below[i, c, s] -= v[i, s] * t[s]
+    for j in range(r):
+        for up in range(n):
+            i = n - 1 - up
+            for s in range(count):
+                v[0, s], v[1, s] = rotations[e + s, j, 2 * i], rotations[e + s, j, 2 * i + 1]
+            for c in range(n):
+                for s in range(count):
+                    a, b = told[j, c, s], to[i, c, s]
+                    told[j, c, s] = v[0, s] * a + v[1, s] * b
+                    to[i, c, s] = v[0, s] * b - v[1, s] * a
+    for a in range(n):
+        for b in range(a + 1):
+            t[:] = 0.0
+            for c in range(n):
+                for s in range(count):
+                    t[s] += below[c, a, s] * below[c, b, s]
+            for s in range(count):
+                lost[at + s, a, b] = t[s]
+                lost[at + s, b, a] = t[s]
         for b in range(n):
-            to[a, width + b] = 0.0
-            below[a, width + b] = 1.0 if a == b else 0.0
-    time_update(to, below, n, width // 2, v, sums)
-    heard_rows(rows, noise, at, to, heard, white, told, n)
-    reading_update(to, heard, white, told, r, n, width // 4, width // 2)
+            for s in range(count):
+                later[at + s, a, b] = to[b, a, s]
+        for b in range(r):
+            for s in range(count):
+                fresh[at + s, a, b] = told[b, a, s]
 
 
 def turn_steps(
-    kind: Index, root: Array, transition: Array, drive: Array, rows: Array, noise: Array,
-    factor: Array, fresh: Array, later: Array, lost: Array,
-) -> None:  # fmt: skip
-    """Θ_a, Θ_b and Θ_cΘ_cᵀ of every entry, each from the factor of the entry before it."""
-    n, r = root.shape[0], rows.shape[1]
-    width = 4 * ((n + 3) // 4)
-    held, sums, v = np.zeros((n, width)), np.zeros(2 * width), np.zeros(n)
-    to, below = np.zeros((n, 2 * width)), np.zeros((width, 2 * width))
-    heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, 2 * width))
-    for e in range(kind.shape[0]):
-        for a in range(n):
-            for b in range(n):
-                held[a, b] = root[a, b] if e == 0 else factor[e - 1, a, b]
-        turn(
-            transition, drive, rows, noise, kind[e], held, to, below, v, sums, heard, white, told
-        )  # fmt: skip
-        for a in range(n):
-            for b in range(n):
-                later[e, a, b] = to[b, width + a]
-                total = 0.0
-                for c in range(n):
-                    total += below[c, width + a] * below[c, width + b]
-                lost[e, a, b] = total
-            for b in range(r):
-                fresh[e, a, b] = told[b, width + a]
+    reflections: Array, rotations: Array, fresh: Array, later: Array, lost: Array
+) -> None:
+    """Θ_a, Θ_b and Θ_cΘ_cᵀ of every entry."""
+    entries = reflections.shape[0]
+    room = turn_room(reflections.shape[1], rotations.shape[1])
+    for e in range(0, entries, LANES):
+        turns(reflections, rotations, e, min(LANES, entries - e), fresh, later, lost, e, room)
 
 
 def filtered_steps(
@@ -360,34 +404,37 @@ def filtered_steps(
 
 
 def carried(
-    value: Array, to: Array, below: Array, n: int, width: int, half: Array, sums: Array
+    value: Array, later: Array, lost: Array, at: int, n: int, across: Array, half: Array, new: Array
 ) -> None:
-    """X ↦ Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ, in place."""
+    """new = Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ of X = value; across is room for Θ_bᵀ."""
+    width = across.shape[1]
+    for a in range(n):
+        for b in range(n):
+            across[b, a] = later[at, a, b]
+            new[a, b] = lost[at, a, b]
     for a in range(n):
         for p in range(0, width, 4):
             t0 = t1 = t2 = t3 = 0.0
             for k in range(n):
-                x, c = value[a, k], width + p
-                t0 += x * to[k, c]
-                t1 += x * to[k, c + 1]
-                t2 += x * to[k, c + 2]
-                t3 += x * to[k, c + 3]
+                x = value[a, k]
+                t0 += x * across[k, p]
+                t1 += x * across[k, p + 1]
+                t2 += x * across[k, p + 2]
+                t3 += x * across[k, p + 3]
             half[a, p], half[a, p + 1], half[a, p + 2], half[a, p + 3] = t0, t1, t2, t3
     for a in range(n):
         for p in range(0, width, 4):
-            t0 = t1 = t2 = t3 = 0.0
+            t0, t1, t2, t3 = new[a, p], new[a, p + 1], new[a, p + 2], new[a, p + 3]
             for k in range(n):
-                x, y, c = to[k, width + a], below[k, width + a], width + p
-                t0 += x * half[k, p] + y * below[k, c]
-                t1 += x * half[k, p + 1] + y * below[k, c + 1]
-                t2 += x * half[k, p + 2] + y * below[k, c + 2]
-                t3 += x * half[k, p + 3] + y * below[k, c + 3]
-            sums[p], sums[p + 1], sums[p + 2], sums[p + 3] = t0, t1, t2, t3
-        for b in range(n):
-            value[a, b] = sums[b]
+                x = later[at, a, k]
+                t0 += x * half[k, p]
+                t1 += x * half[k, p + 1]
+                t2 += x * half[k, p + 2]
+                t3 += x * half[k, p + 3]
+            new[a, p], new[a, p + 1], new[a, p + 2], new[a, p + 3] = t0, t1, t2, t3
     for a in range(n):
         for b in range(a):
-            value[b, a] = value[a, b] = 0.5 * (value[a, b] + value[b, a])
+            new[b, a] = new[a, b] = 0.5 * (new[a, b] + new[b, a])
 
 
 def around(value: Array, factor: Array, e: int, n: int, half: Array, out: Array, at: int) -> None:
@@ -412,42 +459,34 @@ def around(value: Array, factor: Array, e: int, n: int, half: Array, out: Array,
 
 
 def smooth_steps(
-    kind: Index, root: Array, transition: Array, drive: Array, rows: Array, noise: Array,
-    entry: Index, first: Index, factor: Array, innovations: Array, filtered: Array, k: int,
-    at: int, next_check: int, hold: int, value: Array, before: Array, later: Array, unit: Array,
-    own: Index, covariances: Array, smoothed: Array,
+    reflections: Array, rotations: Array, entry: Index, first: Index, factor: Array,
+    innovations: Array, filtered: Array, k: int, at: int, next_check: int, hold: int, value: Array,
+    before: Array, following: Array, unit: Array, own: Index, covariances: Array, smoothed: Array,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Back over the steps k, k − 1, …: X and ξ̂ of each (`_sweep`, `_means`), its smoothed
     covariance, filled from the end, and the estimates of all series; until X may have arrived or no
     room is left. X is kept as it is for the steps from `hold` on. Returns the next k, at and
-    next_check; `value`, `before` and `later` are X after and before, and Θ_b of the last step.
+    next_check; `value`, `before` and `following` are X after and before, and Θ_b of the last step.
     """
-    n, r, steps, series = root.shape[0], rows.shape[1], entry.shape[0], filtered.shape[0]
+    n, r, steps, series = factor.shape[1], rotations.shape[1], entry.shape[0], filtered.shape[0]
     width = 4 * ((n + 3) // 4)
-    held, sums, v = np.zeros((n, width)), np.zeros(2 * width), np.zeros(n)
-    to, below = np.zeros((n, 2 * width)), np.zeros((width, 2 * width))
-    heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, 2 * width))
-    whole, old, half = np.zeros((n, width)), np.zeros((n, width)), np.zeros((n, width))
+    v, room = np.zeros(n), turn_room(n, r)
+    fresh, later, lost = np.zeros((LANES, n, r)), np.zeros((LANES, n, n)), np.zeros((LANES, n, n))
+    whole, old = np.zeros((n, width)), np.zeros((n, width))
+    half, across = np.zeros((n, width)), np.zeros((n, width))
     for a in range(n):
         for b in range(n):
             whole[a, b] = value[a, b]
-    known, attention = -1, False
+    base, q, attention = entry[k + 1] + 1, 0, False  # entries from `base` on have their Θ here
     while k >= 0 and (at > 0 or k >= hold) and not attention:
         e, own_entry = entry[k + 1], entry[k]
-        if e != known:
-            for a in range(n):
-                for b in range(n):
-                    held[a, b] = root[a, b] if e == 0 else factor[e - 1, a, b]
-            turn(
-                transition, drive, rows, noise, kind[e], held, to, below, v, sums, heard, white,
-                told,
-            )  # fmt: skip
-            known = e
+        if e < base:
+            base = max(0, e + 1 - LANES)
+            turns(reflections, rotations, base, e + 1 - base, fresh, later, lost, 0, room)
+        q = e - base
         if k < hold:
-            for a in range(n):
-                for b in range(n):
-                    old[a, b] = whole[a, b]
-            carried(whole, to, below, n, width, half, sums)
+            old, whole = whole, old
+            carried(old, later, lost, q, n, across, half, whole)
             at -= 1
             around(whole, factor, own_entry, n, half, covariances, at)
             if own_entry != e:
@@ -459,9 +498,9 @@ def smooth_steps(
             for a in range(n):
                 total = 0.0
                 for b in range(r):
-                    total += told[b, width + a] * innovations[s, k + 1, b]
+                    total += fresh[q, a, b] * innovations[s, k + 1, b]
                 for b in range(n):
-                    total += to[b, width + a] * unit[s, b]
+                    total += later[q, a, b] * unit[s, b]
                 v[a] = total
             for a in range(n):
                 unit[s, a] = v[a]
@@ -472,7 +511,7 @@ def smooth_steps(
         k -= 1
     for a in range(n):
         for b in range(n):
-            value[a, b], before[a, b], later[a, b] = whole[a, b], old[a, b], to[b, width + a]
+            value[a, b], before[a, b], following[a, b] = whole[a, b], old[a, b], later[q, a, b]
     return k, at, next_check
 
 
@@ -493,6 +532,7 @@ def shown_steps(
         np.zeros(size),
         np.zeros(width),
     )
+    kept = np.empty((1, r, r + 2))
     for e in range(own.shape[0]):
         if hidden[e]:
             for a in range(r):
@@ -517,7 +557,7 @@ def shown_steps(
                 below[b, a] = unit * total
             for b in range(r):
                 to[a, b] = 1.0 if a == b else 0.0
-        time_update(to, below, r, width // 4, v, sums)
+        time_update(to, below, r, width // 4, v, sums, kept, 0)
         for a in range(r):
             for b in range(r):
                 noise[e, a, b] = to[b, a] if b <= a else 0.0
@@ -582,6 +622,7 @@ def single_step(
     held, to, below = np.zeros((n, width)), np.zeros((n, width)), np.zeros((width, width))
     v, sums = np.zeros(n), np.zeros(width)
     heard, white, told = np.zeros((n, r)), np.zeros((r, r)), np.zeros((r, width))
+    reflections, rotations = np.empty((1, n, n + 2)), np.empty((1, r, 2 * n))
     for i in range(n):
         for j in range(n):
             held[i, j] = root[i, j]
@@ -597,10 +638,10 @@ def single_step(
         if not read <= vague * own:
             return math.nan
     moved_factor(transition, drive, 0, held, to, below, n, blocks)
-    time_update(to, below, n, blocks, v, sums)
+    time_update(to, below, n, blocks, v, sums, reflections, 0)
     gram(to, n, blocks, sums, spread, 0)
     heard_rows(rows, noise, 0, to, heard, white, told, n)
-    reading_update(to, heard, white, told, r, n, 0, blocks)
+    reading_update(to, heard, white, told, r, n, blocks, rotations, 0)
     gram(to, n, blocks, sums, narrow, 0)
     for a in range(n):
         total = 0.0

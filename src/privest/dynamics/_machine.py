@@ -32,6 +32,7 @@ FEW = 1024  # entries that are made room for at first, where steps repeat
 ENOUGH = 20_000  # steps taken without, after which a process compiles the loops (or reads them)
 
 STEP = (loops.time_update, loops.reading_update, loops.moved_factor, loops.heard_rows, loops.gram)
+TURN = (loops.turn_room, loops.turns)
 
 
 class _Taken:
@@ -59,12 +60,20 @@ class Parts(NamedTuple):
     gain: Array
     scale: Array
 
-    def more(self, room: int) -> Parts:
-        """With room for so many entries."""
-        longer = Parts(*room_for(*((room, *part.shape[1:]) for part in self)))
-        for part, grown in zip(self, longer):
-            grown[: len(part)] = part
-        return longer
+
+class Kept(NamedTuple):
+    """Of every entry its reflections (E, N, N + 2) and rotations (E, r, 2N): Θ in short."""
+
+    reflections: Array
+    rotations: Array
+
+
+def _more(tables: list[Array], room: int) -> list[Array]:
+    """With room for so many entries."""
+    longer = room_for(*((room, *table.shape[1:]) for table in tables))
+    for table, grown in zip(tables, longer):
+        grown[: len(table)] = table
+    return longer
 
 
 class Turns(NamedTuple):
@@ -78,14 +87,14 @@ class Turns(NamedTuple):
 class Found(NamedTuple):
     """A sweep by the loops: parts of the entries, their kinds (E,), the entry of each step (K,).
 
-    root: the first factor. tables: A, F, G, N of all kinds, F and N lower triangular.
+    kept: what the steps did. tables: A, F, G, N of all kinds, F and N lower triangular.
     gap_units, graded: of `_sweep.Sweep`; thetas: rows of Θ of the graded entries.
     """
 
     parts: Parts
     kind: Index
     entry: Index
-    root: Array
+    kept: Kept
     tables: tuple[Array, ...]
     gap_units: Array | None
     graded: dict[int, Graded]
@@ -104,8 +113,8 @@ def forward_steps(
     )
     changes = int(np.count_nonzero(start == np.arange(steps)))
     room = steps if LONG * changes > steps else min(steps, FEW)
-    parts = Parts(*(np.empty((0, *size)) for size in ((N, N), (N, N), (N, N), (N, r), (r, r))))
-    parts = parts.more(room)
+    sizes = (N, N), (N, N), (N, N), (N, r), (r, r), (N, N + 2), (r, 2 * N)
+    made = room_for(*((room, *size) for size in sizes))
     entry = np.empty(steps, dtype=np.intp)
     gap, graded, thetas = Gap(seen, gap_units), dict[int, Graded](), dict[int, Array]()
     before, now = np.empty((N, N)), np.array(seen.root, order="C")
@@ -113,8 +122,9 @@ def forward_steps(
     loop = _forward_loop()
     k, e, next_check = 0, 0, 0
     while k < steps:
-        if e == len(parts.factor):
-            parts = parts.more(min(2 * e, steps))
+        if e == len(made[0]):
+            made = _more(made, min(2 * e, steps))
+        parts = Parts(*made[:5])
         if gap.wide:
             before[:] = now
             A, F, G, noise = (table[kind[k]] for table in tables)
@@ -127,7 +137,7 @@ def forward_steps(
             units[:] = gap.units
             k, e, next_check, gap.open = loop(
                 kind, start, stop, gap.blind, *tables, k, e, next_check, gap.open, before, now,
-                units, entry, *parts,
+                units, entry, *made,
             )  # fmt: skip
             gap.units = units.copy()
             if gap.open:
@@ -144,8 +154,8 @@ def forward_steps(
                 next_check = int(PATIENCE * age) + 1
     own = kind[np.diff(entry, prepend=-1) > 0]  # of the first step of each entry
     return Found(
-        Parts(*(part[:e] for part in parts)), own, entry, np.ascontiguousarray(seen.root), tables,
-        gap.open_units, graded, thetas,
+        Parts(*(part[:e] for part in made[:5])), own, entry, Kept(*(part[:e] for part in made[5:])),
+        tables, gap.open_units, graded, thetas,
     )  # fmt: skip
 
 
@@ -153,7 +163,7 @@ def _forward_loop() -> Callable[..., Any]:
     return compiling.machine_code(
         loops.forward_steps,
         "index index index flags rows3 rows3 rows3 rows3 int int int flag out2 out2 out1 outindex"
-        " out3 out3 out3 out3 out3",
+        " out3 out3 out3 out3 out3 out3 out3",
         uses=(*STEP, loops.near, loops.grown),
     )
 
@@ -173,11 +183,8 @@ def turns(found: Found) -> Turns:
     """Of every entry."""
     count, N, r = found.parts.gain.shape
     fresh, later, lost = np.empty((count, N, r)), np.empty((count, N, N)), np.empty((count, N, N))
-    loop = compiling.machine_code(
-        loops.turn_steps, "index rows2 rows3 rows3 rows3 rows3 rows3 out3 out3 out3",
-        uses=(*STEP, loops.turn),
-    )  # fmt: skip
-    loop(found.kind, found.root, *found.tables, found.parts.factor, fresh, later, lost)
+    loop = compiling.machine_code(loops.turn_steps, "rows3 rows3 out3 out3 out3", uses=TURN)
+    loop(*found.kept, fresh, later, lost)
     for e, theta in found.thetas.items():
         fresh[e], later[e] = theta[:, :r], theta[:, r : r + N]
         lost[e] = theta[:, r + N :] @ theta[:, r + N :].T
@@ -231,11 +238,11 @@ def smoothed(found: Found, n: int, filtered: Array, innovations: Array) -> tuple
     value, before, later, unit = np.eye(N), np.eye(N), np.eye(N), np.zeros((series, N))
     loop = compiling.machine_code(
         loops.smooth_steps,
-        "index rows2 rows3 rows3 rows3 rows3 index index rows3 rows3 rows3 int int int int out2"
-        " out2 out2 out2 outindex out3 out3",
-        uses=(*STEP, loops.near, loops.turn, loops.carried, loops.around),
+        "rows3 rows3 index index rows3 rows3 rows3 int int int int out2 out2 out2 out2 outindex"
+        " out3 out3",
+        uses=(*TURN, loops.near, loops.carried, loops.around),
     )
-    given = (found.kind, found.root, *found.tables, entry, first, factor, *by_series)
+    given = (*found.kept, entry, first, factor, *by_series)
     k, next_check, hold = steps - 2, 0, steps
     while k >= 0:
         if at == 0 and k < hold:
