@@ -177,3 +177,30 @@ def test_a_level_of_nothing_leaves_correlations_without_an_interval():
     assert told.open_ends[0].all()
     assert told.open_ends[1, 0]
     assert any("phi1" in note for note in told.notes)
+
+
+def low_level_autoregression(seed, K=60, s=0.05):
+    rng, level = np.random.default_rng(seed), pv.EndlessLevel(s)
+    system = pv.dynamics.AR(1).system([0.6, 1.0, 5.0])
+    _, y = system.simulate(K, rng, inputs=np.ones((K, 1)))
+    return pv.dynamics.fit("ar1", level, pv.StreamMechanism(level).simulate(y, rng))
+
+
+def test_a_mean_may_be_far_where_the_process_may_hardly_move():
+    """q̂ = 0. With φ → 1 the process is one number of variance γ beside the mean, and at distance d
+    2(ℓ̂ − ℓ) = log c + d²Ks/c with c = 1 + Ksγ, at best 1 + log(d²Ks): no parabola.
+    """
+    found, (K, s) = low_level_autoregression(1), (60, 0.05)
+    low, high = found.intervals().ends[2]
+    d = np.sqrt(np.exp(scipy.stats.chi2.ppf(0.95, 1) - 1) / (K * s))
+    # φ is not quite 1, q̂ is not quite 0.
+    assert [low, high] == pytest.approx([found.estimate[2] - d, found.estimate[2] + d], abs=2e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_a_root_has_no_interval_where_nothing_may_move(seed):
+    """q = 0 is not excluded with another mean than the estimate; then no φ is."""
+    found = low_level_autoregression(seed).intervals()
+    assert found.open_ends[:2].tolist() == [[True, True], [True, False]]
+    assert found.ends[0].tolist() == [-1.0, 1.0]
+    assert "phi1 has no interval: q = 0 is not excluded" in found.notes[0]

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, Flags
 
 # The others have climbed when BFGS foresees less than this: an error of 1e-8 in ℓ_p at an end. On
 # the way there LOOSE times the square of what r is still off, which a step of Newton leaves too.
@@ -107,6 +107,14 @@ class Walk:
         """ℓ, ∂ℓ/∂t; counted."""
         self.count += 1
         return self._function(t)
+
+    def value_of(self, t: Array) -> float:
+        """ℓ at a point off the walk; not counted."""
+        return self._function(t)[0]
+
+    def own(self, t: Array) -> Flags:
+        """The coordinates on which θ_j depends, (p,)."""
+        return np.asarray(self._row(t) != 0)
 
     def _row(self, t: Array) -> Array:
         row = self.scale.natural_slopes(t)[self.j]

@@ -19,7 +19,6 @@ from privest.dynamics._identification._floors import expected_information, floor
 from privest.dynamics._identification._forecast import Forecast, forecast_of
 from privest.dynamics._identification._intervals import (
     METHODS,
-    TRUSTED,
     Intervals,
     profile_intervals,
     wald_intervals,
@@ -27,6 +26,7 @@ from privest.dynamics._identification._intervals import (
 from privest.dynamics._identification._likelihood import first_state
 from privest.dynamics._identification._objective import Objective
 from privest.dynamics._identification._signal import Signal, signal_of
+from privest.dynamics._identification._wald import TRUSTED
 from privest.dynamics._releases import SeriesRelease
 from privest.dynamics._system import StateSpace
 from privest.errors import InvalidInput

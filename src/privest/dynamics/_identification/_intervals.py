@@ -20,13 +20,11 @@ from privest.dynamics._identification._constrained import (
     safe_inverse,
 )
 from privest.dynamics._identification._profile import Profiled, profile
-from privest.dynamics._identification._wald import wald_end
+from privest.dynamics._identification._wald import TRUSTED, wald_end
 from privest.errors import NumericalFailure
 from privest.records import Record, quantile
 
 METHODS = ("profile", "wald")
-# Standard errors in working scale up to which Wald's intervals cover what they say.
-TRUSTED = 0.2
 FIRST_ROUNDS = 40  # of a climb from elsewhere, after which
 STILL = 20.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or it is left
 PIECE = 80  # evaluations an end about another peak, and it is Wald's

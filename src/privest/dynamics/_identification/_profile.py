@@ -26,6 +26,7 @@ from privest.dynamics._identification._constrained import (
     Scale,
     Walk,
 )
+from privest.dynamics._identification._rivals import has_rivals, rival
 from privest.dynamics._identification._wald import wald_end
 
 # The end is where r is within this of √χ²; a Newton step follows, so that its error is the square.
@@ -69,6 +70,7 @@ class Search:
         self.outside: Point | None = None
         self.next = self.start + self.first
         self.most, self.walks, self.looked_again = most, 0, False
+        self.rivals = has_rivals(self.walk)
 
     def step(self) -> End | None:
         """One more climb; the end when it is found."""
@@ -76,6 +78,8 @@ class Search:
         self.walks += 1
         point = walk.climb(w, self.inside, self.outside)
         if abs(point.root - self.wanted) <= MET:
+            if self._is_rivalled(point):
+                return None
             end = point.w + (self.wanted - point.root) / point.slope if point.slope else point.w
             return End(walk.value_at(end, point.t), False, point.t)
         if point.root < self.wanted:
@@ -96,6 +100,18 @@ class Search:
             self.inside, self.outside, point, self.wanted, self.first, self.start
         )  # fmt: skip
         return None
+
+    def _is_rivalled(self, met: Point) -> bool:
+        """Whether another branch is higher where the end is met; the walk then goes on along it."""
+        if not self.rivals:
+            return False
+        self.rivals = False
+        other = rival(self.walk, met)
+        if other is None or not other.root < self.wanted - MET:
+            return False
+        self.inside, self.outside, self.most = other, None, self.walk.count + self.most
+        self.next = met.w + self.first
+        return True
 
     def _look_again(self) -> None:
         """A point that was found too low may have been climbed to on another slope, from afar: it
@@ -207,7 +223,9 @@ def profile(
         (j, i)
         for i in gone
         for j in range(p)
-        if i != j and j not in gone and _unseen(function, peak, i, found[i][0], found[j], threshold)
+        if i != j
+        and j not in gone
+        and _unseen(searches[2 * j].walk, peak, i, found[i][0], found[j], threshold)
     ]
     for j, _ in undefined:
         walk = Walk(function, scale, peak, j)
@@ -218,14 +236,19 @@ def profile(
 
 
 def _unseen(
-    function: Function, peak: Peak, i: int, vanished: End, ends: list[End], threshold: float
+    walk: Walk, peak: Peak, i: int, vanished: End, ends: list[End], threshold: float
 ) -> bool:
-    """Whether, with θ_i as good as 0 and nothing else changed, the peak is not excluded and ℓ is
-    the same at the ends of another parameter (those that were met, where there are).
+    """Whether, with θ_i as good as 0 and the rest as is best there, ℓ is the same at other values
+    of the parameter that is walked along: roots at ±.76, all else at the ends that were met.
+
+    (Roots at ±1 would make much of what is left of θ_i.)
     """
-    met = [end.t for end in ends if not end.is_open] or [end.t for end in ends]
-    points = np.array([peak.t, *met])
-    points[:, i] = vanished.t[i]
-    heights = [function(t)[0] for t in points]
+    own = walk.own(vanished.t) & (np.arange(len(peak.t)) != i)
+    root = own & (peak.limits[:, 0] == -peak.limits[:, 1])
+    far = [end.t for end in ends if not end.is_open] or [end.t for end in ends]
+    points = np.array([vanished.t, *far, *far])
+    points[1:] = np.where(own, points[1:], vanished.t)
+    points[1:, root] = np.repeat([1.0, -1.0], len(far))[:, None]
+    heights = [walk.value_of(t) for t in points]
     excluded = not 2 * (peak.height - heights[0]) <= threshold
-    return not excluded and max(heights) - min(heights) <= UNSEEN * threshold
+    return bool(own.any()) and not excluded and max(heights) - min(heights) <= UNSEEN * threshold

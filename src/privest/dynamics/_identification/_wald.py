@@ -6,6 +6,9 @@ import numpy as np
 
 from privest.dynamics._identification._constrained import Peak, Scale, safe_inverse
 
+# Standard errors in working scale up to which Wald's intervals cover what they say.
+TRUSTED = 0.2
+
 
 def wald_end(scale: Scale, peak: Peak, j: int, deviations: float) -> float:
     """θ_j at t̂_i + deviations·sd (towards larger θ_j) where it depends on one coordinate t_i, else
