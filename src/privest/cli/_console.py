@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def to_people() -> Console:
 def to_stderr() -> Console:
     """Standard error: what is said beside the output."""
     return SafeConsole(stderr=True)
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """A line that moves on standard error while something takes its time, and is gone after it;
+    nothing where that is no terminal.
+    """
+    console = to_stderr()
+    with console.status(shown(f"{what} …")) if console.is_terminal else nullcontext():
+        yield
 
 
 def complain(text: str) -> None:

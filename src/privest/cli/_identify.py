@@ -9,7 +9,9 @@ import numpy as np
 import typer
 
 import privest as pv
+from privest.arrays import Array
 from privest.cli._console import (
+    at_work,
     print_json,
     print_promise,
     print_spent,
@@ -37,9 +39,12 @@ from privest.cli._options import (
     option,
 )
 from privest.cli._series import DIAGNOSE, Columns, take_series, tell_diagnosis
-from privest.dynamics import Fit, Forecast, as_family, fit
+from privest.dynamics import Fit, Forecast, Intervals, as_family, fit
 from privest.dynamics._identification._exposure import require_level
+from privest.dynamics._identification._family import Family
 from privest.errors import InvalidInput
+from privest.privacy import EndlessLevel
+from privest.release import StreamRelease
 from privest.report import CoursePanel, require_files, save_courses
 
 FAMILIES = (
@@ -54,6 +59,14 @@ CLIPPED = (
     "Readings beyond the range were clipped before they were released: where many are, this is the "
     "model of the clipped series, and its errors do not say so (docs/ranges.md)."
 )
+
+# After Ctrl-C, at each of the stages.
+LOST = (
+    "Stopped while fitting: the releases of this run are not written anywhere, and count as spent. "
+    "--emit releases --output FILE keeps them; --from releases then fits as often as you like."
+)
+SURE = "Stopped: the forecast takes the estimates for the truth, and its intervals are too narrow."
+ROUGH = "Stopped: the intervals are Wald's, by the curvature at the estimate, and rough."
 
 
 @grouped
@@ -125,16 +138,16 @@ def identify_command(
     report = to_stderr()
     if not sides.to_releases:
         past, later = (None, None) if inputs is None else np.split(inputs, [release.steps])
-        found = fit(model, level, release, inputs=past)
-        forecast = found.forecast(ahead, inputs=later) if ahead else None
-        intervals = found.intervals()
+        found = _fitted(model, level, release, past, kept=sides.from_releases or trial.simulate)
+        forecast = _foreseen(found, ahead, later) if ahead else None
+        _write(found, forecast, output)
+        intervals = _intervals(found)
         if json:
             print_json(record_of(found, intervals, forecast))
         else:
             print_fit(
                 to_people(), found, intervals, one, exposed=bool(weights), inputs=columns.inputs
             )
-        _write(found, forecast, output)
         if diagnosis is not None:
             tell_diagnosis(found.diagnose, diagnosis)
         if ends is not None:
@@ -144,6 +157,39 @@ def identify_command(
         tell_simulated(report)
     else:
         print_promise(report, said)
+
+
+def _fitted(
+    model: Family, level: EndlessLevel, release: StreamRelease, inputs: Array | None, *, kept: bool
+) -> Fit:
+    """Ctrl-C says what becomes of releases that are nowhere else (not `kept`)."""
+    try:
+        with at_work("Fitting"):
+            return fit(model, level, release, inputs=inputs)
+    except KeyboardInterrupt:
+        if not kept:
+            to_stderr().print(shown(LOST))
+        raise
+
+
+def _foreseen(found: Fit, ahead: int, inputs: Array | None) -> Forecast:
+    """After Ctrl-C at the estimates alone: what was released is not lost."""
+    try:
+        with at_work("Forecasting over what is not known of the parameters"):
+            return found.forecast(ahead, inputs=inputs)
+    except KeyboardInterrupt:
+        to_stderr().print(shown(SURE))
+        return found.forecast(ahead, inputs=inputs, method="plug-in")
+
+
+def _intervals(found: Fit) -> Intervals:
+    """After Ctrl-C by the curvature at the estimate."""
+    try:
+        with at_work("Profile intervals"):
+            return found.intervals()
+    except KeyboardInterrupt:
+        to_stderr().print(shown(ROUGH))
+        return found.intervals(method="wald")
 
 
 def _write(found: Fit, forecast: Forecast | None, output: Output) -> None:

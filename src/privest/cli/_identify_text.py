@@ -13,7 +13,7 @@ from rich.console import Console
 from privest.arrays import CONFIDENCE, Array
 from privest.cli._console import new_table, shown
 from privest.dynamics import Fit, Forecast, Intervals
-from privest.records import plain, standard_errors
+from privest.records import Record, plain, standard_errors
 from privest.report import Course, rounded
 
 
@@ -104,7 +104,8 @@ def _exposure(found: Fit, level: float) -> str:
 def record_of(found: Fit, intervals: Intervals, forecast: Forecast | None) -> dict[str, Any]:
     """For programs, with the names of the library."""
     ahead = {} if forecast is None else {"forecast": _foreseen(forecast)}
-    own: dict[str, Any] = found.to_dict()
+    own: dict[str, Any] = Record.to_dict(found)  # its interval is the one that was found
+    own |= {"confidence": intervals.confidence, "interval": plain(intervals.ends)}
     return own | {"intervals": intervals.to_dict()} | ahead
 
 

@@ -228,3 +228,49 @@ def test_every_option_is_explained():
     for name, hint in hints.items():
         if name != "return":
             assert hint.__metadata__[0].help
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_at_the_intervals_or_the_forecast_leaves_what_was_found(
+    folder, tmp_path, monkeypatch
+):
+    kept, _ = released(folder, "stopped.jsonl", "--family", "ar1", "--level", "1")
+    asked = [kept, "--from", "releases", "--family", "ar1", "--level", "1", "--json"]
+    whole = json.loads(run(*asked).stdout)
+    full, forecast = dynamics.Fit._found_intervals, dynamics.Fit.forecast
+
+    def intervals(self, confidence, method):
+        return interrupted() if method == "profile" else full(self, confidence, method)
+
+    def ahead(self, steps, *, inputs=None, release=False, method="mixture"):
+        own = {"inputs": inputs, "release": release, "method": method}
+        return interrupted() if method == "mixture" else forecast(self, steps, **own)
+
+    monkeypatch.setattr(dynamics.Fit, "_found_intervals", intervals)
+    monkeypatch.setattr(dynamics.Fit, "forecast", ahead)
+    rows = tmp_path / "rows.csv"
+    done = run(*asked, "--ahead", "2", "--output", rows)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["estimate"] == whole["estimate"]
+    assert told["intervals"]["method"] == "wald"
+    assert told["interval"] == np.stack(
+        [told["intervals"]["low"], told["intervals"]["high"]], axis=1
+    ).tolist()  # fmt: skip
+    assert told["forecast"]["method"] == "plug-in"
+    assert rows.is_file()
+    assert "Wald" in done.stderr
+    assert "too narrow" in words(done.stderr)
+
+
+def test_ctrl_c_while_fitting_says_what_becomes_of_the_releases(folder, monkeypatch):
+    monkeypatch.setattr("privest.cli._identify.fit", interrupted)
+    asked = ["--family", "ar1", "--level", "1"]
+    done = run(folder / "y.csv", "--readings", "load", *asked)
+    assert done.exit_code != 0
+    assert "--emit releases" in words(done.stderr)
+    kept, _ = released(folder, "again.jsonl", *asked)
+    assert "--emit" not in run(kept, "--from", "releases", *asked).stderr
