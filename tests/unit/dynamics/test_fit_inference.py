@@ -204,3 +204,22 @@ def test_a_root_has_no_interval_where_nothing_may_move(seed):
     assert found.open_ends[:2].tolist() == [[True, True], [True, False]]
     assert found.ends[0].tolist() == [-1.0, 1.0]
     assert "phi1 has no interval: q = 0 is not excluded" in found.notes[0]
+
+
+def test_a_coefficient_that_is_not_determined_matters_where_the_next_inputs_show_it():
+    rng, level = np.random.default_rng(3), pv.EndlessLevel(1.0)
+    release = pv.StreamMechanism(level).simulate(rng.standard_normal((50, 1)), rng)
+    found = fit("regression1", level, release, inputs=np.zeros((50, 1)))
+    same = fit("ar1-mean", level, release).forecast(2)
+    assert found.forecast(2, inputs=np.zeros((2, 1))).standard_error == pytest.approx(
+        same.standard_error, rel=1e-6
+    )
+    with pytest.raises(pv.errors.NotIdentifiable, match="depends on a mean or on coefficients"):
+        found.forecast(1, inputs=[[1.0]])
+    doubled = fit("regression1", level, release, inputs=np.ones((50, 2)))
+    known = fit("regression1", level, release, inputs=np.ones(50))
+    assert doubled.forecast(1, inputs=[[1.0, 1.0]]).standard_error == pytest.approx(
+        known.forecast(1, inputs=[[1.0]]).standard_error, rel=1e-4
+    )
+    with pytest.raises(pv.errors.NotIdentifiable, match="depends on a mean or on coefficients"):
+        doubled.forecast(1, inputs=[[1.0, 2.0]])
