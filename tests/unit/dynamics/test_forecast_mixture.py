@@ -23,6 +23,9 @@ from privest.dynamics._identification._working_draws import (
     ROUNDS,
     working_draws,
 )
+from privest.dynamics._identification._working_draws import (
+    ENOUGH as WORKING_ENOUGH,
+)
 from privest.errors import InvalidInput, NotIdentifiable
 
 N, MEAN, VARIANCE = 12, 0.7, 2.0  # a normal sample: size, and its sufficient statistics
@@ -101,11 +104,11 @@ def test_draws_give_it_too_and_say_how_many_count():
 def test_draws_in_the_working_scale_give_it_too():
     chart, peak = peak_of(3)
     found = working_draws(next_one, chart, peak, np.ones(3, dtype=bool))
-    assert found.effective >= ENOUGH
+    assert found.effective >= WORKING_ENOUGH
     assert found.notes == ()
     forecast = mixture(found, np.zeros(1), one=True, method="mixture")
     quantile, _ = predictive()
-    error = math.sqrt(0.025 * 0.975 / 300) / 0.03
+    error = math.sqrt(0.025 * 0.975 / WORKING_ENOUGH) / 0.03
     known = [quantile(0.025), quantile(0.975)]
     assert forecast.interval()[0, 0] == pytest.approx(known, abs=error)
 

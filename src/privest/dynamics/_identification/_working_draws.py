@@ -21,8 +21,8 @@ from privest.dynamics._identification._constrained import LONGEST, Peak, safe_in
 from privest.dynamics._identification._laws import Law, evened, lattice, normed
 from privest.dynamics._identification._points import Chart, Posterior, Visit, thinned, variances
 
-ROUNDS, DRAWS = 3, 512
-ENOUGH = 300  # effective draws, and no further round is made
+ROUNDS, DRAWS = 3, 256  # a model with many parameters takes its time
+ENOUGH = 150  # effective draws, and no further round is made
 FEWEST = 50  # effective draws, below which weights are evened
 WIDER = 1.1  # of the deviations of a law: its volume has this to the power p
 SHARED = 3.0  # draws a parameter that the law before counts for in the next
