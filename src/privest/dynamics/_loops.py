@@ -24,6 +24,7 @@ from privest.arrays import Array, Flags, Index
 
 TINY, HUGE = 1e-280, 1e280  # sums of squares in between lost nothing to under- or overflow
 GROWN = 1e3  # √_graded.GROWN: as deviations
+STATES = 0  # how many, where a loop is compiled for just so many: its loops are unrolled
 LANES = 64  # entries whose Θ is made at a time
 REACHED = (
     1e-12 / 8
@@ -233,7 +234,7 @@ def forward_steps(
     arrived, a gap is wide, no room is left. Returns the next k, e, next_check and whether a gap is
     open; `before` and `now` (N, N) are the factors around the last step.
     """
-    n, r, steps = now.shape[0], rows.shape[1], kind.shape[0]
+    n, r, steps = STATES or now.shape[0], rows.shape[1], kind.shape[0]
     blocks = (n + 3) // 4
     width = 4 * blocks
     held, old = np.zeros((n, width)), np.zeros((n, width))
@@ -515,6 +516,40 @@ def smooth_steps(
     return k, at, next_check
 
 
+def triangle(work: Array, m: int, q: int) -> None:
+    """The first m columns of q rows to an upper triangle, ≥ 0 on its diagonal, by reflections.
+
+    Below the diagonal something is left.
+    """
+    for j in range(m):
+        total, unit = 0.0, 1.0
+        for i in range(j, q):
+            total += work[i, j] * work[i, j]
+        if not TINY < total < HUGE:
+            unit = 0.0
+            for i in range(j, q):
+                unit = max(unit, abs(work[i, j]))
+            if unit == 0.0:
+                continue
+            total = 0.0
+            for i in range(j, q):
+                work[i, j] /= unit
+                total += work[i, j] * work[i, j]
+        own, size = work[j, j], math.sqrt(total)
+        sign = -1.0 if own >= 0.0 else 1.0
+        head = own - sign * size
+        scale = 1.0 / (total + abs(own) * size)
+        for c in range(j + 1, m):
+            dot = head * work[j, c]
+            for i in range(j + 1, q):
+                dot += work[i, j] * work[i, c]
+            dot *= scale
+            work[j, c] = sign * (work[j, c] - head * dot)
+            for i in range(j + 1, q):
+                work[i, c] -= work[i, j] * dot
+        work[j, j] = unit * size
+
+
 def shown_steps(
     own: Index, hidden: Flags, shown: Array, matrix: Array, half: Array, unit: float, rows: Array,
     noise: Array,
@@ -524,15 +559,7 @@ def shown_steps(
     own: whose matrices a kind has; hidden: it shows nothing.
     """
     r, m, n = shown.shape[1], shown.shape[2], matrix.shape[2]
-    width = 4 * ((r + 3) // 4)
-    size = max(r, half.shape[2])
-    to, below, v, sums = (
-        np.zeros((r, width)),
-        np.zeros((size, width)),
-        np.zeros(size),
-        np.zeros(width),
-    )
-    kept = np.empty((1, r, r + 2))
+    work = np.zeros((r + half.shape[2], r))
     for e in range(own.shape[0]):
         if hidden[e]:
             for a in range(r):
@@ -554,13 +581,13 @@ def shown_steps(
                 total = 0.0
                 for k in range(m):
                     total += shown[s, a, k] * half[h, k, b]
-                below[b, a] = unit * total
+                work[r + b, a] = unit * total
             for b in range(r):
-                to[a, b] = 1.0 if a == b else 0.0
-        time_update(to, below, r, width // 4, v, sums, kept, 0)
+                work[a, b] = 1.0 if a == b else 0.0
+        triangle(work, r, r + half.shape[2])
         for a in range(r):
             for b in range(r):
-                noise[e, a, b] = to[b, a] if b <= a else 0.0
+                noise[e, a, b] = work[b, a] if b <= a else 0.0
 
 
 def is_lower(stack: Array) -> bool:
@@ -581,27 +608,8 @@ def triangular_roots(half: Array, lower: Array) -> None:
         for i in range(m):
             for j in range(q):
                 work[j, i] = half[s, i, j]
+        triangle(work, m, q)
         for j in range(m):
-            most = 0.0
-            for i in range(j, q):
-                most = max(most, abs(work[i, j]))
-            if most > 0.0:
-                total = 0.0
-                for i in range(j, q):
-                    total += (work[i, j] / most) ** 2
-                own, size = work[j, j] / most, math.sqrt(total)
-                sign = -1.0 if own >= 0.0 else 1.0
-                head = own - sign * size
-                scale = 1.0 / (total + abs(own) * size)
-                for c in range(j + 1, m):
-                    dot = head * work[j, c]
-                    for i in range(j + 1, q):
-                        dot += work[i, j] / most * work[i, c]
-                    dot *= scale
-                    work[j, c] = sign * (work[j, c] - head * dot)
-                    for i in range(j + 1, q):
-                        work[i, c] -= work[i, j] / most * dot
-                work[j, j] = most * size
             for c in range(m):
                 lower[s, c, j] = work[j, c] if c >= j else 0.0
 

@@ -19,7 +19,8 @@ def triangular(half: Array) -> Array:
         return half
     lower = np.empty((count, m, m))
     filled = half if q >= m else np.concatenate([half, np.zeros((count, m, m - q))], axis=2)
-    compiling.machine_code(loops.triangular_roots, "in3 out3")(filled, lower)
+    loop = compiling.machine_code(loops.triangular_roots, "in3 out3", uses=(loops.triangle,))
+    loop(filled, lower)
     return lower
 
 
@@ -34,7 +35,7 @@ def shown_steps(
     m, n = shown.shape[1], C.shape[2]
     rows, noise = room_for((len(own), m, n), (len(own), m, m))
     loop = compiling.machine_code(
-        loops.shown_steps, "index flags in3 in3 in3 float out3 out3", uses=(loops.time_update,)
+        loops.shown_steps, "index flags in3 in3 in3 float out3 out3", uses=(loops.triangle,)
     )
     if len(own) > 1 and len(shown) == len(C) == len(half) == 1:  # one for all that show something
         one, none = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.bool_)

@@ -8,7 +8,7 @@ cache file beside the file of the loop. No threads; of relaxed arithmetic only a
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -37,8 +37,9 @@ def wanted(compiled: bool | None, long: bool) -> bool:
 
 @cache
 def machine_code(
-    function: Loop, arguments: str, *, reassociate: bool = False, uses: tuple[Loop, ...] = ()
-) -> Loop:
+    function: Loop, arguments: str, *, reassociate: bool = False, uses: tuple[Loop, ...] = (),
+    constants: tuple[tuple[str, int], ...] = (),
+) -> Loop:  # fmt: skip
     """The loop `function` compiled for these kinds of arguments, one word each.
 
         int, float, flag           numbers and truth values
@@ -50,7 +51,8 @@ def machine_code(
 
     Arrays must be float64, int64 (np.intp) and bool. `uses` are the plain functions that the loop
     calls, which must be in the file of the loop: a cache file knows when that one changes. They may
-    call those before them in `uses`.
+    call those before them in `uses`. `constants`: values of constants of the file of the loop, for
+    this version of it (of the loop alone, not of what it uses), which has a cache file of its own.
     """
     import numba
 
@@ -71,7 +73,9 @@ def machine_code(
     helpers: dict[str, Loop] = {}
     for helper in uses:
         helpers[helper.__name__] = numba.njit(**options)(_with(helper, helpers))
-    loop = _with(function, helpers)
+    loop = _with(function, {**helpers, **dict(constants)})
+    if constants:  # cache files go by name: a constant is no part of what they compare
+        loop.__qualname__ += "".join(f"_{name}_{value}" for name, value in constants)
     try:
         return _made(numba.njit(signature, cache=True, **options), loop)
     except (RuntimeError, OSError):  # nowhere to write the cache: compile for this process
@@ -82,8 +86,8 @@ def _made(compiler: Callable[[Loop], Loop], function: Loop) -> Loop:
     return compiler(function)
 
 
-def _with(function: Loop, helpers: dict[str, Loop]) -> Loop:
-    """The same code with these functions in place of those of their names."""
+def _with(function: Loop, helpers: Mapping[str, Loop | int]) -> Loop:
+    """The same code with these functions and constants in place of those of their names."""
     if not helpers:
         return function
     assert isinstance(function, FunctionType)
