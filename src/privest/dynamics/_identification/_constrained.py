@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ LOOSE = 0.03
 HIGHER = 1e-6
 LONGEST = 3.0  # step in a bounded working coordinate: a factor of e³, or tanh from 0 to .995
 CLIMBS = 200
+AT = 1e-6  # a coordinate this near its limit is at it
 LOWER = 0.5  # of r: where the tangent leads lower by this than foreseen, other guesses are tried
 FLATTEST = 1e-6  # of a unit diagonal: curvature below it is walked along and not jumped
 
@@ -102,15 +103,12 @@ class Walk:
         self.tangent = along / self.spread**2
         given = self.inverse - np.outer(along, along) / self.spread**2
         self.metric: Array = given[np.ix_(self.others, self.others)]
+        self._first_metric = self.metric
 
     def function(self, t: Array) -> tuple[float, Array]:
         """ℓ, ∂ℓ/∂t; counted."""
         self.count += 1
         return self._function(t)
-
-    def value_of(self, t: Array) -> float:
-        """ℓ at a point off the walk; not counted."""
-        return self._function(t)[0]
 
     def own(self, t: Array) -> Flags:
         """The coordinates on which θ_j depends, (p,)."""
@@ -175,11 +173,37 @@ class Walk:
         found = self._best_guess(w, inside, outside)
         if found is None:
             return Point(w, math.inf, 0.0, inside.t)
-        t, value, rate, foreseen = self._bfgs(w, *found)
+        point = self._climbed(w, *found)
+        if w != inside.w:
+            self.tangent = (point.t - inside.t) / (w - inside.w)
+        return point
+
+    def climb_afresh(self, w: float, guesses: Sequence[Sequence[Array]]) -> Point | None:
+        """The highest maximum at w to which the best guess of each kind leads, with nothing of what
+        was learnt on the way to w: there may be another slope.
+        """
+        best: tuple[Point, Array] | None = None
+        wide = np.diag(np.isfinite(self.peak.limits[self.others]).all(axis=1).astype(float))
+        self.tangent = np.zeros_like(self.tangent)
+        for kind in guesses:
+            placed = [self._placed(w, np.clip(guess, *self.peak.limits.T)) for guess in kind]
+            found = [(t, *self.function(t)) for t in placed if t is not None]
+            start = max(found, key=lambda one: one[1], default=None)
+            if start is None or not math.isfinite(start[1]):
+                continue
+            self.metric = self._first_metric + wide
+            point = self._climbed(w, *start)
+            if best is None or point.root < best[0].root:
+                best = point, self.metric
+        if best is None:
+            return None
+        self.metric = best[1]
+        return best[0]
+
+    def _climbed(self, w: float, t: Array, value: float, gradient: Array) -> Point:
+        t, value, rate, foreseen = self._bfgs(w, t, value, gradient)
         if value > self.peak.height + max(HIGHER, 1e-9 * abs(self.peak.height)):
             raise Higher(t, value)
-        if w != inside.w:
-            self.tangent = (t - inside.t) / (w - inside.w)
         root = math.sqrt(2 * max(self.peak.height - value - foreseen, 0.0))
         return Point(w, root, -rate / root if root else 0.0, t)
 
@@ -217,14 +241,13 @@ class Walk:
         low, high = self.peak.limits[self.others].T
         for _ in range(CLIMBS):
             u = t[self.others]
-            free = ~(((u <= low) & (slope < 0)) | ((u >= high) & (slope > 0)))
-            own = np.where(free, slope, 0.0)
-            step = np.where(free, self.metric @ own, 0.0)
+            own, step = _inwards(self.metric, slope, u <= low + AT, u >= high - AT)
             foreseen = float(own @ step) / 2
             if foreseen <= self._enough(value + foreseen):
                 break
             bounded = np.abs(np.where(np.isfinite(low) | np.isfinite(high), step, 0.0))
             step = step / max(1.0, bounded.max() / LONGEST)
+            step = step * _reach(u, step, low, high)
             taken = self._line(w, t, value, own, step)
             if taken is None:
                 foreseen = 0.0
@@ -258,6 +281,33 @@ class Walk:
                     return placed, found, gradient
             step = step / 2
         return None
+
+
+def _inwards(metric: Array, slope: Array, least: Flags, most: Flags) -> tuple[Array, Array]:
+    """The gradient and the quasi-Newton step of what does not lead beyond a limit.
+
+    What is held at one is known: the metric of the others is as given it, or steps go along ridges
+    that it cuts off.
+    """
+    held = (least & (slope < 0)) | (most & (slope > 0))
+    while True:
+        free = ~held
+        given = metric[np.ix_(free, free)]
+        if held.any() and free.any():
+            cross = metric[np.ix_(held, free)]
+            given = given - cross.T @ np.linalg.solve(metric[np.ix_(held, held)], cross)
+        step: Array = np.zeros_like(slope)
+        step[free] = given @ slope[free]
+        beyond = (least & (step < 0)) | (most & (step > 0))
+        if not beyond.any():
+            return np.where(held, 0.0, slope), step
+        held = held | beyond
+
+
+def _reach(u: Array, step: Array, low: Array, high: Array) -> float:
+    """The part of a step that meets no limit: cut off in one coordinate it would leave a ridge."""
+    room = np.where(step > 0, high - u, u - low)[step != 0]
+    return float(np.min(room / np.abs(step[step != 0]), initial=1.0))
 
 
 def _updated(metric: Array, moved: Array, fell: Array) -> Array:

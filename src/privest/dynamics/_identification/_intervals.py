@@ -80,7 +80,8 @@ def profile_intervals(
     """By profile likelihood; where a profile climbs above ℓ̂ the fit is taken up from there.
 
     From `elsewhere` other peaks are looked for: one that is not excluded widens the intervals, as
-    {v : 2(ℓ̂ − ℓ_p(v)) ≤ χ²} then has several pieces.
+    {v : 2(ℓ̂ − ℓ_p(v)) ≤ χ²} then has several pieces. From there, too, all others
+    climb once more at each end, which may lie on another branch of maxima.
     """
     threshold = float(scipy.special.chdtri(1, 1 - as_confidence(confidence)))
     first, notes = peak, []
@@ -88,8 +89,8 @@ def profile_intervals(
     for _ in range(AGAIN):
         try:
             _not_above(peak, peaks)
-            found = profile(function, scale, peak, threshold)
-            found, apart = _widened(function, scale, peak, found, threshold, peaks)
+            found = profile(function, scale, peak, threshold, beside=elsewhere)
+            found, apart = _widened(function, scale, peak, found, threshold, peaks, elsewhere)
             break
         except Higher as higher:
             peak = taken_up(function, higher.t, peak.limits, count)
@@ -139,7 +140,7 @@ def _not_above(peak: Peak, peaks: Sequence[tuple[Array, float]]) -> None:
 
 def _widened(
     function: Function, scale: Scale, peak: Peak, found: Profiled, threshold: float,
-    peaks: Sequence[tuple[Array, float]],
+    peaks: Sequence[tuple[Array, float]], beside: Sequence[Array],
 ) -> tuple[Profiled, list[tuple[int, float]]]:  # fmt: skip
     """The hull with the pieces about other peaks, and which parameters lie apart there, where."""
     apart: list[tuple[int, float]] = []
@@ -152,7 +153,7 @@ def _widened(
             continue
         apart += [(j, float(theta[j])) for j in np.flatnonzero(beyond).tolist()]
         other = peak._replace(t=t, curvature=curvature(function, t, peak.limits))
-        piece = profile(function, scale, other, threshold, PIECE)
+        piece = profile(function, scale, other, threshold, PIECE, beside)
         low, high = piece.ends[:, 0] < found.ends[:, 0], piece.ends[:, 1] > found.ends[:, 1]
         wider = np.stack([low, high], axis=-1)
         found = Profiled(

@@ -26,7 +26,12 @@ from privest.dynamics._identification._constrained import (
     Scale,
     Walk,
 )
-from privest.dynamics._identification._rivals import has_rivals, rival
+from privest.dynamics._identification._vanished import (
+    UNSEEN,
+    has_loose_roots,
+    lost_where_nothing,
+    steepened,
+)
 from privest.dynamics._identification._wald import wald_end
 
 # The end is where r is within this of √χ²; a Newton step follows, so that its error is the square.
@@ -34,13 +39,13 @@ MET = 1e-4
 WIDER = 3.0  # how much farther than before the walk may go at once
 WALKS = 60
 RISING = 0.01  # of r in a first step: ℓ that rises on the way out is more than rounding
-# ℓ that changes by less than this part of χ² as a parameter moves does not know it.
-UNSEEN = 1e-2
 FAR = 10.0  # first steps, after which a search that is given up says that nothing is known
 EDGE = 1e-9  # of w: a bracket this narrow holds the edge of what there is
 JUMP = 1e-4  # of the first step: a bracket this narrow, whose outside was seen from near, a fall
 NEAR = 0.3  # of the first step: what was found low from farther is looked at again
 MOST = 150  # evaluations an end
+APART = 0.005  # of r: a maximum higher by less is the same
+AGAIN = 3  # times that ends are looked at from those of others
 
 
 class End(NamedTuple):
@@ -70,7 +75,7 @@ class Search:
         self.outside: Point | None = None
         self.next = self.start + self.first
         self.most, self.walks, self.looked_again = most, 0, False
-        self.rivals = has_rivals(self.walk)
+        self.place: float | None = None  # where the end was met, or what lies beyond excluded
 
     def step(self) -> End | None:
         """One more climb; the end when it is found."""
@@ -78,14 +83,13 @@ class Search:
         self.walks += 1
         point = walk.climb(w, self.inside, self.outside)
         if abs(point.root - self.wanted) <= MET:
-            if self._is_rivalled(point):
-                return None
             end = point.w + (self.wanted - point.root) / point.slope if point.slope else point.w
+            self.place = point.w
             return End(walk.value_at(end, point.t), False, point.t)
         if point.root < self.wanted:
             self.inside = point
         else:
-            self.outside, self.looked_again = point, False
+            self.outside, self.looked_again, self.place = point, False, point.w
         if (w == self.farthest and self.outside is None) or self.walks >= WALKS:
             return End(walk.limit(self.side, self.inside.t), True, self.inside.t)
         if walk.count > self.most:
@@ -101,17 +105,27 @@ class Search:
         )  # fmt: skip
         return None
 
-    def _is_rivalled(self, met: Point) -> bool:
-        """Whether another branch is higher where the end is met; the walk then goes on along it."""
-        if not self.rivals:
-            return False
-        self.rivals = False
-        other = rival(self.walk, met)
-        if other is None or not other.root < self.wanted - MET:
-            return False
-        self.inside, self.outside, self.most = other, None, self.walk.count + self.most
-        self.next = met.w + self.first
-        return True
+    def checked(self, end: End, guesses: Sequence[Sequence[Array]]) -> End:
+        """The same end, or the one beyond it to which another branch of maxima leads: with all else
+        begun from elsewhere θ_j may be less excluded there, or at its limit.
+        """
+        if self.place is not None:
+            point = self.walk.climb_afresh(self.place, guesses)
+            if point is not None and point.root < self.wanted - APART:
+                return self._resumed(point)
+        if math.isfinite(self.farthest):
+            point = self.walk.climb_afresh(self.farthest, guesses)
+            if point is not None and point.root <= self.wanted:
+                return End(self.walk.limit(self.side, point.t), True, point.t)
+        return end
+
+    def _resumed(self, point: Point) -> End:
+        """The end of the branch on which a point is."""
+        self.inside, self.outside, self.place = point, None, None
+        self.walk.count, self.walks, self.looked_again = -self.most, 0, False  # bent: twice as long
+        self.next = _next(point, None, point, self.wanted, self.first, self.start)
+        (end,) = _together([self])
+        return end
 
     def _look_again(self) -> None:
         """A point that was found too low may have been climbed to on another slope, from afar: it
@@ -199,13 +213,15 @@ class Profiled(NamedTuple):
 
 
 def profile(
-    function: Function, scale: Scale, peak: Peak, threshold: float, most: int = MOST
-) -> Profiled:
+    function: Function, scale: Scale, peak: Peak, threshold: float, most: int = MOST,
+    beside: Sequence[Array] = (),
+) -> Profiled:  # fmt: skip
     """Both ends of every natural parameter; each is given up after `most` evaluations.
 
-    Where the lower end of θ_i is open because ℓ no longer changes (a variance of 0), and ℓ there is
-    the same for all θ_j (a correlation of nothing), every θ_j is compatible with the releases: its
-    interval is all it can be, whatever the walk along it met.
+    Where θ_i = 0 (a variance) is not excluded, and ℓ there is the same for all θ_j (a correlation
+    of nothing), every θ_j is compatible with the releases: its interval is all it can be, whatever
+    the walk along it met. From the points `beside`, if there are any or a root is not well known,
+    other maxima over all else are looked for at each end: it is one only if all are excluded there.
     """
     p = len(peak.t)
     searches = [
@@ -214,41 +230,44 @@ def profile(
         for side in (-1, 1)
     ]
     met = _together(searches)
-    found = [met[2 * j : 2 * j + 2] for j in range(p)]
-    ends = np.array([[end.value for end in pair] for pair in found])
-    is_open = np.array([[end.is_open for end in pair] for pair in found])
-    given_up = np.array([[end.given_up for end in pair] for pair in found])
-    gone = [i for i in range(p) if is_open[i, 0] and ends[i, 0] == 0.0]
-    undefined = [
-        (j, i)
-        for i in gone
-        for j in range(p)
-        if i != j
-        and j not in gone
-        and _unseen(searches[2 * j].walk, peak, i, found[i][0], found[j], threshold)
-    ]
-    for j, _ in undefined:
-        walk = Walk(function, scale, peak, j)
-        ends[j] = [walk.limit(side, peak.t) for side in (-1, 1)]
-        is_open[j] = True
-        given_up[j] = False
+    points = [[end.t for end in met[2 * j : 2 * j + 2]] for j in range(p)]
+    walks = [search.walk for search in searches[::2]]
+    suspect = bool(beside) or has_loose_roots(peak)
+    vanished = {
+        i: lost
+        for i in range(p)
+        if (suspect or met[2 * i].is_open)
+        and (lost := lost_where_nothing(function, walks, i, points, threshold)) is not None
+    }
+    undefined = [(j, i) for i in vanished for j in vanished[i] if j not in vanished]
+    for j, side in [(i, -1) for i in vanished] + [(j, k) for j, _ in undefined for k in (-1, 1)]:
+        place = 2 * j + (side + 1) // 2
+        met[place] = End(searches[place].walk.limit(side, peak.t), True, met[place].t)
+    if suspect:
+        met = _beyond(searches, met, beside)
+    ends, is_open, given_up = (
+        np.array([end[part] for end in met]).reshape(p, 2) for part in (0, 1, 3)
+    )
     return Profiled(ends, is_open, tuple(undefined), given_up)
 
 
-def _unseen(
-    walk: Walk, peak: Peak, i: int, vanished: End, ends: list[End], threshold: float
-) -> bool:
-    """Whether, with θ_i as good as 0 and the rest as is best there, ℓ is the same at other values
-    of the parameter that is walked along: roots at ±.76, all else at the ends that were met.
+def _beyond(searches: Sequence[Search], met: list[End], beside: Sequence[Array]) -> list[End]:
+    """The ends, those farther out where others of the points lead to a maximum not excluded.
 
-    (Roots at ±1 would make much of what is left of θ_i.)
+    An end that moved leads elsewhere too: from there the others are looked at again.
     """
-    own = walk.own(vanished.t) & (np.arange(len(peak.t)) != i)
-    root = own & (peak.limits[:, 0] == -peak.limits[:, 1])
-    far = [end.t for end in ends if not end.is_open] or [end.t for end in ends]
-    points = np.array([vanished.t, *far, *far])
-    points[1:] = np.where(own, points[1:], vanished.t)
-    points[1:, root] = np.repeat([1.0, -1.0], len(far))[:, None]
-    heights = [walk.value_of(t) for t in points]
-    excluded = not 2 * (peak.height - heights[0]) <= threshold
-    return bool(own.any()) and not excluded and max(heights) - min(heights) <= UNSEEN * threshold
+    met, limits = list(met), searches[0].walk.peak.limits
+    moved = set(range(len(met)))
+    for _ in range(AGAIN):
+        before, last, moved = list(met), moved, set()
+        own = [[end.t, *steepened(end.t, limits)] for end in before]
+        new = [list(kind) for kind in zip(*(own[i] for i in sorted(last)))]
+        every = [list(kind) for kind in zip(*own)]
+        every[0] += beside
+        for i, search in enumerate(searches):
+            if not met[i].is_open:
+                met[i] = search.checked(met[i], every if i in last else new)
+                moved |= {i} if met[i] is not before[i] else set()
+        if not moved:
+            break
+    return met
