@@ -125,8 +125,9 @@ class Fit(Result):
 
         Asymptotic: 95 % intervals covered .93-.96 in trials from 200 steps on; Wald's .87 at low
         levels. Ends that no value meets are open and told in the notes. Ten to forty evaluations of
-        ℓ for each end; one that takes more than some 150 is given up, Wald's is taken for it, and
-        the notes say so. What was found is kept: asking again costs nothing.
+        ℓ for each end, some hundred where standard errors are large: then other maxima over all
+        else are looked for at each end. One that takes more than some 150 is given up, Wald's is
+        taken for it, and the notes say so. What was found is kept: asking again costs nothing.
         """
         confidence = as_confidence(confidence)
         if method not in METHODS:
