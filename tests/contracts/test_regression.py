@@ -184,11 +184,15 @@ def wishart(errors, covariance):
 @pytest.mark.parametrize(
     ("level", "law"),
     [
-        (2.0, pv.noise.Gaussian(cov=0.25)),
-        (pv.EndlessLevel(2.0, lags=[0.6]), pv.noise.Gaussian(cov=0.25)),
-        (2.0, pv.noise.Laplace(0.5)),
+        pytest.param(2.0, pv.noise.Gaussian(cov=0.25), id="plain"),
+        pytest.param(
+            pv.EndlessLevel(2.0, lags=[0.6]),
+            pv.noise.Gaussian(cov=0.25),
+            marks=pytest.mark.slow,
+            id="lags",
+        ),
+        pytest.param(2.0, pv.noise.Laplace(0.5), marks=pytest.mark.slow, id="Laplace"),
     ],
-    ids=["plain", "lags", "Laplace"],
 )
 @pytest.mark.parametrize("simulate", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_covariance_and_intervals_by_monte_carlo(level, law, simulate):

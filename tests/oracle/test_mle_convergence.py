@@ -22,7 +22,7 @@ from privest.noise import Gaussian
 CHANNELS = [name for name, entry in CATALOGUE.items() if isinstance(entry, ChannelEntry)]
 BITS = [name for name in CHANNELS if name.startswith("binary")]
 # By quadrature: 50 ms to a second a trial; twin-uniform has a kinked density and many starts.
-SLOW = {"privacy-weights": 60, "twin-uniform": 100} | {
+SLOW = {"privacy-weights": 60, "twin-uniform": 100, "truncated-inverse-laplace": 150} | {
     name: 8 for name in CHANNELS if "gain" in name
 }
 

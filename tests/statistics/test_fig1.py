@@ -17,7 +17,7 @@ LEVELS = np.array([0.1, 1.0, 10.0])
 
 @pytest.fixture(scope="module")
 def points():
-    return fig1.figure_one(LEVELS, trials=1000, seed=3)
+    return fig1.figure_one(LEVELS, trials=500, seed=3)
 
 
 def test_the_claim_of_the_figure(points):

@@ -58,6 +58,7 @@ from privest.files import atomic_file
 def stop(*_):
     sys.exit(3)
 signal.signal(signal.SIGTERM, {handler})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have us ignore it
 try:
     with atomic_file(sys.argv[1]) as file:
         print("open", flush=True)

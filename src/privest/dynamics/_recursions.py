@@ -175,7 +175,7 @@ def settled(change: float, reference: Array, contraction: Array) -> bool:
 
 
 def _units(diagonal: Array) -> Array:
-    size = np.sqrt(diagonal)
+    size = np.sqrt(np.maximum(diagonal, 0.0))  # rounding leaves −1e-89 of a variance that is 0
     return np.where(size > 0, size, 1.0)
 
 

@@ -12,6 +12,7 @@ from privest.privacy.metric import reading_trace_bound, trace_bound
 
 epsilons = st.floats(1e-3, 1e3)
 untimed = settings(deadline=None)
+by_quadrature = settings(deadline=None, max_examples=25)
 
 
 def information(noise):
@@ -27,7 +28,7 @@ def information(noise):
     return 2 * value
 
 
-@untimed
+@by_quadrature
 @given(epsilon=epsilons)
 def test_laplace_noise_is_metric_private_and_attains_the_bound(epsilon):
     noise = scipy.stats.laplace(scale=1 / epsilon)
@@ -37,7 +38,7 @@ def test_laplace_noise_is_metric_private_and_attains_the_bound(epsilon):
     assert information(noise) == pytest.approx(reading_trace_bound(epsilon), rel=1e-6)
 
 
-@untimed
+@by_quadrature
 @given(epsilon=epsilons)
 def test_logistic_noise_is_metric_private_and_stays_below_the_bound(epsilon):
     noise = scipy.stats.logistic(scale=1 / epsilon)  # score ε·tanh, hence metric ε-DP

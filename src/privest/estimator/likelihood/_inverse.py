@@ -126,6 +126,7 @@ class InverseGaussianLikelihood(InverseLikelihood):
 
     Cost: four erfcx.
 
+    >>> import numpy as np
     >>> likelihood = InverseGaussianLikelihood(0.04, sd=1.5, truncation=2.0)
     >>> terms = likelihood(np.array([[3.0]]), np.array([[0.5]]))
     >>> round(float(terms.value[0, 0]), 6), round(float(terms.slope[0, 0]), 6)
@@ -162,6 +163,7 @@ class InverseLaplaceLikelihood(InverseLikelihood):
 
     Cost: six erfcx.
 
+    >>> import numpy as np
     >>> likelihood = InverseLaplaceLikelihood(1e-8, scale=0.5)
     >>> terms = likelihood(np.array([[2.0]]), np.array([[3.0]]))  # 3/4·e^{−1}, 1/3 − 1
     >>> round(float(np.exp(terms.value[0, 0] + 1)), 6), round(float(terms.slope[0, 0]), 6)

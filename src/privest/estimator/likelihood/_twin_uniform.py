@@ -28,6 +28,7 @@ class TwinUniformLikelihood(Likelihood):
     exact to rounding. Not concave. z = 0 is not `possible`: y = 0, or D = 0, have probability 0.
     Numerics: ℓ to 1e-13 of 1 + |ℓ|. Cost: 80 exponentials.
 
+    >>> import numpy as np
     >>> likelihood = TwinUniformLikelihood(1e-6, inner=0.25, outer=0.75)
     >>> terms = likelihood(np.array([[3.0]]), np.array([[2.0]]))  # D = 1.5
     >>> round(float(np.exp(terms.value[0, 0])), 4), round(float(terms.slope[0, 0]), 4)
