@@ -187,7 +187,7 @@ def series_rows():
             dynamics.smooth(dynamics.filter_releases(own, level, one))
 
     yield compare(f"filter and smoother, {count} series of {steps} steps at once", together,
-                  "one by one", one_by_one, scale=count / few, at_least=50, items=count * steps,
+                  "one by one", one_by_one, scale=count / few, at_least=15, items=count * steps,
                   repeats=5)  # fmt: skip
 
 
