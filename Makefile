@@ -55,8 +55,9 @@ unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, READ
 
 test: lint types layers unit ## everything that CI runs
 
-test-slow: $(TEST_ENV) ## the longer statistics
+test-slow: $(TEST_ENV) ## the longer statistics; theorems on more examples
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m slow
+	@$(ONE_THREAD) EXAMPLES=300 $(BIN)/pytest -q -n auto -m "not slow" tests/theorems
 
 $(BENCH_ENV): $(TEST_ENV)
 	@echo "installing the peers to compare with ..."

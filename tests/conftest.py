@@ -1,5 +1,6 @@
-"""Hypothesis: no deadline (first calls import scipy), the same examples on every CI run. Marks of
-ledgers go to a folder of the run, not to the user's.
+"""Hypothesis: no deadline (first calls import scipy), the same examples on every CI run, 40 of them
+unless a test or EXAMPLES says otherwise (`make test-slow`: 300). Marks of ledgers go to a folder of
+the run, not to the user's.
 """
 
 import os
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "house",
     deadline=None,
+    max_examples=int(os.environ.get("EXAMPLES", "40")),
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -245,7 +245,7 @@ def test_standard_input_must_say_where_it_is(meter, tmp_path):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_killed_command(tmp_path):
-    """Up to four kills of the real command (75 more in tests/oracle/test_checkpoint.py)."""
+    """Up to four kills of the real command (30 more in tests/oracle/test_checkpoint.py)."""
     rng = np.random.default_rng(1)
     path = tmp_path / "m.csv"
     body = "\n".join(",".join(map(repr, row)) for row in rng.standard_normal((3000, 3)).tolist())

@@ -175,7 +175,13 @@ def test_all_agents_refuse_alike(ran, scenario, kind, words):
         assert words in text
 
 
-@pytest.mark.parametrize("scenario", ["dies", "hangs", "dies_at_once"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param("dies", marks=pytest.mark.slow), "hangs",
+        pytest.param("dies_at_once", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_an_agent_that_is_gone(tmp_path, scenario):
     """Timeout 1.5 s: the error comes after that, one second to see who is alive, and no hang."""
     agents = 5
