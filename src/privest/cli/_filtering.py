@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.console import Console
 
 import privest as pv
@@ -35,7 +34,14 @@ from privest.cli._options import (
     grouped,
     option,
 )
-from privest.cli._series import DIAGNOSE, Columns, series_level, take_series, tell_diagnosis
+from privest.cli._series import (
+    DIAGNOSE,
+    SOURCE,
+    Columns,
+    series_level,
+    take_series,
+    tell_diagnosis,
+)
 from privest.dynamics import (
     DynamicBound,
     Filtered,
@@ -56,15 +62,7 @@ OPTIONAL = ("mean0", "B", "D", "cross", "diffuse")
 
 @grouped
 def filter_command(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="CSV of readings, one row a step, a first line of names; empty cells are missing "
-            "readings. With --from releases: what --emit releases wrote. A minus reads standard "
-            "input.",
-            metavar="FILE",
-        ),
-    ],
+    source: Annotated[str, SOURCE],
     model: Annotated[
         Path,
         option(

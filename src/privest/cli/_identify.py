@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 
 import privest as pv
 from privest.arrays import Array
@@ -38,7 +37,7 @@ from privest.cli._options import (
     grouped,
     option,
 )
-from privest.cli._series import DIAGNOSE, Columns, take_series, tell_diagnosis
+from privest.cli._series import DIAGNOSE, SOURCE, Columns, take_series, tell_diagnosis
 from privest.dynamics import Fit, Forecast, Intervals, as_family, fit
 from privest.dynamics._identification._exposure import require_level
 from privest.dynamics._identification._family import Family
@@ -71,15 +70,7 @@ ROUGH = "Stopped: the intervals are Wald's, by the curvature at the estimate, an
 
 @grouped
 def identify_command(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="CSV of readings, one row a step, a first line of names; empty cells are missing "
-            "readings. With --from releases: what --emit releases wrote. A minus reads standard "
-            "input.",
-            metavar="FILE",
-        ),
-    ],
+    source: Annotated[str, SOURCE],
     family: Annotated[
         str, option(f"The family of models: {FAMILIES}. Public.", "NAME", panel=MODEL)
     ],

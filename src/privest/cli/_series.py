@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import typer
 
 import privest as pv
 from privest.arrays import Array
@@ -38,6 +39,11 @@ from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
 from privest.report import save_diagnosis
 
+SOURCE = typer.Argument(
+    help="CSV of readings, one row a step, a first line of names; empty cells are missing "
+    "readings. With --from releases: what --emit releases wrote. A minus reads standard input.",
+    metavar="FILE",
+)
 DIAGNOSE = option(
     "Test whether the model fits (are the innovations white, normal, of variance 1?), and draw it.",
     "FILE",

@@ -11,7 +11,7 @@ from privest.dynamics._identification._climbing import climb, curvature
 from privest.dynamics._identification._constrained import Higher, Peak
 from privest.dynamics._identification._flat import flat_directions
 from privest.dynamics._identification._intervals import _said, profile_intervals, wald_intervals
-from privest.dynamics._identification._profile import profile, profile_end
+from privest.dynamics._identification._profile import Search, profile, together
 
 THRESHOLD = float(scipy.special.chdtri(1, 0.05))
 N = 12
@@ -51,6 +51,12 @@ RATIOS = SimpleNamespace(
         [[np.exp(-t[1] / 2), -ratios(t)[0] / 2], [1.0, np.exp(t[1] / 2)]]
     ),
 )
+
+
+def profile_end(function, scale, peak, j, side, threshold):
+    """One end by itself."""
+    (end,) = together([Search(function, scale, peak, j, side, threshold)])
+    return end
 
 
 def both_ends(scale, j, function=sample, peak=PEAK):

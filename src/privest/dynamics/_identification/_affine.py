@@ -98,20 +98,6 @@ class AffineFamily(Family):
         )
         self.labels = self.scales.labels
 
-    # --- θ and t ---
-
-    def natural(self, t: Array) -> Array:
-        """θ (p,)."""
-        return self.scales.natural(t)
-
-    def natural_slopes(self, t: Array) -> Array:
-        """∂θ/∂t (p, p)."""
-        return self.scales.slopes(t)
-
-    def working(self, theta: Array) -> Array:
-        """t (p,)."""
-        return self.scales.working(theta)
-
     # --- the model ---
 
     def matrices(self, t: Array) -> Matrices:

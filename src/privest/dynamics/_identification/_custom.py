@@ -92,18 +92,6 @@ class Custom(Family):
             )
         return found
 
-    def natural(self, t: Array) -> Array:
-        """θ (p,)."""
-        return self.scales.natural(t)
-
-    def natural_slopes(self, t: Array) -> Array:
-        """∂θ/∂t (p, p)."""
-        return self.scales.slopes(t)
-
-    def working(self, theta: Array) -> Array:
-        """t (p,)."""
-        return self.scales.working(theta)
-
     def matrices(self, t: Array) -> Matrices:
         """The model at t."""
         theta = self.scales.natural(t)

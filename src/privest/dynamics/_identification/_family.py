@@ -10,6 +10,7 @@ import numpy as np
 from privest.arrays import Array, Flags
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._matrices import Matrices
+from privest.dynamics._identification._scales import Scales
 from privest.errors import InvalidInput
 
 
@@ -17,12 +18,14 @@ class Family(ABC):
     """θ → state-space model, with θ = natural(t) for every real vector t (the working scale).
 
     names      of the natural parameters, (p,).
+    scales     between the natural parameters and the working ones.
     labels     of the working ones, as people write them ("log q"); used to name flat directions.
     readings   of one step.
     climbs     how many of its starts should be followed at least.
     """
 
     names: tuple[str, ...]
+    scales: Scales
     labels: tuple[str, ...]
     readings: int = 1
     climbs: int = 2
@@ -42,17 +45,17 @@ class Family(ABC):
         """How many columns of public inputs a fit takes."""
         return 0
 
-    @abstractmethod
     def natural(self, t: Array) -> Array:
         """θ (p,) of the working parameters t (p,)."""
+        return self.scales.natural(t)
 
-    @abstractmethod
     def natural_slopes(self, t: Array) -> Array:
         """∂θ/∂t (p, p)."""
+        return self.scales.slopes(t)
 
-    @abstractmethod
     def working(self, theta: Array) -> Array:
         """t of θ; InvalidInput where no t leads there."""
+        return self.scales.working(theta)
 
     @abstractmethod
     def matrices(self, t: Array) -> Matrices:

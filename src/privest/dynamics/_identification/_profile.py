@@ -124,7 +124,7 @@ class Search:
         self.inside, self.outside, self.place = point, None, None
         self.walk.count, self.walks, self.looked_again = -self.most, 0, False  # bent: twice as long
         self.next = _next(point, None, point, self.wanted, self.first, self.start)
-        (end,) = _together([self])
+        (end,) = together([self])
         return end
 
     def _look_again(self) -> None:
@@ -162,19 +162,7 @@ class Search:
         return End(value, False, self.inside.t, True)
 
 
-def profile_end(
-    function: Function, scale: Scale, peak: Peak, j: int, side: int, threshold: float
-) -> End:
-    """The end of θ_j on one side (−1 or 1), where 2(ℓ̂ − ℓ_p) = `threshold`.
-
-    Raises Higher where a larger ℓ is found on the way. Ten to forty evaluations, at most MOST or a
-    few more.
-    """
-    (end,) = _together([Search(function, scale, peak, j, side, threshold)])
-    return end
-
-
-def _together(searches: Sequence[Search]) -> list[End]:
+def together(searches: Sequence[Search]) -> list[End]:
     """All ends, a climb of each in turn: a higher peak is met before much is spent on this one."""
     ends: list[End | None] = [None] * len(searches)
     while None in ends:
@@ -229,7 +217,7 @@ def profile(
         for j in range(p)
         for side in (-1, 1)
     ]
-    met = _together(searches)
+    met = together(searches)
     points = [[end.t for end in met[2 * j : 2 * j + 2]] for j in range(p)]
     walks = [search.walk for search in searches[::2]]
     suspect = bool(beside) or has_loose_roots(peak)
