@@ -13,7 +13,7 @@ BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo picture test test-slow lint types layers unit bench format lock clean
+.PHONY: help demo picture test browser test-slow lint types layers unit bench format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -51,9 +51,13 @@ layers: $(TEST_ENV) ## import layers
 	@$(BIN)/lint-imports --no-logo
 
 unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, README
-	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow"
+	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow and not browser"
 
-test: lint types layers unit ## everything that CI runs
+test: lint types layers unit ## everything but the browser and the longer statistics
+
+browser: $(TEST_ENV) ## the app and the report in a real browser (installs Debian's chromium where it can)
+	@.ci/chromium
+	@$(ONE_THREAD) $(BIN)/pytest -q -m browser
 
 test-slow: $(TEST_ENV) ## the longer statistics; theorems on more examples
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m slow

@@ -8,26 +8,19 @@ import functools
 import html
 import http.server
 import json
-import os
 import re
-import shutil
 import subprocess
 import threading
 from dataclasses import replace
 
 import pytest
 
+from chromium import AS_ROOT, CHROMIUM, needs_chromium
 from privest.report._page import save_page
 from privest.report._page_sections import story
 from report_sample import NAMES, changed, facts
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
-    None,
-)
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no browser here: chromium or google-chrome must be on the PATH"
-)
+pytestmark = [pytest.mark.browser, needs_chromium]
 
 HARNESS = """<!DOCTYPE html><link rel="icon" href="data:,">
 <iframe id="f" src="PAGE" style="border:0;width:WIDTHpx;height:3000px"></iframe><pre id="out"></pre>
@@ -102,14 +95,13 @@ class Server:
 
     def browse(self, *options, address):
         command = [
-            BROWSER, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+            CHROMIUM, *AS_ROOT, "--headless",
+            "--disable-gpu", "--hide-scrollbars", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
             "--disable-features=NetworkTimeServiceQuerying",  # the browser's own clock
             f"--user-data-dir={self.folder / 'profile'}", "--window-size=1400,3100",
             f"--host-resolver-rules=MAP * {self.host}", *options, address,
         ]  # fmt: skip
-        if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.insert(1, "--no-sandbox")  # chromium refuses its sandbox to root
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return done
