@@ -16,7 +16,6 @@ from privest.dynamics._diffuse import diffuse_marginals
 from privest.dynamics._diffuse_dense import whole_pass
 from privest.dynamics._information import information_blocks
 from privest.dynamics._observed import Level, Observed, asked, level_of, observed, unprotected
-from privest.dynamics._recursions import CONTRACTS
 from privest.dynamics._sweep import Marginals, forward, marginals, step
 from privest.dynamics._system import StateSpace
 from privest.dynamics._trajectory import rows_shown
@@ -35,6 +34,7 @@ UNDRIVEN = (
 # An undriven root on the unit circle is a double root of the Riccati pencil: rounding moves it by
 # √eps, some 1e-8. A memory of more than 1e7 steps cannot be distinguished from it.
 ON_CIRCLE = 1e-7
+CONTRACTS = 1.0 - 1e-9  # spectral radius below which a sum over all steps is solved for
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,12 +207,17 @@ def _riccati(A: Array, F: Array, G: Array, N: Array) -> Array:
     if not G.any():
         if np.abs(np.linalg.eigvals(A)).max() >= 1.0:
             raise NumericalFailure(PROBLEM + "nothing is released and the system is not stable.")
-        return np.asarray(scipy.linalg.solve_discrete_lyapunov(A, F @ F.T))
+        with np.errstate(all="ignore"):  # looked at below
+            return _finite(_doubled(A, F @ F.T)[0])
     try:
         with np.errstate(all="ignore"):  # of scipy's balancing; looked at below
             P = scipy.linalg.solve_discrete_are(A.T, G.T, F @ F.T, N @ N.T)
     except (np.linalg.LinAlgError, ValueError):
         raise NumericalFailure(PROBLEM + UNDRIVEN) from None
+    return _finite(P)
+
+
+def _finite(P: Array) -> Array:
     if not np.isfinite(P).all():
         raise NumericalFailure(PROBLEM + "its covariance leaves the range of numbers.")
     return np.asarray((P + P.T) / 2)
@@ -222,8 +227,17 @@ def _limit(later: Array, lost: Array) -> Array:
     """X = Θ_b X Θ_bᵀ + Θ_cΘ_cᵀ. Directions that Θ_b only turns carry no error: they stay at I."""
     if np.abs(np.linalg.eigvals(later)).max() < CONTRACTS:
         return np.asarray(scipy.linalg.solve_discrete_lyapunov(later, lost))
-    power, total = later, lost
-    for _ in range(60):  # doubling: 2^60 steps
+    total, power = _doubled(later, lost)
+    return np.asarray(power @ power.T + total)
+
+
+def _doubled(M: Array, added: Array) -> tuple[Array, Array]:
+    """Σ_j Mʲ S Mʲᵀ of 2^60 steps by doubling, in which nothing cancels, and the power that is left.
+
+    The equation X = M X Mᵀ + S is ill-conditioned where M is large and its powers are not.
+    """
+    power, total = M, added
+    for _ in range(60):
         total = power @ total @ power.T + total
         power = power @ power
-    return np.asarray(power @ power.T + total)
+    return total, power

@@ -36,6 +36,24 @@ def test_an_autoregression_has_a_closed_form(level):
     assert found.standard_error[0] > found.classical_error[0]
 
 
+def of_readings(phi, q, count):
+    """I of (φ, q) from `count` readings of a stationary autoregression, in closed form."""
+    shapes = (1 + phi**2) / (1 - phi**2) ** 2 + (count - 2) / (1 - phi**2)
+    both = phi / (q * (1 - phi**2))
+    return np.array([[shapes, both], [both, count / (2 * q**2)]])
+
+
+@pytest.mark.parametrize("phi", [0.3, 0.9])
+@pytest.mark.parametrize(("q", "weight"), [(1e-18, 1e12), (1e-18, 1e16), (8e-22, 1e16)])
+def test_a_variance_next_to_zero_seen_with_a_huge_weight(phi, q, weight):
+    """z_k = y_k + weight·y_{k−1} tells all readings but the last: no sum of a stop rule is lost."""
+    found = dynamics.parameter_bound("ar1-mean", [phi, q], pv.EndlessLevel(2.0, [weight]), 12)
+    exact = np.linalg.inv(of_readings(phi, 1.0, 11)) * np.array([[1, q], [q, q**2]])
+    # the noise of what is told, and what is told of the last reading, are below 1e-5 of the rest
+    assert found.bound == pytest.approx(exact, rel=2e-5)
+    assert found.classical == pytest.approx(exact, rel=2e-5)
+
+
 def test_privacy_costs_twice_in_shapes_and_once_in_means():
     """σ² ∝ s⁻² of φ, s⁻¹ of the mean, at levels far below the readings."""
     low, lower = (dynamics.parameter_bound("ar1", [0.8, 0.36, 3.0], s, 500) for s in (2e-4, 1e-4))

@@ -39,6 +39,21 @@ def test_a_steady_state_sees_all_lags_and_singular_factors(seed, lags):
     assert relative(steady.smoothed, long.smoothed[750]) < 1e-9
 
 
+def test_a_steady_state_of_a_stable_part_that_swells_first():
+    """P = APAᵀ + I by hand: nothing is released, and A is large though its powers die out."""
+    size = 1e12
+    system = dynamics.StateSpace(
+        A=[[0.5, size], [0, 0.5]], C=[[0, 1]], Q=np.eye(2), R=1.0, cov0=1.0
+    )
+    along = 4 / 3  # p₂₂ = p₂₂/4 + 1
+    both = 2 / 3 * along * size  # p₁₂ = p₁₂/4 + size·p₂₂/2
+    own = (1 + size * both + size**2 * along) * 4 / 3
+    expected = [[own, both], [both, along]]
+    assert dynamics.steady_state(system, 0.0).predicted == pytest.approx(
+        np.array(expected), rel=1e-14
+    )
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_no_steady_state_where_no_noise_drives_the_unit_circle(turned):
     """The limit of a constant nobody reads depends on cov0; a solver's zero is not it."""
