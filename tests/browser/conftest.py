@@ -1,0 +1,56 @@
+"""The app as a process, and chromium to look at it. Everything here is marked `browser`."""
+
+import pytest
+
+from app_process import AppProcess
+from app_watched import Watched
+from chromium import AS_ROOT, CHROMIUM
+
+# What the browser would ask its maker. The last such list counts, so it has Playwright's too.
+OWN_ERRANDS = (
+    "AutofillServerCommunication", "NetworkTimeServiceQuerying", "OptimizationHints", "Translate",
+    "MediaRouter", "AcceptCHFrame", "HttpsUpgrades", "PaintHolding", "LensOverlay",
+    "DestroyProfileOnBrowserClose", "GlobalMediaControls", "ThirdPartyStoragePartitioning",
+)  # fmt: skip
+QUIET = [
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run", f"--disable-features={','.join(OWN_ERRANDS)}",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Debian's browser, once for all tests."""
+    if CHROMIUM is None:
+        pytest.skip("no browser here: chromium or google-chrome must be on the PATH")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=[*AS_ROOT, *QUIET])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def app(tmp_path):
+    """`privest app` in a folder of its own; at the end it stops as by Ctrl-C."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    running = AppProcess(folder)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def watch(chromium, app):
+    """Windows on the app, each with all that it saw; at the end all must be clean."""
+    made = []
+
+    def watched(**options) -> Watched:
+        made.append(Watched(chromium, app.address, **options))
+        return made[-1]
+
+    yield watched
+    for one in made:
+        one.require_clean()
+        one.close()
