@@ -26,7 +26,7 @@ $(VENV)/pyvenv.cfg:
 $(RUN_ENV): $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo "installing privest and what the demo needs ..."
 	@$(PIP) hatchling editables
-	@$(PIP) --no-build-isolation -e ".[cli,data,learn,plot]"
+	@$(PIP) --no-build-isolation -e ".[app,cli,data,learn,plot]"
 	@touch $@
 
 $(TEST_ENV): $(RUN_ENV)

@@ -237,6 +237,20 @@ def draft(path: Path) -> Iterator[Draft]:
                     part.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def held_lock(path: Path) -> Iterator[None]:
+    """A file that is this process's alone as long as the block runs; made if it is not there.
+
+    The lock is the system's: it is free when the process ends, however it ends. The file stays.
+    Raises InvalidInput where another holds it.
+    """
+    descriptor = _claimed(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _claimed(part: Path) -> int:
     """The descriptor of the file, locked; no file or link of another is written into."""
     import fcntl

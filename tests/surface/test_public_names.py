@@ -22,6 +22,7 @@ NAMES = {
         "linalg", "mechanism", "model", "network", "noise", "pipeline", "plan", "privacy", "scale",
         "workflow",
     },
+    "app": {"Desk", "make_app", "serve"},
     "workflow": {
         "Account", "AllocatedPlan", "ColumnsEstimate", "Estimate", "Fit", "Noise", "People", "Plan",
         "Privacy", "RecordPlan", "Spec", "TableMechanism", "TableRelease", "Terms", "Verified",

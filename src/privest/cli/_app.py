@@ -17,6 +17,7 @@ from privest.arrays import CONFIDENCE
 from privest.cli import _ledger, _workflow
 from privest.cli._audit import audit
 from privest.cli._bound import bound
+from privest.cli._browser import app_command
 from privest.cli._consensus import consensus_command
 from privest.cli._console import complain, shown, to_people
 from privest.cli._design import design
@@ -111,6 +112,7 @@ app.command()(bound)
 app.command()(stream)
 app.command()(audit)
 app.command()(verify)
+app.command(name="app")(app_command)
 
 
 @app.command()

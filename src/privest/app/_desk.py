@@ -1,0 +1,198 @@
+"""What one running app holds: its folder, its ledger, and the pieces of work on the desk.
+
+Nothing of it outlives the process but what was released: files of the user that were sent to the
+app lie in a folder that only the user can read, and that is removed at the end (one that a killed
+app left behind is removed by the next).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privest.data._reading_options import Reading
+from privest.data._source import EMBEDDED
+from privest.errors import InvalidInput
+from privest.files import held_lock
+from privest.workflow import Plan, Spec
+from privest.workflow._account import LEDGER
+
+PREFIX = "privest-app-"
+ALIVE = "alive"  # a file that is locked as long as its app runs
+STEPS = {
+    "data": "Data", "privacy": "Privacy", "release": "Release", "results": "Results",
+    "take": "Take it along",
+}  # fmt: skip
+MOST_WORKS = 50  # on one desk: each may hold a table on disk
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the user: `name` as it is shown and written into plans, `path` where it lies.
+
+    path  None: the embedded table. own: the app's copy, to be removed.
+    """
+
+    name: str
+    path: Path | None = None
+    own: bool = False
+
+    @property
+    def data(self) -> str:
+        """What `open_source` takes."""
+        return EMBEDDED if self.path is None else str(self.path)
+
+    def remove(self) -> None:
+        """The app's copy goes; a file of the user stays."""
+        if self.own and self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+@dataclass(eq=False)
+class Work:
+    """One piece of work: one table, from its file to its report. Change it under its `lock`.
+
+    reading   how the file is read, as the user confirmed it.
+    spec      the plan as stated, public; None until the data screen is done.
+    plan      what is known before a release, at the level that is chosen; None as `spec`.
+    typed     what was typed on the data screen, to be shown there again.
+    released  the table of a release that was made here; its header is beside it.
+    more      what a screen keeps for itself, by its own name.
+    """
+
+    id: str
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    table: Table | None = None
+    reading: Reading = field(default_factory=Reading)
+    spec: Spec | None = None
+    plan: Plan | None = None
+    typed: dict[str, Any] = field(default_factory=dict, repr=False)
+    released: Path | None = None
+    more: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def title(self) -> str:
+        """For the list of works, and for tabs: names only."""
+        if self.spec is not None:
+            return f"{', '.join(self.spec.targets)} of {self.spec.data}"
+        return "New work" if self.table is None else self.table.name
+
+    @property
+    def steps(self) -> dict[str, bool]:
+        """Which screens can be opened now."""
+        planned = self.plan is not None
+        return {
+            "data": True, "privacy": planned, "release": planned,
+            "results": self.released is not None, "take": planned,
+        }  # fmt: skip
+
+    def forget(self) -> None:
+        """The table and everything that was made of it but a release."""
+        with self.lock:
+            if self.table is not None:
+                self.table.remove()
+            self.table, self.spec, self.plan, self.released = None, None, None, None
+            self.typed.clear()
+            self.more.clear()
+
+
+class Desk:
+    """One running app.
+
+    folder     where releases are written; ledger: where they are charged.
+    read_only  plans only: nothing is released, nothing is written to the folder or the ledger.
+    key, token, session, csrf   secrets of this run: the first part of every path, what opens the
+               app, the cookie, and what every form must bring.
+    hosts      the names under which it may be called, with the port; set when that is known.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] = ".",
+        ledger: str | os.PathLike[str] | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.folder = Path(folder).resolve()
+        if not self.folder.is_dir():
+            raise InvalidInput(f"{folder} is no folder: releases are written to one that is there.")
+        self.ledger = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
+        self.read_only = read_only
+        self.key, self.token = secrets.token_urlsafe(9), secrets.token_urlsafe(24)
+        self.session, self.csrf = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.hosts: frozenset[str] = frozenset()
+        self.works: dict[str, Work] = {}
+        self.closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        _sweep()
+        self._alive = contextlib.ExitStack()
+        self.private = _private_folder(self._alive)
+
+    def begin(self) -> Work:
+        """A new piece of work."""
+        with self._lock:
+            if len(self.works) >= MOST_WORKS:
+                raise InvalidInput(
+                    f"there are {MOST_WORKS} pieces of work on the desk: clear one away first."
+                )
+            work = Work(secrets.token_urlsafe(9))
+            self.works[work.id] = work
+            return work
+
+    def clear(self, work: Work) -> None:
+        """Take a piece of work off the desk, with the app's copy of its table."""
+        with self._lock:
+            self.works.pop(work.id, None)
+        work.forget()
+
+    def private_file(self, ending: str) -> Path:
+        """A new, empty file for one table of the user, which only they can read."""
+        path = self.private / f"{secrets.token_hex(8)}{ending}"
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        return path
+
+    def run(self, job: Callable[[], None]) -> threading.Thread:
+        """Work in the background; it should look at `closing`, and is waited for at the end."""
+        thread = threading.Thread(target=job, daemon=True)
+        with self._lock:
+            self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+            thread.start()
+        return thread
+
+    def close(self, patience: float = 10.0) -> None:
+        """Stop what runs, and remove the user's tables. A release that is cut off is safe: the same
+        release, begun again, is finished as it was.
+        """
+        self.closing.set()
+        for thread in self._threads:
+            thread.join(patience)
+        self._alive.close()
+        shutil.rmtree(self.private, ignore_errors=True)
+
+
+def _private_folder(alive: contextlib.ExitStack) -> Path:
+    """A folder that only the user can enter; it has its name when it is locked, not before: another
+    app that starts now must not take it for one that was left behind.
+    """
+    new = Path(tempfile.mkdtemp(prefix="privest-new-"))  # 0700
+    alive.enter_context(held_lock(new / ALIVE))
+    return new.rename(new.with_name(f"{PREFIX}{secrets.token_hex(8)}"))
+
+
+def _sweep() -> None:
+    """Remove what apps that were killed left behind: their lock is free."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, InvalidInput):
+            if folder.stat().st_uid != os.getuid() or folder.is_symlink():
+                continue
+            with held_lock(folder / ALIVE):
+                shutil.rmtree(folder, ignore_errors=True)

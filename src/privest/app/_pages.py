@@ -1,0 +1,274 @@
+"""Pages from templates, forms that were checked, and the way from a request to its screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from secrets import compare_digest
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, QueryParams, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+import privest
+from privest.app._desk import STEPS, Desk, Work
+from privest.arrays import as_number
+from privest.errors import InvalidInput, PrivestError
+from privest.report import printable
+
+MOST_FIELDS = 5_000  # a table may have a thousand columns with a few choices each
+MOST_TEXT = 100_000  # characters of one field
+MOST_BYTES = 4_000_000  # of a form without a file
+
+
+class Form:
+    """What came with a request, each field checked when it is asked for."""
+
+    def __init__(self, fields: FormData | QueryParams) -> None:
+        self._fields = fields
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
+    def names(self) -> list[str]:
+        """Of all fields, in their order, each once."""
+        return list(dict.fromkeys(self._fields.keys()))
+
+    def listed(self, name: str) -> list[str]:
+        """Every value of a field that may be there several times."""
+        return [self._text(one, name) for one in self._fields.getlist(name)]
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text without spaces around it; where it is not there, or empty, the default."""
+        found = self._text(self._fields.get(name, ""), name).strip()
+        if found or default is not None:
+            return found or default or ""
+        raise InvalidInput(f"{_said(name)} is missing: fill it in.")
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A finite number, with a decimal point or comma."""
+        found = self.optional_number(name)
+        if found is None:
+            if default is None:
+                raise InvalidInput(f"{_said(name)} is missing: write a number.")
+            return default
+        return found
+
+    def optional_number(self, name: str) -> float | None:
+        """The same; None where the field is empty."""
+        found = self.text(name, "")
+        if not found:
+            return None
+        point = found.replace(",", ".", 1) if found.count(",") == 1 and "." not in found else found
+        try:
+            return as_number(float(point), _said(name))
+        except ValueError:  # InvalidInput is one
+            raise InvalidInput(f"{_said(name)} must be a number, such as 0.5.") from None
+
+    def whole(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
+        """A whole number within limits."""
+        found = self.number(name, default)
+        if found != int(found) or not least <= found <= most:
+            raise InvalidInput(f"{_said(name)} must be a whole number from {least} to {most}.")
+        return int(found)
+
+    def choice(self, name: str, known: Sequence[str], default: str | None = None) -> str:
+        """One of the known words."""
+        found = self.text(name, default)
+        if found not in known:
+            raise InvalidInput(f"{_said(name)} must be one of {', '.join(known)}.")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """Whether a box was ticked."""
+        return bool(self.text(name, ""))
+
+    def file(self, name: str) -> UploadFile | None:
+        """A file that was sent; None where none was chosen."""
+        found = self._fields.get(name)
+        return found if isinstance(found, UploadFile) and found.filename else None
+
+    def _text(self, found: object, name: str) -> str:
+        if not isinstance(found, str):
+            raise InvalidInput(f"{_said(name)} must be a text, not a file.")
+        if len(found) > MOST_TEXT or "\x00" in found:
+            raise InvalidInput(f"{_said(name)} is too long, or holds what no text holds.")
+        return found
+
+
+def _said(name: str) -> str:
+    """A field as a message names it."""
+    return f"“{printable(name.replace('_', ' '))}”"
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+@cache
+def templates() -> Environment:
+    """All texts are escaped, and made safe to show; a name that is not there is an error."""
+    return Environment(
+        loader=PackageLoader("privest.app", "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _finalized(value: object) -> object:
+    """Texts of others, which may hold anything that a file can hold."""
+    if value is None:
+        return ""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def page(
+    request: Request,
+    template: str,
+    work: Work | None = None,
+    status: int = 200,
+    **context: Any,  # noqa: ANN401 - what a template asks for
+) -> HTMLResponse:
+    """A page, or a part of one for htmx, from its template.
+
+    Every template has: desk, work, key (first part of every path), csrf, steps, version, and
+    `place(name, **ids)`, the path of a route.
+    """
+    return HTMLResponse(rendered(request, template, work, **context), status)
+
+
+def rendered(
+    request: Request,
+    template: str,
+    work: Work | None = None,
+    **context: Any,  # noqa: ANN401
+) -> str:
+    """The same as text."""
+    desk = desk_of(request)
+    there = {route.name for route in request.app.routes if isinstance(route, Route)}
+    steps = {name: label for name, label in STEPS.items() if name in there}
+    known = {
+        "desk": desk, "work": work, "key": desk.key, "csrf": desk.csrf, "names": steps,
+        "version": privest.__version__, "message": None, "step": None,
+        "place": lambda name, **ids: place(request, name, **ids),
+    }  # fmt: skip
+    return templates().get_template(template).render(known | context)
+
+
+def says(status: int, message: str) -> HTMLResponse:
+    """A page that says one thing, for those who may not see more."""
+    return HTMLResponse(templates().get_template("refused.html").render(text=message), status)
+
+
+def desk_of(request: Request) -> Desk:
+    """The desk of the app."""
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def place(request: Request, name: str, **ids: str) -> str:
+    """The path of a route."""
+    return str(request.app.url_path_for(name, key=desk_of(request).key, **ids))
+
+
+def see_other(request: Request, name: str, work: Work | None = None, **ids: str) -> Response:
+    """Go on to another page: what a form answers when it has done its work."""
+    if work is not None:
+        ids["id"] = work.id
+    return RedirectResponse(place(request, name, **ids), 303)
+
+
+def from_htmx(request: Request) -> bool:
+    """Whether a part of a page is asked for, and not a page."""
+    return request.headers.get("hx-request") == "true"
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+Handler = Callable[[Request, Work, Form], Response]
+Plain = Callable[[Request, Form], Response]
+
+
+def screen(
+    path: str, handler: Handler, name: str, *, post: bool = False, most: int | None = MOST_BYTES
+) -> Route:
+    """A route of one piece of work: /{key}/work/{id}/… ; `post`: a form, else a page.
+
+    The handler runs in a thread, so that long work keeps nobody waiting. `most`: bytes of the form;
+    None: as many as a table has.
+    """
+
+    def with_work(request: Request, form: Form) -> Response:
+        work = desk_of(request).works.get(request.path_params["id"])
+        if work is None:
+            raise HTTPException(404, "This work is no longer on the desk: start again.")
+        return handler(request, work, form)
+
+    return plain_route(f"/work/{{id}}{path}", with_work, name, post=post, most=most)
+
+
+def plain_route(
+    path: str, handler: Plain, name: str, *, post: bool = False, most: int | None = MOST_BYTES
+) -> Route:
+    """A route that belongs to no piece of work."""
+
+    async def endpoint(request: Request) -> Response:
+        if not post:
+            return await run_in_threadpool(handler, request, Form(request.query_params))
+        if most is not None:
+            await _require_small(request, most)
+        async with request.form(
+            max_files=8, max_fields=MOST_FIELDS, max_part_size=4 * MOST_TEXT
+        ) as fields:
+            form = Form(fields)
+            given = fields.get("csrf", "")
+            known = isinstance(given, str) and compare_digest(
+                given.encode("utf-8", "surrogatepass"), desk_of(request).csrf.encode()
+            )
+            if not known:
+                raise HTTPException(403, "This form is of another run of the app: reload the page.")
+            return await run_in_threadpool(handler, request, form)
+
+    return Route("/{key}" + path, endpoint, name=name, methods=["POST"] if post else ["GET"])
+
+
+async def _require_small(request: Request, most: int) -> None:
+    """Refuse a form that is longer than any form here, whatever it says of its length."""
+    size, parts = 0, []
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > most:
+            raise HTTPException(413, "That is more than a form of this app can hold.")
+        parts.append(chunk)
+    request._body = b"".join(parts)  # where Starlette itself keeps a body that was read
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """An error of privest: its words, which hold no reading. A screen may do better itself."""
+    assert isinstance(error, PrivestError)
+    return _message(request, 422, str(error))
+
+
+def not_there(request: Request, error: Exception) -> Response:
+    """404, 403, 405, 413, and a form that is none."""
+    assert isinstance(error, HTTPException)
+    known = {404: "There is no such page.", 405: "This page is not for that."}
+    usual = error.detail in ("Not Found", "Method Not Allowed")
+    text = known[error.status_code] if usual else str(error.detail)
+    return _message(request, error.status_code, text)
+
+
+def _message(request: Request, status: int, text: str) -> Response:
+    template = "_message.html" if from_htmx(request) else "message.html"
+    return page(request, template, None, status, message=text)

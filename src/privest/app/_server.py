@@ -1,0 +1,87 @@
+"""The app as a server on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from privest.app import _start
+from privest.app._desk import Desk
+from privest.app._guard import Guard
+from privest.app._pages import not_there, refused, says
+from privest.errors import InvalidInput, PrivestError
+
+HOST = "127.0.0.1"
+STATIC = Path(__file__).with_name("static")
+SCREENS = (_start,)  # each has its ROUTES
+
+
+def make_app(desk: Desk) -> Starlette:
+    """The app of a desk, as ASGI. `desk.hosts` says under which names it may be called."""
+    static = Mount("/{key}/static", StaticFiles(directory=STATIC), name="static")
+    app = Starlette(
+        routes=[static, *(route for screen in SCREENS for route in screen.ROUTES)],
+        middleware=[Middleware(Guard, desk=desk, says=says)],
+        exception_handlers={PrivestError: refused, HTTPException: not_there},
+    )
+    app.state.desk = desk
+    return app
+
+
+def serve(
+    desk: Desk,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Serve the app on 127.0.0.1 until Ctrl-C; then the user's tables are removed.
+
+    port  0: any that is free. tell: is given the address, with its token, once it can be opened.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.callback(desk.close)
+        listening = stack.enter_context(contextlib.closing(_listening(port)))
+        port = listening.getsockname()[1]
+        desk.hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
+        # Files that are being sent lie where the others do, and go with them.
+        stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+        tempfile.tempdir = str(desk.private)
+        config = uvicorn.Config(
+            make_app(desk), log_level="warning", access_log=False, server_header=False,
+            lifespan="off", ws="none", timeout_graceful_shutdown=2,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        address = f"http://{HOST}:{port}/?token={desk.token}"
+        tell(address)
+        if browser:
+            webbrowser.open(address)  # the socket listens: the page waits for the server
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket of this machine alone."""
+    found = socket.socket()
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((HOST, port))
+        found.listen(128)
+    except (OSError, OverflowError) as error:
+        found.close()
+        why = getattr(error, "strerror", None) or "it is no port"
+        raise InvalidInput(
+            f"port {port} of this machine cannot be used ({why}): choose another."
+        ) from None
+    return found

@@ -1,0 +1,65 @@
+"""A browser without a window: the app in-process, with its cookie, its origin and its forms."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from privest.app import Desk, make_app
+from privest.workflow import Noise, Privacy, Spec, make_plan
+
+HOST = "127.0.0.1:8800"
+
+
+class Client:
+    """One browser with one tab, in an app of its own (or of a desk that is given)."""
+
+    def __init__(self, folder=None, desk=None, **options):
+        from starlette.testclient import TestClient
+
+        self.folder = Path(tempfile.mkdtemp() if folder is None else folder)
+        self.desk = Desk(self.folder, **options) if desk is None else desk
+        self.desk.hosts = frozenset({HOST})
+        self.http = TestClient(
+            make_app(self.desk), base_url=f"http://{HOST}", follow_redirects=False,
+            raise_server_exceptions=True,
+        )  # fmt: skip
+        self.http.get("/", params={"token": self.desk.token})
+
+    def path(self, rest):
+        return rest if rest.startswith(f"/{self.desk.key}") else f"/{self.desk.key}{rest}"
+
+    def get(self, rest, **options):
+        return self.http.get(self.path(rest), **options)
+
+    def post(self, rest, data=None, files=None, **options):
+        fields = {"csrf": self.desk.csrf} | (data or {})
+        headers = {"origin": f"http://{HOST}"} | options.pop("headers", {})
+        return self.http.post(self.path(rest), data=fields, files=files, headers=headers, **options)
+
+    def follow(self, answer):
+        """The page that a form leads to."""
+        assert answer.status_code == 303, answer.text
+        return self.get(answer.headers["location"])
+
+    def planned(self, **changes):
+        """A piece of work whose data screen is done, on the embedded table."""
+        from privest.app._desk import Table
+
+        spec = Spec(
+            **{
+                "data": "diabetes",
+                "target": "s5",
+                "features": ("age", "sex", "bmi", "bp"),
+                "noise": Noise(variance=0.2),
+                "privacy": Privacy(level=4.0, delta=1e-6, range=(2.0, 7.0)),
+            }
+            | changes
+        )
+        work = self.desk.begin()
+        work.table, work.spec, work.plan = Table("diabetes"), spec, make_plan(spec)
+        return work
+
+    def close(self):
+        self.http.close()
+        self.desk.close()
