@@ -22,7 +22,6 @@ from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
 from privest.cli._filtering import read_model
 from privest.cli._options import read_table
-from privest.cli._rows import Rows, read_inputs, read_series
 from privest.cli._series import read_releases
 from privest.data import Features, Reading, open_source, read_rows
 from privest.data._release_lines import check_lines, facts_of, linked, step_records
@@ -32,6 +31,7 @@ from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
 from privest.reading import as_text, parse_json
 from privest.scale._keeping import ReleaseFolder
+from privest.streaming._rows import Rows, read_inputs, read_series
 
 Mutate = Callable[[bytes, random.Random, list[bytes]], bytes]
 GAUSSIAN = pv.noise.Gaussian(cov=0.25)

@@ -30,6 +30,7 @@ NAMES = {
         "release", "save_spec", "simulate_release", "stated_terms", "trial_source",
         "verify_release",
     },
+    "streaming": {"Block", "Job", "StreamPlan"},
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
@@ -155,7 +156,7 @@ NAMES = {
 ROOMS = {
     "audit", "bounds", "cli", "data", "design", "dynamics", "estimator", "lattice", "ledger",
     "linalg", "mechanism", "model", "network", "noise", "paper", "pipeline", "privacy", "reading",
-    "report", "scale", "workflow",
+    "report", "scale", "streaming", "workflow",
 }  # fmt: skip
 MODULES = {
     "arrays", "checkpoint", "errors", "files", "records", "release",
@@ -203,6 +204,7 @@ STATED = {
     "pipeline": {"HolderReport", "LikelihoodScore", "LinearScore"},
     "privacy": {"AdjacentSteps", "OneBlock", "OneReading", "OneRecord"},
     "report": {"Course", "CoursePanel", "Exposed", "Line", "Panel", "Track"},
+    "streaming": {"StreamPlan"},
     "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 

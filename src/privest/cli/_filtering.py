@@ -19,7 +19,6 @@ from privest.cli._console import (
     tell_simulated,
     to_stderr,
 )
-from privest.cli._holder import CLIPPED
 from privest.cli._options import (
     MODEL,
     OUTPUT,
@@ -55,6 +54,7 @@ from privest.dynamics import (
 from privest.errors import InvalidInput, NumericalFailure
 from privest.reading import parse_toml, read_document
 from privest.report import Line, Panel, require_files, save_states
+from privest.streaming._holder import CLIPPED
 
 PARTS = ("A", "C", "Q", "R", "cov0", "mean0", "B", "D", "cross", "diffuse")
 OPTIONAL = ("mean0", "B", "D", "cross", "diffuse")

@@ -17,7 +17,6 @@ import typer
 import privest as pv
 from privest.arrays import Array
 from privest.cli._console import shown, to_stderr
-from privest.cli._holder import REMEMBERED, Holder, holder_of
 from privest.cli._options import (
     MODEL,
     OUTPUT,
@@ -31,13 +30,14 @@ from privest.cli._options import (
     listed,
     option,
 )
-from privest.cli._rows import read_inputs, read_series
 from privest.data._release_lines import facts_of, linked, read_release, step_records
 from privest.data._text_table import decoded, open_lines
 from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
 from privest.report import save_diagnosis
+from privest.streaming._holder import REMEMBERED, Holder, holder_of
+from privest.streaming._rows import read_inputs, read_series
 
 SOURCE = typer.Argument(
     help="CSV of readings, one row a step, a first line of names; empty cells are missing "

@@ -11,9 +11,9 @@ import privest as pv
 from privest.cli import _options as common
 from privest.cli._console import to_stderr
 from privest.cli._options import group, grouped, option
-from privest.cli._stream_plan import StreamPlan
 from privest.cli._streaming import run
 from privest.errors import InvalidInput
+from privest.streaming._plan import StreamPlan
 
 Format = Literal["csv", "jsonl"]
 StreamErrors = Literal["blocks", "huber"]
@@ -255,6 +255,7 @@ def stream(
         reference=remembered.reference,
         correlation=remembered.correlation,
         stated=noise_variance,
+        drawn=output.png is not None,
     )
     run(plan, to_stderr())
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from rich.console import Console
 
 from privest.cli._console import print_promise, print_spent, shown, tell_file, tell_simulated
-from privest.cli._holder import CLIPPED, REMEMBERED, Holder
-from privest.cli._receiver import Receiver
-from privest.cli._stream_job import Job
-from privest.cli._stream_lines import hidden_names
 from privest.cli._stream_summary import (
     of_autoregressive,
     print_conclusion,
@@ -19,12 +15,16 @@ from privest.dynamics import AutoregressiveFit, fit_autoregressive
 from privest.estimator._stream_conclusion import StreamConclusion
 from privest.estimator._stream_guard import conclude_huber
 from privest.report import save_convergence
+from privest.streaming._holder import CLIPPED, REMEMBERED, Holder
+from privest.streaming._job import Job
+from privest.streaming._lines import hidden_names
+from privest.streaming._words import counts_of
 
 
 def summarise(job: Job, report: Console, stopped: bool) -> None:
     """What was done, and the last estimate."""
     side, plan = job.side, job.plan
-    report.print(shown(_counts(job, stopped)))
+    report.print(shown(counts_of(job, stopped=stopped)))
     if isinstance(side, Holder) and side.burnt:
         report.print(
             shown(
@@ -48,25 +48,6 @@ def summarise(job: Job, report: Console, stopped: bool) -> None:
     if plan.output.png is not None and job.trail.points:
         save_convergence(job.trail, job.names, plan.output.png)
         tell_file("Picture", plan.output.png)
-
-
-def _counts(job: Job, stopped: bool) -> str:
-    """How many rows there were, and what became of them."""
-    side, gone = job.side, "without a reading"
-    if job.width > 1:
-        gone = f"in steps of {job.width} with a missing reading, which show nothing"
-    repeated = side.repeated if isinstance(side, Receiver) else 0
-    resent = side.resent if isinstance(side, Holder) else 0
-    parts = {
-        f"{job.used:,} rows": True,
-        f"{job.missing:,} of them {gone}": job.missing,
-        f"{job.unfinished:,} more of a step that is not complete, not used": job.unfinished,
-        f"{repeated:,} repeated releases left out": repeated,
-        f"{resent:,} steps sent again as they were": resent,
-        "resumed": job.resumed,
-        "stopped" + ("" if job.kept is None else "; the same command goes on"): stopped,
-    }
-    return "; ".join(part for part, there in parts.items() if there) + "."
 
 
 def _print_estimate(job: Job, report: Console) -> None:

@@ -12,12 +12,8 @@ from rich.console import Console
 import privest as pv
 from privest.cli._console import new_table, shown
 from privest.dynamics import AutoregressiveFit
-from privest.dynamics._autoregressive import autoregressive_system
-from privest.errors import NumericalFailure
 from privest.estimator._stream_conclusion import StreamConclusion
-from privest.privacy import attacker
-
-DAY = 24  # readings in a row, of which the mean is told
+from privest.streaming._words import known_after
 
 
 def of_autoregressive(fit: AutoregressiveFit) -> StreamConclusion:
@@ -74,50 +70,5 @@ def print_exposure(
     report: Console, level: pv.EndlessLevel, correlation: float | None, variance: float | None
 ) -> None:
     """How well a reading is known after the release, alone and with its neighbours in time."""
-    shown_of_one = float(np.max(level.final_blocks().diagonal()))
-    if not shown_of_one > 0:
-        return
-    report.print(shown(_alone(level, shown_of_one)))
-    if correlation is None or not variance:
-        return
-    error = _with_neighbours(level, correlation, variance)
-    if error is not None:
-        spread = math.sqrt(variance)
-        report.print(
-            shown(
-                f"Neighbours in time tell more: one who knows the coefficients and that readings "
-                f"have variance {variance:.3g} and correlation {correlation:.3g} about them knows "
-                f"a reading to ± {spread:.3g} before the release and to ± {error:.3g} after it, as "
-                f"if the privacy level were {attacker.as_if_level(error, spread):.3g}."
-            )
-        )
-
-
-def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
-    said = (
-        f"After the release a reading is known to ± {attacker.reading_error(shown_of_one):.3g} "
-        "(one standard deviation) by one who knows nothing else of it"
-    )
-    if level.block > 1:
-        of_mean = float(level.final_blocks().dense().sum())
-        return f"{said}, and the mean of the {level.block} to ± {1 / math.sqrt(of_mean):.3g}."
-    if level.reach:
-        return said + "."
-    mean = attacker.reading_error(shown_of_one) / math.sqrt(DAY)
-    return (
-        f"{said}, the mean of {DAY} in a row to ± {mean:.3g} (--shared-day {DAY} hides it better)."
-    )
-
-
-def _with_neighbours(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
-    """The error of an attacker who smooths; None where it has no limit."""
-    if level.block == 1 and not level.reach:
-        return attacker.neighbours_error(
-            level.final_blocks().diagonal()[0], correlation, math.sqrt(variance)
-        )
-    system = autoregressive_system(correlation, variance, level.block)
-    try:
-        settled = pv.dynamics.steady_state(system, level).smoothed
-    except NumericalFailure:
-        return None
-    return min(float(np.sqrt(settled.diagonal().min())), math.sqrt(variance))
+    for sentence in known_after(level, correlation, variance):
+        report.print(shown(sentence))

@@ -16,9 +16,9 @@ import pytest
 import privest as pv
 from privest.cli import _streaming as streaming
 from privest.cli._options import Output, Sides, Trial
-from privest.cli._stream_lines import LineOutput
-from privest.cli._stream_plan import StreamPlan
 from privest.mechanism.source import seeded
+from privest.streaming._lines import LineOutput
+from privest.streaming._plan import StreamPlan
 from workflow_command import called
 
 MAIN = [sys.executable, "-c", "from privest.cli import main; main()", "stream"]

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from privest.cli._rows import Rows, read_series
 from privest.data import open_source
 from privest.data._cells import MISSING, is_number, number
+from privest.streaming._rows import Rows, read_series
 
 GAPS = ["", " ", ".", "NA", "na", "Na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none"]
 NUMBERS = ["1", "-1.5", "+2", " 3 ", "1.", ".5", "1e3", "-1E-3", "5e-324", "true", "FALSE"]

@@ -208,3 +208,19 @@ class LineOutput:
         self.file.write(data)
         self.file.flush()
         self.offset += len(data)
+
+
+class Unwritten(LineOutput):
+    """Lines that nobody reads: of one who follows a stream, or of a trial, where it is drawn."""
+
+    def __init__(self) -> None:
+        self.path, self.offset = None, 0
+
+    def begin(self, offset: int) -> None:
+        self.offset = offset
+
+    def sync(self) -> None:
+        """There is nothing to force."""
+
+    def write(self, text: str) -> None:
+        self.offset += len(text)

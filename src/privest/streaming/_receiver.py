@@ -9,10 +9,10 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._rows import Row
 from privest.data._cells import number
 from privest.data._release_lines import as_values
 from privest.errors import InvalidInput
+from privest.streaming._rows import Row
 
 
 class Receiver:

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 import privest as pv
-from privest.cli._holder import Holder, holder_of
-from privest.cli._receiver import Receiver
-from privest.cli._rows import Row, Rows
-from privest.cli._stream_held import Held
-from privest.cli._stream_lines import (
+from privest.data._release_lines import facts_of, linked
+from privest.errors import CheckpointError, InvalidInput
+from privest.estimator._stream_conclusion import StreamConclusion, conclude
+from privest.files import make_folder
+from privest.reading import optional, read_count, read_fields, read_number, require_parameters
+from privest.report import BAND, Trail
+from privest.streaming._held import Held
+from privest.streaming._holder import Holder, holder_of
+from privest.streaming._lines import (
     LineOutput,
     Public,
     as_lines,
@@ -30,16 +33,22 @@ from privest.cli._stream_lines import (
     released_records,
     sent_since,
 )
-from privest.cli._stream_noise import noise_of
-from privest.cli._stream_plan import StreamPlan
-from privest.data._release_lines import facts_of, linked
-from privest.errors import CheckpointError, InvalidInput
-from privest.estimator._stream_conclusion import StreamConclusion, conclude
-from privest.files import make_folder
-from privest.reading import optional, read_count, read_fields, read_number, require_parameters
-from privest.report import BAND, Trail
+from privest.streaming._noise import noise_of
+from privest.streaming._plan import StreamPlan
+from privest.streaming._receiver import Receiver
+from privest.streaming._rows import Row
 
 INTERCEPT = "intercept"
+
+
+class Block(NamedTuple):
+    """What became of some rows: their release, and what is public of them.
+
+    release  None: the input ended within a step, and nothing of that step is shown.
+    """
+
+    release: pv.StreamRelease | None
+    public: Public
 
 
 class Job:
@@ -52,6 +61,7 @@ class Job:
         stack: ExitStack,
         times: Sequence[str] = (),
         facts: dict[str, Any] | None = None,
+        output: LineOutput | None = None,
     ) -> None:
         self.plan, self.features, self.times = plan, list(features), list(times)
         self.facts = {} if facts is None else facts  # of releases that are read, once they are
@@ -73,7 +83,8 @@ class Job:
         self.used, self.missing = 0, 0
         self.trail = Trail()
         self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
-        self.output = LineOutput(plan.output.output, stack)
+        self.output = LineOutput(plan.output.output, stack) if output is None else output
+        self.source: Iterator[Row] = iter(())  # the rows that are left
         self.kept: pv.Checkpoint | None = None
         if plan.checkpoint is not None:
             make_folder(plan.checkpoint)
@@ -189,23 +200,28 @@ class Job:
 
     # --- work -----------------------------------------------------------------------------------
 
-    def work(self, rows: Rows, report: Console) -> None:
-        """All blocks of the input."""
-        source, side = iter(rows), self.side
+    def take_up(self, rows: Iterable[Row]) -> None:
+        """Find the place in the input from which `next_block` goes on."""
+        self.source, side = iter(rows), self.side
         if isinstance(side, Receiver):
             assert self.estimator is not None
-            source = side.fresh(source, self.estimator.steps * self.width)
+            self.source = side.fresh(self.source, self.estimator.steps * self.width)
         elif self.plan.replay is False:
             self._burn(side)
         elif self.resumed:
-            self._skip(source)
-        with report.status("reading ...") if report.is_terminal else ExitStack() as status:
-            while block := list(itertools.islice(source, self._rows())):
-                self.unfinished = len(block) % self.width
-                if whole := block[: len(block) - self.unfinished]:
-                    self._block(whole)
-                if not isinstance(status, ExitStack):
-                    status.update(f"{self.used:,} rows")
+            self._skip(self.source)
+
+    def next_block(self) -> Block | None:
+        """Read, release, use, save and print one block of rows; None at the end of the input.
+
+        With a ledger what is released is charged there before it is used or printed.
+        """
+        rows = list(itertools.islice(self.source, self._rows()))
+        if not rows:
+            return None
+        self.unfinished = len(rows) % self.width
+        whole = rows[: len(rows) - self.unfinished]
+        return self._block(whole) if whole else Block(None, self._public([]))
 
     def _rows(self) -> int:
         """How many the next block has."""
@@ -222,7 +238,7 @@ class Job:
         while side.burning:
             count = side.rows(self._steps)
             unknown = np.full((count * self.width, len(self.features)), np.nan)
-            self._finish(side.burn(count), Public(self.features, unknown, self.times, ()))
+            self.finish(side.burn(count), Public(self.features, unknown, self.times, ()))
 
     def _skip(self, source: Iterator[Row]) -> None:
         """Pass over the rows that were used before, and see that they are the same."""
@@ -235,11 +251,14 @@ class Job:
                 "shorter, or its features differ. Give the same input, or --continue on new rows."
             )
 
-    def _block(self, block: list[Row]) -> None:
-        public = Public(
+    def _public(self, block: list[Row]) -> Public:
+        return Public(
             self.features, np.array([row.features for row in block]), self.times,
             [row.times for row in block],
         )  # fmt: skip
+
+    def _block(self, block: list[Row]) -> Block:
+        public = self._public(block)
         values = np.array([row.value for row in block])
         if isinstance(self.side, Holder):
             release = self.side.release(values)
@@ -250,9 +269,10 @@ class Job:
         if self.kept is not None:
             for row in block:
                 self.digest = _chained(self.digest, row)
-        self._finish(release, public)
+        self.finish(release, public)
+        return Block(release, public)
 
-    def _finish(self, release: pv.StreamRelease, public: Public) -> None:
+    def finish(self, release: pv.StreamRelease, public: Public) -> None:
         """Use a release, save it, print it, in this order."""
         if self.estimator is not None:
             H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
@@ -276,7 +296,7 @@ class Job:
             self.output.sync()  # what the offset speaks of must be on disk before the checkpoint
             self.kept.save(pending=release, notes=notes | self._same())
         self.output.write(lines)
-        if self.plan.output.png is not None and self.estimator is not None:
+        if self.plan.drawn and self.estimator is not None:
             found, step = self.concluded(), self.estimator.steps * self.width - 1
             if found is not None:
                 self.trail.add(step, found.estimate, np.diff(found.interval())[:, 0] / 2 / BAND)

@@ -13,10 +13,10 @@ import numpy as np
 
 import privest as pv
 from privest.arrays import Array
-from privest.cli._options import Account, Trial
 from privest.ledger import LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
 from privest.privacy import grid_statement
+from privest.streaming._stated import Account, Trial
 
 REMEMBERED = (
     "Nothing of this run is remembered here: to release these readings once more is to show more "

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 import privest as pv
-from privest.cli._rows import Rows
-from privest.cli._stream_plan import StreamPlan
 from privest.data._text_table import open_lines
 from privest.errors import InvalidInput
 from privest.estimator._reference import reference_fit
 from privest.noise import Noise
+from privest.streaming._plan import StreamPlan
+from privest.streaming._rows import Rows
 
 
 class StreamNoise(NamedTuple):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import privest as pv
-from privest.cli._options import Account, Output, Sides, Spent, Trial
 from privest.data._reading_options import Reading
 from privest.privacy import GridStatement
+from privest.streaming._stated import Account, Output, Sides, Spent, Trial
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class StreamPlan:
     correlation: float | None = None  # of neighbours in time, publicly known
     reading: Reading = field(default_factory=Reading)  # how text files are written
     stated: float | None = None  # variance of a reading given its features, as it was stated
+    drawn: bool = False  # estimates along the stream are wanted for a picture
 
     @property
     def at_end(self) -> bool:
