@@ -26,13 +26,13 @@ from privest.cli._identify import identify_command
 from privest.cli._levels import levels
 from privest.cli._stream import stream
 from privest.cli._verify import verify
-from privest.cli._workflow_text import charged_to, print_estimate, print_plan
+from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data import open_source, write_table
 from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.paper import _commands as reproduce
-from privest.report import level_words, save_report
+from privest.report import charged_to, level_words, save_report
 from privest.workflow._account import LEDGER
 from privest.workflow._header import header_path
 

@@ -11,9 +11,9 @@ from privest.cli._console import new_table, shown
 from privest.data._cells import is_number
 from privest.errors import InvalidInput
 from privest.estimator.inference import OriginalMean, Total
-from privest.report import rounded
+from privest.report import rounded, total_words
 from privest.workflow import Estimate
-from privest.workflow._original_units import is_category, share_text
+from privest.workflow._original_units import is_category
 
 
 def print_percent(console: Console, found: Estimate, confidence: float) -> None:
@@ -75,25 +75,4 @@ def print_means(
 
 def print_total(console: Console, found: Estimate, total: Total, confidence: float) -> None:
     """The total of the people of the release."""
-    low, high = total.interval
-    clipped = ""
-    if found.beyond is not None:
-        clipped = " Readings beyond the range, which may be all of them, count as its ends."
-    elif found.clipped:
-        clipped = f" Readings beyond the range ({share_text(found.clipped)}) count as its ends."
-    if found.release.weights is not None:
-        clipped += " Every row counts once: the weights are not in it."
-    short = (
-        ""
-        if total.trusted
-        else " The noise makes it so skewed that the interval is too short: more people are "
-        "needed, or a higher level."
-    )
-    console.print(
-        shown(
-            f"Total of {found.release.target} over {total.rows:,} rows: "
-            f"{rounded(total.total, total.standard_error)}, {100 * confidence:.6g} % interval "
-            f"{rounded(low, total.standard_error)} … {rounded(high, total.standard_error)} (these "
-            f"rows, by the noise of the release; not others like them).{clipped}{short}"
-        )
-    )
+    console.print(shown(total_words(found, total, confidence)))

@@ -22,21 +22,29 @@ from privest.cli._plan_options import (
     numbers_by_name,
     spec_of,
 )
-from privest.cli._workflow_text import charged_to, left_out, level_of, print_estimate, print_plan
+from privest.cli._workflow_text import print_estimate, print_plan
 from privest.data._cells import is_number
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.files import require_writable
 from privest.records import plain
-from privest.report import require_files, save_plan_figure, save_report
+from privest.report import (
+    charged_to,
+    left_out,
+    level_of,
+    require_files,
+    save_plan_figure,
+    save_report,
+)
 from privest.workflow import (
     Account,
     Plan,
     Spec,
-    TableRelease,
+    account_name,
     estimate_release,
     load_spec,
     make_plan,
+    require_same_plan,
     save_spec,
     simulate_release,
     stated_terms,
@@ -176,11 +184,9 @@ class Charged:
 
     def account(self, spec: Spec, plan_file: Path) -> Account:
         """The account of the plan's readings."""
-        embedded = spec.data == EMBEDDED
-        beside = plan_file.parent if embedded else Path(spec.data).parent
-        name = f"{', '.join(spec.targets)} of {EMBEDDED if embedded else Path(spec.data).name}"
+        beside = plan_file.parent if spec.data == EMBEDDED else Path(spec.data).parent
         place = beside / LEDGER if self.ledger is None else self.ledger
-        return Account(place, self.subject or name, self.budget, again=self.again)
+        return Account(place, self.subject or account_name(spec), self.budget, again=self.again)
 
 
 @grouped
@@ -324,46 +330,6 @@ def report(
     commands = commands_of(plan_file, table, output, simulated=trial)
     save_report(found, estimated, commands, output)
     tell_file("Report", output)
-
-
-COMPARED = {
-    "target": "target", "transform": "transform", "Box-Cox exponent": "exponent",
-    "level": "level", "law of the noise": "law", "δ": "delta",
-    "difference that ε speaks of (--move)": "move", "range": "range",
-    "noise variance": "noise_variance", "number of reference rows": "reference_rows",
-}  # fmt: skip
-
-
-def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
-    """Refuse a release that was made under another plan, naming what differs."""
-    ours, theirs = found.columns[0].levels, header.columns[0].levels
-    pairs = {
-        "way to levels of the rows (--allocate)": (
-            None if ours is None else ours.asked,
-            None if theirs is None else theirs.asked,
-        ),
-        "family": (found.spec.family, header.family),
-        "column of persons, or their design": (found.spec.person, header.people),
-        "column of weights": (found.spec.weights, header.weights),
-        "number of private columns": (len(found.columns), len(header.columns)),
-        **{
-            what: (
-                [getattr(column, name) for column in found.columns],
-                [getattr(column, name) for column in header.columns],
-            )
-            for what, name in COMPARED.items()
-            # What a design gives is not the same to the last digit on every machine.
-            if name != "level" or ours is None
-        },
-        "set of coefficients": (found.names, header.names),
-        "list of categories": (dict(found.spec.design.categories), dict(header.categories)),
-        "rule for missing values": (found.spec.missing == "refuse" and header.dropped > 0, False),
-    }
-    for what, (planned, released) in pairs.items():
-        if planned != released:
-            raise InvalidInput(
-                f"{table} was released under another plan than this one: the {what} differs."
-            )
 
 
 def commands_of(

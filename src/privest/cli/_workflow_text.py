@@ -22,16 +22,15 @@ from privest.report import (
     exposed_by,
     exposure,
     freedom_text,
+    left_out,
+    level_of,
     level_words,
     levels_words,
-    plural,
     rounded,
     short,
 )
-from privest.report._exposure import level_number
-from privest.workflow import Account, AllocatedPlan, Estimate, Plan, TableRelease
+from privest.workflow import AllocatedPlan, Estimate, Plan, TableRelease
 from privest.workflow._law_plan import LawPlan
-from privest.workflow._record import record_information
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
 
@@ -229,38 +228,6 @@ def _percent(share: float) -> str:
     """A share of the readings, for people."""
     small = 0 < share < NEXT_TO_NONE
     return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
-
-
-def left_out(header: TableRelease) -> str:
-    """How many rows a release is without, where it is."""
-    if not header.dropped:
-        return ""
-    why = "with missing values"
-    return f"{plural(header.dropped, 'row')} {why} left out."
-
-
-def level_of(header: TableRelease) -> str:
-    """At which level a release was made: of several columns the budget of the record."""
-    if len(header.columns) == 1:
-        if header.column.law != "gaussian" and header.epsilon is not None:
-            return f"ε = {at_most(header.epsilon)}, no δ"
-        if header.column.levels is not None:
-            mean = level_number(header.column.levels.mean)
-            return f"privacy levels per row up to {at_most(header.level)}, mean {mean}"
-        return level_words(header.level)
-    budget = float(record_information(header.columns))
-    return f"a budget of {budget:.6g} units for the record of {len(header.columns)} columns"
-
-
-def charged_to(header: TableRelease, account: Account) -> str:
-    """Which entry of which ledger a release is, and what its budget leaves."""
-    assert header.entry is not None
-    left = account.ledger.remaining(account.subject).level
-    rest = "nothing" if not left else f"a privacy level of {float(left):.4g}"
-    return (
-        f"Ledger: {account.path}\nEntry {header.entry.sequence} of it is this release of "
-        f"{account.subject!r}; {rest} of its budget is left. Head: {account.ledger.head}"
-    )
 
 
 def _whose(header: TableRelease) -> str:

@@ -17,12 +17,7 @@ def make(path: Path, wanted: bool, busy: float, folder: Path) -> None:
     """A new ledger, unless none is wanted or one was there before."""
     if not wanted:
         raise LedgerError(f"there is no ledger {path}.")
-    if left_behind(folder, path) is not None:
-        raise LedgerError(
-            f"there was a ledger at {path}, and it is gone: a new one would give the same "
-            "readings a new budget. Put it back, choose another place, or take leave of what "
-            "it knew (privest.ledger.discard)."
-        )
+    require_none_before(path, folder)
     key, own, instance = (secrets.token_bytes(size) for size in (32, 16, 16))
     body = {
         "ledger": own.hex(), "instance": instance.hex(),
@@ -38,6 +33,16 @@ def make(path: Path, wanted: bool, busy: float, folder: Path) -> None:
         create(path, busy, body, {"key": key}, begin_mark)
     except FileExistsError:
         return  # another process was quicker
+
+
+def require_none_before(path: Path, folder: Path) -> None:
+    """Refuse a place where there was a ledger, by the marks in `folder`."""
+    if left_behind(folder, path) is not None:
+        raise LedgerError(
+            f"there was a ledger at {path}, and it is gone: a new one would give the same "
+            "readings a new budget. Put it back, choose another place, or take leave of what "
+            "it knew (privest.ledger.discard)."
+        )
 
 
 def first_of(store: Store) -> tuple[str, str]:

@@ -98,6 +98,27 @@ def plural(count: int, one: str) -> str:
     return f"{count:,} {one}" + ("" if count == 1 else "s")
 
 
+def per_cent(confidence: float) -> str:
+    """`95 %`.
+
+    >>> per_cent(0.95), per_cent(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100 * confidence:.6g} %"
+
+
+def out_of(confidence: float) -> str:
+    """How many intervals hold the truth, counted.
+
+    >>> out_of(0.95), out_of(0.999)
+    ('95 of 100', '999 of 1,000')
+    """
+    whole = 100
+    while whole < 10**6 and abs(whole * confidence - round(whole * confidence)) > 1e-9 * whole:
+        whole *= 10
+    return f"{round(whole * confidence):,} of {whole:,}"
+
+
 def freedom_text(freedom: float | Array | None) -> str:
     """`, 2,535 degrees of freedom`, or from the least to the most of them; nothing if not known.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, as_positive
+from privest.arrays import CONFIDENCE, Array, as_positive
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.report._coefficients import FACTORS, open_errors
@@ -115,7 +115,8 @@ class Facts:
                     the errors over levels, two coefficients together, the estimates as rows came:
                     told where they are given, of one column
     levels          who gives up how much, where rows have levels of their own: sentences, a picture
-    commands        how to repeat it
+    commands        how to repeat it; none: that is not told
+    confidence      of the intervals
     """
 
     outcomes: tuple[Outcome, ...]
@@ -133,11 +134,10 @@ class Facts:
     trail: Trail | None = None
     provenance: Provenance | None = None
     levels: tuple[Part, ...] = ()
+    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         if self.rows < 1:
             raise InvalidInput(f"rows must be at least 1; received {self.rows}.")
         if not self.outcomes:
             raise InvalidInput("outcomes must hold at least one column.")
-        if len(self.commands) == 0:
-            raise InvalidInput("commands must hold at least one line: how to repeat this report.")

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privest.arrays import CONFIDENCE
 from privest.report._coefficients import INTERCEPT, Coefficient, coefficients
+from privest.report._digits import per_cent
 from privest.report._facts import Outcome
 
 MOST_NAMED = 4  # of those that are not told in full
 
 
-def finding(outcome: Outcome) -> str:
+def finding(outcome: Outcome, confidence: float = CONFIDENCE) -> str:
     """The clearest effect with its interval, the other clear ones, and what is left open.
 
     Where the release bounds nothing, that alone.
-    Per cent where coefficients are logarithms. Clear: the 95 % interval does not hold zero.
+    Per cent where coefficients are logarithms. Clear: the interval does not hold zero.
     """
     if not outcome.bounded:
         return f"No coefficient of “{outcome.response}” can be told. {outcome.ranged or ''}".strip()
-    every = coefficients(outcome.result, outcome.scale)
+    every = coefficients(outcome.result, outcome.scale, confidence)
     slopes = [one for one in every if one.name != INTERCEPT]
     if not slopes:
-        return _level_of(outcome, every[0])
+        return _level_of(outcome, every[0], confidence)
     clear = sorted((one for one in slopes if one.is_clear), key=_strength, reverse=True)
     open_ = [one.name for one in slopes if not one.is_clear]
     if not clear:
         return (
-            f"No effect on “{outcome.response}” was found that can be told from none: the 95 % "
-            f"interval of {_listed(open_)} holds zero."
+            f"No effect on “{outcome.response}” was found that can be told from none: the "
+            f"{per_cent(confidence)} interval of {_listed(open_)} holds zero."
         )
     first = clear[0]
-    text = f"{_subject(outcome)} {_effect(first)} {_where(first.name)}"
+    text = f"{_subject(outcome)} {_effect(first, confidence)} {_where(first.name)}"
     if len(clear) > 1:
         others = [f"{one.name} ({_direction(one)})" for one in clear[1:]]
         text += f"; clear too: {_listed(others)}"
@@ -56,9 +58,9 @@ def _subject(outcome: Outcome) -> str:
     return f"“{outcome.response}” is"
 
 
-def _effect(one: Coefficient) -> str:
+def _effect(one: Coefficient, confidence: float) -> str:
     """`5.1 % higher`, `higher by 0.05`, with the interval."""
-    interval = f"(95 % interval {one.interval_text})"
+    interval = f"({per_cent(confidence)} interval {one.interval_text})"
     if one.percent:
         return f"{one.size_text} {_direction(one)} {interval}"
     return f"{_direction(one)} by {one.size_text} {interval}"
@@ -72,12 +74,12 @@ def _where(name: str) -> str:
     return f"for each unit more of {name}, other features equal"
 
 
-def _level_of(outcome: Outcome, one: Coefficient) -> str:
+def _level_of(outcome: Outcome, one: Coefficient, confidence: float) -> str:
     """Of a plain mean."""
     after = {"log": ", after the logarithm,", "box-cox": ", after the transform,"}
     return (
         f"The mean of “{outcome.response}”{after.get(outcome.transform, '')} is {one.value_text} "
-        f"(95 % interval {one.interval_text})."
+        f"({per_cent(confidence)} interval {one.interval_text})."
     )
 
 

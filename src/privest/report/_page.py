@@ -96,7 +96,7 @@ def render_page(title: str, subtitle: str, sections: Sequence[Section], made: st
         f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    bodies = "\n".join(_section(k, s) for k, s in enumerate(sections, start=1))
+    bodies = "\n".join(render_section(s, f"part-{k}") for k, s in enumerate(sections, start=1))
     links = "\n".join(
         f'<li><a href="#part-{k}">{escape(s.heading)}</a></li>'
         for k, s in enumerate(sections, start=1)
@@ -142,10 +142,14 @@ def escape(text: str) -> str:
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def _section(number: int, section: Section) -> str:
-    _require(bool(section.heading.strip()), f"section {number} needs a heading.")
+def render_section(section: Section, name: str) -> str:
+    """One section as HTML, for this page or another; `name`: of its heading, for links.
+
+    Every string is escaped; pictures are inside, as data: addresses. It has no script or style.
+    """
+    _require(bool(section.heading.strip()), f"section {name} needs a heading.")
+    _require(name.replace("-", "").isalnum(), "the name of a section is letters, digits, hyphens.")
     parts = "\n".join(_part(part) for part in section.parts)
-    name = f"part-{number}"
     return (
         f'<section aria-labelledby="{name}">\n'
         f'<h2 id="{name}">{escape(section.heading)}</h2>\n{parts}\n</section>'

@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from privest.report._coefficients import Coefficient, coefficients, open_errors
-from privest.report._digits import at_least, at_most, plural, rounded, short, times
+from privest.report._digits import (
+    at_least,
+    at_most,
+    out_of,
+    per_cent,
+    plural,
+    rounded,
+    short,
+    times,
+)
 from privest.report._exposure import exposure
 from privest.report._facts import Facts, Outcome
 from privest.report._finding import finding
@@ -32,9 +41,8 @@ def story(facts: Facts) -> list[Section]:
         more.append(Section("How the estimates settled", (_TRAIL, picture)))
     if facts.levels:
         more.insert(0, Section("Who gives up how much", facts.levels))
-    repeat: list[Part] = [_REPEAT, Commands(tuple(facts.commands))]
-    if facts.provenance is not None:
-        repeat.insert(0, identity(facts.provenance))
+    which = () if facts.provenance is None else (identity(facts.provenance),)
+    repeat = (_REPEAT, Commands(tuple(facts.commands))) if facts.commands else ()
     return [
         *_found(facts),
         Section("What it cost", _cost(facts)),
@@ -42,8 +50,16 @@ def story(facts: Facts) -> list[Section]:
         Section("Where the numbers come from", origin(facts)),
         *more,
         Section("What is not promised", _not_promised(facts.simulated)),
-        Section("Which release this is, and how to repeat it", tuple(repeat)),
+        *_last(which, repeat),
     ]
+
+
+def _last(which: tuple[Part, ...], repeat: tuple[Part, ...]) -> list[Section]:
+    """Which release it is and how to repeat it, as far as that is known."""
+    said = [name for name, known in (("Which release this is", which), ("how to repeat it", repeat))
+            if known]  # fmt: skip
+    heading = ", and ".join(said)
+    return [Section(heading[0].upper() + heading[1:], which + repeat)] if said else []
 
 
 _PAIR = (
@@ -65,18 +81,19 @@ def _found(facts: Facts) -> list[Section]:
     """One section a column; warnings stand in the first, where nobody can miss them."""
     sections = []
     for k, one in enumerate(facts.outcomes):
-        parts: list[Part] = [finding(one)]
+        parts: list[Part] = [finding(one, facts.confidence)]
         if k == 0:
             parts += _cautions(facts)
             if facts.joint is not None:
                 parts.append(facts.joint)
             parts.append(_short(facts))
         if one.bounded:
-            found = coefficients(one.result, one.scale)
+            found = coefficients(one.result, one.scale, facts.confidence)
             parts.append(_table(one, found, facts))
             if k == 0:
-                parts.append(_READ.get(one.scale, _READ["none"]))
-            parts.append(intervals_picture(found, one.scale))
+                read = _READ.get(one.scale, _READ["none"])
+                parts.append(read.format(many=out_of(facts.confidence)))
+            parts.append(intervals_picture(found, one.scale, facts.confidence))
         heading = "What was found"
         sections.append(
             Section(
@@ -114,26 +131,26 @@ _READ = {
         "A coefficient says by how much the response changes when one quantity grows by one unit "
         "and the others stay as they are. (An intercept, if there is one, is the value when all "
         "others are zero.) The standard error is the typical distance of an estimate from the "
-        "truth. If the model is right, 95 of 100 such intervals hold the true coefficient; an "
+        "truth. If the model is right, {many} such intervals hold the true coefficient; an "
         "interval that holds zero leaves open which way the effect goes."
     ),
     "log": (
         "The response was modelled as its logarithm, so that effects are per cent: by how many per "
         "cent it changes when one quantity grows by one unit and the others stay as they are. (The "
         "intercept is a logarithm.) The standard error is that of the coefficient, a logarithm. If "
-        "the model is right, 95 of 100 such intervals hold the truth; one that holds zero leaves "
+        "the model is right, {many} such intervals hold the truth; one that holds zero leaves "
         "open which way the effect goes."
     ),
     "binomial": (
         "The response is a yes or a no, and effects are those on its odds, in per cent, when one "
         "quantity grows by one unit and the others stay as they are. (The intercept and the "
-        "standard errors are logarithms of odds.) If the model is right, 95 of 100 such intervals "
+        "standard errors are logarithms of odds.) If the model is right, {many} such intervals "
         "hold the truth; one that holds zero leaves open which way the effect goes."
     ),
     "poisson": (
         "The response is a count, and effects are in per cent of its expected number, when one "
         "quantity grows by one unit and the others stay as they are. (The intercept and the "
-        "standard errors are logarithms.) If the model is right, 95 of 100 such intervals hold the "
+        "standard errors are logarithms.) If the model is right, {many} such intervals hold the "
         "truth; one that holds zero leaves open which way the effect goes."
     ),
 }
@@ -142,7 +159,8 @@ _READ = {
 def _table(one: Outcome, found: list[Coefficient], facts: Facts) -> TableBlock:
     """The digits of the figure and of the sentence."""
     plain = open_errors(one.result)
-    header = ["coefficient", "estimate", "95 % interval", "standard error"]
+    wide = f"{per_cent(facts.confidence)} interval"
+    header = ["coefficient", "estimate", wide, "standard error"]
     rows = [
         [c.name, c.value_text, c.interval_text, rounded(c.error, c.error)]
         + ([] if plain is None else [rounded(float(plain[j]), float(plain[j]))])

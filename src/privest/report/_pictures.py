@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privest.arrays import Array, as_array
+from privest.arrays import CONFIDENCE, Array, as_array
 from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.report._canvas import (
@@ -25,7 +25,7 @@ from privest.report._canvas import (
     tidy,
 )
 from privest.report._coefficients import FACTORS, INTERCEPT, Coefficient
-from privest.report._digits import plural, short, span, tick_format
+from privest.report._digits import per_cent, plural, short, span, tick_format
 from privest.report._page import Picture
 from privest.report._streams import Trail
 
@@ -49,8 +49,10 @@ def require_larger(private: Array, plain: Array) -> None:
 # --- intervals ------------------------------------------------------------------------------------
 
 
-def intervals_picture(found: Sequence[Coefficient], scale: str = "none") -> Picture:
-    """Estimates and 95 % intervals; the alternative text lists them all, in the table's digits.
+def intervals_picture(
+    found: Sequence[Coefficient], scale: str = "none", confidence: float = CONFIDENCE
+) -> Picture:
+    """Estimates and their intervals; the alternative text lists them all, in the table's digits.
 
     `scale`: where coefficients are logarithms the intercept is none of a kind, and is not drawn.
     """
@@ -62,10 +64,10 @@ def intervals_picture(found: Sequence[Coefficient], scale: str = "none") -> Pict
         f"same dot. {SECRET}"
     )
     return Picture(
-        intervals_figure(drawn),
-        f"Private estimates with their 95 % intervals: {each}.",
-        f"Dot: the private estimate. Thin bar: its 95 % interval.{bar if known else ''} Every row "
-        "has its own scale; a dashed line marks zero.",
+        intervals_figure(drawn, confidence),
+        f"Private estimates with their {per_cent(confidence)} intervals: {each}.",
+        f"Dot: the private estimate. Thin bar: its {per_cent(confidence)} interval."
+        f"{bar if known else ''} Every row has its own scale; a dashed line marks zero.",
     )
 
 
@@ -75,7 +77,7 @@ def drawable(found: Sequence[Coefficient], scale: str) -> list[Coefficient]:
     return slopes or list(found)
 
 
-def intervals_figure(found: Sequence[Coefficient]) -> Figure:
+def intervals_figure(found: Sequence[Coefficient], confidence: float = CONFIDENCE) -> Figure:
     """A row for each: its interval, and around the same dot the one without privacy.
 
     Zero is marked where it is in or near an interval.
@@ -88,7 +90,7 @@ def intervals_figure(found: Sequence[Coefficient]) -> Figure:
         known = found[0].low_open is not None
         figure.legend(
             handles=rows[0].get_lines()[: 2 if known else 1],
-            labels=["95 % interval, with privacy", "its width without privacy"][
+            labels=[f"{per_cent(confidence)} interval, with privacy", "its width without privacy"][
                 : 2 if known else 1
             ],
             loc="outside lower left",

@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 
 import privest
-from privest.arrays import Array
+from privest.arrays import CONFIDENCE, Array, as_confidence
 from privest.estimator.result import Result
 from privest.linalg.tolerances import SINGULAR, condition
 from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
 from privest.report._coefficients import INTERCEPT
 from privest.report._digits import plural, short
-from privest.report._exposure import exposed_by
+from privest.report._exposure import exposed_by, exposed_of
 from privest.report._facts import Facts, Outcome, Provenance
-from privest.report._page import Part, save_page
+from privest.report._page import Part, Section, save_page
 from privest.report._page_sections import story
 from privest.report._row_levels import levels_picture, levels_words
 from privest.report._streams import Trail
@@ -69,55 +69,74 @@ def save_plan_figure(plan: Plan, path: Path) -> None:
     save(tradeoff_figure(curve_of(plan), plan.level), path)
 
 
+def report_sections(
+    plan: Plan | None,
+    estimate: Estimate,
+    commands: Sequence[str] = (),
+    *,
+    confidence: float = CONFIDENCE,
+    date: datetime.date | None = None,
+) -> list[Section]:
+    """The sections of a report: what was found, what it cost, what one person is exposed to.
+
+    plan        None where there is only the release: what other levels would cost is then not told.
+    commands    how to repeat it; none: that is not told.
+    confidence  of the intervals.
+    date        of the page; today where it is not given.
+    """
+    header, parts = estimate.release, _columns(estimate)
+    single = len(parts) == 1
+    informed = getattr(estimate, "informed_error", None)
+    return story(
+        Facts(
+            outcomes=tuple(
+                _outcome(plan, part, None if informed is None else float(informed[j]))
+                for j, part in enumerate(parts)
+            ),
+            rows=header.rows,
+            dropped=header.dropped,
+            simulated=header.simulated,
+            commands=commands,
+            persons=header.persons,
+            people=_people(header),
+            weights=_weights(header),
+            joint=_joint(estimate),
+            record=None if single else _record(header),
+            curve=_curve(plan, estimate) if single and plan is not None else None,
+            pair=_pair(estimate) if single else None,
+            trail=_trail(estimate) if single else None,
+            provenance=_provenance(header, date),
+            levels=_levels(plan),
+            confidence=as_confidence(confidence),
+        )
+    )
+
+
 def save_report(
-    plan: Plan,
+    plan: Plan | None,
     estimate: Estimate,
     commands: Sequence[str],
     path: Path,
     date: datetime.date | None = None,
+    *,
+    confidence: float = CONFIDENCE,
 ) -> None:
-    """One self-contained page: what was found, what it cost, what one person is exposed to.
-
-    `date`: of the page; today where it is not given.
-    """
-    header, parts = estimate.release, _columns(estimate)
-    told = _provenance(header, date or datetime.datetime.now(datetime.UTC).date())
-    single = len(parts) == 1
-    informed = getattr(estimate, "informed_error", None)
-    facts = Facts(
-        outcomes=tuple(
-            _outcome(plan, part, None if informed is None else float(informed[j]))
-            for j, part in enumerate(parts)
-        ),
-        rows=header.rows,
-        dropped=header.dropped,
-        simulated=header.simulated,
-        commands=commands,
-        persons=header.persons,
-        people=_people(header),
-        weights=_weights(header),
-        joint=_joint(estimate),
-        record=None if single else _record(header),
-        curve=_curve(plan, estimate) if single else None,
-        pair=_pair(estimate) if single else None,
-        trail=_trail(estimate) if single else None,
-        provenance=told,
-        levels=_levels(plan),
-    )
+    """One self-contained page of the `report_sections`."""
+    header = estimate.release
+    told = _provenance(header, date)
     names = ", ".join(column.target for column in header.columns)
-    told_levels = bool(facts.levels)
     save_page(
         f"{names}: what a private release shows",
         f"{_whose(header)}, {plural(len(header.names), 'coefficient')}, privacy level "
-        f"s {'up to' if told_levels else '='} "
+        f"s {'=' if header.columns[0].levels is None else 'up to'} "
         f"{', '.join(short(column.level) for column in header.columns)} (larger shows more)",
-        story(facts),
+        report_sections(plan, estimate, commands, confidence=confidence, date=date),
         path,
         f"Made on {told.date} by privest {told.version}.",
     )
 
 
-def _levels(plan: Plan) -> tuple[Part, ...]:
+def _levels(plan: Plan | None) -> tuple[Part, ...]:
     """Who gives up how much, where rows have levels of their own."""
     if not isinstance(plan, AllocatedPlan):
         return ()
@@ -135,12 +154,14 @@ def _columns(estimate: Estimate) -> tuple[Estimate, ...]:
     return estimate.parts if isinstance(estimate, ColumnsEstimate) else (estimate,)
 
 
-def _outcome(plan: Plan, estimate: Estimate, informed: float | None) -> Outcome:
+def _outcome(plan: Plan | None, estimate: Estimate, informed: float | None) -> Outcome:
     column = estimate.release.column
-    exposed = next(
-        one for one, planned in zip(exposed_by(plan), plan.columns)
-        if planned.target == column.target
-    )  # fmt: skip
+    exposed = exposed_of(column)
+    if plan is not None:  # it may state what difference matters
+        exposed = next(
+            one for one, planned in zip(exposed_by(plan), plan.columns)
+            if planned.target == column.target
+        )  # fmt: skip
     if exposed.spread is None and column.person is None and estimate.noise_found:
         exposed = replace(exposed, spread=math.sqrt(estimate.noise_found))
     return Outcome(
@@ -188,7 +209,8 @@ def _checked(estimate: Estimate) -> str | None:
     )
 
 
-def _provenance(header: TableRelease, date: datetime.date) -> Provenance:
+def _provenance(header: TableRelease, given: datetime.date | None) -> Provenance:
+    date = given or datetime.datetime.now(datetime.UTC).date()
     entry = header.entry
     ledger = "none: the noise was simulated" if header.simulated else "none"
     if entry is not None:

@@ -1,6 +1,7 @@
 """What a data owner does: plan, release, estimate, report; one plan file for all of it."""
 
 from privest.workflow._account import Account
+from privest.workflow._account_terms import account_name
 from privest.workflow._calls import estimate, plan
 from privest.workflow._estimate import Estimate, Fit
 from privest.workflow._estimating import estimate_release
@@ -11,8 +12,10 @@ from privest.workflow._planning_levels import AllocatedPlan
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._releasing import release, simulate_release, trial_source
 from privest.workflow._route_columns import ColumnsEstimate
+from privest.workflow._same_plan import require_same_plan
 from privest.workflow._sections import Noise, People, Privacy, Weights
 from privest.workflow._spec import Spec, load_spec, save_spec
+from privest.workflow._spending import Spending
 from privest.workflow._terms import Terms, stated_terms
 from privest.workflow._verifying import Verified, verify_release
 
@@ -28,11 +31,13 @@ __all__ = [
     "Privacy",
     "RecordPlan",
     "Spec",
+    "Spending",
     "TableMechanism",
     "TableRelease",
     "Terms",
     "Verified",
     "Weights",
+    "account_name",
     "estimate",
     "estimate_release",
     "load_spec",
@@ -40,6 +45,7 @@ __all__ = [
     "plan",
     "read_release",
     "release",
+    "require_same_plan",
     "save_spec",
     "simulate_release",
     "stated_terms",

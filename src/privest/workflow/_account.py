@@ -8,31 +8,30 @@ finished, the very same table). A table that is lost after its entry stays spent
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
-from privest.lattice import GRID
-from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
-from privest.privacy import PrivacyLevel
+from privest.files import part_path
+from privest.ledger import Budget, Cost, Entry, Ledger
+from privest.ledger._mark import marks_folder
+from privest.ledger._opening import require_none_before
 from privest.records import plain
-from privest.workflow._column import Column
-from privest.workflow._header import TableRelease, parsed_header
+from privest.workflow._account_terms import measure_of, release_cost
+from privest.workflow._header import TableRelease, digest, parsed_header
 from privest.workflow._header_fields import LedgerPlace
-from privest.workflow._laws import BITS
-from privest.workflow._record import record_information, record_move
+from privest.workflow._record import record_information
+from privest.workflow._spending import Spending, left_of
 from privest.workflow._terms import Terms
 
 LEDGER = "privest-ledger.db"
-DELTA = 1e-6  # where none is stated: μ and ρ, which an entry holds, do not depend on it
 # Of a header: what was chosen, not what came of it.
 CHOSEN = ("columns", "names", "family", "people", "weights", "grid")
 
@@ -80,6 +79,7 @@ class Account:
     def open(self, plan: Terms, folder: Path) -> None:
         """Before anything is drawn: refuse what will not be paid for."""
         if not self.path.exists():  # nothing was spent yet
+            require_none_before(self.path, marks_folder())
             self._require_within(plan, None)
             return
         trouble = self.ledger.trouble
@@ -106,6 +106,36 @@ class Account:
             )
         self._require_within(plan, stated)
 
+    def preview(self, plan: Terms, table: Path | None = None) -> Spending:
+        """What a release under `plan` would spend, and what would be left. Nothing is spent.
+
+        A ledger that is not there is not made. `table`: where the release is to be; a draft that a
+        killed run has left there, and that is paid for, is found. Other processes may spend at the
+        same time: a release asks again.
+        """
+        unfinished = table is not None and self._is_paid(part_path(table.resolve()))
+        try:
+            if not unfinished:
+                self.open(plan, Path() if table is None else table.resolve().parent)
+            refusal = None
+        except PrivestError as error:
+            refusal = str(error)
+        shown = record_information(plan.columns)
+        facts: dict[str, Any] = {
+            "ledger": self.path, "subject": self.subject, "refusal": refusal,
+            "unfinished": unfinished, "level": float(shown),
+        }  # fmt: skip
+        try:
+            known = self.path.exists() and self.subject in self.ledger.subjects()
+        except LedgerError:  # it cannot be read: the refusal says why
+            return Spending(**facts, known=False)
+        if not known:
+            own = left_of(self._budget(plan), Fraction(0), shown)
+            return Spending(**facts, known=False, **own)
+        stated, spent = self.ledger.budget(self.subject), self.ledger.spent(self.subject).level
+        own = left_of(stated, spent, Fraction(0) if unfinished else shown)
+        return Spending(**facts, known=True, earlier=tuple(self._releases()), **own)
+
     def _require_one_measure(self, plan: Terms, before: Sequence[Entry]) -> None:
         """Levels add up where they count the same thing in the same units, and only there."""
         own = measure_of(plan)
@@ -124,7 +154,7 @@ class Account:
         if stated is None:
             fits = self._budget(plan).level >= record_information(plan.columns)
         else:
-            fits = self.ledger.cost(self.subject, self._cost(plan)).fits
+            fits = self.ledger.cost(self.subject, release_cost(plan)).fits
         if not fits:
             raise BudgetExceeded(
                 f"{self.subject!r}: a release at level {float(record_information(plan.columns)):g} "
@@ -158,7 +188,7 @@ class Account:
         if self.subject not in self.ledger.subjects():
             self.ledger.open_account(self.subject, self._budget(plan))
         written = self.ledger.spend_and_write(
-            self.subject, self._cost(plan), 0, found.charged, _facts(found),
+            self.subject, release_cost(plan), 0, found.charged, _facts(found),
             lambda: (numbers, None), key=key,
         )  # fmt: skip
         if written.resent and not np.array_equal(written.integers, numbers):
@@ -173,23 +203,38 @@ class Account:
 
         `found` needs neither rows nor dropped: the entry has them.
         """
+        of_table = self._entry_of(found.sha256)
+        if of_table is None:
+            return None
+        entry, (dropped, *rest) = of_table
+        charged = (entry.stop or 0) - (entry.start or 0)
+        whole = replace(found, rows=charged, dropped=dropped)
+        if rest:  # of persons: an entry counts them, and not their rows
+            whole = replace(whole, rows=rest[0], persons=charged)
+        self.ledger.spend_and_write(  # refused where the plan is another one now
+            self.subject, entry.cost or Cost(0.0), 0, whole.charged, _facts(whole),
+            lambda: (np.zeros(0, dtype=np.int64), None), key=entry.key or "",
+        )  # fmt: skip
+        return self._sealed(whole, entry)
+
+    def _entry_of(self, sha256: str) -> tuple[Entry, list[int]] | None:
+        """The entry of a table and what it knows of its rows; None: nobody paid for it."""
         for entry in reversed(self._releases() if self.path.exists() else []):
             written = self.ledger.written(entry)
             if written is None or len(written.integers) not in (5, 6):
                 continue
-            words, (dropped, *rest) = np.split(written.integers, [4])
-            charged = (entry.stop or 0) - (entry.start or 0)
-            if words.astype("<i8").tobytes().hex() != found.sha256:
-                continue
-            whole = replace(found, rows=charged, dropped=int(dropped))
-            if rest:  # of persons: an entry counts them, and not their rows
-                whole = replace(whole, rows=int(rest[0]), persons=charged)
-            self.ledger.spend_and_write(  # refused where the plan is another one now
-                self.subject, entry.cost or Cost(0.0), 0, whole.charged, _facts(whole),
-                lambda: (np.zeros(0, dtype=np.int64), None), key=entry.key or "",
-            )  # fmt: skip
-            return self._sealed(whole, entry)
+            words, rest = np.split(written.integers, [4])
+            if words.astype("<i8").tobytes().hex() == sha256:
+                return entry, rest.tolist()
         return None
+
+    def _is_paid(self, part: Path) -> bool:
+        """Whether a draft is there, whole and in the ledger."""
+        try:
+            with part.open("rb") as file:
+                return self._entry_of(digest(file)) is not None
+        except (OSError, LedgerError):
+            return False
 
     def _sealed(self, found: TableRelease, entry: Entry) -> TableRelease:
         place = LedgerPlace(self.ledger.id, self.subject, entry.sequence, entry.hash)
@@ -200,19 +245,10 @@ class Account:
         """Of an account that is opened now."""
         if self.budget is not None:
             return Budget(level=self.budget)
-        own, pure = record_information(plan.columns), self._cost(plan)
+        own, pure = record_information(plan.columns), release_cost(plan)
         if pure.epsilon is None:
             return Budget(level=own)
         return Budget(level=own, epsilon=pure.epsilon, delta=0.0, move=pure.move)
-
-    def _cost(self, plan: Terms) -> Cost:
-        if len(plan.columns) > 1:
-            return _record_cost(plan.columns)
-        if plan.spec.person is not None:
-            return _person_cost(plan.column)
-        column = plan.column
-        law = column.coin if column.law in BITS else column.law
-        return cost_of(plan.level, move=plan.move, law=law)  # type: ignore[arg-type] # BITS are out
 
     def _releases(self) -> list[Entry]:
         return [one for one in self.ledger.history(self.subject) if one.cost is not None]
@@ -232,38 +268,6 @@ class Account:
                     "on readings that were shown already. Put the newest copy back, or state what "
                     "was released since (privest ledger recover)."
                 )
-
-
-def measure_of(plan: Terms) -> str:
-    """In what the level of a release counts: the name of a part of the key of its entry."""
-    columns = [[one.transform, one.exponent, one.scale] for one in plan.columns]
-    several = [one.target for one in plan.columns] if len(plan.columns) > 1 else None
-    person = plan.spec.person
-    whose = None if person is None else [person.column, person.design]
-    text = json.dumps([columns, several, whose])
-    return "m" + hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _record_cost(columns: Sequence[Column]) -> Cost:
-    """Of a record with several private columns: its budget, and μ² where moves are known."""
-    information, moves = record_information(columns), [column.counted_move for column in columns]
-    if None in moves:
-        return Cost(information)
-    move = record_move(columns)
-    levels = PrivacyLevel([column.level for column in columns])
-    return replace(cost_of(levels, move=move), information=information)
-
-
-def _person_cost(column: Column) -> Cost:
-    """What a release shows of a whole person: an index of its entry is a person, not a row."""
-    assert column.person is not None
-    if column.counted_move is None:
-        return Cost(column.level)
-    said = column.person.statement(
-        column.level, column.counted_move, column.delta or DELTA, column.limits
-    )
-    mu2 = said.squared_steps * Fraction(GRID) ** 2
-    return Cost(column.level, mu2=mu2, rho=said.rho, move=said.about)
 
 
 def signed_text(found: TableRelease) -> bytes:

@@ -51,15 +51,15 @@ class PlanCalls:
         Without a path a run that is killed after the charge has spent it for nothing.
         """
         from privest.workflow._account import LEDGER, Account
+        from privest.workflow._account_terms import account_name
         from privest.workflow._releasing import release
 
         plan = cast("Plan", self)
         data = plan._data
         file = None if data is not None or plan.spec.data == EMBEDDED else Path(plan.spec.data)
         place = (Path() if file is None else file.parent) / LEDGER if ledger is None else ledger
-        name = plan.spec.data if file is None else file.name
-        own = f"{', '.join(plan.spec.targets)} of {name}"
-        with Account(place, subject or own, budget, again=again) as account:
+        name = subject or account_name(plan.spec)
+        with Account(place, name, budget, again=again) as account:
             return _made(plan, path, lambda to: release(plan, to, data, account=account))
 
     def simulate(

@@ -7,13 +7,13 @@ ordinary generator, z = y + e/√s in doubles, no protection, and the header say
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from privest.arrays import Array, fingerprint_of
+from privest.arrays import AnyArray, Array, fingerprint_of
 from privest.data._writer import table_writer
 from privest.errors import BudgetExceeded, InvalidInput
 from privest.files import Draft, atomic_write, draft, require_writable
@@ -25,6 +25,7 @@ from privest.workflow._leaving import LeavingRows
 from privest.workflow._leaving_people import LeavingPeople
 from privest.workflow._terms import Terms
 
+Progress = Callable[[int], object]
 HELD = "release.csv"  # the name of a table that is held in memory
 
 
@@ -46,13 +47,18 @@ def trial_source(terms: Terms, seed: int | None) -> Source:
 
 
 def simulate_release(
-    plan: Terms, path: str | Path, rng: np.random.Generator | Source, data: object = None
+    plan: Terms,
+    path: str | Path,
+    rng: np.random.Generator | Source,
+    data: object = None,
+    *,
+    progress: Progress | None = None,
 ) -> TableRelease:
     """A trial of `release`, with simulated noise: the same files, and no protection.
 
     Refuses readings beside which the noise would be lost in the rounding of doubles.
     """
-    return _released(plan, Path(path), as_source(rng), data)
+    return _released(plan, Path(path), as_source(rng), data, progress=progress)
 
 
 def simulate_held(
@@ -80,6 +86,7 @@ def release(
     *,
     source: Source | None = None,
     account: Account | None = None,
+    progress: Progress | None = None,
 ) -> TableRelease:
     """Write the release of the plan's data to `path` (.csv or .parquet) and its header beside it.
 
@@ -96,12 +103,19 @@ def release(
     not determine the coefficients are refused at their end, before the table appears.
     Without an `account` nothing is counted: that is then yours to do. Raises BudgetExceeded where
     the budget does not allow it, LedgerError where the ledger cannot be trusted.
+    `progress` is told how many rows have left so far, block by block, before anything is paid for;
+    an exception that it raises ends the release as any other does: nothing is spent or left behind.
     """
-    return _released(plan, Path(path), as_protected(source), data, account)
+    return _released(plan, Path(path), as_protected(source), data, account, progress)
 
 
 def _released(
-    plan: Terms, table: Path, source: Source, data: object, account: Account | None = None
+    plan: Terms,
+    table: Path,
+    source: Source,
+    data: object,
+    account: Account | None = None,
+    progress: Progress | None = None,
 ) -> TableRelease:
     write = table_writer(table)
     require_writable(table)
@@ -121,7 +135,7 @@ def _released(
             account.open(plan, table.resolve().parent)
         part.empty()
         form = described(plan, table, source, "")
-        count = write(part.file, form.table_columns, rows.blocks())
+        count = write(part.file, form.table_columns, _told(rows.blocks(), progress))
         part.settle()
         found = replace(
             form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
@@ -130,6 +144,18 @@ def _released(
             digests = [one.digest() for one in rows.readings]
             found = _charged(plan, found, part, account, digests)
         return _shown(found, table, part)
+
+
+def _told(
+    blocks: Iterator[Sequence[AnyArray]], progress: Progress | None
+) -> Iterator[Sequence[AnyArray]]:
+    """The blocks as they are; how many rows they were so far is all that `progress` gets."""
+    rows = 0
+    for block in blocks:
+        yield block
+        rows += len(block[-1])
+        if progress is not None:
+            progress(rows)
 
 
 def leaving_of(plan: Terms, source: Source, data: object) -> LeavingRows | LeavingPeople:

@@ -289,9 +289,40 @@ def test_no_reading_and_no_secret_estimate_is_shown():
         ({"level": 0.0}, "level must be > 0"),
         ({"noise_variance": -1.0}, "noise_variance"),
         ({"rows": 0}, "rows"),
-        ({"commands": ()}, "commands"),
+        ({"confidence": 1.0}, "confidence"),
     ],
 )
 def test_wrong_arguments_are_refused(given, new, match):
     with pytest.raises(InvalidInput, match=match):
         bare(given, **new)
+
+
+def test_what_is_not_known_of_a_release_is_not_told(given):
+    """For a page about a release that is there already: nobody knows by which commands."""
+    last = bare(given, commands=())[-1]
+    assert last.heading == "Which release this is"
+    assert not parts([last], Commands)
+    only = bare(given, provenance=None)[-1]
+    assert only.heading == "How to repeat it"
+    assert bare(given, commands=(), provenance=None)[-1].heading == "What is not promised"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "said", "many"),
+    [(0.8, "80 % interval", "80 of 100"), (0.999, "99.9 % interval", "999 of 1,000")],
+)
+def test_another_confidence_is_meant_everywhere(given, confidence, said, many):
+    sections = bare(given, confidence=confidence)
+    found, (table,) = sections[0], parts(sections, TableBlock)[:1]
+    assert said in words([found])
+    assert many in words([found])
+    assert table.header[2] == said
+    (picture,) = parts([found], Picture)
+    assert said in picture.caption
+    assert said in picture.alt
+    assert picture.figure.legends[0].get_texts()[0].get_text() == f"{said}, with privacy"
+    assert "95" not in words([found]) + picture.caption
+    low, high = given.outcomes[0].result.interval(confidence)[1]
+    cell = table.rows[1][2].replace("−", "-").split()
+    assert float(cell[0]) == pytest.approx(low, abs=2e-4)
+    assert float(cell[-1]) == pytest.approx(high, abs=2e-4)

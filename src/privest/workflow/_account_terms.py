@@ -1,0 +1,69 @@
+"""What a release is charged, in which measure, and to whom."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from privest.lattice import GRID
+from privest.ledger import Cost, cost_of
+from privest.privacy import PrivacyLevel
+from privest.workflow._column import Column
+from privest.workflow._laws import BITS
+from privest.workflow._record import record_information, record_move
+from privest.workflow._spec import Spec
+from privest.workflow._terms import Terms
+
+DELTA = 1e-6  # where none is stated: μ and ρ, which an entry holds, do not depend on it
+
+
+def measure_of(plan: Terms) -> str:
+    """In what the level of a release counts: the name of a part of the key of its entry."""
+    columns = [[one.transform, one.exponent, one.scale] for one in plan.columns]
+    several = [one.target for one in plan.columns] if len(plan.columns) > 1 else None
+    person = plan.spec.person
+    whose = None if person is None else [person.column, person.design]
+    text = json.dumps([columns, several, whose])
+    return "m" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def release_cost(plan: Terms) -> Cost:
+    """What a release under these terms shows of one reading, or of one person."""
+    if len(plan.columns) > 1:
+        return _record_cost(plan.columns)
+    if plan.spec.person is not None:
+        return _person_cost(plan.column)
+    column = plan.column
+    law = column.coin if column.law in BITS else column.law
+    return cost_of(plan.level, move=plan.move, law=law)  # type: ignore[arg-type] # BITS are out
+
+
+def account_name(spec: Spec) -> str:
+    """Whose readings these are, where nobody says it: the target and the name of the data."""
+    return f"{', '.join(spec.targets)} of {Path(spec.data).name}"
+
+
+def _record_cost(columns: Sequence[Column]) -> Cost:
+    """Of a record with several private columns: its budget, and μ² where moves are known."""
+    information, moves = record_information(columns), [column.counted_move for column in columns]
+    if None in moves:
+        return Cost(information)
+    move = record_move(columns)
+    levels = PrivacyLevel([column.level for column in columns])
+    return replace(cost_of(levels, move=move), information=information)
+
+
+def _person_cost(column: Column) -> Cost:
+    """What a release shows of a whole person: an index of its entry is a person, not a row."""
+    assert column.person is not None
+    if column.counted_move is None:
+        return Cost(column.level)
+    said = column.person.statement(
+        column.level, column.counted_move, column.delta or DELTA, column.limits
+    )
+    mu2 = said.squared_steps * Fraction(GRID) ** 2
+    return Cost(column.level, mu2=mu2, rho=said.rho, move=said.about)
