@@ -157,6 +157,7 @@ NAMES = {
 
 # The modules that carry no underscore: the rooms, and these. All others are behind their room.
 ROOMS = {
+    "app",
     "audit", "bounds", "cli", "data", "design", "dynamics", "estimator", "lattice", "ledger",
     "linalg", "mechanism", "model", "network", "noise", "paper", "pipeline", "privacy", "reading",
     "report", "scale", "streaming", "workflow",
