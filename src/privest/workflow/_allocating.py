@@ -93,8 +93,17 @@ def _labels(parts: list[AnyArray | Texts]) -> tuple[Index, tuple[object, ...]]:
 
 def allocated_plan(plan: Plan, data: object) -> AllocatedPlan:
     """The plan with levels of its rows, as its section on privacy asks for."""
-    spec, privacy = plan.spec, plan.spec.privacy
-    rows = held_rows(spec, data, privacy.groups)
+    return allocated(plan, held_rows(plan.spec, data, plan.spec.privacy.groups))
+
+
+def rows_of(plan: AllocatedPlan) -> HeldRows:
+    """The rows that such a plan holds, to choose other levels for them."""
+    return HeldRows(plan._rows, plan._lines, plan._groups, plan.dropped)
+
+
+def allocated(plan: Plan, rows: HeldRows) -> AllocatedPlan:
+    """The plan with levels of these rows."""
+    privacy = plan.spec.privacy
     plan = replace(plan, rows=len(rows.H), dropped=rows.dropped)
     cap = limit_of(plan)
     wanted = privacy.wanted
@@ -242,7 +251,7 @@ def settled(
         require_met(model, levels, wanted)
     return with_levels(
         plan, levels, rows.lines, rows.H, design=found, gap=_gap(model, levels, found), equal=equal,
-        **asked,
+        held=rows.groups, **asked,
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ class LawPlan(Plan):
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "reading_error", "usefulness",
-        "effective_share",
+        "effective_share", "clipping",
     )  # fmt: skip
 
     @property

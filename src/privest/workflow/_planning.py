@@ -35,6 +35,7 @@ from privest.records import Record, plain, standard_errors
 from privest.workflow._plan_calls import PlanCalls
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
 from privest.workflow._planning_weights import WeightReader
+from privest.workflow._sections import Privacy
 from privest.workflow._spec import Spec
 from privest.workflow._terms import (
     Terms,
@@ -69,10 +70,6 @@ class Plan(PlanCalls, Terms):
     triangle        R with RᵀR = HᵀH, which takes the place of H; with weights as
                     `_planning_weights` says, and `shape` then has the variances of its rows in
                     units of σ² (None: all 1).
-    clipping        what the range costs: with coefficients to expect, of the reference set or as
-                    stated, a `ClippingCost`; where nothing public tells them what it costs by the
-                    share that is clipped, a `CostByShare`; None without a range, or where the noise
-                    variance is not stated.
     people          where persons have several rows: who has how many, and what that allows. The
                     errors are then those of generalised least squares if half of the stated noise
                     variance is between persons; without one they are what privacy alone adds.
@@ -82,13 +79,13 @@ class Plan(PlanCalls, Terms):
     dropped: int
     triangle: Array
     shape: Array | None = None
-    clipping: ClippingCost | CostByShare | None = None
     people: PlannedPeople | None = None
+    _cost: ClippingCost | None = field(default=None, repr=False)  # of the range, as expected
     _data: object = field(default=None, repr=False)  # a frame, of this process only
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "privacy_share",
-        "reading_error", "informed_error", "guesses",
+        "reading_error", "informed_error", "guesses", "clipping",
     )  # fmt: skip
 
     # --- accuracy ---------------------------------------------------------------------------------
@@ -167,8 +164,22 @@ class Plan(PlanCalls, Terms):
     @property
     def attained_error(self) -> Array:
         """Standard errors at the plan's level and with its range, where its cost is known."""
-        cost = self.clipping
-        return cost.standard_error if isinstance(cost, ClippingCost) else self.standard_error
+        return self.standard_error if self._cost is None else self._cost.standard_error
+
+    @cached_property
+    def clipping(self) -> ClippingCost | CostByShare | None:
+        """What the range costs.
+
+        With coefficients to expect, of the reference set or as stated, a `ClippingCost`; where
+        nothing public tells them what it costs by the share that is clipped, a `CostByShare`; None
+        without a range, and of persons, levels per row, other laws and families.
+        """
+        if self._cost is not None or len(self.columns) > 1 or self.people is not None:
+            return self._cost
+        plain = self.column.law == self.spec.family == "gaussian" and self.column.levels is None
+        if self.limits is None or not plain:
+            return None
+        return clipping_cost_by_share(self.noise_variance, self.level, self.limits)
 
     @property
     def privacy_share(self) -> float:
@@ -215,9 +226,41 @@ class Plan(PlanCalls, Terms):
             )
         return max(len(self.names), math.ceil(self.rows * times**2 * (1 - 1e-12)))
 
+    def level_for(
+        self, error: float, of: str, confidence: float | None = None, *, alone: bool = False
+    ) -> float:
+        """The level at which a coefficient has this standard error; the data are not read.
+
+        With a `confidence` (0.95) `error` is the ± of that interval. `alone`: the error that
+        privacy alone adds, which needs no noise variance (of other laws and families: all of it).
+        Raises InvalidInput where no level gives it, with the rows that are needed.
+        """
+        from privest.workflow._replanning import level_for  # which is made of plans
+
+        return level_for(self, error, of, confidence, alone=alone)
+
     def index(self, name: str) -> int:
         """Which coefficient."""
         return index_of(self.names, name)
+
+    # --- other levels -----------------------------------------------------------------------------
+
+    def at(self, level: float) -> Plan:
+        """The same plan at another level, as `make_plan` would give it; the data are not read.
+
+        Of several private columns it is the budget of the record, of levels per row their mean (the
+        levels are then designed again). What a range costs with coefficients to expect would need
+        the features: `clipping` then says it by the share that is clipped, a `CostByShare`.
+        """
+        from privest.workflow._replanning import at_level, replanned  # which is made of plans
+
+        return replanned(self, at_level(self, level))
+
+    def under(self, privacy: Privacy) -> Plan:
+        """The same plan with another section on privacy; the data are not read, as with `at`."""
+        from privest.workflow._replanning import replanned
+
+        return replanned(self, privacy)
 
     # --- privacy ----------------------------------------------------------------------------------
 
@@ -293,10 +336,10 @@ def make_plan(
 
         return allocated_plan(found, data)
     if len(found.columns) == 1:
-        return _finished(found, expected, features)
+        return finished(found, expected, features)
     from privest.workflow._record_plan import record_plan  # which is made of plans
 
-    return record_plan(found, expected, lambda plan: _finished(plan, None, features))
+    return record_plan(found, expected, lambda plan: finished(plan, None, features))
 
 
 def _blocks(
@@ -313,12 +356,15 @@ def _blocks(
         yield block.H, block.dropped
 
 
-def _finished(
+def finished(
     plan: Plan,
     expected: Mapping[str, float] | None,
-    features: Callable[[], Iterable[Array]],
+    features: Callable[[], Iterable[Array]] | None,
 ) -> Plan:
-    """The plan of one column with what its range costs; refused where it has no numbers."""
+    """The plan of one column with what its range costs; refused where it has no numbers.
+
+    features  None: they are not read again.
+    """
     if plan.spec.family != "gaussian" or plan.column.law != "gaussian":
         from privest.workflow._law_plan import law_plan  # which is made of a plan
 
@@ -326,16 +372,16 @@ def _finished(
     _require_finite(plan)
     if plan.limits is None or plan.people is not None:
         return plan
-    return replace(plan, clipping=_clipping(plan, plan.limits, expected, features))
+    return replace(plan, _cost=_clipping(plan, plan.limits, expected, features))
 
 
 def _clipping(
     plan: Plan,
     limits: Range,
     expected: Mapping[str, float] | None,
-    features: Callable[[], Iterable[Array]],
-) -> ClippingCost | CostByShare:
-    """What the range costs, with another look at the features where coefficients are expected.
+    features: Callable[[], Iterable[Array]] | None,
+) -> ClippingCost | None:
+    """What the range costs, by another look at the features; None where nothing is expected.
 
     The estimate will take the noise variance from the release, and that is part of the cost. Where
     nobody states one beforehand the share that is clipped cannot be told, expected or not.
@@ -347,8 +393,8 @@ def _clipping(
             stated[plan.index(name)] = as_number(value, f"the expected coefficient of {name!r}")
         theta = tuple(stated.tolist())
     variance = plan.noise_variance
-    if theta is None or variance is None:
-        return clipping_cost_by_share(variance, plan.level, limits)
+    if theta is None or variance is None or features is None:
+        return None
     return clipping_cost(features, theta, variance, plan.level, limits, variance_known=False)
 
 

@@ -67,10 +67,11 @@ class AllocatedPlan(Plan):
     _levels: Array = field(repr=False)
     _lines: Index = field(repr=False)
     _rows: Array = field(repr=False)
+    _groups: Index | None = field(default=None, repr=False)
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "reading_error",
-        "informed_error", "spread",
+        "informed_error", "spread", "clipping",
     )  # fmt: skip
 
     def row_levels(self, lines: Index | None = None) -> Array:
@@ -156,9 +157,13 @@ def with_levels(
     design: object = None,
     equal: float | None = None,
     gap: float = math.nan,
+    held: Index | None = None,
     **asked: Any,  # noqa: ANN401 - fields of RowLevels
 ) -> AllocatedPlan:
-    """The plan with these levels of its rows (`lines`: their numbers in the table, increasing)."""
+    """The plan with these levels of its rows (`lines`: their numbers in the table, increasing).
+
+    held  the number of the group of each, where levels go by groups.
+    """
     own = np.array(levels, dtype=np.float64)
     own.setflags(write=False)
     good = own.shape == (plan.rows,) and np.isfinite(own).all() and (own >= 0).all()
@@ -175,5 +180,5 @@ def with_levels(
     known["columns"] = (replace(column, level=float(own.max()), levels=facts),)
     return AllocatedPlan(
         **known, equal=column.level if equal is None else equal, gap=gap, design=design,
-        _levels=own, _lines=lines, _rows=H,
+        _levels=own, _lines=lines, _rows=H, _groups=held,
     )  # fmt: skip

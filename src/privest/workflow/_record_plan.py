@@ -35,6 +35,7 @@ class RecordPlan(Plan):
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "reading_errors", "informed_errors", "privacy_errors", "standard_errors",
+        "clipping",
     )  # fmt: skip
 
     @property
@@ -89,9 +90,14 @@ def record_plan(whole: Plan, expected: object, finished: Callable[[Plan], Plan])
             "coefficients to expect are those of one target: with several give a reference set, "
             "which has them for each."
         )
+    return joined(whole, finished, _covariance(whole.spec, whole.columns))
+
+
+def joined(whole: Plan, finished: Callable[[Plan], Plan], covariance: Array | None) -> RecordPlan:
+    """The plans of all columns as one."""
     plans = tuple(finished(one_column(whole, j)) for j in range(len(whole.columns)))
     known = {one.name: getattr(whole, one.name) for one in fields(whole)}
-    return RecordPlan(**known, plans=plans, covariance=_covariance(whole.spec, whole.columns))
+    return RecordPlan(**known, plans=plans, covariance=covariance)
 
 
 def one_column(plan: Plan, place: int) -> Plan:

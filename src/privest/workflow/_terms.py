@@ -317,11 +317,11 @@ def _level_for_accuracy(
     levels = []
     for name, error in privacy.wanted.items():
         place = index_of(names, name)
-        levels.append(_level_for_error(name, error, variance, float(shape[place, place])))
+        levels.append(level_for_error(name, error, variance, float(shape[place, place])))
     return max(levels)
 
 
-def _level_for_error(name: str, error: float, variance: float, shape: float) -> float:
+def level_for_error(name: str, error: float, variance: float, shape: float) -> float:
     """s at which (σ² + 1/s)·A_jj is the square of this standard error."""
     least = variance * shape
     with np.errstate(over="ignore"):

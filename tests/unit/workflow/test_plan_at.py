@@ -1,0 +1,181 @@
+"""A plan at another level without its data: all that `make_plan` says of that level, and quickly."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privest.errors import InvalidInput
+from privest.estimator import ClippingCost, CostByShare
+from privest.records import quantile
+from privest.workflow import Noise, People, Privacy, Weights, make_plan
+from privest.workflow._replanning import at_level
+from workflow_tables import VARIANCE, people, spec, write
+
+RANGE = (-2.0, 9.0)
+STATED = {"range": RANGE, "delta": 1e-6}
+RECORD = {"range": {"ldl": RANGE, "hdl": (0.0, 4.0)}, "delta": 1e-6}
+
+
+def table():
+    found, rng = people(), np.random.default_rng(1)
+    rows = len(found["age"])
+    return found | {
+        "hdl": rng.normal(2, 0.5, rows), "yes": rng.integers(0, 2, rows), "n": rng.poisson(3, rows),
+        "id": np.repeat(np.arange(rows // 4), 4), "w": rng.uniform(0.5, 3, rows),
+    }  # fmt: skip
+
+
+KINDS = {
+    "a level": {"privacy": Privacy(2.0)},
+    "a range and δ": {"privacy": Privacy(2.0, **STATED)},
+    "no noise variance": {"noise": Noise(), "privacy": Privacy(2.0, **STATED)},
+    "a condition": {"privacy": Privacy(2.0, delta=1e-6, move=0.5)},
+    "ε": {"privacy": Privacy(epsilon=1.0, **STATED)},
+    "an accuracy": {"privacy": Privacy(standard_error=0.2, of="age")},
+    "an attacker": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
+    "a logarithm": {"transform": "log", "privacy": Privacy(2.0, range=(0.1, 50.0), delta=1e-6)},
+    "a formula": {
+        "formula": "ldl ~ age*C(sex) + I(bmi**2)", "features": (), "target": "",
+    },
+    "persons": {"person": People("id"), "privacy": Privacy(2.0, **STATED)},
+    "persons, design B": {"person": People("id", "B"), "noise": Noise()},
+    "survey weights": {"weights": Weights("w")},
+    "precisions": {"weights": Weights("w", "precision")},
+    "yes or no": {"target": "yes", "family": "binomial", "noise": Noise()},
+    "counts": {"target": "n", "family": "poisson", "noise": Noise()},
+    "Laplace noise": {"privacy": Privacy(2.0, law="laplace", range=RANGE)},
+    "bits": {"privacy": Privacy(epsilon=2.0, law="bit", range=RANGE)},
+    "two columns": {"target": ("ldl", "hdl"), "noise": Noise(), "privacy": Privacy(2.0, **RECORD)},
+    "two columns, ε": {
+        "target": ("ldl", "hdl"), "noise": Noise(), "privacy": Privacy(epsilon=1.0, **RECORD),
+    },
+    "levels per row": {"privacy": Privacy(2.0, allocate=True)},
+    "levels of groups": {"privacy": Privacy(2.0, allocate=True, cap=5.0, groups="sex")},
+    "levels for errors": {
+        "privacy": Privacy(
+            allocate=True, standard_error={"age": 0.006}, tolerance=1.0, attacker=0.9
+        )
+    },
+}  # fmt: skip
+
+
+def expected_of(kind):
+    """What is said of the readings where that is not what is taken otherwise."""
+    return {"yes or no": {"yes": 0.2}, "counts": {"n": 5.0}}.get(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_at_another_level_is_that_of_its_spec(kind, tmp_path):
+    """The file is gone when the level is changed: nothing of it is read."""
+    file = write(table(), tmp_path / "people.csv")
+    stated, expected = spec(file, **KINDS[kind]), expected_of(kind)
+    plan = make_plan(stated, expected=expected)
+    again = replace(stated, privacy=at_level(plan, 0.7))
+    wanted = make_plan(again, expected=expected)
+    file.unlink()
+    found = plan.at(0.7)
+    assert type(found) is type(wanted)
+    assert found.spec == wanted.spec
+    assert found.to_dict() == wanted.to_dict()
+    np.testing.assert_array_equal(found.triangle, wanted.triangle)
+    if found.spec.privacy.allocate:
+        np.testing.assert_array_equal(found.row_levels(), wanted.row_levels())
+
+
+def test_another_section_on_privacy(tmp_path):
+    """An accuracy, an ε or a range in place of a level: what the triangle says is enough."""
+    file = write(table(), tmp_path / "people.csv")
+    plan = make_plan(spec(file))
+    sections = [
+        Privacy(standard_error={"age": 0.01, "bmi": 0.05}),
+        Privacy(epsilon=0.5, **STATED),
+        Privacy(3.0, law="laplace", range=RANGE),
+    ]
+    wanted = [make_plan(replace(plan.spec, privacy=one)) for one in sections]
+    file.unlink()
+    assert [plan.under(one).to_dict() for one in sections] == [one.to_dict() for one in wanted]
+    allocated = Privacy(2.0, allocate=True)
+    with pytest.raises(InvalidInput, match="which this plan does not hold"):
+        plan.under(allocated)
+
+
+def test_levels_per_row_are_put_aside_for_one_level(tmp_path):
+    file = write(table(), tmp_path / "people.csv")
+    allocated = make_plan(spec(file, privacy=Privacy(2.0, allocate=True)))
+    found = allocated.under(Privacy(2.0))
+    assert found.to_dict() == make_plan(spec(file)).to_dict()
+
+
+def test_a_reference_set_is_not_read_again(tmp_path):
+    """What it said stays; what the range costs with its coefficients is said by the share."""
+    reference = write(people(150, seed=3), tmp_path / "public.csv")
+    stated = spec(noise=Noise(reference=str(reference)), privacy=Privacy(2.0, range=(0.5, 2.5)))
+    plan = make_plan(stated, table())
+    wanted = make_plan(replace(stated, privacy=at_level(plan, 0.7)), table())
+    reference.unlink()
+    found = plan.at(0.7)
+    assert isinstance(wanted.clipping, ClippingCost)
+    assert isinstance(found.clipping, CostByShare)
+    np.testing.assert_array_equal(found.attained_error, found.standard_error)
+    assert found.to_dict() == replace(wanted, _cost=None).to_dict()
+
+
+def test_columns_keep_what_a_reference_set_says_of_them_together(tmp_path):
+    reference = write(table(), tmp_path / "public.csv")
+    stated = spec(
+        noise=Noise(reference=str(reference)), target=("ldl", "hdl"), privacy=Privacy(2.0, **RECORD)
+    )
+    plan = make_plan(stated, table())
+    wanted = make_plan(replace(stated, privacy=at_level(plan, 0.7)), table())
+    reference.unlink()
+    np.testing.assert_array_equal(plan.at(0.7).informed_errors, wanted.informed_errors)
+
+
+# --- accuracy first -------------------------------------------------------------------------------
+
+SEARCHED = ["a level", "an accuracy", "survey weights", "precisions", "persons", "yes or no",
+            "counts", "Laplace noise"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SEARCHED)
+def test_the_level_for_an_accuracy_gives_it(kind):
+    plan = make_plan(spec(**KINDS[kind]), table())
+    least, now = float(plan.classical_error[1]), float(plan.standard_error[1])
+    for wanted in (now, 3 * now, (least + now) / 2):
+        level = plan.level_for(wanted, "age")
+        np.testing.assert_allclose(plan.at(level).standard_error[1], wanted, rtol=1e-9)
+        half = plan.level_for(quantile(0.95) * wanted, "age", 0.95)
+        np.testing.assert_allclose(half, level, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["no noise variance", "persons, design B", "a level"])
+def test_what_privacy_alone_may_add_needs_no_noise_variance(kind):
+    plan = make_plan(spec(**KINDS[kind]), table())
+    level = plan.level_for(0.01, "age", alone=True)
+    np.testing.assert_allclose(plan.at(level).privacy_error[1], 0.01, rtol=1e-9)
+
+
+def test_an_accuracy_that_cannot_be_had_says_how_many_rows_it_takes():
+    """By hand: variances go with 1/rows, so half the error without privacy takes 4·200 rows."""
+    plan = make_plan(spec(), table())
+    half = float(plan.classical_error[1]) / 2
+    with pytest.raises(InvalidInput, match=r"More rows are needed: 80[01] like these.*are 200"):
+        plan.level_for(half, "age")
+    with pytest.raises(InvalidInput, match="'age' cannot have ±"):
+        plan.level_for(half, "age", 0.95)
+
+
+def test_what_has_no_level_for_an_accuracy_says_so():
+    unknown = make_plan(spec(noise=Noise()), table())
+    with pytest.raises(InvalidInput, match="needs the noise variance"):
+        unknown.level_for(0.01, "age")
+    for kind in ("levels per row", "two columns"):
+        with pytest.raises(InvalidInput, match="one private column"):
+            make_plan(spec(**KINDS[kind]), table()).level_for(0.01, "age")
+    with pytest.raises(InvalidInput, match="no coefficient 'agee'"):
+        make_plan(spec(), table()).level_for(0.01, "agee")
+    bits = make_plan(spec(**KINDS["bits"]), table())
+    assert VARIANCE < 1  # without privacy far less than a bit of a range of 11 shows
+    with pytest.raises(InvalidInput, match="no level gives 'age' the error"):
+        bits.level_for(float(bits.classical_error[1]) * 1.01, "age")
