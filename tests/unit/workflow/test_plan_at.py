@@ -1,4 +1,4 @@
-"""A plan at another level without its data: all that `make_plan` says of that level, and quickly."""
+"""A plan at another level without its data: all that `make_plan` says of that level."""
 
 from dataclasses import replace
 
