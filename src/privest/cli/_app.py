@@ -34,6 +34,7 @@ from privest.ledger import discard
 from privest.paper import _commands as reproduce
 from privest.report import charged_to, level_words, save_report
 from privest.workflow._account import LEDGER
+from privest.workflow._commands import Steps, commands_of
 from privest.workflow._header import header_path
 
 COLUMNS = ("age", "sex", "bmi", "bp", "s5")
@@ -166,11 +167,11 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
             "reference that tells how large the noise is; the others release noisy readings only."
         )
     )
-    commands = _workflow.commands_of(plan_file, release, page, seed)
-    _type(console, f"{commands[0]} --want bmi=0.005")
+    commands = commands_of(Steps(plan_file, release, page, seed=seed))
+    _type(console, f"{commands.plan} --want bmi=0.005")
     found = workflow.make_plan(workflow.load_spec(plan_file))
     print_plan(console, found, {"bmi=0.005": found.rows_for(0.005, "bmi")})
-    _type(console, commands[1])
+    _type(console, commands.release)
     if seed is None:
         with _workflow.Charged().account(found.spec, plan_file) as account:
             header = workflow.release(found, release, account=account)
@@ -179,10 +180,10 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
         header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
         more = header.warning or ""
     console.print(shown(f"{header.rows:,} rows released at {level_words(header.level)}. {more}"))
-    _type(console, commands[2])
+    _type(console, commands.estimate)
     estimated = workflow.estimate_release(release)
     print_estimate(console, estimated, CONFIDENCE)
-    _type(console, commands[3])
+    _type(console, commands.report)
     save_report(found, estimated, commands, page)
     console.print(shown(f"The report, one page for people: {page}", style="bold"), soft_wrap=True)
 

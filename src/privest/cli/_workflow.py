@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +51,7 @@ from privest.workflow import (
 )
 from privest.workflow import release as release_table
 from privest.workflow._account import LEDGER
+from privest.workflow._commands import Steps, commands_of
 from privest.workflow._header import header_path
 from privest.workflow._law_plan import offered
 
@@ -327,26 +327,9 @@ def report(
     found = make_plan(spec)
     require_same_plan(found, estimated.release, str(table))
     trial = estimated.release.simulated
-    commands = commands_of(plan_file, table, output, simulated=trial)
+    commands = commands_of(Steps(plan_file, table, output, simulated=trial))
     save_report(found, estimated, commands, output)
     tell_file("Report", output)
-
-
-def commands_of(
-    plan_file: Path, table: Path, page: Path, seed: int | None = None, *, simulated: bool = False
-) -> list[str]:
-    """What to type to do it all again, safe for a shell."""
-    plan_name, release_name, page_name = (
-        shlex.quote(str(path)) for path in (plan_file, table, page)
-    )
-    seeded = " --simulate" if simulated or seed is not None else ""
-    seeded += "" if seed is None else f" --seed {seed}"
-    return [
-        f"privest plan {plan_name}",
-        f"privest release {plan_name} --output {release_name}{seeded}",
-        f"privest estimate {release_name}",
-        f"privest report {plan_name} {release_name} --output {page_name}",
-    ]
 
 
 def _expected(given: list[str] | None) -> dict[str, float] | None:

@@ -326,13 +326,18 @@ class Spec:
         """The plan as TOML, with the sections last; what is as it is without being stated is not
         in it.
         """
-        record = _stated(self.to_dict(), Spec)
+        record = stated(self)
         sections = {n: record.pop(n) for n in ("categories", *SECTIONS) if n in record}
-        sections |= {n: _stated(sections[n], SECTIONS[n]) for n in SECTIONS if n in sections}
         lines = [f"{name} = {_toml(value)}" for name, value in record.items()]
         for name, section in sections.items():
             lines += ["", f"[{name}]", *(f"{_key(k)} = {_toml(v)}" for k, v in section.items())]
         return "\n".join(lines) + "\n"
+
+
+def stated(spec: Spec) -> dict[str, Any]:
+    """The plan as plain values, without what is as it is without being stated."""
+    record = _stated(spec.to_dict(), Spec)
+    return record | {n: _stated(record[n], SECTIONS[n]) for n in SECTIONS if n in record}
 
 
 def _stated(record: Mapping[str, Any], kind: type) -> dict[str, Any]:
@@ -365,7 +370,7 @@ def _section(kind: type[T], record: object, where: str) -> T:
 
 
 def _key(name: str) -> str:
-    return name if name.replace("_", "").isalnum() and name.isascii() else json.dumps(name)
+    return name if name.replace("_", "").isalnum() and name.isascii() else _toml(name)
 
 
 def _toml(value: object) -> str:
@@ -377,7 +382,8 @@ def _toml(value: object) -> str:
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+    # TOML has no character of its own for DEL, JSON lets it stand.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 # --- plan files: TOML or YAML, the paths in them relative to the file -----------------------------

@@ -12,10 +12,10 @@ from html import unescape
 import numpy as np
 import pytest
 
-from privest.cli._workflow import commands_of
 from privest.ledger import discard
 from privest.report import curve_of
 from privest.workflow import estimate_release, load_spec, make_plan
+from privest.workflow._commands import Steps, commands_of
 from workflow_command import runner
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
@@ -143,7 +143,7 @@ def test_release_estimate_and_report(privest, plan_file, tmp_path):
     assert done.code == 0, done.err
     html = page.read_text(encoding="utf-8")
     text = unescape(re.sub(r"<[^>]*>", "", html))
-    for words in ("sex=male", "no protection", *commands_of(plan_file, table, page)):
+    for words in ("sex=male", "no protection", *commands_of(Steps(plan_file, table, page))):
         assert words in text
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", html)  # self-contained
 
@@ -273,8 +273,8 @@ def test_names_that_a_shell_would_take_apart(privest, data, tmp_path):
     privest("plan", data, *OPTIONS, "--save", plan)
     privest("release", plan, "--output", table)
     assert privest("report", plan, table, "--output", page).code == 0
-    lines = commands_of(plan, table, page)
-    for line, parts in zip(lines, (3, 5, 3, 6)):
+    lines = commands_of(Steps(plan, table, page))
+    for line, parts in zip(lines, (3, 5, 3, 3, 6), strict=True):
         assert len(shlex.split(line)) == parts
     env = os.environ | {"NO_COLOR": "1"}
     env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
