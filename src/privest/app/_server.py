@@ -21,6 +21,7 @@ from privest.app._desk import Desk
 from privest.app._guard import Guard
 from privest.app._pages import not_there, refused, says
 from privest.errors import InvalidInput, PrivestError
+from privest.files import stopped_by_exception
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
@@ -51,6 +52,7 @@ def serve(
     port  0: any that is free. tell: is given the address, with its token, once it can be opened.
     """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(stopped_by_exception())  # uvicorn passes a SIGTERM on when it is done
         stack.callback(desk.close)
         listening = stack.enter_context(contextlib.closing(_listening(port)))
         port = listening.getsockname()[1]
