@@ -78,8 +78,8 @@ NAMES = {
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
-        "Block", "BoxCox", "Features", "Reading", "Source", "Table", "load_diabetes",
-        "open_source", "read_rows", "write_table",
+        "Block", "BoxCox", "ColumnLook", "Features", "Reading", "Source", "Table", "TableLook",
+        "load_diabetes", "look", "open_source", "read_rows", "write_table",
     },
     "dynamics": {
         "AR", "ARMA", "ARX", "AutoregressiveFit", "BestDirections", "Custom", "Diagnosis",

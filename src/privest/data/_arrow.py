@@ -133,17 +133,46 @@ def parse(column: Any, name: str, decimal: str = ".", gaps: Collection[str] = ()
     require_utf8(column, name)
     column = pc.utf8_trim_whitespace(column)
     column = pc.if_else(pc.is_in(column, pa.array([*MISSING, *gaps])), None, column)
-    lower = pc.utf8_lower(column)
-    for word, value in TRUTHS.items():
-        column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
-    pattern = DECIMAL_COMMA if decimal == "," else NUMBER
-    bad = pc.invert(pc.match_substring_regex(column, pattern)).fill_null(False)
+    column = _with_truths(column)
+    bad = pc.invert(pc.match_substring_regex(column, _pattern(decimal))).fill_null(False)
     row = pc.index(bad, True).as_py()
     if row >= 0:
         raise AtRow(name, row + 1, f": {_hint(column[row : row + 1], decimal)}.")
-    if decimal == ",":
-        column = pc.replace_substring(column, ",", ".")
-    return numbers(column.cast(pa.float64()), name)
+    return numbers(_with_points(column, decimal).cast(pa.float64()), name)
+
+
+def spelled_numbers(texts: Spelled, decimal: str) -> Array:
+    """The number that each text is, as `parse` reads it; NaN where it is none."""
+    pa = arrow()
+    pc = pa.compute
+    ends, data = pa.py_buffer(texts.offsets.astype(np.int32)), pa.py_buffer(texts.data)
+    column = pa.Array.from_buffers(pa.string(), len(texts), [None, ends, data])
+    try:
+        if decimal == ".":  # in one go, where all of them are
+            return numbers(column.cast(pa.float64()), "")
+    except pa.ArrowException:
+        pass
+    column = _with_truths(column)
+    written = pc.match_substring_regex(column, _pattern(decimal))
+    column = _with_points(pc.if_else(written, column, None), decimal)
+    return numbers(column.cast(pa.float64()), "")
+
+
+def _with_truths(column: Any) -> Any:  # noqa: ANN401
+    """The words true and false, in any case, as the numbers they stand for."""
+    pc = arrow().compute
+    lower = pc.utf8_lower(column)
+    for word, value in TRUTHS.items():
+        column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
+    return column
+
+
+def _pattern(decimal: str) -> str:
+    return DECIMAL_COMMA if decimal == "," else NUMBER
+
+
+def _with_points(column: Any, decimal: str) -> Any:  # noqa: ANN401
+    return arrow().compute.replace_substring(column, ",", ".") if decimal == "," else column
 
 
 def _hint(cell: Any, decimal: str) -> str:  # noqa: ANN401

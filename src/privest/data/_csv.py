@@ -50,6 +50,11 @@ class CsvSource(FileSource):
             self._header = read_header(file, self.name, reading.separator_of(self.path.name))
         self.columns = self._header.names
 
+    @property
+    def separator(self) -> str:
+        """What is between the columns, as stated or found."""
+        return self._header.separator
+
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
@@ -140,7 +145,7 @@ class CsvSource(FileSource):
                         f" (counted from 1 after the header, without blank lines): {len(cells)} "
                         f"fields where the header has {wide}. The columns are taken to have "
                         f"{SEPARATORS[between]} between them (separator, --separator): one in a "
-                        "field needs quotes; or a quote is not closed.",
+                        f"field needs quotes; or a quote is not closed.{_why_wider(cells, wide)}",
                     )
         except csv.Error:  # a field of more than 128 KiB
             pass
@@ -199,6 +204,15 @@ def read_header(file: BinaryIO, name: str, separator: str | None = None) -> Head
         line_end=b"\n" if b"\n" in raw else b"\r",
         piece=max(PIECE, ROWS_IN_PIECE * longest),
     )
+
+
+def _why_wider(cells: list[str], wide: int) -> str:
+    """What else may be wrong with a row that has more fields than the header."""
+    if len(cells) == wide + 1 and not cells[-1].strip():
+        return " This row ends with a separator and the header does not: add one to the first line."
+    if wide == 1 < len(cells):
+        return " Lines above the column names must be deleted."
+    return ""
 
 
 def _line_end(raw: bytes) -> int:

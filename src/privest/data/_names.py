@@ -39,7 +39,7 @@ def _likeness(name: str) -> str:
     return " ".join(bare.replace("_", " ").replace("-", " ").replace(".", " ").split())
 
 
-def _is_value(name: str) -> bool:
+def is_value(name: str) -> bool:
     """Whether a name looks like a cell: a number, with a point or a comma, or a date."""
     return is_number(name) or is_number(name.replace(",", ".", 1)) or is_date(name)
 
@@ -53,7 +53,7 @@ def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool
     """
     quoted = ", ".join(repr(name) for name in absent)
     hints = dict.fromkeys(meant(name, known) for name in absent)
-    numbers = [name for name in known if _is_value(name)]
+    numbers = [name for name in known if is_value(name)]
     if known and len(numbers) == len(known):
         return f"no column {quoted}: its first line holds numbers, add one with the column names."
     if not certain and (numbers or not any(hints)):

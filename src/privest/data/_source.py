@@ -228,7 +228,7 @@ def _open_file(given: str | bytes, reading: Reading) -> Source:
             "to bound, to release): save it as a file and name that."
         )
     path = Path(os.fsdecode(given))
-    ending = next((one for one in ENDINGS if path.name.lower().endswith(one)), None)
+    ending = ending_of(path.name)
     if ending is None:
         raise InvalidInput(
             f"{path.name}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
@@ -242,6 +242,15 @@ def _open_file(given: str | bytes, reading: Reading) -> Source:
         ".parquet": ParquetSource, ".xlsx": WorkbookSource, ".xpt": TransportSource,
     }  # fmt: skip
     return others.get(ending, CsvSource)(path, reading)
+
+
+def ending_of(name: str) -> str | None:
+    """The ending that says which kind of table a file is, packed or not; None: none of them.
+
+    >>> ending_of("People.CSV.gz"), ending_of("people.doc")
+    ('.csv.gz', None)
+    """
+    return next((one for one in ENDINGS if name.lower().endswith(one)), None)
 
 
 def _quoted(names: Sequence[str]) -> str:

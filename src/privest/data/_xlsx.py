@@ -45,6 +45,7 @@ class WorkbookSource(FileSource):
     def __init__(self, path: Path, reading: Reading) -> None:
         super().__init__(path, reading)
         self._since = 0  # bytes read of the sheet since the last row
+        self.sheets: tuple[str, ...] = ()  # all that the workbook has
         self._require_size()
         with self._rows() as rows:
             header = next(rows, None)
@@ -129,6 +130,7 @@ class WorkbookSource(FileSource):
     def _sheet(self, book: Any) -> Any:  # noqa: ANN401
         """The one that is asked for, by its name as people see it; or the first."""
         sheets = {sheet.title: sheet for sheet in book.worksheets}
+        self.sheets = tuple(sheets)
         if not sheets:
             raise InvalidInput(f"{self.name} has no sheet of cells.")
         wanted = self.reading.sheet
