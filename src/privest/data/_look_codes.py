@@ -72,7 +72,8 @@ def _apart(found: Sequence[float], rest: Sequence[float], seen: Seen) -> tuple[M
 
     One that is not apart is a value like others, and those beyond it are measured from there.
     """
-    near, kept, sure, often = list(rest), [], False, False
+    near, sure, often = list(rest), False, False
+    kept: list[float] = []
     for value in found:
         distance, rows = abs(value - near[0]), seen[value][0]
         step = max((abs(a - b) for a, b in pairwise(near[:4])), default=0.0)
