@@ -41,12 +41,16 @@ def layers(data: bytes) -> list[bytes]:
 
 
 class Watched:
-    """A context of a browser on the app at `address`; `page` is its first tab."""
+    """A context of a browser on the app at `address`; `page` is its first tab.
 
-    def __init__(self, browser, address, *, dark=False, width=1400, height=1000, **options):
-        self.address, parts = address, urlsplit(address)
-        self.origin = f"{parts.scheme}://{parts.netloc}"
-        self.wire = Wire(parts.netloc)
+    through  addresses of all apps that it may speak to; left out: of this one.
+    """
+
+    def __init__(
+        self, browser, address, *, dark=False, width=1400, height=1000, through=(), **options
+    ):
+        self.address = address
+        self.wire = Wire(*(urlsplit(one).netloc for one in (address, *through)))
         self.context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",

@@ -14,7 +14,7 @@ HOP = {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "con
 class Wire:
     """`answers`: (method and address, status, headers and body). `outside`: asked of others."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, *hosts: str) -> None:
         self.answers: list[tuple[str, int, bytes]] = []
         self.outside: list[str] = []
         wire = self
@@ -25,12 +25,12 @@ class Wire:
 
             def passed_on(self) -> None:
                 address = urlsplit(self.path)
-                if address.netloc != host:
+                if address.netloc not in hosts:
                     wire.outside.append(f"{self.command} {self.path}")
                     self.close_connection = True
                     self.send_error(502)
                     return
-                inner = http.client.HTTPConnection(host, timeout=120)
+                inner = http.client.HTTPConnection(address.netloc, timeout=120)
                 try:
                     self._ask(inner, address)
                 finally:

@@ -31,12 +31,10 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture
-def app(tmp_path):
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
     """`privest app` in a folder of its own; at the end it stops as by Ctrl-C."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    running = AppProcess(folder)
+    running = AppProcess(tmp_path_factory.mktemp("work"))
     yield running
     running.stop()
 

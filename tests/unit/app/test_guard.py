@@ -133,8 +133,11 @@ def test_a_word_that_is_a_file_is_refused(client):
 
 @pytest.mark.parametrize("key", ["wrong", "é", "%00", "..", "static", "%2e%2e"])
 def test_another_path_is_refused(client, key):
-    refused(client, clear(client, path=f"/{key}/work/{client.work.id}/clear"))
-    refused(client, client.http.get(f"/{key}/"))
+    """Also with the cookie, which a browser would not send there."""
+    http = bare(client)
+    http.headers["cookie"] = f"{cookie_name(HOST)}={client.desk.session}"
+    refused(client, clear(client, http, path=f"/{key}/work/{client.work.id}/clear"))
+    refused(client, http.get(f"/{key}/"))
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "é", "x" * 10_000, "\x00"])
