@@ -7,13 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-import privest as pv
 from privest.cli import _options as common
 from privest.cli._console import to_stderr
 from privest.cli._options import group, grouped, option
 from privest.cli._streaming import run
 from privest.errors import InvalidInput
-from privest.streaming._plan import StreamPlan
+from privest.streaming._plan import StreamPlan, promised
 
 Format = Literal["csv", "jsonl"]
 StreamErrors = Literal["blocks", "huber"]
@@ -217,21 +216,17 @@ def stream(
     if kept.known is not None and (trial.simulate or sides.from_releases):
         raise InvalidInput("--known is for real releases: a trial may be drawn again.")
     weights, ends = common.as_weights(lags), common.as_span(span)
-    if weights and shared_day is not None:
-        raise InvalidInput("--lags and --shared-day: a level has one of them.")
-    mixed = bool(weights) or shared_day is not None
-    if mixed and remembered.huber:
+    if (weights or shared_day is not None) and remembered.huber:
         raise InvalidInput(
             "--errors huber needs readings that are shown one by one: leave out --lags and "
             "--shared-day."
         )
-    asked = privacy.within(ends, mixed=mixed)
-    level = asked.of_stream(weights, shared_day)
+    promise = promised(privacy, ends, weights, shared_day)
     plan = StreamPlan(
         source=source,
         target=columns.target,
         features=None if columns.features is None else common.listed(columns.features),
-        level=level,
+        level=promise.level,
         variance=None if sides.to_releases else noise_variance,
         intercept=columns.intercept,
         sides=sides,
@@ -244,10 +239,10 @@ def stream(
         trial=trial,
         account=account,
         known=kept.known,
-        move=privacy.move if mixed else asked.move,
+        move=promise.move,
         span=ends,
-        spent=asked.spent(level),
-        said=privacy.promise(pv.StreamMechanism(level, range=ends, parts=False)),
+        spent=promise.spent,
+        said=promise.said,
         time=columns.time,
         reading=files.reading(),
         ar1=remembered.ar1,

@@ -1,6 +1,19 @@
-"""A stream at work, block by block: the same for the command line and for the app."""
+"""A stream at work, block by block: the same for the command line and for the app.
+
+Job          one side or both of a stream, in blocks; `StreamPlan` says what is asked of it.
+Replay       a file as a stream, for one who looks on; `ReplayPlan` says what is asked of it.
+privacy_of   a privacy level in the words of a data owner.
+known_after  what releases tell of one reading, and of the mean of a day.
+"""
 
 from privest.streaming._job import Block, Job
 from privest.streaming._plan import StreamPlan
+from privest.streaming._replay import Replay, ReplayState
+from privest.streaming._replay_plan import ReplayPlan, privacy_of
+from privest.streaming._stated import Account, Privacy, Trial
+from privest.streaming._words import known_after
 
-__all__ = ["Block", "Job", "StreamPlan"]
+__all__ = [
+    "Account", "Block", "Job", "Privacy", "Replay", "ReplayPlan", "ReplayState", "StreamPlan",
+    "Trial", "known_after", "privacy_of",
+]  # fmt: skip

@@ -304,6 +304,8 @@ class Job:
     def _lines(self, release: pv.StreamRelease, public: Public) -> str:
         """What is written of a block: what the output has already is not."""
         begun, nested = self.output.begun, self.plan.json_out
+        if not self.output.read:
+            return ""
         if self.estimator is not None:
             if self.estimator.steps * self.width - 1 <= self.told or self.plan.at_end:
                 return ""  # one line is written, at the end

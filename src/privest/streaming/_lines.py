@@ -166,6 +166,8 @@ def _place(line: bytes, path: Path) -> tuple[int, str]:
 class LineOutput:
     """Standard output, or a file that is cut back to what was certain after a restart."""
 
+    read = True  # whether anybody reads it: else no lines are made
+
     def __init__(self, path: Path | None, stack: ExitStack) -> None:
         self.path, self.stack = path, stack
         self.file: Any = None
@@ -211,7 +213,9 @@ class LineOutput:
 
 
 class Unwritten(LineOutput):
-    """Lines that nobody reads: of one who follows a stream, or of a trial, where it is drawn."""
+    """No lines: of a trial that is looked at as it goes, or of one who follows a stream."""
+
+    read = False
 
     def __init__(self) -> None:
         self.path, self.offset = None, 0

@@ -37,13 +37,19 @@ def counts_of(job: Job, *, stopped: bool) -> str:
 
 
 def known_after(
-    level: pv.EndlessLevel, correlation: float | None = None, variance: float | None = None
+    level: pv.EndlessLevel,
+    correlation: float | None = None,
+    variance: float | None = None,
+    better: str = f"--shared-day {DAY}",
 ) -> list[str]:
-    """How well a reading is known after the release, alone and with its neighbours in time."""
+    """How well a reading is known after the release, alone and with its neighbours in time.
+
+    better  what would hide a mean better, as it is called where this is read.
+    """
     shown_of_one = float(np.max(level.final_blocks().diagonal()))
     if not shown_of_one > 0:
         return []
-    said = [_alone(level, shown_of_one)]
+    said = [_alone(level, shown_of_one, better)]
     if correlation is None or not variance:
         return said
     error = _with_neighbours(level, correlation, variance)
@@ -58,7 +64,7 @@ def known_after(
     return said
 
 
-def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
+def _alone(level: pv.EndlessLevel, shown_of_one: float, better: str) -> str:
     said = (
         f"After the release a reading is known to ± {attacker.reading_error(shown_of_one):.3g} "
         "(one standard deviation) by one who knows nothing else of it"
@@ -69,9 +75,7 @@ def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
     if level.reach:
         return said + "."
     mean = attacker.reading_error(shown_of_one) / math.sqrt(DAY)
-    return (
-        f"{said}, the mean of {DAY} in a row to ± {mean:.3g} (--shared-day {DAY} hides it better)."
-    )
+    return f"{said}, the mean of {DAY} in a row to ± {mean:.3g} ({better} hides it better)."
 
 
 def _with_neighbours(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:
