@@ -191,25 +191,37 @@ def _edge(name: str, covariance: Array | None) -> Array:
 # --- a stream -------------------------------------------------------------------------------------
 
 
-def trail_picture(trail: Trail, names: Sequence[str]) -> Picture:
-    """How the estimates settle."""
-    figure = trail_figure(trail, names)
-    step, _, error = trail.points[-1]
-    early_step, _, early = trail.points[len(trail.points) // 10]
+def trail_picture(trail: Trail, names: Sequence[str], most: int | None = None) -> Picture:
+    """How the estimates settle; `most`: coefficients that are drawn, the first, for a quick one."""
+    figure = trail_figure(trail, names, most)
+    some = most is not None and most < len(names)
+    drawn = plural(len(names[:most]), "coefficient")
     alt = (
-        f"One panel for each of {plural(len(names), 'coefficient')}: the private estimate with its "
-        f"95 % band against the number of readings released. From {early_step + 1:,} to "
-        f"{step + 1:,} readings the bands become {span(early / error)} narrower."
+        f"One panel for each of {'the first ' * some}{drawn}: the private estimate with its "
+        f"95 % band against the number of readings released.{_narrowing(trail)}"
     )
     caption = (
         "The estimates after each release, computed from the releases alone. Line: the estimate. "
         "Shaded: its 95 % interval, which narrows as readings come in. Dotted: the last estimate. "
         "The very first ones may lie outside the panel."
+        f"{f' The first {most} of {len(names)} are drawn.' if some else ''}"
     )
     return Picture(figure, alt, caption)
 
 
-def trail_figure(trail: Trail, names: Sequence[str]) -> Figure:
+def _narrowing(trail: Trail) -> str:
+    """How much narrower the bands became, since there were some; few readings have none."""
+    known = [(step, error) for step, _, error in trail.points if np.isfinite(error).all()]
+    if len(known) < 2 or known[-1][0] != trail.points[-1][0]:
+        return ""
+    (early_step, early), (step, error) = known[len(known) // 10], known[-1]
+    return (
+        f" From {early_step + 1:,} to {step + 1:,} readings the bands become "
+        f"{span(early / error)} narrower."
+    )
+
+
+def trail_figure(trail: Trail, names: Sequence[str], most: int | None = None) -> Figure:
     """θ̂_k (line) with its 95 % band, against the number of readings, for each coefficient."""
     if len(trail.points) < 2:
         raise InvalidInput(
@@ -220,7 +232,7 @@ def trail_figure(trail: Trail, names: Sequence[str]) -> Figure:
         raise InvalidInput(
             f"the trail has {estimates.shape[1]} coefficients; received {len(names)} names."
         )
-    late = slice(len(steps) // 10, None)
+    late, names = slice(len(steps) // 10, None), names[:most]
     with narrow_figure(1.25 * len(names) + 0.5) as figure:
         panels = figure.subplots(len(names), 1, squeeze=False, sharex=True).ravel()
         for j, (axes, name) in enumerate(zip(panels, names)):
@@ -228,8 +240,11 @@ def trail_figure(trail: Trail, names: Sequence[str]) -> Figure:
                 axes, steps, estimates[:, j], errors[:, j], PRIVATE, alpha=0.2, lw=1.8
             )
             axes.axhline(estimates[-1, j], color=INK, lw=0.9, ls=":")
-            bottom, top = low[late].min(), high[late].max()
-            axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
+            # Where there is no interval there is no band: the line alone then gives the scale.
+            bottom = float(np.nanmin([low[late], estimates[late, j]]))
+            top = float(np.nanmax([high[late], estimates[late, j]]))
+            room = 0.05 * (top - bottom) or 1.0
+            axes.set_ylim(bottom - room, top + room)
             axes.set_xlim(steps[0], steps[-1])
             axes.set_title(shown(name), loc="left", pad=3, fontsize=11, fontweight="bold")
             axes.locator_params(axis="y", nbins=4)
