@@ -205,6 +205,7 @@ def charged(g, tmp):
     made, table = plan(g)
     account = workflow.Account(tmp / "book.db", "people")
     sent = workflow.release(g.keep(made), tmp / "z.csv", g.keep(table), account=account)
+    report.charged_to(g.keep(sent), account)
     return account.paid(g.keep(sent))
 
 
@@ -975,6 +976,14 @@ CASES = {
         g.keep(plan(g)[0]), tmp / "a.png"),
     "report.save_report": lambda g, tmp: report.save_report(
         *map(g.keep, estimate(g, tmp)[:2]), ["privest plan"], tmp / "a.html"),
+    "report.report_sections": lambda g, tmp: report.report_sections(
+        *map(g.keep, estimate(g, tmp)[:2]), g.keep(["privest plan"])),
+    "report.charged_to": lambda g, tmp: charged(g, tmp),
+    "report.left_out": lambda g, tmp: report.left_out(g.keep(estimate(g, tmp)[2])),
+    "report.level_of": lambda g, tmp: report.level_of(g.keep(estimate(g, tmp)[2])),
+    "report.total_words": lambda g, tmp: (
+        lambda found: report.total_words(g.keep(found), g.keep(found.total())))(
+        estimate(g, tmp)[1]),
     # scale, workflow
     "scale.fit": lambda g: scale.fit(
         dask.dataframe.from_pandas(g.keep(pd.DataFrame({"a": Y, "z": Y**2})), npartitions=1),
@@ -992,6 +1001,9 @@ CASES = {
     "workflow.simulate_release": estimate,
     "workflow.release": lambda g, tmp: workflow.release(
         g.keep(plan(g)[0]), tmp / "z.csv", g.keep(plan(g)[1])),
+    "workflow.require_same_plan": lambda g, tmp: (
+        lambda made: workflow.require_same_plan(g.keep(made[0]), g.keep(made[2]), "z.csv"))(
+        estimate(g, tmp)),
     "workflow.TableMechanism.release": lambda g: workflow.TableMechanism(2.0).release(g(Y)),
     "workflow.TableMechanism.simulate": lambda g: workflow.TableMechanism(1.0).simulate(
         g(Y), RNG(0)),
