@@ -56,6 +56,22 @@ class Table:
             self.path.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, eq=False)
+class Made:
+    """How a release was made here: what is shown of it later, and taken along.
+
+    plan     as it was then: the slider may have moved since.
+    seed     of a trial that can be repeated; a real release has none.
+    subject, budget, again   as in `Account`; None: as it is without being stated.
+    """
+
+    plan: Plan
+    seed: int | None = None
+    subject: str | None = None
+    budget: float | None = None
+    again: bool = False
+
+
 @dataclass(eq=False)
 class Work:
     """One piece of work: one table, from its file to its report. Change it under its `lock`.
@@ -64,7 +80,10 @@ class Work:
     spec      the plan as stated, public; None until the data screen is done.
     plan      what is known before a release, at the level that is chosen; None as `spec`.
     typed     what was typed on the data screen, to be shown there again.
-    released  the table of a release that was made here; its header is beside it.
+    released  the table of a release (or a trial) that was made here; its header is beside it.
+    made      how: set together with `released`.
+    asked     what the results were last asked for: confidence, errors, at, total, by the names of
+              `workflow._commands.Steps`; what is not in it is as usual.
     more      what a screen keeps for itself, by its own name.
     """
 
@@ -76,6 +95,8 @@ class Work:
     plan: Plan | None = None
     typed: dict[str, Any] = field(default_factory=dict, repr=False)
     released: Path | None = None
+    made: Made | None = None
+    asked: dict[str, Any] = field(default_factory=dict, repr=False)
     more: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -99,7 +120,8 @@ class Work:
         with self.lock:
             if self.table is not None:
                 self.table.remove()
-            self.table, self.spec, self.plan, self.released = None, None, None, None
+            self.table, self.spec, self.plan, self.released, self.made = (None,) * 5
+            self.asked.clear()
             self.typed.clear()
             self.more.clear()
 

@@ -34,7 +34,7 @@ def cells_of(spec: Spec, steps: Steps) -> list[Cell]:
     """All steps in their order: the same numbers come out, to the last digit."""
     made = [_beginning(spec, steps), _plan(spec, steps), _release(steps)]
     if steps.made or steps.repeatable:
-        return [*made, _verify(steps), _estimate(spec, steps), _report(spec, steps)]
+        return [*made, _verify(steps), _estimate(spec, steps), _report(steps)]
     return [*made, _afterwards(steps)]
 
 
@@ -158,11 +158,10 @@ def _estimate(spec: Spec, steps: Steps) -> Cell:
     )
 
 
-def _report(spec: Spec, steps: Steps) -> Cell:
+def _report(steps: Steps) -> Cell:
     commands = "".join(f"    {line!r},\n" for line in commands_of(steps))
-    call = f"save_report(plan, estimate, commands, Path({str(steps.page)!r}))"
-    if _colleagues(spec, steps):
-        call = f"if plan is not None:\n    {call}"
+    how = f", confidence={_confidence(steps)}" if _confidence(steps) else ""
+    call = f"save_report(plan, estimate, commands, Path({str(steps.page)!r}){how})"
     return Cell(
         "5. The report",
         ("One page for people, with the commands of a shell that do the same.",),

@@ -12,3 +12,21 @@ window.addEventListener("pageshow", () => {
   // Back with the browser: forms can be sent again.
   for (const form of document.forms) { delete form.dataset.sent; }
 });
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  // Take it along: a text to the clipboard. Without this it is selected and copied by hand.
+  button.hidden = !navigator.clipboard;
+  const label = button.textContent;
+  button.addEventListener("click", async () => {
+    const text = document.getElementById(button.dataset.copy);
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+    } catch {
+      window.getSelection().selectAllChildren(text);
+      said = "Selected: press Ctrl-C";
+    }
+    button.textContent = said;
+    setTimeout(() => { button.textContent = label; }, 2500);
+  });
+}
