@@ -484,6 +484,7 @@ CASES = {
     "data.Features.__init__": lambda g: data.Features(("sex",), g.keep({"sex": ("f", "m")})),
     "data.Features.matrix": lambda g: data.Features(("age", "sex"), {"sex": ("f", "m")}).matrix(
         g.keep({"age": g(Y), "sex": np.array(list("fmfm"), dtype=object)})),
+    "workflow.starting_privacy": lambda g: workflow.starting_privacy(g.keep({"y": (0.0, 1.0)})),
     "data.look": lambda g: data.look(g.keep({"a": g([1.0, 2.0, 999.0]), "b": ["x", "y", "x"]})),
     "data.open_source": lambda g: [
         list(data.open_source(given).blocks(["a", "b"])) for given in

@@ -28,8 +28,8 @@ NAMES = {
         "People", "Plan", "Privacy", "RecordPlan", "Spec", "Spending", "TableMechanism",
         "TableRelease", "Terms", "Verified", "Weights", "account_name", "estimate",
         "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
-        "require_same_plan", "save_spec", "simulate_release", "stated_terms", "trial_source",
-        "verify_release",
+        "require_same_plan", "save_spec", "simulate_release", "starting_privacy", "stated_terms",
+        "trial_source", "verify_release",
     },
     "streaming": {
         "Account", "Block", "Job", "Privacy", "Replay", "ReplayPlan", "ReplayState", "StreamPlan",

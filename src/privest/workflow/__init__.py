@@ -16,6 +16,7 @@ from privest.workflow._same_plan import require_same_plan
 from privest.workflow._sections import Noise, People, Privacy, Weights
 from privest.workflow._spec import Spec, load_spec, save_spec
 from privest.workflow._spending import Spending
+from privest.workflow._starting import starting_privacy
 from privest.workflow._terms import Terms, stated_terms
 from privest.workflow._verifying import Verified, verify_release
 
@@ -48,6 +49,7 @@ __all__ = [
     "require_same_plan",
     "save_spec",
     "simulate_release",
+    "starting_privacy",
     "stated_terms",
     "trial_source",
     "verify_release",
