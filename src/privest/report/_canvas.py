@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,10 @@ STYLE: dict[Any, Any] = {
     "text.color": INK,
 }
 
+# Settings of matplotlib are of the whole process: two threads that draw at once would leave theirs
+# to each other, and to whoever draws next. One at a time.
+DRAWING = threading.RLock()
+
 
 def require_files(data: Path | None, png: Path | None) -> None:
     """Refuse what cannot be written before hours of work: folders, unknown kinds of pictures."""
@@ -85,7 +90,7 @@ def narrow_figure(height: float) -> Iterator[Figure]:
     figure = new_figure(WIDTH, height)
     from matplotlib import rc_context
 
-    with rc_context(STYLE):
+    with DRAWING, rc_context(STYLE):
         yield figure
 
 
@@ -93,7 +98,8 @@ def save(figure: Figure, path: Path) -> None:
     """Write the figure, whole or not at all, making its folder if need be."""
     picture = io.BytesIO()
     fit_to_fonts(figure)
-    figure.savefig(picture, format=path.suffix.lower().removeprefix("."), dpi=130)
+    with DRAWING:
+        figure.savefig(picture, format=path.suffix.lower().removeprefix("."), dpi=130)
     atomic_write(path, picture.getvalue())
 
 

@@ -7,7 +7,7 @@ import io
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from privest.report._canvas import DARK
+from privest.report._canvas import DARK, DRAWING
 from privest.report._letters import fit_to_fonts, keep_as_text, needs_more, unmeasured
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _drawing(figure: Figure) -> bytes:
         keep_as_text(figure)
         kind = "none"
     buffer = io.BytesIO()
-    with rc_context({"svg.fonttype": kind, "svg.hashsalt": "privest"}), unmeasured():
+    with DRAWING, rc_context({"svg.fonttype": kind, "svg.hashsalt": "privest"}), unmeasured():
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing)
     return buffer.getvalue()
@@ -63,7 +63,8 @@ def _drawing(figure: Figure) -> bytes:
 def _pixels(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     fit_to_fonts(figure)
-    figure.savefig(buffer, format="png", dpi=PIXELS_PER_INCH, metadata={"Software": None})
+    with DRAWING:
+        figure.savefig(buffer, format="png", dpi=PIXELS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
 
 

@@ -91,3 +91,30 @@ def test_they_are_quick():
 
     drawn()  # fonts
     assert min(drawn() for _ in range(3)) < 2 * 2 * 0.3
+
+
+def test_threads_that_draw_at_once_leave_no_settings_to_each_other():
+    """matplotlib's settings are of the process: whoever draws alone gets the same picture."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import matplotlib as mpl
+
+    def drawn(k):
+        picture = (
+            trail_picture(grown(30), ["a", "b"]) if k % 2
+            else released_picture(np.arange(1, 9), np.zeros(8), 0.5, "load")
+        )  # fmt: skip
+        return render_section(Section("x", (picture,)), "x")
+
+    before, alone = dict(mpl.rcParams), [drawn(0), drawn(1)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(drawn, range(8)))
+    assert together == alone * 4
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_copy_of_a_trail_stays_as_it_is():
+    trail = grown(5)
+    copy = trail.copy()
+    trail.add(5, np.zeros(2), np.ones(2))
+    assert (len(copy.points), len(trail.points)) == (5, 6)
