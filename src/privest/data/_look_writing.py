@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +29,7 @@ OTHER_KINDS = {
 NOT_CP1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # bytes that Windows' alphabet does not have
 SOME_COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
 CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
+MOSTLY = 0.8  # of the different texts of a column
 POINT = re.compile(r"[+-]?\d*\.\d+$")
 
 
@@ -92,7 +93,7 @@ def _unmarked_utf16(start: bytes) -> str | None:
 def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
     """The mark in the numbers of some rows: "," or "."; None where that is not clear.
 
-    A comma: some column holds numbers with commas and nothing else, one of which cannot have
+    A comma: some column holds numbers with commas and little else, one of which cannot have
     thousands (1,5 and 0,123 can not, 1,234 can), and no column has decimal points.
 
     >>> found_decimal([["1,5", "2"], ["a", "b"]]), found_decimal([["1,234", "2,500"]])
@@ -106,14 +107,19 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
         if not texts:
             continue
         with_comma = [cell for cell in texts if SOME_COMMA.match(cell)]
-        if with_comma and all(_is_whole(cell) or SOME_COMMA.match(cell) for cell in texts):
+        if with_comma and _mostly(lambda c: _is_whole(c) or bool(SOME_COMMA.match(c)), texts):
             clear = any(CLEAR_COMMA.match(cell) for cell in with_comma)
             comma, doubtful = comma or clear, doubtful or not clear
-        elif any(POINT.match(cell) for cell in texts) and all(map(is_number, texts)):
+        elif any(POINT.match(cell) for cell in texts) and _mostly(is_number, texts):
             point = True
     if comma:
         return None if point else ","
     return None if doubtful else "."
+
+
+def _mostly(is_it: Callable[[str], bool], texts: Sequence[str]) -> bool:
+    """Some words among numbers stand for missing values."""
+    return sum(map(is_it, texts)) >= MOSTLY * len(texts)
 
 
 def _is_whole(text: str) -> bool:

@@ -228,13 +228,7 @@ def _open_file(given: str | bytes, reading: Reading) -> Source:
             "to bound, to release): save it as a file and name that."
         )
     path = Path(os.fsdecode(given))
-    ending = ending_of(path.name)
-    if ending is None:
-        raise InvalidInput(
-            f"{path.name}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
-            f"{', '.join(OTHERS)}, or the word {EMBEDDED}."
-            f"{' Save it as .xlsx or .csv.' if path.suffix.lower() in OLDER else ''}"
-        )
+    ending = require_ending(path.name)
     if not path.is_file():
         kind = "is not a file" if path.exists() else "does not exist"
         raise InvalidInput(f"{path} {kind}: name a {ending} file.")
@@ -251,6 +245,18 @@ def ending_of(name: str) -> str | None:
     ('.csv.gz', None)
     """
     return next((one for one in ENDINGS if name.lower().endswith(one)), None)
+
+
+def require_ending(name: str) -> str:
+    """The same; refused where it is none of them, with those that there are."""
+    found = ending_of(name)
+    if found is None:
+        raise InvalidInput(
+            f"{name}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
+            f"{', '.join(OTHERS)}, or the word {EMBEDDED}."
+            f"{' Save it as .xlsx or .csv.' if name.lower().endswith(OLDER) else ''}"
+        )
+    return found
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -61,6 +61,7 @@ def test_what_is_stated_is_not_found_again(written):
         (["1.5", "2"], "."),
         (["a, b", "c"], "."),
         (["1,5", "two"], "."),
+        (["1,5", "2,5", "3", "4,5", "REFUSED"], ","),
     ],
 )
 def test_the_decimal_comma_needs_clear_evidence(written, cells, mark):

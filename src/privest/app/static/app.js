@@ -30,3 +30,31 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     setTimeout(() => { button.textContent = label; }, 2500);
   });
 }
+
+// Data: a file can be dropped anywhere on its card, and one sees how much of it was sent.
+for (const kind of ["dragover", "dragleave", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    const card = event.target.closest ? event.target.closest("[data-upload]") : null;
+    if (!card) { return; }
+    if (kind !== "dragleave") { event.preventDefault(); }
+    card.classList.toggle("over", kind === "dragover");
+    if (kind === "drop" && event.dataTransfer.files.length) {
+      card.querySelector("input[type=file]").files = event.dataTransfer.files;
+      card.requestSubmit();
+    }
+  });
+}
+document.addEventListener("htmx:xhr:progress", (event) => {
+  const card = event.target.closest("[data-upload]");
+  if (!card || !event.detail.lengthComputable) { return; }
+  const { loaded, total } = event.detail;
+  const bar = card.querySelector("progress"), said = card.querySelector("[role=status]");
+  card.querySelector(".sending").hidden = false;
+  card.querySelector("button").disabled = true;
+  if (loaded < total) {
+    bar.value = loaded / total;
+  } else if (bar.hasAttribute("value")) {
+    bar.removeAttribute("value");  // how long it takes to look at it nobody knows
+    said.textContent = "It is here. Looking at it …";
+  }
+});

@@ -1,0 +1,267 @@
+"""Screen 1: which table, how it is written, and what each of its columns is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from privest.app._data_form import (
+    DESIGNS,
+    FAMILIES,
+    GAPS,
+    ROLES,
+    SHOWN,
+    WEIGHTS,
+    rows_of,
+    stated,
+    wanted_names,
+)
+from privest.app._desk import Table, Work
+from privest.app._pages import Form, desk_of, page, screen, see_other
+from privest.app._uploads import in_words, local_table, sent_table
+from privest.data import Reading, TableLook, look
+from privest.data._source import EMBEDDED, ENDINGS
+from privest.errors import InvalidInput, PrivestError
+from privest.workflow import Spec, make_plan
+
+LOOK = "data"  # under which this screen keeps what it saw of the table
+SEPARATORS = {"comma": "commas", "semicolon": "semicolons", "tab": "tabs", "bar": "vertical bars"}
+SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+DECIMALS = {"point": "a point: 1.5", "comma": "a comma: 1,5"}
+ENCODINGS = {
+    "utf-8": "UTF-8 (most files)", "utf-16": "UTF-16", "utf-16-le": "UTF-16, little end first",
+    "utf-16-be": "UTF-16, big end first", "cp1252": "Windows, Western Europe (cp1252)",
+    "iso8859-1": "Latin 1 (ISO 8859-1)", "iso8859-15": "Latin 9, with €  (ISO 8859-15)",
+    "cp1250": "Windows, Central Europe (cp1250)", "cp1251": "Windows, Cyrillic (cp1251)",
+    "cp1253": "Windows, Greek (cp1253)", "cp850": "DOS, Western Europe (cp850)",
+    "mac-roman": "older Macs (Mac Roman)", "koi8-r": "Russian (KOI8-R)",
+    "gb18030": "Chinese (GB 18030)", "big5": "Chinese (Big5)",
+    "shift_jis": "Japanese (Shift JIS)", "euc_kr": "Korean (EUC-KR)",
+}  # fmt: skip
+KINDS = {
+    "number": "numbers", "yes-no": "yes or no", "text": "texts", "date": "dates", "empty": "empty",
+}  # fmt: skip
+# The embedded table, ready to go on: log-triglycerides of 442 people, whose range is what a
+# laboratory can report (about 7 to 1,100 mg/dl).
+EXAMPLE = {
+    "role-0": ["public"], "role-1": ["public"], "role-2": ["public"], "role-3": ["public"],
+    "role-4": ["private"], "use-1": ["list"], "list-1": ["0\n1"], "low-4": ["2"], "high-4": ["7"],
+    "noise_variance": ["0.2"], "lists_public": ["yes"], "gaps": ["refuse"],
+}  # fmt: skip
+
+
+def data(request: Request, work: Work, form: Form) -> Response:
+    """The screen as it stands."""
+    return _shown(request, work)
+
+
+def _shown(
+    request: Request, work: Work, message: str | None = None, written: dict[str, str] | None = None
+) -> Response:
+    """The screen; with a message, what was typed is still there."""
+    with work.lock:
+        seen: TableLook | None = work.more.get(LOOK)
+        typed = dict(work.typed)
+        table = work.table
+    known = {} if seen is None else _written(seen)
+    return page(
+        request,
+        "data.html",
+        work,
+        422 if message else 200,
+        message=message,
+        step="data",
+        table=table,
+        look=seen,
+        rows=[] if seen is None else rows_of(seen, typed),
+        hidden=0 if seen is None else max(0, len(seen.columns) - SHOWN),
+        further="\n".join(wanted_names(typed)),
+        written=defaultdict(str, known if written is None else written),
+        typed=defaultdict(str, {name: values[0] for name, values in typed.items() if values}),
+        gaps=_gaps(seen, typed),
+        endings=",".join(ENDINGS),
+        separators=SEPARATORS,
+        decimals=DECIMALS,
+        encodings=_encodings(seen),
+        kinds=KINDS,
+        roles=ROLES,
+        families=FAMILIES,
+        gap_words=GAPS,
+        designs=DESIGNS,
+        weight_kinds=WEIGHTS,
+    )
+
+
+def _written(seen: TableLook) -> dict[str, str]:
+    """How the table is written, as the choices of the form."""
+    return {
+        "separator": SIGNS.get(seen.separator or "", ""),
+        "decimal": "comma" if seen.decimal == "," else "point",
+        "encoding": seen.encoding or "",
+        "sheet": seen.reading.sheet or (seen.sheets[0] if seen.sheets else ""),
+    }
+
+
+def _encodings(seen: TableLook | None) -> dict[str, str]:
+    own = None if seen is None else seen.encoding
+    return ENCODINGS if own is None or own in ENCODINGS else {own: own, **ENCODINGS}
+
+
+def _gaps(seen: TableLook | None, typed: dict[str, list[str]]) -> str:
+    """Rows with gaps: as chosen; else to be left out where there are some."""
+    if "gaps" in typed:
+        return typed["gaps"][0]
+    some = seen is not None and any(column.missing or column.codes for column in seen.columns)
+    return "drop" if some else "refuse"
+
+
+# --- which table ----------------------------------------------------------------------------------
+
+
+def data_file(request: Request, work: Work, form: Form) -> Response:
+    """A file that the browser sends."""
+    try:
+        file = form.file("table")
+        if file is None:
+            raise InvalidInput("choose a file first, or drop one on the field.")
+        table = sent_table(desk_of(request), file.file, file.filename or "")
+    except InvalidInput as error:
+        return _shown(request, work, str(error))
+    return _taken(request, work, table)
+
+
+def data_path(request: Request, work: Work, form: Form) -> Response:
+    """A file of this machine."""
+    try:
+        table = local_table(desk_of(request), form.text("path"))
+    except InvalidInput as error:
+        return _shown(request, work, str(error))
+    return _taken(request, work, table)
+
+
+def data_example(request: Request, work: Work, form: Form) -> Response:
+    """The embedded table, with its columns chosen."""
+    return _taken(request, work, Table(EMBEDDED))
+
+
+def _taken(request: Request, work: Work, table: Table) -> Response:
+    """Look at a new table; the one before goes. A text file that cannot be read stays, so that one
+    can say how it is written.
+    """
+    seen, why = _looked(table, Reading())
+    text = table.path is not None and not table.name.lower().endswith((".xlsx", ".parquet", ".xpt"))
+    if seen is None and not text:
+        table.remove()
+        return _shown(request, work, why)
+    with work.lock:
+        if desk_of(request).works.get(work.id) is not work:  # cleared away meanwhile
+            table.remove()
+            raise HTTPException(404, "This work is no longer on the desk: start again.")
+        work.forget()
+        work.table = table
+        _keep(work, seen)
+        if table.path is None:
+            work.typed.update(EXAMPLE)
+    return see_other(request, "data", work) if why is None else _shown(request, work, why)
+
+
+def _looked(table: Table, reading: Reading) -> tuple[TableLook | None, str | None]:
+    """What is seen of a table; or why nothing is."""
+    try:
+        return look(table.data, reading), None
+    except PrivestError as error:
+        return None, in_words(error, table)
+
+
+def _keep(work: Work, seen: TableLook | None) -> None:
+    if seen is None:
+        work.more.pop(LOOK, None)
+        return
+    work.more[LOOK], work.reading = seen, seen.reading
+
+
+def data_another(request: Request, work: Work, form: Form) -> Response:
+    """Put the table away, and take another one."""
+    work.forget()
+    return see_other(request, "data", work)
+
+
+# --- how it is written ----------------------------------------------------------------------------
+
+
+def data_written(request: Request, work: Work, form: Form) -> Response:
+    """Look again, reading the file as it is said to be written."""
+    with work.lock:
+        table = work.table
+        if table is None:
+            return see_other(request, "data", work)
+        given = {
+            name: form.text(name, "") for name in ("separator", "decimal", "encoding", "sheet")
+        }
+        try:
+            seen, why = _looked(table, _reading(given))
+        except InvalidInput as error:
+            seen, why = None, str(error)
+        if seen is None:
+            return _shown(request, work, why, given)
+        _keep(work, seen)
+        work.typed.clear()  # the columns may be others now
+        work.spec = work.plan = work.released = None
+    return see_other(request, "data", work)
+
+
+def _reading(given: dict[str, str]) -> Reading:
+    """A decimal comma where commas are also between columns: in quotes, which the reader finds."""
+    commas = given["separator"] == given["decimal"] == "comma"
+    return Reading(
+        separator=None if commas else given["separator"] or None,
+        decimal=given["decimal"] or None,
+        encoding=given["encoding"] or None,
+        sheet=given["sheet"] or None,
+    )
+
+
+# --- what its columns are -------------------------------------------------------------------------
+
+
+def data_done(request: Request, work: Work, form: Form) -> Response:
+    """The plan that the form states, checked on the table; then the privacy screen."""
+    with work.lock:
+        table, seen = work.table, work.more.get(LOOK)
+        if table is None or seen is None:
+            return see_other(request, "data", work)
+        try:
+            work.typed = {name: form.listed(name) for name in form.names() if name != "csrf"}
+            if "show" in form:
+                return see_other(request, "data", work)
+            spec = stated(form, desk_of(request), table, seen)
+            if not _is_known(work, spec):
+                plan = make_plan(spec, data=table.data)
+                work.spec, work.plan, work.released = spec, plan, None
+                work.reading = spec.reading
+        except PrivestError as error:
+            return _shown(request, work, in_words(error, table))
+    return see_other(request, "privacy", work)
+
+
+def _is_known(work: Work, spec: Spec) -> bool:
+    """Whether the same was stated before: then the level that was chosen since is kept."""
+    old = work.spec
+    if old is None or work.plan is None or old.privacy.range != spec.privacy.range:
+        return False
+    return replace(spec, privacy=old.privacy) == old
+
+
+ROUTES = [
+    screen("/data", data, "data"),
+    screen("/data/file", data_file, "data_file", post=True, most=None),
+    screen("/data/path", data_path, "data_path", post=True),
+    screen("/data/example", data_example, "data_example", post=True),
+    screen("/data/another", data_another, "data_another", post=True),
+    screen("/data/written", data_written, "data_written", post=True),
+    screen("/data", data_done, "data_done", post=True),
+]

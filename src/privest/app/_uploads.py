@@ -1,0 +1,90 @@
+"""The user's table: sent by the browser to a private file, or read where it lies."""
+
+from __future__ import annotations
+
+import filecmp
+import re
+import shutil
+from pathlib import Path
+from typing import BinaryIO
+
+from privest.app._desk import Desk, Table
+from privest.data._source import EMBEDDED, require_ending
+from privest.errors import InvalidInput
+
+PART = 1 << 20  # bytes that are copied at a time
+LONGEST_NAME = 200
+
+
+def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
+    """A file that came with a form, as one that only the user can read; never whole in memory."""
+    name = shown_name(given)
+    path = desk.private_file(require_ending(name))
+    try:
+        with path.open("wb") as copy:
+            shutil.copyfileobj(file, copy, PART)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise InvalidInput(
+            f"{name} could not be kept ({error.strerror}): make room on this machine's disk for "
+            "temporary files, or give the path of the file instead."
+        ) from None
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return Table(name, path, own=True)
+
+
+def shown_name(given: str) -> str:
+    r"""The name of a sent file without its folders, and without what has no shape.
+
+    >>> shown_name("C:\\data\\people.csv"), shown_name("../a\x00\u202eb.csv")
+    ('people.csv', 'ab.csv')
+    """
+    last = re.split(r"[/\\]", given)[-1]
+    name = "".join(letter for letter in last if letter.isprintable()).strip()
+    return name[-LONGEST_NAME:]  # its end says which kind it is
+
+
+def local_table(desk: Desk, given: str) -> Table:
+    """A file of this machine, read where it lies; a relative path is one from the app's folder."""
+    if given == EMBEDDED:
+        return Table(EMBEDDED)
+    path = local_path(desk, given)
+    require_ending(path.name)
+    return Table(path.name, path)
+
+
+def local_path(desk: Desk, given: str) -> Path:
+    """The file that a path means; quotes around it, as some programs copy it, are passed over."""
+    text = given.strip().strip("\"'")
+    try:
+        path = (desk.folder / Path(text).expanduser()).resolve()
+        there = path.is_file()
+    except (OSError, RuntimeError, ValueError):  # too long; no such user; a NUL
+        there = False
+    if not text or not there:
+        raise InvalidInput(
+            "there is no such file on this machine: give its whole path, as a file manager shows "
+            f"it, or one from {desk.folder}."
+        )
+    return path
+
+
+def require_other_file(table: Table, reference: Path) -> None:
+    """Refuse the private table itself as the public reference, under another name too."""
+    if table.path is None:
+        return
+    if reference == table.path or filecmp.cmp(reference, table.path, shallow=False):
+        raise InvalidInput(
+            "the reference file is the private table itself: a noise variance taken from it would "
+            "leak. It must be other, public data of the same kind; or leave it out."
+        )
+
+
+def in_words(error: Exception, table: Table | None) -> str:
+    """What an error says, with the table under the name that the user knows."""
+    text = str(error)
+    if table is None or table.path is None:
+        return text
+    return text.replace(str(table.path), table.name).replace(table.path.name, table.name)
