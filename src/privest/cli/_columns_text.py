@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from privest.cli._console import new_table, shown
-from privest.report import at_least, at_most, exposed_by, exposure, rounded
+from privest.report import at_least, exposed_by, exposure, rounded
+from privest.report._plan_words import differential_words
 from privest.workflow._record import record_information
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
@@ -79,21 +80,7 @@ def _sentences(found: RecordPlan) -> list[str]:
             "Columns tell of each other: where they go together, one who knows how knows each of "
             "them better than that. A reference set would say by how much; the estimate does."
         )
-    if found.epsilon is not None:
-        delta = found.columns[0].delta
-        lines.append(
-            f"As differential privacy for replacing the whole record: ε = {at_most(found.epsilon)} "
-            f"at δ = {delta:g}{_condition(found)}."
-        )
-    return lines
-
-
-def _condition(found: RecordPlan) -> str:
-    free = [column.target for column in found.columns if column.range is None]
-    if not free:
-        return ", by the ranges, whatever the readings are"
-    listed = ", ".join(free)
-    return f"; that {listed} differ by no more is a condition, which only a range enforces"
+    return [*lines, *differential_words(found)]
 
 
 def print_joint(console: Console, found: ColumnsEstimate) -> None:

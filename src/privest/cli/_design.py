@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -16,7 +15,6 @@ from privest.cli import _options as common
 from privest.cli._console import new_table, print_json, shown, tell_file, to_people
 from privest.cli._options import group, grouped, option
 from privest.cli._plan_options import wanted_errors
-from privest.data._cells import is_number
 from privest.design import Allocation, StandardErrors, equalised
 from privest.errors import InvalidInput
 from privest.records import plain
@@ -30,7 +28,7 @@ from privest.workflow._allocating import (
     require_reachable,
     settled,
 )
-from privest.workflow._planning_levels import AllocatedPlan
+from privest.workflow._planning_levels import AllocatedPlan, GroupShare
 from privest.workflow._row_levels import not_together, require_groups
 from privest.workflow._sections import require_choice
 from privest.workflow._spec import Spec
@@ -232,32 +230,8 @@ def _record(found: AllocatedPlan, rows: HeldRows) -> dict[str, Any]:
             "level", "levels", "spread", "design", "epsilon")  # fmt: skip
     made = {name: record[name] for name in kept}
     if rows.groups is not None:
-        made["groups"] = plain([one._asdict() for one in by_group(found, rows)])
+        made["groups"] = plain([one._asdict() for one in found.by_group()])
     return made
-
-
-class GroupShare(NamedTuple):
-    """The rows that share a level."""
-
-    group: str
-    rows: int
-    level: float
-
-
-def by_group(found: AllocatedPlan, rows: HeldRows) -> list[GroupShare]:
-    """What each group gives up, those that show most first."""
-    assert rows.groups is not None
-    count = np.bincount(rows.groups)
-    _, first = np.unique(rows.groups, return_index=True)
-    levels = found.row_levels()[first]
-    order = np.argsort(-levels, kind="stable")
-    return [GroupShare(_label(rows.labels[g]), int(count[g]), float(levels[g])) for g in order]
-
-
-def _label(value: object) -> str:
-    """A value of the column of groups; whole numbers without a point."""
-    text = str(value)
-    return f"{float(text):.15g}" if is_number(text) else text
 
 
 def print_design(console: Console, found: AllocatedPlan, rows: HeldRows) -> None:
@@ -284,7 +258,7 @@ def print_design(console: Console, found: AllocatedPlan, rows: HeldRows) -> None
     if found.design.price > 0:
         console.print(shown(_price(found)))
     if rows.groups is not None:
-        _print_groups(console, by_group(found, rows), str(asked.groups))
+        _print_groups(console, found.by_group(), str(asked.groups))
 
 
 def _price(found: AllocatedPlan) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 from privest.cli._console import new_table, shown
 from privest.estimator.inference._categorical import ENOUGH
 from privest.report import BAND, at_most, exposed_by, exposure, level_words, rounded
+from privest.report._plan_words import differential_words
 from privest.workflow import Estimate, Plan
 from privest.workflow._law_plan import LawPlan, offered
 from privest.workflow._laws import YES_NO, LawOffer
@@ -60,7 +61,7 @@ def promised(found: Plan) -> list[str]:
     lines = [line for one in exposed_by(found) for line in exposure(one)]
     if found.epsilon is None:
         return [f"At {level_words(found.level)}.", *lines]
-    limits, column = found.limits, found.column
+    column = found.column
     if column.law == "coin":
         wrong = float(column.coin.wrong)
         lines.insert(
@@ -70,13 +71,7 @@ def promised(found: Plan) -> list[str]:
         )
     if column.law == "gaussian":
         return [f"At {level_words(found.level)}.", *lines]
-    by = "whatever one reading is" if limits is not None else f"readings {found.move:g} apart"
-    lines.append(
-        f"As differential privacy: ε = {at_most(found.epsilon)}, without a δ, {by}: no outcome is "
-        f"more than {at_most(math.exp(min(found.epsilon, 600.0)))} times as likely for one reading "
-        "as for another. Several rows or columns of a person so released: their ε add up."
-    )
-    return lines
+    return [*lines, *differential_words(found)]
 
 
 def _worth(found: LawPlan) -> list[str]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from rich.console import Console
 
 from privest.cli._console import new_table, shown
-from privest.report import BAND, at_least, at_most, exposed_by, exposure, level_words, short
+from privest.report import BAND, at_least, exposed_by, exposure, level_words, short
+from privest.report._plan_words import differential_words
 from privest.workflow import Plan
 from privest.workflow._planning_people import PlannedPeople
 
@@ -76,7 +77,7 @@ def _sentences(found: Plan, people: PlannedPeople) -> list[str]:
             "taken to be between persons; what privacy alone adds is exact."
         )
     lines += [line for one in exposed_by(found) for line in exposure(one)]
-    lines += [_single_row(found, people), *_differential(found, people)]
+    lines += [_single_row(found, people), *differential_words(found)]
     if people.cut == 0 and found.spec.person is not None and found.spec.person.most is None:
         lines.append(
             "How many rows a person has is public in the release; a cap (--most-rows) hides what "
@@ -97,16 +98,3 @@ def _single_row(found: Plan, people: PlannedPeople) -> str:
     least = (rows / found.level) ** 0.5
     which = "" if people.person.capped else f" (of a person with {rows}; more rows, more noise)"
     return f"A single reading can be told to ± {at_least(least)} at best{which}."
-
-
-def _differential(found: Plan, people: PlannedPeople) -> list[str]:
-    if found.epsilon is None or found.move is None:
-        return []
-    limits = found.limits
-    sure = limits is not None and found.move >= limits.width
-    why = "the range makes it so" if sure else "a condition, which only a range enforces"
-    return [
-        f"As differential privacy for a whole person: ε = {at_most(found.epsilon)} at δ = "
-        f"{found.spec.privacy.delta:g}, comparing tables in which every reading of one person (up "
-        f"to {people.person.rows:,} rows) differs by at most {short(found.move)}: {why}."
-    ]

@@ -18,7 +18,6 @@ from privest.cli._people_text import print_people_plan
 from privest.estimator import CostByShare
 from privest.report import (
     BAND,
-    at_most,
     exposed_by,
     exposure,
     freedom_text,
@@ -29,6 +28,7 @@ from privest.report import (
     rounded,
     short,
 )
+from privest.report._plan_words import differential_words
 from privest.workflow import AllocatedPlan, Estimate, Plan, TableRelease
 from privest.workflow._law_plan import LawPlan
 from privest.workflow._record_plan import RecordPlan
@@ -43,7 +43,7 @@ def print_allocated_plan(console: Console, found: AllocatedPlan, rows: Mapping[s
         _noise(found) + ".",
         *levels_words(found),
         *(line for one in exposed_by(found) for line in exposure(one)),
-        *_differential(found),
+        *differential_words(found),
         *_unclipped(found),
     ]  # before anything is printed: it may fail
     console.print(shown(_head(found)))
@@ -127,7 +127,7 @@ def _sentences(found: Plan) -> list[str]:
         return [
             *guess_sentences(found),
             *(line for one in exposed_by(found) for line in exposure(one)),
-            *_differential(found),
+            *differential_words(found),
             *_clipping(found),
         ]
     lines = [
@@ -136,7 +136,7 @@ def _sentences(found: Plan) -> list[str]:
         f"{100 * found.privacy_share:.3g} % of the variance is the price of privacy, the rest is "
         "sampling.",
         *(line for one in exposed_by(found) for line in exposure(one)),
-        *_differential(found),
+        *differential_words(found),
     ]
     lines += _clipping(found)
     listed = ", ".join(
@@ -153,30 +153,6 @@ def _compared(errors: Array, found: Plan) -> str:
     if times < 1.005:
         return "practically those without privacy"
     return f"{times:.3g} times those without privacy"
-
-
-def _differential(found: Plan) -> list[str]:
-    """ε, where δ is stated, and what it compares: by the range, or on a condition."""
-    if found.epsilon is None:
-        return []
-    stated, limits = found.spec.privacy, found.limits
-    head = f"As differential privacy: ε = {at_most(found.epsilon)} at δ = {stated.delta:g}, "
-    if limits is not None and (stated.move is None or stated.move >= limits.width):
-        return [
-            f"{head}whatever one reading is and whatever it is exchanged for: the range limits "
-            f"what is seen of it to {found.move:.4g}{_units(found)}."
-        ]
-    allowed = "" if limits is None else f" (it allows {limits.width:.4g})"
-    return [
-        f"{head}comparing tables in which one reading{_units(found)} differs by at most "
-        f"{found.move:g}. That it differs by no more is a condition, which only a range enforces"
-        f"{allowed}; a larger difference has a larger ε."
-    ]
-
-
-def _units(found: Plan) -> str:
-    """Where what differs is the reading as it is modelled, in those units."""
-    return "" if found.spec.transform == "none" else f" (after {found.spec.transform})"
 
 
 def _clipping(found: Plan) -> list[str]:

@@ -157,6 +157,16 @@ def grid_statement(
     return _gaussian(stated, shift, delta, about_move(moved), (promise(moved),))
 
 
+def grid_mu(level: float, move: float) -> float:
+    """`mu` of `grid_statement` alone, where one reading moves: without the search for its ε.
+
+    >>> grid_mu(1.0, 1.0)
+    1.0
+    """
+    stated = as_level(level)
+    return _root_up(shift_of(stated, as_move(move), entries_of(stated), None, parts=False).squared)
+
+
 def _gaussian(
     level: Level, shift: Shift, delta: float, about: str, conditions: tuple[str, ...]
 ) -> GridStatement:

@@ -38,6 +38,11 @@ def embedded(figure: Figure) -> Drawn:
     drawing = _drawing(figure)
     if len(drawing) > MOST_DRAWING_BYTES:
         return Drawn(_address("png", _pixels(figure)), None, width, height)
+    return of_svg(drawing, width, height)
+
+
+def of_svg(drawing: bytes, width: int, height: int) -> Drawn:
+    """A drawing, and the same with the colours of dark paper."""
     dark = COLOUR.sub(lambda found: DARK.get(found[0], found[0]), drawing.decode()).encode()
     return Drawn(_address("svg+xml", drawing), _address("svg+xml", dark), width, height)
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.privacy import attacker, grid_statement
+from privest.privacy import attacker
+from privest.privacy._statement import grid_mu
 from privest.report._digits import at_least, at_most, short
 from privest.workflow import Terms
 from privest.workflow._column import Column
@@ -95,6 +96,65 @@ def exposure(exposed: Exposed) -> list[str]:
     return LAWS[exposed.law](exposed)
 
 
+@dataclass(frozen=True)
+class Headline:
+    """One number with the words around it, where there is room for no more."""
+
+    before: str
+    number: str
+    after: str
+
+
+def headlines(exposed: Exposed) -> list[Headline]:
+    """The first things an attacker can do, each as a number to look at; `exposure` says it all."""
+    return HEADLINES[exposed.law](exposed)
+
+
+def _guess_headline(one: Exposed) -> Headline:
+    whose = one.reading[0].lower() + one.reading[1:]
+    whose = "one person’s value" if whose == "one reading" else whose
+    units = " (after the transform, in those units)" if one.transform == "box-cox" else ""
+    return Headline(
+        f"Somebody who knows everything else guesses {whose}{units} to",
+        about(attacker.reading_error(one.level), one.transform),
+        "at best: one standard deviation, for a guess that is right on average.",
+    )
+
+
+def _between_headline(one: Exposed, chance: Callable[[float], float]) -> Headline:
+    near = one.spread if one.apart is None else one.apart
+    near = attacker.reading_error(one.level) if near is None else near
+    return Headline(
+        f"Who must tell two values that {_differ(near, one.transform)} from each other is right in",
+        often(chance(near)), f"{COIN}.",
+    )  # fmt: skip
+
+
+def _gaussian_headlines(one: Exposed) -> list[Headline]:
+    return [
+        _guess_headline(one),
+        _between_headline(one, lambda c: attacker.chance_of_mu(_mu(one.level, c))),
+    ]
+
+
+def _laplace_headlines(one: Exposed) -> list[Headline]:
+    root = math.sqrt(one.level)
+    return [_between_headline(one, lambda c: attacker.laplace_chance(root * c))]
+
+
+def _bit_headlines(one: Exposed) -> list[Headline]:
+    assert one.epsilon is not None
+    ends = "a yes from a no" if one.law == "coin" else "the two ends of the range"
+    chance = often(attacker.coin_chance(one.epsilon))
+    return [Headline(f"Who must tell {ends}, both as likely before, is right in", chance, COIN)]
+
+
+HEADLINES = {
+    "gaussian": _gaussian_headlines, "laplace": _laplace_headlines, "coin": _bit_headlines,
+    "bit": _bit_headlines,
+}  # fmt: skip
+
+
 def often(chance: float) -> str:
     """How often at most, for people; what would be rounded to 100 % is said in words.
 
@@ -162,9 +222,7 @@ def _gaussian(one: Exposed) -> list[str]:
 def _mu(level: float, apart: float) -> float:
     """Of a real release, on its grid."""
     with np.errstate(over="ignore"):  # a move beyond the grid counts as all of it
-        mu = grid_statement(level, move=apart).mu
-    assert mu is not None
-    return mu
+        return grid_mu(level, apart)
 
 
 def _between(one: Exposed, chance: Callable[[float], float]) -> str:

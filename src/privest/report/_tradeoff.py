@@ -193,16 +193,21 @@ def _label(group: list[int], names: Sequence[str]) -> str:
     return "error of " + ", ".join(shown(names[j], 13) for j in few) + more
 
 
-def _scale(axes: Axes, top: float) -> None:
-    """Plain multiples on the left, a handful of them."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
+def multiples(top: float) -> list[float]:
+    """Round multiples from 1 up to `top`, as many as there is room for."""
     apart = (top * 1.15) ** (1 / 12)  # a twelfth of the height: room for a line of letters
     places = [1.0]
     for tick in TICKS:
         if places[-1] * apart <= tick <= top * 1.15:
             places.append(tick)
-    axes.yaxis.set_major_locator(FixedLocator(places))
+    return places
+
+
+def _scale(axes: Axes, top: float) -> None:
+    """Plain multiples on the left, a handful of them."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axes.yaxis.set_major_locator(FixedLocator(multiples(top)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter("{x:,g}×")
     axes.xaxis.set_major_formatter("{x:g}")

@@ -98,7 +98,7 @@ def allocated_plan(plan: Plan, data: object) -> AllocatedPlan:
 
 def rows_of(plan: AllocatedPlan) -> HeldRows:
     """The rows that such a plan holds, to choose other levels for them."""
-    return HeldRows(plan._rows, plan._lines, plan._groups, plan.dropped)
+    return HeldRows(plan._rows, plan._lines, plan._groups, plan.dropped, plan._labels)
 
 
 def allocated(plan: Plan, rows: HeldRows) -> AllocatedPlan:
@@ -251,7 +251,7 @@ def settled(
         require_met(model, levels, wanted)
     return with_levels(
         plan, levels, rows.lines, rows.H, design=found, gap=_gap(model, levels, found), equal=equal,
-        held=rows.groups, **asked,
+        groups_of=(rows.groups, rows.labels), **asked,
     )  # fmt: skip
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array, Index
 from privest.bounds import Bound, bound
+from privest.data._cells import is_number
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
@@ -51,6 +52,20 @@ class LevelsSummary(Record):
     equal_error: Array
 
 
+class GroupShare(NamedTuple):
+    """The rows that share a level."""
+
+    group: str
+    rows: int
+    level: float
+
+
+def group_name(value: object) -> str:
+    """A value of the column of groups; whole numbers without a point."""
+    text = str(value)
+    return f"{float(text):.15g}" if is_number(text) else text
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AllocatedPlan(Plan):
     """What is known before a release whose rows have levels of their own.
@@ -67,7 +82,8 @@ class AllocatedPlan(Plan):
     _levels: Array = field(repr=False)
     _lines: Index = field(repr=False)
     _rows: Array = field(repr=False)
-    _groups: Index | None = field(default=None, repr=False)
+    _groups: Index | None = field(default=None, repr=False)  # the number of each row's group
+    _labels: tuple[object, ...] = field(default=(), repr=False)  # what these numbers stand for
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "reading_error",
@@ -140,6 +156,18 @@ class AllocatedPlan(Plan):
         """(rows,) h_kᵀ(HᵀH)⁻¹h_k: how far a row stands out by its features."""
         return np.asarray(((self._rows @ self._unit_covariance) * self._rows).sum(axis=1))
 
+    def by_group(self) -> list[GroupShare]:
+        """What each group gives up, those that show most first; [] where levels are of rows."""
+        if self._groups is None:
+            return []
+        count = np.bincount(self._groups)
+        _, first = np.unique(self._groups, return_index=True)
+        levels = self._levels[first]
+        order = np.argsort(-levels, kind="stable")
+        return [
+            GroupShare(group_name(self._labels[g]), int(count[g]), float(levels[g])) for g in order
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; of the levels what sums them up."""
         design = plain(self.design)
@@ -157,12 +185,12 @@ def with_levels(
     design: object = None,
     equal: float | None = None,
     gap: float = math.nan,
-    held: Index | None = None,
+    groups_of: tuple[Index | None, tuple[object, ...]] = (None, ()),
     **asked: Any,  # noqa: ANN401 - fields of RowLevels
 ) -> AllocatedPlan:
     """The plan with these levels of its rows (`lines`: their numbers in the table, increasing).
 
-    held  the number of the group of each, where levels go by groups.
+    groups_of  the number of the group of each, where levels go by groups, and their names.
     """
     own = np.array(levels, dtype=np.float64)
     own.setflags(write=False)
@@ -180,5 +208,5 @@ def with_levels(
     known["columns"] = (replace(column, level=float(own.max()), levels=facts),)
     return AllocatedPlan(
         **known, equal=column.level if equal is None else equal, gap=gap, design=design,
-        _levels=own, _lines=lines, _rows=H, _groups=held,
+        _levels=own, _lines=lines, _rows=H, _groups=groups_of[0], _labels=groups_of[1],
     )  # fmt: skip
