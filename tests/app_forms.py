@@ -29,9 +29,13 @@ class _Reader(HTMLParser):
         self.select: tuple[FoundForm, str] | None = None
         self.area: tuple[FoundForm, str] | None = None
         self.words = ""
+        self.links: list[str] = []
 
     def handle_starttag(self, tag, attrs):
         a = dict(attrs)
+        for name in ("href", "hx-get"):
+            if a.get(name, "").startswith("/"):
+                self.links.append(a[name])
         if tag == "form":
             self.open = FoundForm(
                 a.get("action") or self.address, (a.get("method") or "get").lower(),
@@ -98,8 +102,8 @@ class _Reader(HTMLParser):
 
 
 def forms_of(page: str, address: str = "") -> list[FoundForm]:
-    """All forms of a page."""
+    """All forms of a page; a link is one without fields."""
     reader = _Reader(address)
     reader.feed(page)
     reader.close()
-    return reader.forms
+    return [*reader.forms, *(FoundForm(link, "get", False) for link in reader.links)]
