@@ -32,8 +32,8 @@ NAMES = {
         "trial_source", "verify_release",
     },
     "streaming": {
-        "Account", "Block", "Job", "Privacy", "Replay", "ReplayPlan", "ReplayState", "StreamPlan",
-        "Trial", "exposed", "known_after", "live_sections", "privacy_of",
+        "Account", "Block", "EXAMPLE", "Job", "Privacy", "Replay", "ReplayPlan", "ReplayState",
+        "StreamPlan", "Trial", "exposed", "known_after", "live_sections", "privacy_of",
     },
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",

@@ -9,12 +9,14 @@ import numpy as np
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput
 from privest.estimator._stream_conclusion import StreamConclusion
+from privest.privacy import EndlessLevel
 from privest.report import (
     Exposed,
     Note,
     Section,
     TableBlock,
     Trail,
+    at_least,
     exposure,
     level_words,
     released_picture,
@@ -25,15 +27,12 @@ from privest.report import (
 from privest.report._page import Part
 from privest.streaming._replay import ReplayState
 from privest.streaming._replay_plan import ReplayPlan
-from privest.streaming._words import known_after
+from privest.streaming._words import mean_known
 
+FAR = 4.0  # deviations of the noise: beyond it two values are told apart
 LISTED = 8  # releases in a table
 MOST_PANELS = 4  # a picture within 300 ms
 NOTHING = 1e-9  # of a budget: less is rounding
-SIMULATED = (
-    "This is a trial: its noise is simulated and repeats with its seed. It protects nobody, and "
-    "nothing of it is released."
-)
 
 
 def live_sections(plan: ReplayPlan, state: ReplayState, trail: Trail) -> list[Section]:
@@ -103,15 +102,12 @@ def _table(found: StreamConclusion) -> TableBlock:
 def _spent(plan: ReplayPlan, state: ReplayState) -> tuple[Part, ...]:
     level = plan.promise.level
     shown = float(np.max(level.final_blocks().diagonal()))
-    parts: list[Part] = [
+    return (
         f"Every reading is released once, at {level_words(shown)}. That is all that is ever "
         "shown of it, however long the stream runs.",
         *_account(plan, state),
         *exposed(plan),
-    ]
-    if plan.trial.simulate:
-        parts.insert(0, Note(SIMULATED, "warning"))
-    return tuple(parts)
+    )
 
 
 def _account(plan: ReplayPlan, state: ReplayState) -> list[Part]:
@@ -139,16 +135,28 @@ def exposed(plan: ReplayPlan) -> list[str]:
     level = plan.promise.level
     if level.reach:
         raise InvalidInput("a replay shows every reading once.")
-    variance = plan.noise_variance
+    variance, one = plan.noise_variance, float(np.max(level.final_blocks().diagonal()))
+    move = plan.promise.move
     said = exposure(
         Exposed(
-            level=float(np.max(level.final_blocks().diagonal())),
+            level=one,
             spread=None if variance is None else math.sqrt(variance),
-            apart=plan.promise.move,
+            # Values that are further apart are told from each other anyway.
+            apart=move if move is not None and move * math.sqrt(one) < FAR else None,
         )
     )
-    day = known_after(level, better="to hide the mean of a day, too,")
-    return [*said, *day, *_epsilon(plan)]
+    return [*said, *_day(level), *_epsilon(plan)]
+
+
+def _day(level: EndlessLevel) -> list[str]:
+    """Several readings tell more of their mean than one does of itself."""
+    mean = mean_known(level)
+    if mean is None:
+        return []
+    said = f"The mean of {mean.readings} readings in a row is known to ± {at_least(mean.error)}"
+    if level.block > 1:
+        return [f"{said}, as one reading is: they share a noise."]
+    return [f"{said}. A noise that the readings of a day share would hide it as one is hidden."]
 
 
 def _epsilon(plan: ReplayPlan) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,19 +38,13 @@ def counts_of(job: Job, *, stopped: bool) -> str:
 
 
 def known_after(
-    level: pv.EndlessLevel,
-    correlation: float | None = None,
-    variance: float | None = None,
-    better: str = f"--shared-day {DAY}",
+    level: pv.EndlessLevel, correlation: float | None = None, variance: float | None = None
 ) -> list[str]:
-    """How well a reading is known after the release, alone and with its neighbours in time.
-
-    better  what would hide a mean better, as it is called where this is read.
-    """
+    """How well a reading is known after the release, alone and with its neighbours in time."""
     shown_of_one = float(np.max(level.final_blocks().diagonal()))
     if not shown_of_one > 0:
         return []
-    said = [_alone(level, shown_of_one, better)]
+    said = [_alone(level, shown_of_one)]
     if correlation is None or not variance:
         return said
     error = _with_neighbours(level, correlation, variance)
@@ -64,18 +59,37 @@ def known_after(
     return said
 
 
-def _alone(level: pv.EndlessLevel, shown_of_one: float, better: str) -> str:
+def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
     said = (
         f"After the release a reading is known to ± {attacker.reading_error(shown_of_one):.3g} "
         "(one standard deviation) by one who knows nothing else of it"
     )
-    if level.block > 1:
-        of_mean = float(level.final_blocks().dense().sum())
-        return f"{said}, and the mean of the {level.block} to ± {1 / math.sqrt(of_mean):.3g}."
-    if level.reach:
+    mean = mean_known(level)
+    if mean is None:
         return said + "."
-    mean = attacker.reading_error(shown_of_one) / math.sqrt(DAY)
-    return f"{said}, the mean of {DAY} in a row to ± {mean:.3g} ({better} hides it better)."
+    if level.block > 1:
+        return f"{said}, and the mean of the {mean.readings} to ± {mean.error:.3g}."
+    return (
+        f"{said}, the mean of {mean.readings} in a row to ± {mean.error:.3g} "
+        f"(--shared-day {mean.readings} hides it better)."
+    )
+
+
+class MeanKnown(NamedTuple):
+    """To what the mean of so many readings in a row is known by their releases."""
+
+    readings: int
+    error: float
+
+
+def mean_known(level: pv.EndlessLevel) -> MeanKnown | None:
+    """The mean of a day: of those that share a noise, else of 24; None where steps look back."""
+    if level.block > 1:
+        return MeanKnown(level.block, 1 / math.sqrt(float(level.final_blocks().dense().sum())))
+    if level.reach:
+        return None
+    one = attacker.reading_error(float(level.final_blocks().diagonal()[0]))
+    return MeanKnown(DAY, one / math.sqrt(DAY))
 
 
 def _with_neighbours(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:

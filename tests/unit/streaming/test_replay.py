@@ -211,7 +211,7 @@ def test_nothing_of_a_reading_is_in_what_is_shown(tmp_path):
         state = run(replay, 10)
         parts = live_sections(plan, state, replay.trail)
     for text in (repr(state), json.dumps(state.to_dict()), repr(parts), plan.output.read_text()):
-        assert SENTINEL.split(".")[0] not in text
+        assert SENTINEL[:6] not in text  # 4711.0: no hash and no picture holds a point
     assert not plan.checkpoint.stat().st_mode & 0o077
 
 
