@@ -99,7 +99,7 @@ class Form:
             raise InvalidInput(f"{_said(name)} must be a text, not a file.")
         if len(found) > MOST_TEXT or "\x00" in found:
             raise InvalidInput(f"{_said(name)} is too long, or holds what no text holds.")
-        return found
+        return found.replace("\r\n", "\n")  # which browsers send for every line of a field
 
 
 def _said(name: str) -> str:
