@@ -299,3 +299,39 @@ def _weights(form: Form, chosen: _Chosen, names: Sequence[str]) -> Weights | Non
         return None
     kind: Any = form.choice("weight_kind", list(WEIGHTS), "survey")
     return Weights(names[chosen.weight], kind)
+
+
+# --- and back -------------------------------------------------------------------------------------
+
+
+def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
+    """What would have been typed to state this plan, as far as the screen can say it."""
+    roles = dict.fromkeys(spec.targets, "private") | dict.fromkeys(spec.features, "public")
+    roles |= {one.column: role for role, one in (("person", spec.person), ("weight", spec.weights))
+              if one is not None}  # fmt: skip
+    found = {
+        "gaps": spec.missing, "family": spec.family,
+        "logarithm": "yes" if spec.transform == "log" else "",
+        "lists_public": "yes" if spec.categories else "",
+        "noise_variance": _written(spec.noise.variance), "reference": spec.noise.reference or "",
+        "codes": "; ".join(spec.reading.missing_codes),
+        "design": "A" if spec.person is None else spec.person.design,
+        "most": _written(None if spec.person is None else spec.person.most),
+        "weight_kind": "survey" if spec.weights is None else spec.weights.kind,
+        "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
+    }  # fmt: skip
+    for at, column in enumerate(look.columns):
+        found[f"role-{at}"] = roles.get(column.name, "unused")
+        ends = spec.privacy.range_of(column.name) if column.name in spec.targets else None
+        if ends is not None:
+            found[f"low-{at}"], found[f"high-{at}"] = map(_written, ends)
+        if column.name in spec.categories:
+            shown = {value: name for name, value in _offered(column).items()}
+            lines = [shown.get(one, one) for one in spec.categories[column.name]]
+            found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
+    return {name: [value] for name, value in found.items() if value}
+
+
+def _written(value: float | None) -> str:
+    """A number as it is typed, to its last digit."""
+    return "" if value is None else f"{value!r}".removesuffix(".0")

@@ -392,8 +392,20 @@ def _toml(value: object) -> str:
 def load_spec(path: str | Path) -> Spec:
     """A plan file; paths of data in it are relative to the file."""
     file = Path(path)
-    spec = Spec.from_dict(_parsed(file), str(file))
+    spec = read_spec(read_document(file), str(file))
     return _moved(spec, lambda name: str(file.parent / name))
+
+
+def read_spec(text: str, name: str) -> Spec:
+    """The text of a plan file of this name: TOML or YAML. Paths in it stay as they are written."""
+    ending = Path(name).suffix.lower()
+    if ending not in ENDINGS:
+        raise InvalidInput(f"{name}: a plan file ends with {', '.join(ENDINGS)}.")
+    parse = parse_toml if ending == ".toml" else parse_yaml
+    found: object = parse(text, name)
+    if not isinstance(found, Mapping):
+        raise InvalidInput(f"{name} does not hold a plan: names with values are expected.")
+    return Spec.from_dict(found, name)
 
 
 def save_spec(spec: Spec, path: str | Path) -> None:
@@ -404,17 +416,6 @@ def save_spec(spec: Spec, path: str | Path) -> None:
     folder = file.parent.absolute()
     text = _moved(spec, lambda name: os.path.relpath(name, folder)).to_toml()
     atomic_write(file, text)
-
-
-def _parsed(file: Path) -> Mapping[str, Any]:
-    ending, text = file.suffix.lower(), read_document(file)
-    if ending not in ENDINGS:
-        raise InvalidInput(f"{file}: a plan file ends with {', '.join(ENDINGS)}.")
-    parse = parse_toml if ending == ".toml" else parse_yaml
-    found: object = parse(text, str(file))
-    if not isinstance(found, Mapping):
-        raise InvalidInput(f"{file} does not hold a plan: names with values are expected.")
-    return found
 
 
 def _moved(spec: Spec, path: Callable[[str], str]) -> Spec:

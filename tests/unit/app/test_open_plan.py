@@ -1,0 +1,124 @@
+"""A plan that is there already: from its place, or sent; with its table, or in words why not."""
+
+import pytest
+
+from along_cases import CASES
+from app_client import Client
+from privest.report._along import Along
+from privest.workflow import make_plan
+from privest.workflow._commands import Steps
+
+
+@pytest.fixture
+def client(tmp_path):
+    (tmp_path / "out").mkdir()
+    found = Client(tmp_path / "out")
+    yield found
+    found.close()
+
+
+def plan_of(case, folder):
+    """A plan file beside its table, as it was taken along."""
+    spec = CASES[case](folder)
+    (folder / "plan.toml").write_text(Along(spec, Steps()).plan, encoding="utf-8")
+    return spec
+
+
+def the_work(client, answer):
+    assert answer.status_code == 303, answer.text
+    (work,) = client.desk.works.values()
+    assert answer.headers["location"].endswith(f"/work/{work.id}/privacy")
+    return work
+
+
+def require_plan(work, spec, file):
+    """The very numbers."""
+    wanted = make_plan(spec, file)
+    assert work.spec == spec
+    assert work.reading == spec.reading
+    assert work.plan.privacy_error.tolist() == wanted.privacy_error.tolist()
+
+
+def test_from_its_place_with_the_table_beside_it(client, tmp_path):
+    spec = plan_of("messy", tmp_path)
+    work = the_work(client, client.post("/opened", {"plan_path": str(tmp_path / "plan.toml")}))
+    require_plan(work, spec, tmp_path / spec.data)
+    assert work.table.own is False
+    client.desk.clear(work)
+    assert (tmp_path / spec.data).exists()  # a file of the user stays
+
+
+def test_both_are_sent(client, tmp_path):
+    spec = plan_of("messy", tmp_path)
+    files = {
+        "plan": ("C:\\up\\plan.toml", (tmp_path / "plan.toml").read_bytes()),
+        "data": (f"../{spec.data}", (tmp_path / spec.data).read_bytes()),
+    }
+    work = the_work(client, client.post("/opened", files=files))
+    require_plan(work, spec, tmp_path / spec.data)
+    assert work.table.path.parent == client.desk.private
+    client.desk.clear(work)
+    assert [one.name for one in client.desk.private.iterdir()] == ["alive"]
+
+
+def test_of_the_embedded_table(client, tmp_path):
+    spec = plan_of("embedded", tmp_path)
+    files = {"plan": ("plan.toml", (tmp_path / "plan.toml").read_bytes())}
+    require_plan(the_work(client, client.post("/opened", files=files)), spec, None)
+
+
+@pytest.mark.parametrize(
+    ("form", "files", "words"),
+    [
+        ({}, None, "choose a plan file"),
+        ({"plan_path": "nowhere.toml"}, None, "there is no such file"),
+        ({"plan_path": "~nobody-of-this-name/plan.toml"}, None, "there is no such file"),
+        ({"plan_path": "x" * 5000 + ".toml"}, None, "there is no such file"),
+        ({"plan_path": "/etc"}, None, "there is no such file"),
+        ({}, {"plan": ("plan.txt", b"a = 1")}, "a plan file ends with"),
+        ({}, {"plan": ("plan.toml", b"\xff\x00")}, "not UTF-8"),
+        ({}, {"plan": ("plan.toml", b"data = 3")}, "privacy"),
+        ({}, {"plan": ("plan.toml", b"#" * (1 << 22))}, "too large"),
+        ({}, {"plan": "PLAN"}, "the plan is about Über uns (1).csv"),
+        ({"data_path": "other.csv"}, {"plan": "PLAN"}, "there is no such file"),
+        ({"data_path": "y" * 5000 + ".csv"}, {"plan": "PLAN"}, "there is no such file"),
+        ({}, {"plan": "PLAN", "data": ("a.exe", b"")}, "a table can be"),
+        ({}, {"plan": "PLAN", "data": ("a.csv", b"a,b\n1,2\n")}, "a.csv has no column"),
+    ],
+)
+def test_what_does_not_go_is_said(client, tmp_path, form, files, words):
+    plan_of("messy", tmp_path)
+    sent = ("plan.toml", (tmp_path / "plan.toml").read_bytes())
+    files = files and {name: sent if one == "PLAN" else one for name, one in files.items()}
+    answer = client.post("/opened", form, files=files)
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert 'role="alert"' in answer.text
+    assert 'name="plan_path"' in answer.text
+    assert client.desk.works == {}
+    assert [one.name for one in client.desk.private.iterdir()] == ["alive"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_data_screen_says_the_same(client, tmp_path, case):
+    """Sent as it is shown it states the same plan, at the same level."""
+    spec = plan_of(case, tmp_path)
+    work = the_work(client, client.post("/opened", {"plan_path": str(tmp_path / "plan.toml")}))
+    page = client.get(f"/work/{work.id}/data")
+    assert page.status_code == 200
+    if case == "formula":
+        return  # the screen has no formulas
+    form = client.desk.works[work.id].typed
+    before = work.plan
+    answer = client.post(f"/work/{work.id}/data", {name: list(one) for name, one in form.items()})
+    if spec.privacy.range is None and case != "yes":
+        assert answer.status_code == 422
+        assert "needs its public range" in answer.text
+    else:
+        assert answer.status_code == 303, answer.text
+        assert work.plan is before
+
+
+def test_its_page(client):
+    assert "Open a plan" in client.get("/").text
+    assert client.get("/open").status_code == 200
