@@ -170,7 +170,7 @@ def test_everything_runs_in_processes_of_its_own(trial, tmp_path):
     works = {case: do(case, tmp_path / case, trial=trial, report=True) for case in CASES}
     folders = [work.unpacked for work in works.values()]
     subprocess.run([sys.executable, "-c", RUN, *folders], check=True)
-    for work in works.values():
+    for case, work in works.items():
         for name in ("script.out", "notebook.out"):
             require_numbers(work, (work.unpacked / name).read_text(encoding="utf-8"))
         for name in ("release.csv", "release.csv.json"):
@@ -178,6 +178,8 @@ def test_everything_runs_in_processes_of_its_own(trial, tmp_path):
             assert (work.unpacked / name).read_bytes() == same
             if trial:  # the commands make it once more
                 (work.unpacked / name).unlink()
+        if not trial and case not in ("embedded", "messy"):
+            continue  # five processes each: as trials they are all typed
         before = (work.unpacked / "report.html").read_bytes()
         done = subprocess.run(
             ["bash", "commands.sh"], cwd=work.unpacked, capture_output=True, text=True, check=False,
