@@ -86,6 +86,14 @@ def test_of_a_plan(client):
     assert list(client.desk.folder.iterdir()) == []
 
 
+def test_before_there_is_a_plan_it_leads_to_the_data(client):
+    work = client.desk.begin()
+    answer = client.get(f"/work/{work.id}/take")
+    assert answer.status_code == 303
+    assert answer.headers["location"].endswith("/data")
+    assert got(client, work, "plan").status_code == 404
+
+
 def test_of_a_trial(client):
     work = tried(client)
     page = client.get(f"/work/{work.id}/take")
