@@ -76,7 +76,7 @@ def wanted_names(typed: Typed) -> list[str]:
 
 
 def _row(at: int, column: ColumnLook, typed: Typed) -> ColumnRow:
-    sure = (str(k) for k, code in enumerate(column.codes) if code.sure)
+    sure = {str(k): code.code for k, code in enumerate(column.codes) if code.sure}
     known = f"role-{at}" in typed
     return ColumnRow(
         at,
@@ -85,14 +85,19 @@ def _row(at: int, column: ColumnLook, typed: Typed) -> ColumnRow:
         low=_first(typed, f"low-{at}"),
         high=_first(typed, f"high-{at}"),
         as_list=_first(typed, f"use-{at}") == "list",
-        categories=_first(typed, f"list-{at}", "\n".join(_offered(column))),
+        categories=_first(typed, f"list-{at}", "\n".join(_offered(column, sure))),
         ticked=frozenset(typed.get(f"codes-{at}", ()) if known else sure),
     )
 
 
-def _offered(column: ColumnLook) -> dict[str, str]:
-    """The categories in the file as they are shown, each on one line; and what each of them is."""
-    return {" ".join(printable(one).split()): one for one in column.different or ()}
+def _offered(column: ColumnLook, codes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The categories in the file as they are shown, each on one line; and what each of them is.
+
+    codes: what stands for a missing value, which is none.
+    """
+    without = set((codes or {}).values())
+    kept = (one for one in column.different or () if one not in without)
+    return {" ".join(printable(one).split()): one for one in kept}
 
 
 def _first(typed: Typed, name: str, default: str = "") -> str:
@@ -217,15 +222,19 @@ def _codes(form: Form, look: TableLook, chosen: _Chosen, reading: Reading) -> tu
     ticked = []
     for at in chosen.every:
         column = look.columns[at]
-        known = {str(k): code.code for k, code in enumerate(column.codes)}
-        own = [known[one] for one in form.listed(f"codes-{at}") if one in known]
-        ticked += [f"{column.name}={code}" for code in own]
+        ticked += [f"{column.name}={code}" for code in _ticked(form, column, at)]
     every = replace(reading, missing_codes=(*ticked, *typed))
     for at in (*chosen.private, *chosen.public):
         column = look.columns[at]
         if not _as_list(form, column, at) or at in chosen.private:
             _require_numbers(column, every.codes(column.name))
     return every.missing_codes
+
+
+def _ticked(form: Form, column: ColumnLook, at: int) -> list[str]:
+    """The codes of a column that were confirmed."""
+    known = {str(k): code.code for k, code in enumerate(column.codes)}
+    return [known[one] for one in form.listed(f"codes-{at}") if one in known]
 
 
 def _split(line: str) -> list[str]:
@@ -272,7 +281,8 @@ def _category_list(form: Form, column: ColumnLook, at: int) -> tuple[str, ...]:
             "categories, one on each line, the first of them what others are compared with. (Of a "
             "date give the year, or the days since a public day, as a number.)"
         )
-    return tuple(offered.get(line, line) for line in lines)
+    gone = set(_ticked(form, column, at))
+    return tuple(one for one in (offered.get(line, line) for line in lines) if one not in gone)
 
 
 def _noise(form: Form, desk: Desk, table: Table) -> Noise:

@@ -44,9 +44,13 @@ class MissingCode(Record):
     sure: bool
 
 
-def is_missing_word(text: str) -> bool:
-    """Whether a text is one of those that mostly stand for a missing value."""
-    return text.casefold() in WORDS
+def is_missing_word(text: str, *, beside_words: bool = False) -> bool:
+    """Whether a text is one of those that mostly stand for a missing value.
+
+    `beside_words`: among other texts only a sign is; "unknown" may be a category of its own.
+    """
+    sign = text.startswith("#") or not any(letter.isalnum() for letter in text)
+    return text.casefold() in WORDS and (sign or not beside_words)
 
 
 def number_codes(lowest: Seen, highest: Seen) -> tuple[MissingCode, ...]:

@@ -154,7 +154,7 @@ class ColumnCounts:
     def _codes(self, number: bool) -> tuple[MissingCode, ...]:
         """Codes among the numbers; and words, which in a column of numbers are nothing else."""
         words = tuple(
-            MissingCode(text, rows, number and is_missing_word(text))
+            MissingCode(text, rows, is_missing_word(text, beside_words=not number))
             for text, rows in (self.words or {}).items()
             if "=" not in text and (number or is_missing_word(text))
         )
