@@ -16,6 +16,7 @@ from privest.errors import InvalidInput
 
 PART = 1 << 18  # bytes
 START = 1 << 12
+FEWEST = 4  # letters that tell UTF-16 from other bytes
 OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive, as Excel workbooks are: give it the ending .xlsx if it is one",
     b"PAR1": "a Parquet file: give it the ending .parquet",
@@ -85,7 +86,7 @@ def _unmarked_utf16(start: bytes) -> str | None:
     half = len(start) // 2
     for name, place in (("utf-16-le", 1), ("utf-16-be", 0)):
         zeros = start[place::2].count(0), start[1 - place :: 2].count(0)
-        if half and zeros[0] > 0.6 * half and not zeros[1]:
+        if half >= FEWEST and zeros[0] > 0.6 * half and not zeros[1]:
             return name
     return None
 
