@@ -1,4 +1,4 @@
-"""A table of 200 MB, sent to an app that runs as a process: it never is in memory, not even once."""
+"""A table of 200 MB, sent to an app that runs as a process: it is never all in memory."""
 
 from pathlib import Path
 
