@@ -44,7 +44,7 @@ def require_plan(work, spec, file):
 
 def test_from_its_place_with_the_table_beside_it(client, tmp_path):
     spec = plan_of("messy", tmp_path)
-    work = the_work(client, client.post("/opened", {"plan_path": str(tmp_path / "plan.toml")}))
+    work = the_work(client, client.post("/plan", {"plan_path": str(tmp_path / "plan.toml")}))
     require_plan(work, spec, tmp_path / spec.data)
     assert work.table.own is False
     client.desk.clear(work)
@@ -57,7 +57,7 @@ def test_both_are_sent(client, tmp_path):
         "plan": ("C:\\up\\plan.toml", (tmp_path / "plan.toml").read_bytes()),
         "data": (f"../{spec.data}", (tmp_path / spec.data).read_bytes()),
     }
-    work = the_work(client, client.post("/opened", files=files))
+    work = the_work(client, client.post("/plan", files=files))
     require_plan(work, spec, tmp_path / spec.data)
     assert work.table.path.parent == client.desk.private
     client.desk.clear(work)
@@ -67,7 +67,7 @@ def test_both_are_sent(client, tmp_path):
 def test_of_the_embedded_table(client, tmp_path):
     spec = plan_of("embedded", tmp_path)
     files = {"plan": ("plan.toml", (tmp_path / "plan.toml").read_bytes())}
-    require_plan(the_work(client, client.post("/opened", files=files)), spec, None)
+    require_plan(the_work(client, client.post("/plan", files=files)), spec, None)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_does_not_go_is_said(client, tmp_path, form, files, words):
     plan_of("messy", tmp_path)
     sent = ("plan.toml", (tmp_path / "plan.toml").read_bytes())
     files = files and {name: sent if one == "PLAN" else one for name, one in files.items()}
-    answer = client.post("/opened", form, files=files)
+    answer = client.post("/plan", form, files=files)
     assert answer.status_code == 422
     assert words in answer.text
     assert 'role="alert"' in answer.text
@@ -106,7 +106,7 @@ def test_what_does_not_go_is_said(client, tmp_path, form, files, words):
 def test_the_data_screen_says_the_same(client, tmp_path, case):
     """Sent as it is shown it states the same plan, at the same level."""
     spec = plan_of(case, tmp_path)
-    work = the_work(client, client.post("/opened", {"plan_path": str(tmp_path / "plan.toml")}))
+    work = the_work(client, client.post("/plan", {"plan_path": str(tmp_path / "plan.toml")}))
     page = client.get(f"/work/{work.id}/data")
     assert page.status_code == 200
     if case == "formula":
@@ -125,4 +125,4 @@ def test_the_data_screen_says_the_same(client, tmp_path, case):
 
 def test_its_page(client):
     assert "Open a plan" in client.get("/").text
-    assert client.get("/open").status_code == 200
+    assert client.get("/plan").status_code == 200

@@ -33,7 +33,7 @@ TYPED = ("plan_path", "data_path")
 
 def ask(request: Request, form: Form) -> Response:
     """Which plan, and where its table is."""
-    return page(request, "open.html", typed=dict.fromkeys(TYPED, ""))
+    return page(request, "open_plan.html", typed=dict.fromkeys(TYPED, ""))
 
 
 def opened(request: Request, form: Form) -> Response:
@@ -47,7 +47,7 @@ def opened(request: Request, form: Form) -> Response:
         said = in_words(error, work.table)
         desk.clear(work)
         typed = {name: form.text(name, "") for name in TYPED}
-        return page(request, "open.html", status=422, typed=typed, message=said)
+        return page(request, "open_plan.html", status=422, typed=typed, message=said)
     except BaseException:
         desk.clear(work)
         raise
@@ -108,6 +108,6 @@ def _noise(desk: Desk, table: Table, spec: Spec) -> Noise:
 
 
 ROUTES = [
-    plain_route("/open", ask, "open"),
-    plain_route("/opened", opened, "opened", post=True, most=None),
+    plain_route("/plan", ask, "open_plan"),
+    plain_route("/plan", opened, "opened_plan", post=True, most=None),
 ]
