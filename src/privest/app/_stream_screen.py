@@ -138,7 +138,9 @@ def _usual(work: StreamWork) -> dict[str, Any]:
         "account": f"{target} of {work.table.name}", "budget": "",
     }  # fmt: skip
     if work.example:
+        # It begins on a Monday: with the weekend nothing could be estimated for five days.
         usual |= {"error": "0.5", "low": "0", "high": "10", "block": "4"}
+        usual["features"] = [one for one in usual["features"] if one != "weekend"]
     return usual
 
 

@@ -37,7 +37,7 @@ def released_picture(numbers: Array, values: Array, error: float, name: str) -> 
         figure,
         f"The last {plural(len(values), 'release')} of {name}{seen}, each with a bar of "
         f"± {short(BAND * error)} for its noise.{none}",
-        f"What others see. Dot: a reading with its noise. Bar: ± {short(BAND * error)} about it, "
+        f"Dot: a reading with its noise. Bar: ± {short(BAND * error)} about it, "
         "in which the true reading lies in 95 of 100 cases. The readings themselves are nowhere "
         "on this page.",
     )
