@@ -29,8 +29,15 @@ from privest.report._along import (
     ledger_entry,
     save_along,
 )
-from privest.workflow import Estimate, Plan, TableRelease, estimate_release, read_release
-from privest.workflow._commands import Steps
+from privest.workflow import (
+    ColumnsEstimate,
+    Estimate,
+    Plan,
+    TableRelease,
+    estimate_release,
+    read_release,
+)
+from privest.workflow._commands import AUTO, Steps
 from privest.workflow._header import header_path
 
 PLAN, REPORT, ARCHIVE = "plan.toml", "report.html", "privest.zip"
@@ -70,10 +77,10 @@ class Taken:
         if self.table is None:
             save_along(path, self.along)
             return
+        table, entry = (self.table, self.entry) if self.real else (None, None)
         made = self.desk.private_file(".html")
         try:
             self.write_report(made)
-            table, entry = (self.table, self.entry) if self.real else (None, None)
             save_along(path, self.along, table=table, report=made, entry=entry)
         finally:
             made.unlink(missing_ok=True)
@@ -93,8 +100,28 @@ def taken_of(desk: Desk, work: Work) -> Taken | None:
         subject = how.subject if header.entry is None else header.entry.subject
         noise = {"ledger": desk.ledger, "subject": subject, "budget": how.budget,
                  "again": how.again}  # fmt: skip
-    steps = Steps(PLAN, table, REPORT, made=True, **noise, **asked)
+    steps = Steps(PLAN, table, REPORT, made=True, **noise, **_answered(table, asked))
     return Taken(desk, how.plan, Along(how.plan.spec, steps), header, table)
+
+
+def _answered(table: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for and is there: not every release has means and totals in its own units."""
+    if not asked.get("at") and not asked.get("total"):
+        return asked
+    found = estimate_release(table, asked.get("errors", AUTO))
+    parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
+    rows = asked.get("at", ())
+    there = tuple(row for row in rows if all(_is_there(one.mean_at, row) for one in parts))
+    total = bool(asked.get("total")) and all(_is_there(one.total) for one in parts)
+    return asked | {"at": there, "total": total}
+
+
+def _is_there(ask: Callable[..., object], *given: object) -> bool:
+    try:
+        ask(*given)
+    except PrivestError:
+        return False
+    return True
 
 
 def take(request: Request, work: Work, form: Form) -> Response:

@@ -60,8 +60,9 @@ class Along:
 
     @cached_property
     def commands(self) -> Commands:
-        """A line of a shell for each step."""
-        return commands_of(self.steps)
+        """A line of a shell for each step. (Means and totals it asks of one target at a time.)"""
+        single = len(self.spec.targets) == 1
+        return commands_of(self.steps if single else replace(self.steps, at=(), total=False))
 
     @cached_property
     def shell(self) -> str:
@@ -126,7 +127,7 @@ class Along:
 
     @cached_property
     def _cells(self) -> list[Cell]:
-        return cells_of(self.spec, self.steps)
+        return cells_of(self.spec, self.steps, self.commands)
 
     def readme(self, names: list[str]) -> str:
         """README.txt: what is what, of the files that are there."""

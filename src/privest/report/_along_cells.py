@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
@@ -14,7 +14,7 @@ from privest.arrays import CONFIDENCE
 from privest.data._source import EMBEDDED
 from privest.report._words import printable
 from privest.workflow import People, Spec, Weights
-from privest.workflow._commands import AUTO, Steps, commands_of
+from privest.workflow._commands import AUTO, Steps
 from privest.workflow._header import header_path
 from privest.workflow._spec import stated
 
@@ -30,11 +30,11 @@ class Cell:
     code: str = ""
 
 
-def cells_of(spec: Spec, steps: Steps) -> list[Cell]:
+def cells_of(spec: Spec, steps: Steps, commands: Sequence[str]) -> list[Cell]:
     """All steps in their order: the same numbers come out, to the last digit."""
     made = [_beginning(spec, steps), _plan(spec, steps), _release(steps)]
     if steps.made or steps.repeatable:
-        return [*made, _verify(steps), _estimate(spec, steps), _report(steps)]
+        return [*made, _verify(steps), _estimate(spec, steps), _report(steps, commands)]
     return [*made, _afterwards(steps)]
 
 
@@ -140,17 +140,16 @@ def _verify(steps: Steps) -> Cell:
 def _estimate(spec: Spec, steps: Steps) -> Cell:
     table, level = repr(str(steps.table)), _confidence(steps)
     how = "" if steps.errors == AUTO else f", errors={steps.errors!r}"
-    lines = [f"estimate = pv.estimate({table}{how})", f"print(estimate.summary({level}))"]
-    if len(spec.targets) == 1:
-        lines.append(f"print(estimate.to_frame({level}).to_csv(index=False))")
-    else:
-        frame = f"estimate.of(target).to_frame({level}).to_csv(index=False)"
-        lines += [f"for target in {spec.targets!r}:", f"    print(target, {frame}, sep='\\n')"]
     given = f", {level}" if level else ""
-    for row in steps.at:
-        lines.append(f"print(estimate.mean_at({_literal(dict(row))}{given}))")
-    if steps.total:
-        lines.append(f"print(estimate.total({level}))")
+    lines = [f"estimate = pv.estimate({table}{how})", f"print(estimate.summary({level}))"]
+    asked = [f"to_frame({level}).to_csv(index=False)"]
+    asked += [f"mean_at({_literal(dict(row), 8)}{given})" for row in steps.at]
+    asked += [f"total({level})"] if steps.total else []
+    if len(spec.targets) == 1:
+        lines += [f"print(estimate.{what})" for what in asked]
+    else:
+        lines += [f"for target in {spec.targets!r}:", "    print(target)"]
+        lines += [f"    print(estimate.of(target).{what})" for what in asked]
     return Cell(
         "4. The estimate",
         ("From the release alone. The intervals include the noise of the release.",),
@@ -158,14 +157,14 @@ def _estimate(spec: Spec, steps: Steps) -> Cell:
     )
 
 
-def _report(steps: Steps) -> Cell:
-    commands = "".join(f"    {line!r},\n" for line in commands_of(steps))
+def _report(steps: Steps, commands: Sequence[str]) -> Cell:
+    lines = "".join(f"    {line!r},\n" for line in commands)
     how = f", confidence={_confidence(steps)}" if _confidence(steps) else ""
     call = f"save_report(plan, estimate, commands, Path({str(steps.page)!r}){how})"
     return Cell(
         "5. The report",
         ("One page for people, with the commands of a shell that do the same.",),
-        f"commands = [\n{commands}]\n{call}",
+        f"commands = [\n{lines}]\n{call}",
     )
 
 

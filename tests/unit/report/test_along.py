@@ -72,6 +72,8 @@ def do(case, folder, *, trial, report=False):
         steps = Steps(table=table, made=True, ledger=ledger, subject="it's us\n")
     if case == "embedded":
         steps = replace(steps, confidence=0.9, errors="t", at=({"age": 50.0, "bmi": 25.5},))
+    if case == "several":
+        steps = replace(steps, at=({"age": 40.0},), total=True)
     estimate = estimate_release(table, steps.errors)
     along = Along(replace(spec, data=str(file or spec.data)), steps)
     page = results / "page.html"
@@ -96,6 +98,8 @@ def require_numbers(work, text):
     numbers = [one.privacy_error for one in plans] + [one.standard_error for one in plans]
     for one in parts:
         numbers += [one.estimate, one.standard_error, one.interval(level).ravel()]
+        numbers += [[one.mean_at(row, level).mean for row in work.along.steps.at]]
+        numbers += [[one.total(level).total]] if work.along.steps.total else []
     wanted = [repr(float(x)) for x in np.concatenate(numbers) if np.isfinite(x)]
     assert len(wanted) >= 5 * len(work.plan.names)
     assert [x for x in wanted if x not in text] == []
