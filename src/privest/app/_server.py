@@ -16,7 +16,14 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from privest.app import _data_screen, _open_plan, _start, _stream_screen, _take_screen
+from privest.app import (
+    _data_screen,
+    _open_plan,
+    _privacy_screen,
+    _start,
+    _stream_screen,
+    _take_screen,
+)
 from privest.app._desk import Desk
 from privest.app._guard import Guard
 from privest.app._pages import not_there, refused, says
@@ -25,7 +32,8 @@ from privest.files import stopped_by_exception
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
-SCREENS = (_start, _open_plan, _data_screen, _take_screen, _stream_screen)  # each has its ROUTES
+# Each has its ROUTES.
+SCREENS = (_start, _open_plan, _data_screen, _privacy_screen, _take_screen, _stream_screen)
 
 
 def make_app(desk: Desk) -> Starlette:

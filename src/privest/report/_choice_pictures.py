@@ -14,13 +14,14 @@ from privest.arrays import Array
 from privest.report._canvas import INK, OPEN, PRIVATE, shown
 from privest.report._choosing import Half, LevelScale, chosen_level, halves, parts_of
 from privest.report._digits import rounded, short, span
-from privest.report._drawing import Drawn
+from privest.report._drawing import Drawn, embedded
+from privest.report._row_levels import levels_picture
 from privest.report._svg import Sketch
 from privest.report._tradeoff import COLOURS, alike, multiples
-from privest.workflow import Plan
+from privest.workflow import AllocatedPlan, Plan
 from privest.workflow._law_plan import LawPlan
 
-WIDTH, MARGIN = 460, 12
+WIDTH, MARGIN = 400, 10
 ROW = 46
 MOST_ROWS = 24
 LEAST_TIMES = 2.5  # the narrow bar is never longer than this part of the picture
@@ -49,7 +50,7 @@ def intervals_sketch(plan: Plan) -> Sketched:
     picture.line([(middle, MARGIN + 18), (middle, foot - 16)], INK, 1, "3 3")
     _key(picture, foot, PRIVATE, 4, "by privacy alone" if every[0].alone else "with privacy", 0)
     if known:
-        _key(picture, foot, OPEN, 11, "without privacy", 170)
+        _key(picture, foot, OPEN, 11, "without privacy", 150)
     each = "; ".join(f"{one.name} {_numbers(one)}" for one in drawn)
     more = len(every) - len(drawn)
     caption = (
@@ -65,7 +66,7 @@ def intervals_sketch(plan: Plan) -> Sketched:
 
 def _row(picture: Sketch, one: Half, top: float, full: float) -> None:
     middle, reach = WIDTH / 2, WIDTH / 2 - MARGIN
-    picture.text(MARGIN, top + 12, shown(one.name, 30).replace(r"\$", "$"), weight=650)
+    picture.text(MARGIN, top + 12, shown(one.name, 24).replace(r"\$", "$"), weight=650)
     picture.text(WIDTH - MARGIN, top + 12, _numbers(one), "end")
     if one.open is not None:
         half = reach / full
@@ -84,6 +85,12 @@ def _numbers(one: Half) -> str:
 def _key(picture: Sketch, y: float, colour: str, height: float, text: str, x: float) -> None:
     picture.bar(MARGIN + x, y - height / 2 - 4, 28, height, colour)
     picture.text(MARGIN + x + 36, y, text)
+
+
+def levels_sketch(found: AllocatedPlan) -> Sketched:
+    """Who gives up how much: rows by their level."""
+    picture = levels_picture(found)
+    return Sketched(embedded(picture.figure), picture.alt, picture.caption)
 
 
 # --- errors against levels ------------------------------------------------------------------------

@@ -108,6 +108,8 @@ def takes_apart(plan: Plan) -> bool:
 
 def apart_text(plan: Plan) -> str:
     """The difference to begin with: as stated, or a tenth of the range; after a log a factor."""
+    if not takes_apart(plan):
+        return ""
     stated, limits = plan.spec.privacy.tolerance, plan.limits
     if stated is None and limits is None:
         return ""

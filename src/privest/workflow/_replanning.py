@@ -90,6 +90,19 @@ def at_level(plan: Plan, level: float) -> Privacy:
     )  # fmt: skip
 
 
+def equal_levels(plan: Plan) -> Privacy:
+    """The section on privacy with one level for all rows, the mean of those per row."""
+    own, level = plan.column.levels, plan.spec.privacy.level
+    if level is None:
+        level = plan.level if own is None else own.mean
+    return replace(at_level(plan, level), allocate=False, cap=None, groups=None, criterion=None)
+
+
+def error_of_half(half: float, confidence: float) -> float:
+    """The standard error whose interval at this confidence is ± `half`."""
+    return as_positive(half, "the ± that is wanted") / float(quantile(confidence))
+
+
 def level_for(
     plan: Plan, error: float, of: str, confidence: float | None = None, *, alone: bool = False
 ) -> float:

@@ -58,3 +58,10 @@ document.addEventListener("htmx:xhr:progress", (event) => {
     said.textContent = "It is here. Looking at it …";
   }
 });
+
+// Privacy: what the slider stands for now, for those who hear it.
+document.addEventListener("htmx:afterSwap", () => {
+  const slider = document.getElementById("position");
+  const answers = document.querySelector("#numbers [data-spoken]");
+  if (slider && answers) { slider.setAttribute("aria-valuetext", answers.dataset.spoken); }
+});

@@ -1,0 +1,370 @@
+"""Screen 2, privacy: one slider, and beside it what others will know of one person and what you
+will know of all; accuracy first; levels that differ from row to row; what if a group says no.
+
+The plan keeps what was counted of the features: an answer reads no data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from privest.app._desk import Work
+from privest.app._pages import Form, page, place, screen, see_other
+from privest.arrays import CONFIDENCE
+from privest.errors import InvalidInput, PrivestError
+from privest.report import levels_words
+from privest.report._choice_pictures import curve_sketch, intervals_sketch, levels_sketch
+from privest.report._choosing import (
+    POSITIONS,
+    LevelScale,
+    apart_meant,
+    apart_text,
+    choice_headlines,
+    choice_table,
+    choice_words,
+    chosen_level,
+    cost_words,
+    level_scale,
+    level_text,
+    takes_apart,
+)
+from privest.report._withdrawal_words import withdrawal_words
+from privest.workflow import AllocatedPlan, Plan, Privacy, Spec, make_plan
+from privest.workflow._law_plan import LawPlan
+from privest.workflow._replanning import at_level, equal_levels, error_of_half
+from privest.workflow._row_levels import not_together
+from privest.workflow._withdrawing import withdrawn
+
+KEPT = "privacy"  # under which this screen keeps what it was asked
+EMPTY = Form(QueryParams())
+ASKED = ("level", "apart", "delta", "half", "of")  # in the address: all of it is public
+
+
+@dataclass
+class Kept:
+    """What was asked besides the level, for one model of one table.
+
+    proposed  levels per row, not adopted yet. said: what if a group says no, in words.
+    """
+
+    spec: Spec
+    proposed: AllocatedPlan | None = None
+    said: list[str] = field(default_factory=list)
+    ticked: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A level that is looked at, and the plan at it.
+
+    moved  by what: the slider ("position"), the number ("level"), or neither.
+    """
+
+    plan: Plan
+    scale: LevelScale
+    level: float
+    moved: str
+    apart: str
+    delta: str
+
+    @property
+    def meant(self) -> float | None:
+        """How far apart two values are, in the units of the model."""
+        typed = Form(QueryParams({"apart": self.apart})).optional_number("apart")
+        return apart_meant(self.plan, typed) if takes_apart(self.plan) else None
+
+
+# --- the level that is looked at ------------------------------------------------------------------
+
+
+def _planned(work: Work) -> Plan:
+    assert work.plan is not None
+    return work.plan
+
+
+def _chosen(plan: Plan, form: Form) -> Chosen:
+    """The plan at the level of the form; without one as it is stored."""
+    scale = level_scale(plan)
+    level, moved = _level(plan, scale, form)
+    delta = form.optional_number("delta") if "delta" in form else plan.spec.privacy.delta
+    if not isinstance(plan, AllocatedPlan):
+        privacy = at_level(plan, level)
+        if not isinstance(plan, LawPlan) or plan.column.law == "gaussian":
+            privacy = replace(privacy, delta=delta)
+        plan = plan if privacy == plan.spec.privacy else plan.under(privacy)
+    apart = form.text("apart", "") if "apart" in form else apart_text(plan)
+    return Chosen(plan, scale, level, moved, apart, "" if delta is None else f"{delta:g}")
+
+
+def _level(plan: Plan, scale: LevelScale, form: Form) -> tuple[float, str]:
+    """What was moved counts: the number where it is another than was shown, then the slider."""
+    typed, before = form.optional_number("level"), form.optional_number("before")
+    if typed is not None and typed != before:
+        return typed, "level"
+    shown = chosen_level(plan) if before is None else before
+    position = form.optional_number("position")
+    if position is not None and round(position) != scale.position(shown):
+        return scale.at(position), "position"
+    return shown, ""
+
+
+def _numbers(chosen: Chosen) -> dict[str, Any]:
+    """What is said of a level, for the templates."""
+    plan, apart = chosen.plan, chosen.meant
+    said = choice_headlines(plan, apart)
+    return {
+        "chosen": chosen,
+        "level": level_text(chosen.level),
+        "position": chosen.scale.position(chosen.level),
+        "positions": POSITIONS,
+        "headlines": said,
+        "words": choice_words(plan, apart),
+        "cost": cost_words(plan),
+        "table": choice_table(plan),
+        "spoken": f"s = {level_text(chosen.level)}: {said[0].number}",
+    }
+
+
+def _pictures(chosen: Chosen) -> list[Any]:
+    if isinstance(chosen.plan, AllocatedPlan):
+        return [intervals_sketch(chosen.plan), levels_sketch(chosen.plan)]
+    return [intervals_sketch(chosen.plan), curve_sketch(chosen.plan, chosen.scale)]
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def privacy(request: Request, work: Work, form: Form) -> Response:
+    """The screen at the level of the address, or at the one that is stored."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    try:
+        return _shown(request, work, form)
+    except PrivestError as error:
+        return _shown(request, work, EMPTY, str(error))
+
+
+def _shown(
+    request: Request, work: Work, form: Form, message: str | None = None, **typed: str
+) -> Response:
+    """The screen; with a message, what was typed is still there."""
+    plan, kept = _planned(work), _kept(work)
+    chosen = _chosen(plan, form)
+    proposed = kept.proposed
+    return page(
+        request, "privacy.html", work, 422 if message else 200,
+        message=message, step="privacy", plan=plan, pictures=_pictures(chosen),
+        takes_apart=takes_apart(plan), factor=plan.spec.transform == "log",
+        takes_delta=_takes_delta(plan), allocated=isinstance(plan, AllocatedPlan),
+        alone=_alone(plan), accuracy=len(plan.columns) == 1,
+        typed={"half": form.text("half", ""), "of": form.text("of", ""), "mean": "", "cap": "",
+               "kind": "mean", "groups": ""} | typed,
+        groups=dict(plan.spec.categories), designable=_not_designable(plan.spec),
+        proposed=proposed, said=kept.said, ticked=kept.ticked,
+        proposal=None if proposed is None else _proposal(proposed),
+        adopted=_proposal(plan) if isinstance(plan, AllocatedPlan) else None,
+        **_numbers(chosen),
+    )  # fmt: skip
+
+
+def _takes_delta(plan: Plan) -> bool:
+    """Whether ε has a δ here, and something that limits how far a reading moves."""
+    return all(one.law == "gaussian" and one.counted_move is not None for one in plan.columns)
+
+
+def _alone(plan: Plan) -> bool:
+    """Whether an accuracy can only be that of what privacy adds."""
+    return len(plan.columns) == 1 and plan.noise_variance is None and not isinstance(plan, LawPlan)
+
+
+def _not_designable(spec: Spec) -> str | None:
+    """Why levels per row are not offered; None: they are."""
+    for what, there in not_together(spec).items():
+        if there:
+            return f"Not together with {what} yet."
+    if spec.noise.variance is None and spec.noise.reference is None:
+        return (
+            "It needs the noise variance of the readings: how much a row is worth depends on it. "
+            "State a guess from public knowledge on the data screen."
+        )
+    return None
+
+
+def _proposal(found: AllocatedPlan) -> dict[str, Any]:
+    """Who gives up how much, for the template."""
+    return {
+        "words": levels_words(found),
+        "picture": levels_sketch(found),
+        "groups": found.by_group(),
+        "table": choice_table(found),
+    }
+
+
+def privacy_numbers(request: Request, work: Work, form: Form) -> Response:
+    """The numbers alone, while the slider moves."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    return page(request, "_privacy_live.html", work, **_numbers(_chosen(work.plan, form)))
+
+
+def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
+    """The pictures alone; nothing new where the numbers say what is wrong."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    try:
+        pictures = _pictures(_chosen(work.plan, form))
+    except PrivestError:
+        return Response(status_code=204)
+    return page(request, "_privacy_pictures.html", work, pictures=pictures)
+
+
+# --- what is decided ------------------------------------------------------------------------------
+
+
+def privacy_done(request: Request, work: Work, form: Form) -> Response:
+    """Look at a level, find the one for an accuracy, or take it and go on."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    try:
+        then = form.choice("then", ("show", "accuracy", "take"), "show")
+        with work.lock:
+            plan = _planned(work)
+            if then == "accuracy":
+                half, of = form.number("half"), form.choice("of", plan.names)
+                level = plan.level_for(half, of, CONFIDENCE, alone=_alone(plan))
+                return _to(request, work, form, level)
+            chosen = _chosen(plan, form)
+            _ = chosen.meant  # refused here, where what was typed can be shown again
+            if then == "take":
+                work.spec, work.plan = chosen.plan.spec, chosen.plan
+                return see_other(request, "release", work)
+    except PrivestError as error:
+        return _again(request, work, form, str(error))
+    return _to(request, work, form, chosen.level)
+
+
+def _to(request: Request, work: Work, form: Form, level: float) -> Response:
+    """The screen at a level: an address that can be opened again."""
+    asked = {name: form.text(name, "") for name in ASKED if name in form}
+    query = urlencode(asked | {"level": level_text(level)})
+    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}?{query}", 303)
+
+
+def _again(request: Request, work: Work, form: Form, message: str, **typed: str) -> Response:
+    """The screen with a message: with what was typed where that can be shown, else as stored."""
+    try:
+        return _shown(request, work, form, message, **typed)
+    except PrivestError:
+        return _shown(request, work, EMPTY, message, **typed)
+
+
+def _kept(work: Work) -> Kept:
+    """What was asked of this model; of another it is forgotten."""
+    spec = _planned(work).spec
+    found = work.more.get(KEPT)
+    if not isinstance(found, Kept) or replace(spec, privacy=found.spec.privacy) != found.spec:
+        found = work.more[KEPT] = Kept(spec)
+    return found
+
+
+def privacy_design(request: Request, work: Work, form: Form) -> Response:
+    """Levels per row or group, from a design; they are shown first and adopted by a second form."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    plan = work.plan
+    typed = {name: form.text(name, "") for name in ("kind", "mean", "half", "of", "cap", "groups")}
+    try:
+        spec = replace(plan.spec, privacy=_asked_levels(plan, form))
+        found = make_plan(spec, data=_table(work))
+        assert isinstance(found, AllocatedPlan)
+    except PrivestError as error:
+        return _again(request, work, EMPTY, str(error), **typed)
+    with work.lock:
+        _kept(work).proposed = found
+    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}#who", 303)
+
+
+def _asked_levels(plan: Plan, form: Form) -> Privacy:
+    """The section on privacy that the form asks for."""
+    stated = plan.spec.privacy
+    named = (*plan.spec.categories, "")
+    groups = form.choice("groups", named, "") or None
+    shared: dict[str, Any] = {
+        "allocate": True, "cap": form.optional_number("cap"), "groups": groups,
+        "delta": stated.delta, "move": stated.move, "range": stated.range,
+    }  # fmt: skip
+    if form.choice("kind", ("mean", "accuracy"), "mean") == "mean":
+        return Privacy(level=form.number("mean", chosen_level(plan)), **shared)
+    wanted = error_of_half(form.number("half"), CONFIDENCE)
+    return Privacy(standard_error={form.choice("of", plan.names): wanted}, **shared)
+
+
+def _table(work: Work) -> str:
+    if work.table is None:
+        raise InvalidInput("the table was put away: choose it again on the data screen.")
+    return work.table.data
+
+
+def privacy_adopt(request: Request, work: Work, form: Form) -> Response:
+    """Adopt the levels that were proposed, drop them, or go back to one level for all."""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    then = form.choice("then", ("adopt", "drop", "equal"), "drop")
+    with work.lock:
+        plan, kept = _planned(work), _kept(work)
+        if then == "adopt" and kept.proposed is not None:
+            work.spec, work.plan = kept.proposed.spec, kept.proposed
+        if then == "equal" and isinstance(plan, AllocatedPlan):
+            work.plan = plan.under(equal_levels(plan))
+            work.spec = work.plan.spec
+        kept.proposed = None
+    return see_other(request, "privacy", work)
+
+
+def privacy_without(request: Request, work: Work, form: Form) -> Response:
+    """What if groups say no?"""
+    if work.plan is None:
+        return see_other(request, "data", work)
+    plan, ticked = work.plan, frozenset(form.listed("no"))
+    try:
+        column, groups = _ticked(plan.spec, ticked)
+        said = withdrawal_words(withdrawn(plan, column, groups, _table(work)), plan)
+    except PrivestError as error:
+        return _again(request, work, EMPTY, str(error))
+    with work.lock:
+        kept = _kept(work)
+        kept.said, kept.ticked = said, ticked
+    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}#no", 303)
+
+
+def _ticked(spec: Spec, ticked: frozenset[str]) -> tuple[str, list[str]]:
+    """Boxes are named by the places of column and group in the public lists."""
+    found: dict[str, list[str]] = {}
+    for i, (column, groups) in enumerate(spec.categories.items()):
+        for j, group in enumerate(groups):
+            if f"{i}-{j}" in ticked:
+                found.setdefault(column, []).append(group)
+    if len(found) != 1:
+        raise InvalidInput(
+            "tick the groups that say no, of one column."
+            if not found
+            else f"tick groups of one column at a time: {' or '.join(found)}."
+        )
+    return next(iter(found.items()))
+
+
+ROUTES = [
+    screen("/privacy", privacy, "privacy"),
+    screen("/privacy", privacy_done, "privacy_done", post=True),
+    screen("/privacy/numbers", privacy_numbers, "privacy_numbers"),
+    screen("/privacy/pictures", privacy_pictures, "privacy_pictures"),
+    screen("/privacy/design", privacy_design, "privacy_design", post=True),
+    screen("/privacy/adopt", privacy_adopt, "privacy_adopt", post=True),
+    screen("/privacy/without", privacy_without, "privacy_without", post=True),
+]
