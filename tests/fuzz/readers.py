@@ -23,7 +23,7 @@ from privest import dynamics, network, workflow
 from privest.cli._filtering import read_model
 from privest.cli._options import read_table
 from privest.cli._series import read_releases
-from privest.data import Features, Reading, open_source, read_rows
+from privest.data import Features, Reading, look, open_source, read_rows
 from privest.data._release_lines import check_lines, facts_of, linked, step_records
 from privest.data._text_table import decoded, open_lines
 from privest.paper._engine import Task, Unit, _Store
@@ -287,6 +287,12 @@ def use_table_as_stated(path: Path) -> None:
         assert np.isfinite(block.H).all()
 
 
+def use_look(path: Path) -> None:
+    found = look(path)
+    assert found.rows == 0 or len(found.preview) > 0
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
 def _workbook(path: Path) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("people")
@@ -537,6 +543,7 @@ READERS = [
     Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
     Reader("model", text, use_model, [MODEL], 500, "model.toml"),
     Reader("table, CSV", text, use_table, [CSV], 700, "people.csv"),
+    Reader("look at a table", text, use_look, [CSV, EUROPEAN], 300, "people.csv"),
     Reader("table, packed CSV", _packed(text), use_table, [gzip.compress(CSV, mtime=0)], 300,
            "people.csv.gz"),
     Reader("table, semicolons and UTF-16", text, use_table_as_stated, [EUROPEAN], 150,

@@ -1,18 +1,18 @@
-"""What is stated on the data screen: roles, lists and ranges; read into a plan, and shown again."""
+"""What is stated on the data screen, as a plan: roles, lists, ranges, and what goes with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from privest.app._data_rows import SHOWN, lines_of, offered
 from privest.app._desk import Desk, Table
 from privest.app._pages import Form
 from privest.app._uploads import local_path, require_other_file
 from privest.data import ColumnLook, Reading, TableLook
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
-from privest.report import printable
 from privest.workflow import Noise, People, Spec, Weights, starting_privacy
 from privest.workflow._sections import Ends
 
@@ -32,84 +32,14 @@ FAMILIES = {
 GAPS = {"drop": "leave them out, and count them", "refuse": "stop, and say where"}
 DESIGNS = {"A": "for all rows of a person together", "B": "for each row, and a person's mean"}
 WEIGHTS = {"survey": "how many people a row stands for", "precision": "how precise a reading is"}
-SHOWN = 100  # columns that are shown without being asked for
-MOST_SHOWN = 400
-MOST_NUMBERS = 20  # different ones that are offered as categories
-Typed = Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True)
-class ColumnRow:
-    """A column on the screen, with what is chosen for it."""
+class Unfit(InvalidInput):
+    """What one field of the form must be, and is not; `field` is its name on the page."""
 
-    at: int
-    look: ColumnLook
-    role: str = "unused"
-    low: str = ""
-    high: str = ""
-    as_list: bool = False
-    categories: str = ""
-    ticked: frozenset[str] = field(default_factory=frozenset)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it can be a number at all."""
-        return self.look.kind in ("number", "yes-no")
-
-    @property
-    def may_be_list(self) -> bool:
-        """Whether it has few enough values for a list of categories."""
-        few = len(self.look.different or ())
-        return 1 < few <= MOST_NUMBERS or (few > 1 and not self.is_number)
-
-
-def rows_of(look: TableLook, typed: Typed) -> list[ColumnRow]:
-    """The columns that are shown: the first ones, and those that were asked for by name."""
-    asked = set(wanted_names(typed))
-    some = [at for at, column in enumerate(look.columns) if at < SHOWN or column.name in asked]
-    return [_row(at, look.columns[at], typed) for at in some[:MOST_SHOWN]]
-
-
-def wanted_names(typed: Typed) -> list[str]:
-    """The names of further columns, one a line."""
-    return [name for name in _lines(_first(typed, "further")) if name]
-
-
-def _row(at: int, column: ColumnLook, typed: Typed) -> ColumnRow:
-    sure = {str(k): code.code for k, code in enumerate(column.codes) if code.sure}
-    known = f"role-{at}" in typed
-    return ColumnRow(
-        at,
-        column,
-        role=_first(typed, f"role-{at}", "unused"),
-        low=_first(typed, f"low-{at}"),
-        high=_first(typed, f"high-{at}"),
-        as_list=_first(typed, f"use-{at}") == "list",
-        categories=_first(typed, f"list-{at}", "\n".join(_offered(column, sure))),
-        ticked=frozenset(typed.get(f"codes-{at}", ()) if known else sure),
-    )
-
-
-def _offered(column: ColumnLook, codes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The categories in the file as they are shown, each on one line; and what each of them is.
-
-    codes: what stands for a missing value, which is none.
-    """
-    without = set((codes or {}).values())
-    kept = (one for one in column.different or () if one not in without)
-    return {" ".join(printable(one).split()): one for one in kept}
-
-
-def _first(typed: Typed, name: str, default: str = "") -> str:
-    found = typed.get(name, ())
-    return found[0] if found else default
-
-
-def _lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.replace("\r", "\n").split("\n")]
-
-
-# --- into a plan ----------------------------------------------------------------------------------
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -162,12 +92,15 @@ def _chosen(form: Form, look: TableLook) -> _Chosen:
         if role != "unused" and column.problem is not None:
             raise InvalidInput(f"column {column.name!r} cannot be used: {column.problem}")
     if not roles["private"]:
-        raise InvalidInput(
-            "say which column is private: choose “private” for the one that is to be protected."
+        raise Unfit(
+            "say which column is private: choose “private” for the one that is to be protected.",
+            f"role-{next((k for k, one in enumerate(look.columns) if not one.problem), 0)}",
         )
     for role, what in (("person", "says whose row it is"), ("weight", "is the weight")):
         if len(roles[role]) > 1:
-            raise InvalidInput(f"one column {what}; {len(roles[role])} were chosen.")
+            raise Unfit(
+                f"one column {what}; {len(roles[role])} were chosen.", f"role-{roles[role][1]}"
+            )
     return _Chosen(
         tuple(roles["private"]), tuple(roles["public"]), _only(roles["person"]),
         _only(roles["weight"]),
@@ -189,18 +122,20 @@ def _family(form: Form, look: TableLook, chosen: _Chosen) -> str:
 def _range(form: Form, column: ColumnLook, at: int, family: str) -> Ends:
     """The public range of a private column: it must be stated, but of a yes or no."""
     if column.kind not in ("number", "yes-no"):
-        raise InvalidInput(
+        raise Unfit(
             f"{column.name!r} is to be private, and holds {_held(column)}: a private column holds "
-            "numbers; yes and no are 1 and 0, or true and false."
+            "numbers; yes and no are 1 and 0, or true and false.",
+            f"role-{at}",
         )
     low, high = (_number(form, f"{end}-{at}", column.name) for end in ("low", "high"))
     if low is None and high is None and (column.kind == "yes-no" or family == "binomial"):
         return 0.0, 1.0
     if low is None or high is None:
-        raise InvalidInput(
+        raise Unfit(
             f"{column.name!r} needs its public range, the lowest and the highest value that "
             "anybody can have: readings beyond it are clipped. Take it from public knowledge, "
-            "never from the table."
+            "never from the table.",
+            f"low-{at}" if low is None else f"high-{at}",
         )
     return low, high
 
@@ -213,12 +148,12 @@ def _number(form: Form, name: str, column: str) -> float | None:
     try:
         return form.optional_number(name)
     except InvalidInput:
-        raise InvalidInput(f"the range of {column!r} is two numbers, such as 20 and 400.") from None
+        raise Unfit(f"the range of {column!r} is two numbers, such as 20 and 400.", name) from None
 
 
 def _codes(form: Form, look: TableLook, chosen: _Chosen, reading: Reading) -> tuple[str, ...]:
     """The codes that were ticked, and those that were typed; no word may be left among numbers."""
-    typed = [code for line in _lines(form.text("codes", "")) for code in _split(line) if code]
+    typed = [code for line in lines_of(form.text("codes", "")) for code in _split(line) if code]
     ticked = []
     for at in chosen.every:
         column = look.columns[at]
@@ -227,7 +162,7 @@ def _codes(form: Form, look: TableLook, chosen: _Chosen, reading: Reading) -> tu
     for at in (*chosen.private, *chosen.public):
         column = look.columns[at]
         if not _as_list(form, column, at) or at in chosen.private:
-            _require_numbers(column, every.codes(column.name))
+            _require_numbers(column, every.codes(column.name), f"role-{at}")
     return every.missing_codes
 
 
@@ -241,12 +176,13 @@ def _split(line: str) -> list[str]:
     return [part.strip() for part in line.split(";")]
 
 
-def _require_numbers(column: ColumnLook, codes: Sequence[str]) -> None:
+def _require_numbers(column: ColumnLook, codes: Sequence[str], field: str) -> None:
     left = sum(rows for word, rows in column.words if word not in codes)
     if left:
-        raise InvalidInput(
+        raise Unfit(
             f"{column.name!r} has words among its numbers, in {left} rows: tick those that stand "
-            "for a missing value, or correct them in the file."
+            "for a missing value, or correct them in the file.",
+            field,
         )
 
 
@@ -263,26 +199,28 @@ def _categories(form: Form, look: TableLook, chosen: _Chosen) -> dict[str, tuple
         if _as_list(form, column, at):
             found[column.name] = _category_list(form, column, at)
     if found and not form.flag("lists_public"):
-        raise InvalidInput(
+        raise Unfit(
             f"confirm that the categories of {', '.join(map(repr, found))} are public knowledge: "
             "the release shows them. If a list tells something of the people in the table, write "
-            "the one that everybody knows."
+            "the one that everybody knows.",
+            "lists_public",
         )
     return found
 
 
 def _category_list(form: Form, column: ColumnLook, at: int) -> tuple[str, ...]:
-    offered = _offered(column)
-    lines = [line for line in _lines(form.text(f"list-{at}", "")) if line]
+    known = offered(column)
+    lines = [line for line in lines_of(form.text(f"list-{at}", "")) if line]
     if not lines:
         few = "a date" if column.kind == "date" else "a text"
-        raise InvalidInput(
+        raise Unfit(
             f"{column.name!r} is {few}: to explain anything it needs its public list of "
             "categories, one on each line, the first of them what others are compared with. (Of a "
-            "date give the year, or the days since a public day, as a number.)"
+            "date give the year, or the days since a public day, as a number.)",
+            f"list-{at}",
         )
     gone = set(_ticked(form, column, at))
-    return tuple(one for one in (offered.get(line, line) for line in lines) if one not in gone)
+    return tuple(one for one in (known.get(line, line) for line in lines) if one not in gone)
 
 
 def _noise(form: Form, desk: Desk, table: Table) -> Noise:
@@ -336,7 +274,7 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
         if ends is not None:
             found[f"low-{at}"], found[f"high-{at}"] = map(_written, ends)
         if column.name in spec.categories:
-            shown = {value: name for name, value in _offered(column).items()}
+            shown = {value: name for name, value in offered(column).items()}
             lines = [shown.get(one, one) for one in spec.categories[column.name]]
             found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
     return {name: [value] for name, value in found.items() if value}

@@ -9,17 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privest.app._data_form import (
-    DESIGNS,
-    FAMILIES,
-    GAPS,
-    ROLES,
-    SHOWN,
-    WEIGHTS,
-    rows_of,
-    stated,
-    wanted_names,
-)
+from privest.app._data_form import DESIGNS, FAMILIES, GAPS, ROLES, WEIGHTS, stated
+from privest.app._data_rows import SHOWN, rows_of, wanted_names
 from privest.app._desk import Table, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
 from privest.app._uploads import in_words, local_table, sent_table
@@ -60,9 +51,13 @@ def data(request: Request, work: Work, form: Form) -> Response:
 
 
 def _shown(
-    request: Request, work: Work, message: str | None = None, written: dict[str, str] | None = None
+    request: Request,
+    work: Work,
+    message: str | None = None,
+    written: dict[str, str] | None = None,
+    field: str | None = None,
 ) -> Response:
-    """The screen; with a message, what was typed is still there."""
+    """The screen; with a message (of a `field`), what was typed is still there."""
     with work.lock:
         seen: TableLook | None = work.more.get(LOOK)
         typed = dict(work.typed)
@@ -74,6 +69,7 @@ def _shown(
         work,
         422 if message else 200,
         message=message,
+        field=field,
         step="data",
         table=table,
         look=seen,
@@ -244,7 +240,8 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
                 work.spec, work.plan, work.released = spec, plan, None
                 work.reading = spec.reading
         except PrivestError as error:
-            return _shown(request, work, in_words(error, table))
+            field = getattr(error, "field", None)
+            return _shown(request, work, in_words(error, table), field=field)
     return see_other(request, "privacy", work)
 
 
