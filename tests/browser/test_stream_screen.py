@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from app_looks import LOOKS, looks_right
 
 pytestmark = pytest.mark.browser
+SOON = 20_000  # milliseconds, on a machine that does much else
 
 
 def settings(page):
@@ -102,3 +103,39 @@ def test_a_real_stream_shows_no_reading(watch, app, tmp_path):
     assert len(released.read_text().splitlines()) >= 6
     assert sentinel not in released.read_text()
     assert (app.folder / "privest-ledger.db").exists()
+
+
+def test_at_its_end_the_page_has_other_buttons(watch):
+    page = watch().open()
+    settings(page)
+    page.get_by_label("Readings at a time").fill("112")
+    page.get_by_role("button", name="Set it up").click()
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Begin again")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("status")).to_contain_text("at its end")
+    assert readings(page) == 336
+    looks_right(page, dark=False)
+
+
+def test_another_tab_has_the_same_buttons(watch):
+    seen = watch()
+    page = seen.open()
+    settings(page)
+    page.get_by_role("button", name="Set it up").click()
+    other = seen.context.new_page()
+    other.goto(page.url)
+    page.get_by_role("button", name="Play").click()
+    expect(other.get_by_role("button", name="Pause")).to_be_visible(timeout=SOON)
+    other.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Begin again")).to_be_visible(timeout=SOON)
+
+
+def test_by_keys_alone(watch):
+    page = watch().open()
+    settings(page)
+    page.get_by_label("± this", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    page.get_by_role("button", name="One step").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#live .big")).to_contain_text("4 of", timeout=SOON)

@@ -31,6 +31,7 @@ LAW = "a law draws from itself; who asks for it is on this list"
 FIXED = "a fixed start or subset of a numerical method: of no data, the same in every run"
 CHANNEL = "a mechanism of the catalogue with noise of its own law, for experiments"
 ALLOWED = {
+    "app": "secrets of a session, and choices of a form: never noise",
     "audit": "attacks, searches for worst cases, and simulates what it judges",
     "noise": LAW,
     "paper": "the experiments of the paper: worlds, rivals and their seeds",

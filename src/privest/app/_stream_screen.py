@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from starlette.responses import Response
 from privest.app._desk import MOST_WORKS, Desk, Table
 from privest.app._pages import Form, desk_of, page, plain_route, see_other
 from privest.app._stream_work import OVER, PACES, WORDS, Drawn, Now, Player, StreamWork
+from privest.app._uploads import in_words, local_path, sent_table
 from privest.data import look
 from privest.errors import InvalidInput, PrivestError
 from privest.report import render_section
@@ -40,7 +40,6 @@ DELTA = 1e-6
 MOST_READINGS = 1000  # of a day that shares its noise
 REDRAWN = 1.0  # seconds between pictures while it plays
 EXAMPLE_NAME = "meter.csv"
-ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.xz", ".tsv.xz")
 
 
 # --- choose a file ------------------------------------------------------------------------------
@@ -71,7 +70,12 @@ def _opened(desk: Desk, form: Form) -> StreamWork:
     try:
         found = look(table.data)
         if not found.text:
-            raise InvalidInput("a stream is read line by line: save the table as text (CSV).")
+            raise InvalidInput(
+                "a stream is read as text, line by line: save the table as CSV (.csv, .tsv, .txt)."
+            )
+    except PrivestError as error:
+        table.remove()
+        raise InvalidInput(in_words(error, table)) from None
     except BaseException:
         table.remove()
         raise
@@ -83,23 +87,12 @@ def _opened(desk: Desk, form: Form) -> StreamWork:
 def _table(desk: Desk, form: Form) -> Table:
     """A file that was sent, or one of this machine by its path."""
     if form.text("from", "file") == "path":
-        path = Path(form.text("path")).expanduser()
-        if not path.is_file():
-            raise InvalidInput("there is no file at that path on this machine.")
-        return Table(path.name, path.resolve())
+        path = local_path(desk, form.text("path"))
+        return Table(path.name, path)
     sent = form.file("file")
     if sent is None:
         raise InvalidInput("choose a file first, or try the example.")
-    name = Path((sent.filename or "").replace("\\", "/")).name
-    ending = next((one for one in ENDINGS if name.lower().endswith(one)), None)
-    if ending is None:
-        raise InvalidInput(
-            f"a stream is read as text: {', '.join(ENDINGS[:3])}, also packed (.gz, .xz)."
-        )
-    path = desk.private_file(ending)
-    with path.open("wb") as file:
-        shutil.copyfileobj(sent.file, file)
-    return Table(name, path, own=True)
+    return sent_table(desk, sent.file, sent.filename or "")
 
 
 # --- what is asked of it ------------------------------------------------------------------------
@@ -155,7 +148,7 @@ def settle(request: Request, work: StreamWork, form: Form) -> Response:
             player = Player(_plan(desk_of(request), work, form), desk_of(request))
             player.begin()
         except PrivestError as error:
-            return _settings(request, work, typed, str(error))
+            return _settings(request, work, typed, in_words(error, work.table))
         work.player = player
     return see_other(request, "stream", id=work.id)
 
@@ -303,9 +296,14 @@ def _live(work: StreamWork, player: Player, now: Now) -> dict[str, Any]:
     """What the changing part shows: all of it of one moment, though the thread goes on."""
     return {
         "stream": work, "plan": player.plan, "now": now, "state": now.view.state,
-        "over": now.status in OVER, "said": WORDS[now.status], "trouble": player.trouble,
+        "over": now.status in OVER, "said": WORDS[now.status], "trouble": _trouble(work, player),
         "sections": Markup(_sections(work, player, now)), "paces": PACES, "rows": work.look.rows,
     }  # fmt: skip
+
+
+def _trouble(work: StreamWork, player: Player) -> str:
+    """Why it failed, with the file under the name that the user knows."""
+    return "" if player.trouble is None else in_words(player.trouble, work.table)
 
 
 def _sections(work: StreamWork, player: Player, now: Now) -> str:

@@ -64,7 +64,8 @@ class Player:
 
     def __init__(self, plan: ReplayPlan, desk: Desk, pace: int = 2) -> None:
         self.plan, self.pace = plan, pace
-        self.status, self.trouble = "ready", ""
+        self.status: str = "ready"
+        self.trouble: PrivestError | None = None
         self._desk, self._turn = desk, threading.Condition()
         self._steps, self._due, self._stopping = 0, 0.0, False
         self._opened: Future[None] = Future()
@@ -142,10 +143,10 @@ class Player:
                 self._opened.set_result(None)
                 status = self._played(replay)
         except PrivestError as error:
-            self._fails(error, str(error))
+            self._fails(error)
         except Exception as error:  # never its text, which may hold a reading
             log.error("%s in a stream", type(error).__name__)
-            self._fails(InvalidInput(UNFORESEEN), UNFORESEEN)
+            self._fails(InvalidInput(UNFORESEEN))
         with self._turn:
             self.status = status
 
@@ -180,8 +181,8 @@ class Player:
         with self._turn:
             self._view = view
 
-    def _fails(self, error: PrivestError, words: str) -> None:
-        self.trouble = words
+    def _fails(self, error: PrivestError) -> None:
+        self.trouble = error
         if not self._opened.done():
             self._opened.set_exception(error)
 

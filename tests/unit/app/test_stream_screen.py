@@ -312,9 +312,10 @@ def test_a_cell_that_is_no_number_is_named_by_its_place(client, tmp_path):
     ("fields", "files", "said"),
     [
         ({"from": "file"}, None, "choose a file first"),
-        ({"from": "file"}, {"file": ("a.parquet", b"PAR1")}, "read as text"),
+        ({"from": "file"}, {"file": ("a.parquet", b"PAR1")}, "a.parquet"),
+        ({"from": "file"}, {"file": ("a.exe", b"MZ")}, ".csv"),
         ({"from": "file"}, {"file": ("a.csv", b"")}, "no"),
-        ({"from": "path", "path": "/nowhere/at/all.csv"}, None, "no file at that path"),
+        ({"from": "path", "path": "/nowhere/at/all.csv"}, None, "no such file on this machine"),
         ({"from": "path"}, None, "missing"),
         ({"from": "elsewhere"}, None, "must be one of"),
     ],
