@@ -33,6 +33,11 @@ SAME = 1.005  # errors that differ by less are the same to a reader
 
 def story(facts: Facts) -> list[Section]:
     """The sections of the report."""
+    return [*found(facts), *further(facts)]
+
+
+def further(facts: Facts) -> list[Section]:
+    """All but what was found."""
     more: list[Section] = []
     if facts.pair is not None:
         more.append(Section("Two coefficients together", (_PAIR, pair_picture(facts.pair))))
@@ -44,7 +49,6 @@ def story(facts: Facts) -> list[Section]:
     which = () if facts.provenance is None else (identity(facts.provenance),)
     repeat = (_REPEAT, Commands(tuple(facts.commands))) if facts.commands else ()
     return [
-        *_found(facts),
         Section("What it cost", _cost(facts)),
         Section("What one person is exposed to", _exposed(facts)),
         Section("Where the numbers come from", origin(facts)),
@@ -77,7 +81,7 @@ _REPEAT = (
 )
 
 
-def _found(facts: Facts) -> list[Section]:
+def found(facts: Facts) -> list[Section]:
     """One section a column; warnings stand in the first, where nobody can miss them."""
     sections = []
     for k, one in enumerate(facts.outcomes):
@@ -88,12 +92,12 @@ def _found(facts: Facts) -> list[Section]:
                 parts.append(facts.joint)
             parts.append(_short(facts))
         if one.bounded:
-            found = coefficients(one.result, one.scale, facts.confidence)
-            parts.append(_table(one, found, facts))
+            told = coefficients(one.result, one.scale, facts.confidence)
+            parts.append(_table(one, told, facts))
             if k == 0:
                 read = _READ.get(one.scale, _READ["none"])
                 parts.append(read.format(many=out_of(facts.confidence)))
-            parts.append(intervals_picture(found, one.scale, facts.confidence))
+            parts.append(intervals_picture(told, one.scale, facts.confidence))
         heading = "What was found"
         sections.append(
             Section(
@@ -105,16 +109,16 @@ def _found(facts: Facts) -> list[Section]:
 
 def _cautions(facts: Facts) -> list[Part]:
     """What a reader must know before the numbers."""
-    found: list[Part] = [Note(text, "warning") for one in facts.outcomes for text in one.doubts]
+    said: list[Part] = [Note(text, "warning") for one in facts.outcomes for text in one.doubts]
     if facts.simulated:
-        found.append(
+        said.append(
             Note(
                 "The noise is simulated: this is a trial. It gives no protection: use this page to "
                 "plan and to learn, and do not publish the release itself.",
                 "warning",
             )
         )
-    return found
+    return said
 
 
 def _short(facts: Facts) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import privest
-from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.arrays import CONFIDENCE, as_confidence
 from privest.estimator.result import Result
 from privest.linalg.tolerances import SINGULAR, condition
 from privest.privacy import PrivacyLevel
@@ -22,8 +22,9 @@ from privest.report._digits import plural, short
 from privest.report._exposure import exposed_by, exposed_of
 from privest.report._facts import Facts, Outcome, Provenance
 from privest.report._page import Part, Section, save_page
-from privest.report._page_sections import story
+from privest.report._page_sections import found, further
 from privest.report._row_levels import levels_picture, levels_words
+from privest.report._split import added_variance
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve, tradeoff_figure
 from privest.workflow import AllocatedPlan, Estimate, Plan, TableRelease
@@ -44,8 +45,9 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
         assert estimate.classical_error is not None
         # Sampling stays as it is; what privacy adds goes with 1/s.
         open_errors = estimate.classical_error
-        added = np.outer(estimate.release.level / levels, _added(estimate))
-        errors = np.sqrt(open_errors**2 + added)
+        added = added_variance(estimate)
+        assert added is not None
+        errors = np.sqrt(open_errors**2 + np.outer(estimate.release.level / levels, added))
     stated, move = plan.spec.privacy, plan.move
     epsilons = None
     if stated.delta is not None and move is not None:
@@ -53,14 +55,6 @@ def curve_of(plan: Plan, estimate: Estimate | None = None) -> Curve:
             [PrivacyLevel(s).to_epsilon(delta=stated.delta, move=move) for s in levels]
         )
     return Curve(plan.names, levels, errors, open_errors, epsilons, stated.wanted)
-
-
-def _added(estimate: Estimate) -> Array:
-    """What the noise of the release adds to the variances: known exactly, whatever the errors."""
-    if estimate.floor is not None:
-        return np.asarray(estimate.floor**2)
-    assert estimate.privacy is not None
-    return np.asarray(np.diagonal(estimate.privacy))
 
 
 def save_plan_figure(plan: Plan, path: Path) -> None:
@@ -84,31 +78,59 @@ def report_sections(
     confidence  of the intervals.
     date        of the page; today where it is not given.
     """
-    header, parts = estimate.release, _columns(estimate)
-    single = len(parts) == 1
-    informed = getattr(estimate, "informed_error", None)
-    return story(
-        Facts(
-            outcomes=tuple(
-                _outcome(plan, part, None if informed is None else float(informed[j]))
-                for j, part in enumerate(parts)
-            ),
-            rows=header.rows,
-            dropped=header.dropped,
-            simulated=header.simulated,
+    return [
+        *found_sections(estimate, confidence=confidence, plan=plan),
+        *further_sections(plan, estimate, commands, date=date),
+    ]
+
+
+def found_sections(
+    estimate: Estimate, *, confidence: float = CONFIDENCE, plan: Plan | None = None
+) -> list[Section]:
+    """What was found, of each private column: all that depends on the confidence."""
+    return found(replace(_facts(plan, estimate), confidence=as_confidence(confidence)))
+
+
+def further_sections(
+    plan: Plan | None,
+    estimate: Estimate,
+    commands: Sequence[str] = (),
+    *,
+    date: datetime.date | None = None,
+) -> list[Section]:
+    """The other sections of `report_sections`."""
+    facts, single = _facts(plan, estimate), len(estimate.release.columns) == 1
+    return further(
+        replace(
+            facts,
             commands=commands,
-            persons=header.persons,
-            people=_people(header),
-            weights=_weights(header),
-            joint=_joint(estimate),
-            record=None if single else _record(header),
+            record=None if single else _record(estimate.release),
             curve=_curve(plan, estimate) if single and plan is not None else None,
             pair=_pair(estimate) if single else None,
             trail=_trail(estimate) if single else None,
-            provenance=_provenance(header, date),
-            levels=_levels(plan),
-            confidence=as_confidence(confidence),
+            provenance=_provenance(estimate.release, date),
         )
+    )
+
+
+def _facts(plan: Plan | None, estimate: Estimate) -> Facts:
+    """What all sections are about."""
+    header, parts = estimate.release, _columns(estimate)
+    informed = getattr(estimate, "informed_error", None)
+    return Facts(
+        outcomes=tuple(
+            _outcome(plan, part, None if informed is None else float(informed[j]))
+            for j, part in enumerate(parts)
+        ),
+        rows=header.rows,
+        dropped=header.dropped,
+        simulated=header.simulated,
+        commands=(),
+        persons=header.persons,
+        people=_people(header),
+        weights=_weights(header),
+        joint=_joint(estimate),
+        levels=_levels(plan),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -242,3 +243,14 @@ def described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRel
         sha256=sha256,
         path=table,
     )
+
+
+# What is not known before the rows have left.
+LATER = ("rows", "dropped", "persons", "sha256", "checksum", "entry", "signature")
+
+
+def described_before(plan: Terms, path: str | Path) -> dict[str, Any]:
+    """The header of a release that is to be at `path`, as far as it is known now: all public."""
+    form = described(plan, Path(path), as_protected(None), "")
+    known = {name: value for name, value in form.to_dict().items() if name not in LATER}
+    return known | {"table_columns": list(form.table_columns)}
