@@ -72,7 +72,7 @@ class Guard:
         try:
             await self.app(scope, receive, sending)
         except Exception as error:  # what nobody foresaw: never its text, which may hold a reading
-            _note(error)
+            note(error)
             if not begun:
                 await self.says(500, UNFORESEEN)(scope, receive, sending)
 
@@ -142,7 +142,7 @@ def _dress(message: Message) -> None:
     headers.setdefault("cache-control", "no-store")
 
 
-def _note(error: BaseException) -> None:
+def note(error: BaseException) -> None:
     """Where it happened and what kind it is: an exception's text may hold what was in a cell."""
     places = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{one.filename}:{one.lineno}" for one in reversed(places[-4:]))

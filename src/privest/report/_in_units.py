@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from privest.arrays import CONFIDENCE
 from privest.estimator.inference import Total
-from privest.report._digits import rounded
+from privest.report._digits import per_cent, rounded
 from privest.workflow import Estimate
 from privest.workflow._original_units import share_text
 
@@ -27,7 +29,24 @@ def total_words(found: Estimate, total: Total, confidence: float = CONFIDENCE) -
     )
     return (
         f"Total of {found.release.target} over {total.rows:,} rows: "
-        f"{rounded(total.total, total.standard_error)}, {100 * confidence:.6g} % interval "
+        f"{rounded(total.total, total.standard_error)}, {per_cent(confidence)} interval "
         f"{rounded(low, total.standard_error)} … {rounded(high, total.standard_error)} (these "
         f"rows, by the noise of the release; not others like them).{clipped}{short}"
+    )
+
+
+def mean_words(
+    found: Estimate, row: Mapping[str, object], confidence: float = CONFIDENCE
+) -> str:
+    """The mean of the target at a row, in the units of the file, with its interval."""
+    mean = found.mean_at(row, confidence)
+    low, high = (float(end) for end in mean.interval)
+    size = (high - low) / 4
+    middle = ""
+    if mean.median != mean.mean:
+        middle = f"; half of them have less than {rounded(mean.median, size)}"
+    return (
+        f"“{found.release.target}” is {rounded(mean.mean, size)} on average "
+        f"({per_cent(confidence)} interval {rounded(low, size)} … {rounded(high, size)}){middle}. "
+        f"By {mean.method}."
     )

@@ -6,8 +6,9 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.report._digits import rounded
-from privest.report._page import TableBlock
+from privest.report._page import Section, TableBlock
 from privest.workflow import Estimate
+from privest.workflow._route_columns import ColumnsEstimate
 
 
 def added_variance(estimate: Estimate) -> Array | None:
@@ -38,3 +39,10 @@ def split_table(estimate: Estimate) -> TableBlock | None:
         "Privacy is the noise of the release. Squares add up; the last column is what privacy "
         "makes of the square.",
     )
+
+
+def split_section(estimate: Estimate) -> list[Section]:
+    """A section on what sampling and what privacy adds, where that is known of a column."""
+    parts = estimate.parts if isinstance(estimate, ColumnsEstimate) else (estimate,)
+    told = [table for one in parts if (table := split_table(one)) is not None]
+    return [Section("Sampling and privacy", tuple(told))] if told else []

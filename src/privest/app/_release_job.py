@@ -1,0 +1,229 @@
+"""A release that is under way: in the background, once for every confirmation."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privest.app._desk import Desk, Made, Work
+from privest.app._guard import note
+from privest.errors import InvalidInput, PrivestError
+from privest.files import part_path
+from privest.report import charged_to, left_out, level_of
+from privest.workflow import (
+    Account,
+    Plan,
+    Spending,
+    TableRelease,
+    account_name,
+    release,
+    simulate_release,
+    trial_source,
+)
+from privest.workflow._header import header_path
+
+JOB, TICKETS, CHOICE = "release job", "release tickets", "release choice"
+MOST_TICKETS = 20  # pages of one work that are open at once
+MOST_NAME = 100
+ENDINGS = (".csv", ".parquet")
+TRIAL = "trial.csv"
+STOPPED = "It was stopped before anything was paid for: nothing was released, nothing was spent."
+UNFORESEEN = (
+    "It ended in a way that nobody foresaw. Where that was is on the terminal in which the app "
+    "runs. If it was paid for before, the same release finishes it: look at this page again."
+)
+
+
+class Stopped(Exception):
+    """Somebody wants no release any more, or the app ends."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for a release: its file, and the account.
+
+    budget  of a new account; None: what the release costs.
+    """
+
+    name: str
+    subject: str
+    budget: float | None = None
+    again: bool = False
+
+    def path(self, desk: Desk) -> Path:
+        """Where the table will be."""
+        return desk.folder / self.name
+
+    def account(self, desk: Desk) -> Account:
+        """Where it is charged."""
+        return Account(desk.ledger, self.subject, self.budget, again=self.again)
+
+
+@dataclass(eq=False)
+class Job:
+    """One release or trial, and how far it is.
+
+    rows    that have left so far, of about `of`.
+    said    what came of it, in words; `trouble`: why nothing did.
+    header  of what was made.
+    """
+
+    plan: Plan
+    path: Path
+    of: int
+    trial: bool = False
+    rows: int = 0
+    running: bool = True
+    said: str = ""
+    trouble: str | None = None
+    header: TableRelease | None = None
+    stop: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    def told(self, desk: Desk, rows: int) -> None:
+        """So many rows have left; here, before anything is paid for, it can end."""
+        self.rows = rows
+        if self.stop.is_set() or desk.closing.is_set():
+            raise Stopped
+
+    @property
+    def header_path(self) -> Path:
+        return header_path(self.path)
+
+
+# --- what is offered ------------------------------------------------------------------------------
+
+
+def first_choice(desk: Desk, plan: Plan) -> Choice:
+    """The usual names; where a killed run left a draft that is paid for, that one."""
+    subject, names = account_name(plan.spec), [free_name(desk.folder, plan.spec.targets[0])]
+    for part in sorted(desk.folder.glob(".*.part")):
+        left = part.name[1:].removesuffix(".part")
+        if left.endswith(ENDINGS) and part_path(desk.folder / left) == part:
+            names.insert(0, left)
+    with Account(desk.ledger, subject) as account:
+        for name in names[:-1]:
+            if account.preview(plan, desk.folder / name).unfinished:
+                return Choice(name, subject)
+    return Choice(names[-1], subject)
+
+
+def free_name(folder: Path, target: str) -> str:
+    """A name for the table of a release that no file has."""
+    word = "".join(letter if letter.isalnum() else "-" for letter in target).strip("-")[:40]
+    stem = f"{word}-release" if word else "release"
+    number = 1
+    while True:
+        name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
+        if not (folder / name).exists() and not header_path(folder / name).exists():
+            return name
+        number += 1
+
+
+def as_name(given: str) -> str:
+    """The name of a file in the folder of releases, and of nothing else."""
+    bad = set(given) & set('/\\:*?"<>|') or not given.isprintable() or given.startswith(".")
+    if bad or len(given) > MOST_NAME:
+        raise InvalidInput(
+            "the name of the file must be a plain one, without folders, such as release.csv: it is "
+            "written to the folder of releases."
+        )
+    if not given.endswith(ENDINGS):
+        raise InvalidInput("the name of the file must end in .csv or .parquet.")
+    return given
+
+
+def spending(desk: Desk, plan: Plan, choice: Choice) -> Spending:
+    """What the release would spend; nothing is."""
+    with choice.account(desk) as account:
+        return account.preview(plan, choice.path(desk))
+
+
+def new_ticket(work: Work, plan: Plan) -> str:
+    """A word that lets one release begin: of the plan that was shown with it."""
+    with work.lock:
+        tickets: dict[str, Plan] = work.more.setdefault(TICKETS, {})
+        ticket = secrets.token_urlsafe(12)
+        tickets[ticket] = plan
+        while len(tickets) > MOST_TICKETS:
+            del tickets[next(iter(tickets))]
+        return ticket
+
+
+def take_ticket(work: Work, ticket: str) -> Plan | None:
+    """The plan that the word is for; None: it was used, or never given."""
+    tickets: dict[str, Plan] = work.more.get(TICKETS, {})
+    return tickets.pop(ticket, None)
+
+
+# --- doing it -------------------------------------------------------------------------------------
+
+
+def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
+    """Release in the background. Within the lock of the work."""
+    assert work.table is not None
+    job, data = Job(plan, choice.path(desk), plan.rows), work.table.data
+
+    def make() -> None:
+        with choice.account(desk) as account:
+            job.header = release(
+                plan, job.path, data, account=account, progress=lambda n: job.told(desk, n)
+            )
+            job.said = _sentence(job.header, charged_to(job.header, account))
+        made = Made(plan, subject=choice.subject, budget=choice.budget, again=choice.again)
+        _keep(work, job, made)
+
+    return _started(desk, work, job, make)
+
+
+def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
+    """The same with simulated noise: into the app's own folder, spending nothing."""
+    assert work.table is not None
+    folder = desk.private / secrets.token_hex(8)
+    folder.mkdir(mode=0o700)
+    job, data = Job(plan, folder / TRIAL, plan.rows, trial=True), work.table.data
+
+    def make() -> None:
+        job.header = simulate_release(
+            plan, job.path, trial_source(plan, seed), data, progress=lambda n: job.told(desk, n)
+        )
+        job.said = _sentence(job.header, job.header.warning or "")
+        _keep(work, job, Made(plan, seed=seed))
+
+    return _started(desk, work, job, make)
+
+
+def _sentence(header: TableRelease, more: str) -> str:
+    rows = f"{header.rows:,} rows at {level_of(header)}."
+    return "\n".join(part for part in (rows, left_out(header), more) if part)
+
+
+def _keep(work: Work, job: Job, made: Made) -> None:
+    """The work has a release now; what is asked of it begins anew."""
+    with work.lock:
+        if work.plan is not None:  # it was not cleared away meanwhile
+            work.released, work.made = job.path, made
+            work.asked.clear()
+
+
+def _started(desk: Desk, work: Work, job: Job, make: Any) -> Job:  # noqa: ANN401 - a call
+    def run() -> None:
+        try:
+            make()
+        except Stopped:
+            job.trouble = STOPPED
+        except PrivestError as error:
+            job.trouble = str(error)
+        except Exception as error:  # never its text, which may hold a reading
+            note(error)
+            job.trouble = UNFORESEEN
+        finally:
+            if job.header is None and job.trouble is None:
+                job.trouble = UNFORESEEN
+            job.running = False
+
+    work.more[JOB] = job
+    desk.run(run)
+    return job
