@@ -104,7 +104,9 @@ class Work:
         """For the list of works, and for tabs: names only."""
         if self.spec is not None:
             return f"{', '.join(self.spec.targets)} of {self.spec.data}"
-        return "New work" if self.table is None else self.table.name
+        if self.table is not None:
+            return self.table.name
+        return "New work" if self.released is None else f"the release {self.released.name}"
 
     @property
     def steps(self) -> dict[str, bool]:

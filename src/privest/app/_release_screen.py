@@ -23,6 +23,7 @@ from privest.ledger import Entry
 from privest.report import level_words, plural
 from privest.report._exposure import level_number
 from privest.workflow import Plan, Spending
+from privest.workflow._header import header_path
 from privest.workflow._releasing import described_before
 
 READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
@@ -264,7 +265,7 @@ def file(request: Request, work: Work, form: Form) -> Response:
     if not _is_real(work) or what not in ("table", "header"):
         raise HTTPException(404, "That is there after a release.")
     assert work.released is not None
-    path = work.released if what == "table" else jobs.header_path(work.released)
+    path = work.released if what == "table" else header_path(work.released)
     if not path.is_file():
         raise HTTPException(404, "The file is no longer where it was written.")
     return FileResponse(path, filename=path.name)

@@ -15,9 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privest.app._desk import Desk, Work
+from privest.app._desk import Work
 from privest.app._pages import Form, desk_of, from_htmx, page, plain_route, screen, see_other
-from privest.app._take_screen import taken_of
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report import render_section, total_words
@@ -52,7 +51,7 @@ def _page(
     told = _told(work, found) | {
         "message": message,
         "typed": typed or {},
-        "further": _kept(work, ("further", *_key(work)), lambda: _further(desk_of(request), work)),
+        "further": _kept(work, ("further", *_key(work)), lambda: _further(work)),
     }
     return page(request, "results.html", work, status, step="results", **told)
 
@@ -69,7 +68,7 @@ def _told(work: Work, found: Estimate) -> dict[str, Any]:
         "estimate": found, "header": header, "ways": error_ways(header),
         "errors": asked.get("errors", "auto"), "confidences": CONFIDENCES,
         "confidence": repr(confidence), "means": means, "total": total,
-        "fields": [(f"at-{k}", name, choices) for k, (name, choices) in enumerate(features.items())],
+        "fields": [(f"at-{k}", *one) for k, one in enumerate(features.items())],
         "found": _kept(work, ("found", *_key(work), confidence), lambda: _found(found, confidence)),
         "numbers": header.family == "gaussian", "refused": None,
     }  # fmt: skip
@@ -78,16 +77,14 @@ def _told(work: Work, found: Estimate) -> dict[str, Any]:
 def _found(found: Estimate, confidence: float) -> list[Markup]:
     """What was found, and its errors in two parts."""
     sections = [*found_sections(found, confidence=confidence), *split_section(found)]
-    return [Markup(render_section(one, f"found-{k}")) for k, one in enumerate(sections)]  # noqa: S704 - it escapes every text
+    return [Markup(render_section(one, f"found-{k}")) for k, one in enumerate(sections)]
 
 
-def _further(desk: Desk, work: Work) -> list[Markup]:
-    """The rest of the report."""
+def _further(work: Work) -> list[Markup]:
+    """The rest of the report; how to repeat it is on the last screen."""
     plan = None if work.made is None else work.made.plan
-    taken = None if plan is None else taken_of(desk, work)
-    commands = () if taken is None else taken.along.commands
-    sections = further_sections(plan, estimate_of(work), commands)
-    return [Markup(render_section(one, f"more-{k}")) for k, one in enumerate(sections)]  # noqa: S704
+    sections = further_sections(plan, estimate_of(work))
+    return [Markup(render_section(one, f"more-{k}")) for k, one in enumerate(sections)]
 
 
 def _means(found: Estimate, asked: dict[str, Any], confidence: float) -> list[dict[str, Any]]:

@@ -20,6 +20,8 @@ from privest.app import (
     _data_screen,
     _open_plan,
     _privacy_screen,
+    _release_screen,
+    _results_screen,
     _start,
     _stream_screen,
     _take_screen,
@@ -33,7 +35,10 @@ from privest.files import stopped_by_exception
 HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
 # Each has its ROUTES.
-SCREENS = (_start, _open_plan, _data_screen, _privacy_screen, _take_screen, _stream_screen)
+SCREENS = (
+    _start, _open_plan, _data_screen, _privacy_screen, _release_screen, _results_screen,
+    _take_screen, _stream_screen,
+)  # fmt: skip
 
 
 def make_app(desk: Desk) -> Starlette:

@@ -11,7 +11,10 @@ from privest.app._pages import Form, desk_of, page, plain_route, screen, see_oth
 
 def start(request: Request, form: Form) -> Response:
     """What the app is for, and the pieces of work on the desk."""
-    works = [one for one in desk_of(request).works.values() if one.table is not None]
+    works = [
+        one for one in desk_of(request).works.values()
+        if one.table is not None or one.released is not None
+    ]  # fmt: skip
     return page(request, "start.html", works=works)
 
 

@@ -35,9 +35,7 @@ def total_words(found: Estimate, total: Total, confidence: float = CONFIDENCE) -
     )
 
 
-def mean_words(
-    found: Estimate, row: Mapping[str, object], confidence: float = CONFIDENCE
-) -> str:
+def mean_words(found: Estimate, row: Mapping[str, object], confidence: float = CONFIDENCE) -> str:
     """The mean of the target at a row, in the units of the file, with its interval."""
     mean = found.mean_at(row, confidence)
     low, high = (float(end) for end in mean.interval)
