@@ -174,6 +174,9 @@ def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
             job.said = _sentence(job.header, charged_to(job.header, account))
         made = Made(plan, subject=choice.subject, budget=choice.budget, again=choice.again)
         _keep(work, job, made)
+        with work.lock:  # another one would have another name
+            name = free_name(desk.folder, plan.spec.targets[0])
+            work.more[CHOICE] = (plan, Choice(name, choice.subject))
 
     return _started(desk, work, job, make)
 

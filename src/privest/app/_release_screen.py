@@ -20,6 +20,7 @@ from privest.app._pages import Form, desk_of, from_htmx, page, screen, see_other
 from privest.app._release_job import Choice, Job
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry
+from privest.ledger._view import as_subject
 from privest.report import level_words, plural
 from privest.report._exposure import level_number
 from privest.workflow import Plan, Spending
@@ -31,6 +32,10 @@ SEED = 1
 OTHER_PLAN = (
     "The plan was changed after this page was shown, perhaps in another tab. Look at what it is "
     "now, and confirm again. Nothing was released."
+)
+RELEASED_BEFORE = (
+    "These readings were released before: use that release. If once more is meant, which shows "
+    "more of them, tick the box that says so. Nothing was released."
 )
 NOT_SURE = "Tick the box if you are sure: a release cannot be taken back. Nothing was released."
 
@@ -143,7 +148,7 @@ def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
     usual = jobs.first_choice(desk, plan)
     choice = Choice(
         jobs.as_name(form.text("name", usual.name)),
-        form.text("subject", usual.subject),
+        as_subject(form.text("subject", usual.subject)),
         form.optional_number("budget"),
         form.flag("again"),
     )
@@ -199,27 +204,26 @@ def make(request: Request, work: Work, form: Form) -> Response:
         if shown is None:  # sent twice: the first one has done it
             return see_other(request, "release", work)
         try:
-            choice = _confirmed(desk, plan, shown, form)
+            if shown is not plan:
+                raise InvalidInput(OTHER_PLAN)
+            choice = _as_choice(desk, plan, form)
+            work.more[jobs.CHOICE] = (plan, choice)
+            if not form.flag("sure"):
+                raise InvalidInput(NOT_SURE)
+            _require_allowed(jobs.spending(desk, plan, choice), choice)
         except PrivestError as error:
             return _again(request, work, form, str(error))
-        work.more[jobs.CHOICE] = (plan, replace(choice, again=False))
         jobs.begin(desk, work, plan, choice)
     return see_other(request, "release", work)
 
 
-def _confirmed(desk: Desk, plan: Plan, shown: Plan, form: Form) -> Choice:
-    """What is to be done, confirmed by somebody who saw this very plan; refused now if it would be
-    refused later.
-    """
-    if shown is not plan:
-        raise InvalidInput(OTHER_PLAN)
-    choice = _as_choice(desk, plan, form)
-    if not form.flag("sure"):
-        raise InvalidInput(NOT_SURE)
-    refusal = jobs.spending(desk, plan, choice).refusal
-    if refusal is not None:
-        raise InvalidInput(refusal)
-    return choice
+def _require_allowed(spent: Spending, choice: Choice) -> None:
+    """Refuse now what would be refused later."""
+    if spent.refusal is None:
+        return
+    if spent.fits and spent.earlier and not choice.again:
+        raise InvalidInput(RELEASED_BEFORE)
+    raise InvalidInput(spent.refusal)
 
 
 def trial(request: Request, work: Work, form: Form) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError
@@ -123,6 +124,27 @@ class Book:
         clause = "WHERE subject = ? AND line = ? AND stop > ? ORDER BY stop LIMIT 1"
         row = next(self.store.rows(clause, subject, line, start), None)
         return row if row is not None and row.start is not None and row.start < stop else None
+
+    def require_own(self, subject: str, shared: Sequence[str]) -> None:
+        """Refuse readings of another subject: those whose line has one of these parts."""
+        clause = "WHERE subject <> ? AND instr('.' || line || '.', ?) > 0 ORDER BY seq LIMIT 1"
+        for part in shared:
+            row = next(self.store.rows(clause, subject, f".{part}."), None)
+            if row is not None:
+                raise InvalidInput(
+                    f"these readings have an account: {row.subject!r} (entry {row.seq} of "
+                    f"{self.store.path}). Another name does not give them another budget."
+                )
+
+    def require_unchanged(self, subject: str, since: int) -> None:
+        """Refuse a subject of which another process has spent after entry `since`."""
+        clause = "WHERE subject = ? AND seq > ? AND start IS NOT NULL ORDER BY seq LIMIT 1"
+        row = next(self.store.rows(clause, subject, since), None)
+        if row is not None:
+            raise BudgetExceeded(
+                f"{subject!r}: another process has released readings of this account meanwhile "
+                f"(entry {row.seq} of {self.store.path}). Nothing was spent: use that release."
+            )
 
     def completion(self, row: Row) -> Row | None:
         return next(self.store.rows("WHERE of = ?", row.seq), None)

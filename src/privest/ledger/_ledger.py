@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,6 +125,8 @@ class Ledger(LedgerView):
         *,
         key: str = "",
         known: int | None = None,
+        shared: Sequence[str] = (),
+        since: int | None = None,
     ) -> Written:
         """Spend, and write what `draw()` gives, in one transaction: then it may leave.
 
@@ -134,6 +136,9 @@ class Ledger(LedgerView):
         highest index that the receiver or a release file has: if this ledger does not know it,
         entries were lost, and nothing is drawn up to there (burnt). `draw` gives int64 and missing
         flags (or None); it is called at most once, and not where the release is refused.
+        `shared`: parts of the key; a line of another subject that has one of them is refused.
+        `since`: the last entry that was looked at; where others have spent of this subject after
+        it, what was decided then does not hold, and it is refused.
         """
         name, line, size = (
             as_subject(subject),
@@ -160,6 +165,9 @@ class Ledger(LedgerView):
             if waiting is not None:
                 row = self._book.complete(waiting, numbers, layout)
             else:
+                self._book.require_own(name, shared)
+                if since is not None:
+                    self._book.require_unchanged(name, since)
                 body = self._book.charge(name, cost, first, first + size)
                 body |= {"facts": digest, "numbers": layout}
                 row = self._store.append(

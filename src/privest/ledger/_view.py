@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -152,6 +153,11 @@ class LedgerView:
         with self._store.reading():
             clause = "WHERE instr('.' || line || '.', ?) > 0 ORDER BY seq"
             return [as_entry(row) for row in self._store.rows(clause, f".{key}.")]
+
+    def require_own(self, subject: str, parts: Sequence[str]) -> None:
+        """Refuse readings that have an account under another name: lines with one of the parts."""
+        with self._store.reading():
+            self._book.require_own(as_subject(subject), parts)
 
     def written(self, entry: Entry) -> Written | None:
         """The numbers of an entry, as they were written ahead; None where it has none."""

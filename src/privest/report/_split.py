@@ -33,11 +33,10 @@ def split_table(estimate: Estimate) -> TableBlock | None:
         parts = [rounded(float(np.sqrt(x)), size) for x in (all_, all_ - own, own)]
         rows.append((name, *parts, f"{100 * float(own / all_):.0f} %"))
     return TableBlock(
-        ("coefficient", "standard error", "by sampling", "by privacy", "of the variance"),
+        ("coefficient", "standard error", "by sampling", "by privacy", "share of privacy"),
         rows,
         caption="Sampling is there without privacy too: other people would give other numbers. "
-        "Privacy is the noise of the release. Squares add up; the last column is what privacy "
-        "makes of the square.",
+        "Privacy is the noise of the release. Squares add up, and the share is one of them.",
     )
 
 

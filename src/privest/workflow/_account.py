@@ -59,6 +59,7 @@ class Account:
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self.path = ledger.path if isinstance(ledger, Ledger) else Path(ledger).resolve()
         self.subject, self.budget, self.again = subject, budget, again
+        self._seen: int | None = None  # the last entry when it was opened
 
     @property
     def ledger(self) -> Ledger:
@@ -77,11 +78,17 @@ class Account:
             self._ledger = None
 
     def open(self, plan: Terms, folder: Path) -> None:
-        """Before anything is drawn: refuse what will not be paid for."""
+        """Before anything is drawn: refuse what will not be paid for.
+
+        What is decided here holds for the entries there are now; `charge` asks the ledger whether
+        it still does, in the transaction that spends.
+        """
+        self._seen = 0
         if not self.path.exists():  # nothing was spent yet
             require_none_before(self.path, marks_folder())
             self._require_within(plan, None)
             return
+        self._seen = self.ledger.head.sequence
         trouble = self.ledger.trouble
         if trouble is not None:
             raise LedgerError(trouble)
@@ -173,13 +180,8 @@ class Account:
         """
         tags = [self.ledger.sign(b"privest readings " + digest) for digest in readings]
         tag = ".".join([*tags, measure_of(plan)])
+        self.ledger.require_own(self.subject, tags)  # before an account is opened for nothing
         known = [entry for one in tags for entry in self.ledger.under_key(one)]
-        for entry in known:
-            if entry.subject != self.subject:
-                raise InvalidInput(
-                    f"these readings have an account: {entry.subject!r} (entry {entry.sequence} of "
-                    f"{self.path}). Another name does not give them another budget."
-                )
         key = f"{tag}.{len(known)}" if known and self.again else tag
         rest = [found.dropped] if found.persons is None else [found.dropped, found.rows]
         numbers = np.append(
@@ -189,7 +191,7 @@ class Account:
             self.ledger.open_account(self.subject, self._budget(plan))
         written = self.ledger.spend_and_write(
             self.subject, release_cost(plan), 0, found.charged, _facts(found),
-            lambda: (numbers, None), key=key,
+            lambda: (numbers, None), key=key, shared=tags, since=self._seen,
         )  # fmt: skip
         if written.resent and not np.array_equal(written.integers, numbers):
             raise BudgetExceeded(
