@@ -106,8 +106,8 @@ def _level(plan: Plan, scale: LevelScale, form: Form) -> tuple[float, str]:
     """What was moved counts: the number where it is another than was shown, then the slider."""
     typed, before = form.optional_number("level"), form.optional_number("before")
     if typed is not None and typed != before:
-        return typed, "level"
-    shown = chosen_level(plan) if before is None else before
+        return scale.require(typed), "level"
+    shown = chosen_level(plan) if before is None else scale.require(before)
     position = form.optional_number("position")
     if position is not None and round(position) != scale.position(shown):
         return scale.at(position), "position"

@@ -116,6 +116,7 @@ class _Frame:
 def curve_sketch(plan: Plan, scale: LevelScale) -> Sketched:
     """The errors at every level of the slider, and the chosen one."""
     now = chosen_level(plan)
+    scale = scale.including(now)
     levels = np.unique(np.append(scale.levels(), now))
     ratios, known = _ratios(plan, levels / now)
     at = ratios[int(np.searchsorted(levels, now))]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput
 from privest.report._canvas import BAND
 from privest.report._digits import at_most, rounded, short
@@ -25,6 +25,7 @@ from privest.workflow._planning import Guess
 
 POSITIONS = 1000
 STRICT, LAX = 100.0, 1e-3  # ± of one reading, in widths of its range
+BEYOND = 1e6  # times the ends of the slider: a level that is typed may be so far off
 DEVIATIONS = 10.0  # of the noise of the readings, for a range where none is stated
 TENTH = 0.1  # of the range: a difference between two values that matters
 
@@ -46,6 +47,20 @@ class LevelScale:
         share = math.log(level / self.low) / math.log(self.high / self.low)
         return round(POSITIONS * min(max(share, 0.0), 1.0))
 
+    def require(self, level: float) -> float:
+        """A level that was typed; refused where it means nothing any more."""
+        low, high = self.low / BEYOND, self.high * BEYOND
+        if not low <= as_positive(level, "level") <= high:
+            raise InvalidInput(
+                f"the level {level:g} is far off: below {low:.1g} nothing at all is seen, above "
+                f"{high:.1g} everything. The slider goes from {self.low:.3g} to {self.high:.3g}."
+            )
+        return level
+
+    def including(self, level: float) -> LevelScale:
+        """A scale with this level on it."""
+        return LevelScale(min(self.low, level), max(self.high, level))
+
     def levels(self, count: int = 41) -> Array:
         """Levels from end to end."""
         return np.geomspace(self.low, self.high, count)
@@ -61,7 +76,7 @@ def level_scale(plan: Plan) -> LevelScale:
         if width is None:
             width = 1 / math.sqrt(10.0 ** round(math.log10(now)))
         low, high = 1 / (STRICT * width) ** 2, 1 / (LAX * width) ** 2
-    return LevelScale(min(low, now), max(high, now))
+    return LevelScale(low, high).including(now)
 
 
 def _width(plan: Plan) -> float | None:

@@ -114,7 +114,8 @@ def level_for(
     times = 1.0 if confidence is None else float(quantile(confidence))
     wanted = as_positive(error, "the error that is wanted") / times
     if alone and not isinstance(plan, LawPlan):
-        return _number(plan.level * (float(plan.privacy_error[place]) / wanted) ** 2, error, of)
+        ratio = float(plan.privacy_error[place]) / wanted
+        return _number(plan.level * (ratio * ratio), error, of)
     if plan.noise_variance is None and not isinstance(plan, LawPlan):
         raise InvalidInput(
             "the level for a wanted error needs the noise variance of the readings, which is not "
@@ -143,7 +144,8 @@ def _require_reachable(plan: Plan, place: int, wanted: float, times: float) -> N
     least = float(plan.classical_error[place])
     if not wanted <= least:
         return
-    rows = plan.rows * (least / wanted) ** 2
+    ratio = least / wanted
+    rows = plan.rows * (ratio * ratio)  # which may be infinite: ** would refuse to be
     what = "a standard error of" if times == 1 else "±"
     more = f"{math.floor(rows) + 1:,}" if rows < MOST_ROWS else f"{rows:.0e}"
     raise InvalidInput(

@@ -130,7 +130,8 @@ def test_delta_and_apart_are_the_owners(client):
     [
         ({"level": "-1"}, "must be > 0"),
         ({"level": "many"}, "must be a number"),
-        ({"level": "1e300"}, "State another level"),
+        ({"level": "1e300"}, "is far off"),
+        ({"level": "", "before": "0"}, "must be > 0"),
         ({"apart": "0"}, "more than 0 apart"),
         ({"delta": "2"}, "delta is a probability"),
         ({"position": "x"}, "must be a number"),

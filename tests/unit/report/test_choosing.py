@@ -198,6 +198,17 @@ def test_the_curve_holds_the_chosen_point(plans):
     assert float(places[0][1]) < float(places[1][1]) < float(places[2][1])  # errors come down
 
 
+def test_a_level_beyond_the_slider_is_drawn_too_and_one_far_off_is_refused(plans):
+    scale = level_scale(plans["plain"])
+    found = curve_sketch(plans["plain"].at(scale.high * 100), scale)
+    x = re.search(r'<circle cx="([0-9.]+)"', _svg(found.drawn.light).decode())[1]
+    assert float(x) <= found.drawn.width
+    assert scale.require(scale.high * 100) == scale.high * 100
+    for wrong in (scale.high * 1e7, scale.low / 1e7, 0.0, -1.0):
+        with pytest.raises(InvalidInput):
+            scale.require(wrong)
+
+
 def test_names_cannot_leave_a_drawing():
     rude = table() | {'<b x="1">&\x1b': table()["age"]}
     plan = make_plan(spec(features=('<b x="1">&\x1b', "bmi"), categories={}), rude)

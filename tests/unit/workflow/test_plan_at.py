@@ -164,6 +164,11 @@ def test_an_accuracy_that_cannot_be_had_says_how_many_rows_it_takes():
         plan.level_for(half, "age")
     with pytest.raises(InvalidInput, match="'age' cannot have ±"):
         plan.level_for(half, "age", 0.95)
+    for tiny in (1e-200, 1e-308):
+        with pytest.raises(InvalidInput, match="More rows are needed"):
+            plan.level_for(tiny, "age")
+        with pytest.raises(InvalidInput, match="too large for a number"):
+            plan.level_for(tiny, "age", alone=True)
 
 
 def test_what_has_no_level_for_an_accuracy_says_so():
