@@ -543,7 +543,7 @@ READERS = [
     Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
     Reader("model", text, use_model, [MODEL], 500, "model.toml"),
     Reader("table, CSV", text, use_table, [CSV], 700, "people.csv"),
-    Reader("look at a table", text, use_look, [CSV, EUROPEAN], 300, "people.csv"),
+    Reader("look at a table", text, use_look, [CSV, EUROPEAN], 100, "people.csv"),
     Reader("table, packed CSV", _packed(text), use_table, [gzip.compress(CSV, mtime=0)], 300,
            "people.csv.gz"),
     Reader("table, semicolons and UTF-16", text, use_table_as_stated, [EUROPEAN], 150,

@@ -25,12 +25,6 @@ PEOPLE = "age,sex,ldl,sick,id\n" + "".join(
 def client(tmp_path):
     found = Client(tmp_path)
     found.work = found.desk.begin()
-    from privest.app._pages import page, screen
-
-    if not any(getattr(r, "name", "") == "privacy" for r in found.http.app.routes):
-        found.http.app.router.routes.append(
-            screen("/privacy", lambda r, w, f: page(r, "start.html"), "privacy")
-        )
     yield found
     found.close()
 
