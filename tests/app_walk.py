@@ -52,7 +52,7 @@ def walk(client, first, leave_out=(), most=80):
         assert answer.status_code < 500, (method, place)
         if answer.status_code == 303:
             waiting.append(("get", answer.headers["location"], ()))
-        elif "text/html" in answer.headers["content-type"]:
+        elif "text/html" in answer.headers.get("content-type", ""):
             if "content-disposition" in answer.headers:
                 continue
             waiting += [

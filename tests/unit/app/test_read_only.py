@@ -9,7 +9,7 @@ from starlette.routing import Route
 from app_walk import Watched, released, snapshot, walk
 from privest.app import _release_job as jobs
 from privest.app import make_app
-from privest.workflow import Account, release
+from privest.workflow import Account, Privacy, release
 
 STREAM = {
     "target": "load", "features": ["temperature"], "constant": "yes", "way": "error",
@@ -70,7 +70,8 @@ def routes(client):
 
 def with_an_older_release(client):
     """A folder that has a release and a ledger already."""
-    work = client.planned()
+    others = {"target": "bmi", "features": ("age",), "privacy": Privacy(level=1.0)}
+    work = client.planned(**others)
     with Account(client.desk.ledger, "older", 9.0) as account:
         release(work.plan, client.desk.folder / "older.csv", account=account)
     client.desk.clear(work)
