@@ -75,7 +75,13 @@ class Player:
     def begin(self) -> None:
         """Open the file, and wait at its place; what cannot be opened is an error here."""
         self._thread = self._desk.run(self._run)
-        self._opened.result(PATIENCE)
+        try:
+            self._opened.result(PATIENCE)
+        except TimeoutError:
+            self.stop()
+            raise InvalidInput(
+                "the file takes too long to be taken up again: choose more readings at a time."
+            ) from None
 
     @property
     def over(self) -> bool:

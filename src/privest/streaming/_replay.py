@@ -84,10 +84,8 @@ class Replay:
                 raise InvalidInput("the file has no rows: nothing can be released.")
             output = Unwritten() if plan.output is None else None
             self.holder = Job(held, rows.features, stack, rows.times, None, output)
-            followed = plan.followed()
-            self.follower = Job(
-                followed, rows.features, stack, rows.times, None, Unwritten()
-            )  # fmt: skip
+            followed = plan.followed(self.holder.used)
+            self.follower = Job(followed, rows.features, stack, rows.times, None, Unwritten())
             self._catch_up()
             self.holder.take_up(rows)
             self._stack = stack.pop_all()
@@ -116,7 +114,7 @@ class Replay:
             self.follower.output.begin(0)
             return
         with ExitStack() as stack:
-            rows, _ = opened_rows(self.plan.followed(), stack)
+            rows, _ = opened_rows(self.follower.plan, stack)
             if rows.empty:
                 return
             self.follower.take_up(rows)

@@ -6,7 +6,7 @@ import csv
 import io
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from privest.privacy import level_for_attacker
 from privest.streaming._plan import Promise, StreamPlan, promised
 from privest.streaming._stated import Account, Output, Privacy, Sides, Trial
 
+CAUGHT_UP = 2000  # steps, about, in which a stream that was written before is read
 MOST_BLOCK = 100_000  # rows of a block of a replay, which are held at once
 
 
@@ -119,9 +120,17 @@ class ReplayPlan:
         """The side that holds the readings: they leave as releases."""
         return self._plan(Sides("releases"), str(self.source), self.json_in, None)
 
-    def followed(self) -> StreamPlan:
-        """The side that sees the releases only, and estimates from them."""
-        return self._plan(Sides(given="releases"), str(self.output), True, self.noise_variance)
+    def followed(self, written: int = 0) -> StreamPlan:
+        """The side that sees the releases only, and estimates from them.
+
+        written  readings whose releases are there already: they are caught up with in steps as many
+                 as a picture shows, and not in as many as they were made in.
+        """
+        steps = 1 + written // (CAUGHT_UP * self.block)
+        return replace(
+            self._plan(Sides(given="releases"), str(self.output), True, self.noise_variance),
+            block=steps * self.block,
+        )
 
     def _plan(self, sides: Sides, source: str, json_in: bool, variance: float | None) -> StreamPlan:
         holds = not sides.from_releases

@@ -10,7 +10,15 @@ import pytest
 
 import privest as pv
 from privest.errors import InvalidInput, PrivestError
-from privest.streaming import Account, Replay, ReplayPlan, Trial, live_sections, privacy_of
+from privest.streaming import (
+    Account,
+    Replay,
+    ReplayPlan,
+    Trial,
+    _replay_plan,
+    live_sections,
+    privacy_of,
+)
 from privest.streaming._replay import as_readings, noise_of_reading
 from workflow_command import called
 
@@ -133,6 +141,19 @@ def test_begun_again_it_goes_on_where_it_was(tmp_path):
     with pv.Ledger(tmp_path / "ledger.db") as ledger:
         spends = [one for one in ledger.history() if one.kind not in ("account", "ledger")]
         assert spends[-1].stop == 336
+
+
+def test_a_long_one_is_caught_up_with_in_few_steps(tmp_path, monkeypatch):
+    """The estimate is the same but for rounding; the picture has fewer points."""
+    plan = real_plan(tmp_path)
+    with Replay(plan) as replay:
+        once = run(replay)
+    monkeypatch.setattr(_replay_plan, "CAUGHT_UP", 2)
+    with Replay(plan) as replay:
+        assert len(replay.trail.points) == 2
+        again = replay.state()
+    np.testing.assert_allclose(again.found.estimate, once.found.estimate, rtol=1e-9)
+    assert again.last[-1] == once.last[-1]
 
 
 def test_a_lost_checkpoint_draws_nothing_again(tmp_path):
