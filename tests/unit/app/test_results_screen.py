@@ -1,0 +1,328 @@
+"""Results: from the release alone; confidence, errors, means, totals; a release that is there."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+
+from app_client import Client
+from privest.app import _results_screen as screen
+from privest.app._desk import Made
+from privest.report import _page, rounded
+from privest.workflow import (
+    Noise,
+    People,
+    Privacy,
+    Spec,
+    Weights,
+    estimate_release,
+    make_plan,
+    simulate_release,
+    trial_source,
+)
+from workflow_tables import people, spec
+
+HTMX = {"hx-request": "true"}
+
+
+FIGURES = (
+    "_pictures.intervals_figure", "_pictures.pair_figure", "_pictures.trail_figure",
+    "_tradeoff.tradeoff_figure", "_row_levels.levels_figure",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request, monkeypatch):
+    """Pictures take most of the time: who asks for `drawn` has them, the others their words."""
+    if "drawn" in request.fixturenames:
+        return
+    for name in FIGURES:
+        monkeypatch.setattr(f"privest.report.{name}", lambda *given, **more: None)
+    words = lambda one: f"<p>{_page.escape(one.alt)}</p>"  # noqa: E731
+    monkeypatch.setitem(_page.WRITERS, _page.Picture, words)
+
+
+@pytest.fixture
+def drawn():
+    """Pictures, too."""
+
+
+@pytest.fixture
+def client(tmp_path):
+    found = Client(tmp_path)
+    yield found
+    found.close()
+
+
+def url(work, rest=""):
+    return f"/work/{work.id}/results{rest}"
+
+
+def tried(client, seed=3, **changes):
+    """A work with a trial."""
+    work = client.planned(**changes)
+    return released(client, work, work.plan, None, seed)
+
+
+def released(client, work, plan, data, seed=3):
+    work.released = client.folder / f"trial-{work.id.strip('-_')}.csv"
+    simulate_release(plan, work.released, trial_source(plan, seed), data)
+    work.made = Made(plan, seed=seed)
+    return work
+
+
+def of_people(client, rows=200, table=None, **changes):
+    """A work on made-up people, in memory."""
+    data = table or people(rows)
+    plan = make_plan(spec(**changes), data)
+    return released(client, client.desk.begin(), plan, data)
+
+
+def shown(client, work):
+    answer = client.get(url(work))
+    assert answer.status_code == 200, answer.text
+    return unescape(answer.text).replace("\xa0", " ")
+
+
+def part(client, work, rest, data):
+    answer = client.post(url(work, rest), data, headers=HTMX)
+    assert "<html" not in answer.text
+    return answer.status_code, unescape(answer.text).replace("\xa0", " ")
+
+
+def test_the_report_is_there(client, drawn):
+    work = tried(client)
+    page, found = shown(client, work), estimate_release(work.released)
+    for words in (
+        "What was found", "95 % interval", "Sampling and privacy", "What it cost",
+        "What one person is exposed to", "Where the numbers come from", "A trial",
+        "Two coefficients together", "How the estimates settled", "What is not promised",
+        "Which release this is", found.release.checksum, "Download the report",
+    ):  # fmt: skip
+        assert words in page, words
+    value, error = found.estimate[3], found.standard_error[3]
+    assert rounded(value, error) in page
+    assert page.count("<h1") == 1
+    assert page.count('<img src="data:image/svg+xml') == 3
+    assert "style=" not in page
+    assert len(set(re.findall(r'id="([^"]+)"', page))) == len(re.findall(r'\bid="([^"]+)"', page))
+
+
+def test_without_a_release_there_is_none(client):
+    work = client.planned()
+    assert client.get(url(work)).headers["location"].endswith("/release")
+    for rest in ("/ask", "/predict"):
+        assert client.post(url(work, rest)).status_code == 404
+
+
+def test_errors_are_split_and_their_squares_add_up(client):
+    work = tried(client)
+    text = shown(client, work).split("Sampling and privacy", 1)[1]
+    rows = re.findall(r"<tr role=\"row\">(.*?)</tr>", text, re.S)[1:6]
+    for row in rows:
+        cells = [c.replace("−", "-") for c in re.findall(r"<td[^>]*>(.*?)</td>", row)]
+        whole, sampling, privacy = map(float, cells[:3])
+        assert whole**2 == pytest.approx(sampling**2 + privacy**2, rel=0.2)  # two digits each
+        assert float(cells[3].split()[0]) == pytest.approx(100 * privacy**2 / whole**2, abs=6)
+
+
+def test_another_confidence(client):
+    work = tried(client)
+    found = estimate_release(work.released)
+    assert (screen.CONFIDENCES[0], screen.CONFIDENCES[-1]) == ("0.8", "0.999")
+    for chosen in screen.CONFIDENCES:
+        status, text = part(client, work, "/ask", {"confidence": chosen})
+        assert status == 200
+        assert f"{100 * float(chosen):g} % interval" in text
+        assert work.asked["confidence"] == float(chosen)
+        low, high = found.interval(float(chosen))[3]
+        error = found.standard_error[3]
+        assert f"{rounded(low, error)} to {rounded(high, error)}" in text.replace("…", "to")
+        page = unescape(client.follow(client.post(url(work, "/ask"), {"confidence": chosen})).text)
+        assert f'value="{chosen}" selected' in page
+
+
+def test_every_way_of_errors_that_is_offered(client):
+    table = people(200) | {"w": np.full(200, 2.0), "who": np.arange(200) // 2}
+    works = [
+        of_people(client), of_people(client, table=table, weights=Weights("w")),
+        of_people(client, table=table, person=People("who")),
+        of_people(client, noise=spec().noise, privacy=Privacy(2.0, allocate=True)),
+    ]  # fmt: skip
+    for work in works:
+        offered = re.findall(
+            r'<option value="(\w+)"',
+            shown(client, work).split('id="errors"')[1].split("<button")[0],
+        )
+        assert offered[0] == "auto"
+        assert len(offered) > 1
+        for way in offered:
+            assert part(client, work, "/ask", {"errors": way})[0] == 200, way
+            assert work.asked["errors"] == way
+    assert part(client, works[0], "/ask", {"errors": "cr2"})[0] == 422
+    assert works[0].asked["errors"] != "cr2"
+
+
+def test_estimates_are_made_once(client, monkeypatch):
+    work, made = tried(client), []
+    own = estimate_release
+    monkeypatch.setattr(screen, "estimate_release", lambda *a: made.append(a) or own(*a))
+    for chosen in ("0.8", "0.9", "0.8"):
+        shown(client, work)
+        part(client, work, "/ask", {"confidence": chosen})
+    assert len(made) == 1
+    part(client, work, "/ask", {"errors": "t"})
+    assert [errors for _, errors in made] == ["auto", "t"]
+    for k in range(3 * screen.MOST_KEPT):
+        screen._kept(work, ("x", k), lambda: None)
+    assert len(work.more[screen.PARTS]) <= screen.MOST_KEPT
+
+
+def test_a_mean_in_units_of_the_file(client):
+    work = of_people(client, transform="log", privacy=Privacy(2.0, range=(1e-3, 1e3)),
+                     table=people(300) | {"ldl": np.exp(people(300)["ldl"])})  # fmt: skip
+    page = shown(client, work)
+    assert re.findall(r'<label for="at-\d+">(.*?)</label>', page) == ["age", "bmi", "sex"]
+    assert "% higher" in page or "% lower" in page  # in per cent for a logarithm
+    row = {"age": 50.0, "bmi": 27.5, "sex": "male"}
+    mean = estimate_release(work.released).mean_at(row)
+    size = float(mean.interval[1] - mean.interval[0]) / 4
+    given = {"at-0": "50", "at-1": "27,5", "at-2": "male"}
+    status, text = part(client, work, "/predict", given)
+    assert status == 200
+    assert f"is {rounded(mean.mean, size)} on average" in text
+    assert rounded(float(mean.interval[0]), size) in text
+    assert work.asked["at"] == (row,)
+    answer = client.post(url(work, "/predict"), given | {"at-2": "female"})
+    assert "50" not in answer.headers["location"]
+    assert len(work.asked["at"]) == 2
+    for k in range(10):
+        client.post(url(work, "/predict"), given | {"at-0": str(k)})
+    assert len(work.asked["at"]) == screen.MOST_ROWS
+    client.post(url(work, "/predict"), {"clear": "yes"})
+    assert "at" not in work.asked
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("at-0", "", "“age” has no value"),
+        ("at-0", "old", "“age” must be a number"),
+        ("at-2", "other", "“sex” must be one of female, male"),
+    ],
+)
+def test_a_value_that_is_none(client, field, value, words):
+    work = of_people(client)
+    given = {"at-0": "50", "at-1": "27", "at-2": "male"} | {field: value}
+    status, text = part(client, work, "/predict", given)
+    assert status == 422
+    assert words in text
+    page = client.post(url(work, "/predict"), given)
+    assert page.status_code == 422
+    assert words in unescape(page.text)
+    assert 'value="27"' in page.text  # what was typed is there again
+    assert "at" not in work.asked
+
+
+def test_the_total(client):
+    work = tried(client)
+    assert "Total of" not in shown(client, work)
+    assert "Total of s5 over 442 rows" in part(client, work, "/ask", {"total": "yes"})[1]
+    weighed = of_people(client, noise=spec().noise, privacy=Privacy(2.0, allocate=True))
+    assert "There is none" in part(client, weighed, "/ask", {"total": "yes"})[1]
+
+
+def test_several_private_columns(client):
+    table = people(200)
+    table["hdl"] = table["ldl"] * 0.5 + np.random.default_rng(1).normal(size=200)
+    units = {"ldl": 1.0, "hdl": 1.0}
+    work = of_people(
+        client, table=table, target=("ldl", "hdl"), noise=Noise(), privacy=Privacy(3.0, units=units)
+    )
+    page = shown(client, work)
+    assert "What was found: ldl" in page
+    assert "What was found: hdl" in page
+    text = part(client, work, "/predict", {"at-0": "50", "at-1": "27", "at-2": "male"})[1]
+    assert "“ldl” is" in text
+    assert "“hdl” is" in text
+
+
+def test_yes_or_no_has_effects_and_no_means(client):
+    table = people(2000)
+    table["sick"] = (np.random.default_rng(2).uniform(size=2000) < 0.4).astype(float)
+    work = of_people(
+        client, table=table, target="sick", family="binomial", noise=Noise(),
+        privacy=Privacy(epsilon=2.0, law="bit"),
+    )  # fmt: skip
+    page = shown(client, work)
+    assert "odds" in page
+    assert 'id="at-0"' not in page
+    assert client.post(url(work, "/predict"), {"at-0": "1"}).status_code == 422
+
+
+# --- a release that is there already --------------------------------------------------------------
+
+
+def test_a_release_that_is_there(client):
+    made = tried(client)
+    name = made.released.name
+    for given in (name, str(made.released), f"{name}.json"):
+        work = opened(client, given)
+        assert (work.plan, work.table, work.made) == (None, None, None)
+        page = shown(client, work)
+        assert "What was found" in page
+        assert "Download the report" not in page
+        assert part(client, work, "/ask", {"confidence": "0.8", "errors": "HC2"})[0] == 200
+    assert name in client.get("/open").text
+    assert f"the release {name}" in client.get("/").text
+    assert name not in client.post("/open/release", {"path": name}).headers["location"]
+
+
+def opened(client, path):
+    answer = client.post("/open/release", {"path": path})
+    assert answer.status_code == 303, answer.text
+    return client.desk.works[answer.headers["location"].split("/")[3]]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("", "name the table"), ("none.csv", "no such header"), ("..", "no such header")],
+)
+def test_what_is_no_release(client, path, words):
+    answer = client.post("/open/release", {"path": path})
+    assert answer.status_code == 422
+    assert words in unescape(answer.text)
+    assert client.desk.works == {}
+
+
+def test_a_table_that_was_changed_or_is_gone(client):
+    work = tried(client)
+    shown(client, work)
+    table = work.released
+    table.write_text(table.read_text().replace("1", "2"))
+    for answer in (client.get(url(work)), client.post("/open/release", {"path": table.name})):
+        assert answer.status_code == 422
+        assert "was changed or replaced" in unescape(answer.text)
+    table.unlink()
+    assert client.get(url(work)).status_code == 422
+
+
+def test_names_of_others_are_shown_as_text(client):
+    table = {"<b>x</b>": np.linspace(0, 1, 60), "<i>y": np.sin(np.arange(60.0))}
+    plan = make_plan(
+        Spec(data="a", target="<i>y", features=("<b>x</b>",), privacy=Privacy(4.0)), table
+    )
+    work = released(client, client.desk.begin(), plan, table)
+    text = client.get(url(work)).text
+    assert "<b>x" not in text
+    assert "<i>y" not in text
+    assert "&lt;b&gt;x" in text
+
+
+def test_nothing_is_read_but_the_release(client, monkeypatch):
+    """The table of the data may be gone: results do not need it."""
+    work = of_people(client)
+    assert work.table is None
+    monkeypatch.setattr("privest.workflow._planning.open_source", None, raising=False)
+    assert "What was found" in shown(client, work)
