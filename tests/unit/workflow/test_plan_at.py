@@ -28,7 +28,6 @@ def table():
 
 KINDS = {
     "a level": {"privacy": Privacy(2.0)},
-    "a range and δ": {"privacy": Privacy(2.0, **STATED)},
     "no noise variance": {"noise": Noise(), "privacy": Privacy(2.0, **STATED)},
     "a condition": {"privacy": Privacy(2.0, delta=1e-6, move=0.5)},
     "ε": {"privacy": Privacy(epsilon=1.0, **STATED)},
@@ -89,7 +88,7 @@ def test_another_section_on_privacy(tmp_path):
     plan = make_plan(spec(file))
     sections = [
         Privacy(standard_error={"age": 0.01, "bmi": 0.05}),
-        Privacy(epsilon=0.5, **STATED),
+        Privacy(epsilon=0.5, delta=1e-6, move=2.0),
         Privacy(3.0, law="laplace", range=RANGE),
     ]
     wanted = [make_plan(replace(plan.spec, privacy=one)) for one in sections]
