@@ -46,5 +46,5 @@ def mean_words(found: Estimate, row: Mapping[str, object], confidence: float = C
     return (
         f"“{found.release.target}” is {rounded(mean.mean, size)} on average "
         f"({per_cent(confidence)} interval {rounded(low, size)} … {rounded(high, size)}){middle}. "
-        f"By {mean.method}."
+        f"Method: {mean.method}."
     )
