@@ -75,3 +75,51 @@ def test_a_file_that_is_no_table_gives_a_message(watch, tmp_path):
     looks_right(page, dark=False)
     page.get_by_role("button", name="Take another table").click()
     expect(page.get_by_role("button", name="Use this file")).to_be_enabled()
+
+
+DROP = """(text) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([text], "dropped.csv"));
+    document.querySelector("[data-upload] h2").dispatchEvent(
+        new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
+}"""
+NOTE_WHAT_IS_SAID = """() => {
+    window.said = [];
+    const card = document.querySelector("[data-upload]");
+    new MutationObserver(() => {
+        const bar = card.querySelector("progress");
+        if (!card.querySelector(".sending").hidden) {
+            const words = card.querySelector("[role=status]").innerText;
+            window.said.push([bar.getAttribute("value"), words]);
+        }
+    }).observe(card, {subtree: true, attributes: true, childList: true});
+}"""
+
+
+def test_a_file_is_dropped_on_its_card(watch):
+    page = watch().open()
+    path.begin(page)
+    page.wait_for_load_state()  # with the script that listens
+    page.evaluate(DROP, "age,ldl\n50,1.5\n61,2.5\n")
+    expect(page.locator("h1")).to_have_text("What is in dropped.csv?")
+    expect(page.locator("main")).to_contain_text("2 rows, 2 columns")
+
+
+def test_one_sees_how_much_was_sent(watch, tmp_path):
+    big = tmp_path / "big.csv"
+    big.write_text("age,ldl\n" + "50,1.5\n" * 400_000)
+    seen = watch()
+    page = seen.open()
+    path.begin(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 3e6}
+    seen.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
+    page.wait_for_load_state()
+    page.evaluate(NOTE_WHAT_IS_SAID)
+    page.get_by_label("Choose a file, or drop it here").set_input_files(big)
+    page.get_by_role("button", name="Use this file").click()
+    expect(page.locator("h1")).to_have_text("What is in big.csv?")
+    said = page.evaluate("window.said")
+    shares = [float(value) for value, _ in said if value is not None]
+    assert shares == sorted(shares)
+    assert 0 < max(shares) < 1
+    assert said[-1] == [None, "It is here. Looking at it …"]
