@@ -38,6 +38,7 @@ WAYS = {
 }
 DELTA = 1e-6
 MOST_READINGS = 1000  # of a day that shares its noise
+LONGEST_NAME = 100
 REDRAWN = 1.0  # seconds between pictures while it plays
 EXAMPLE_NAME = "meter.csv"
 
@@ -194,8 +195,12 @@ def _real(desk: Desk, form: Form) -> dict[str, Any]:
             "mean it, or play a trial."
         )
     name = form.text("name")
-    if Path(name).name != name or name.startswith(".") or "\\" in name:
-        raise InvalidInput("the name of the releases is that of a file, without a folder.")
+    plain = Path(name).name == name and name.isprintable() and not name.startswith((".", "-"))
+    if not plain or "\\" in name or len(name) > LONGEST_NAME:
+        raise InvalidInput(
+            "the name of the releases is that of a file, without a folder: letters, digits, "
+            f"hyphens, at most {LONGEST_NAME}."
+        )
     if not name.lower().endswith(".jsonl"):
         name += ".jsonl"
     return {

@@ -55,7 +55,8 @@ def privacy_of(
             raise InvalidInput("two values apart need a chance: how often a guess may be right.")
         level = level_for_attacker(apart, chance).number
     elif known_to is not None:
-        level = as_positive(known_to, "± of a reading") ** -2
+        error = as_positive(known_to, "± of a reading")
+        level = 1 / error / error  # beyond all numbers it is no level, and refused below
     assert level is not None
     return Privacy(_number(as_positive(level, "level")), None, delta, move)
 

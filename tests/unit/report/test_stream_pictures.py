@@ -90,7 +90,7 @@ def test_they_are_quick():
         return time.process_time() - begun
 
     drawn()  # fonts
-    assert min(drawn() for _ in range(3)) < 2 * 2 * 0.3
+    assert min(drawn(), drawn()) < 2 * 2 * 0.3
 
 
 def test_threads_that_draw_at_once_leave_no_settings_to_each_other():
@@ -108,8 +108,8 @@ def test_threads_that_draw_at_once_leave_no_settings_to_each_other():
 
     before, alone = dict(mpl.rcParams), [drawn(0), drawn(1)]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(drawn, range(8)))
-    assert together == alone * 4
+        together = list(pool.map(drawn, range(4)))
+    assert together == alone * 2
     assert dict(mpl.rcParams) == before
 
 
