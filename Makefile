@@ -13,7 +13,7 @@ BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo picture test browser test-slow lint types layers unit bench format lock clean
+.PHONY: help demo picture pictures test browser test-slow lint types layers unit bench format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ demo: $(RUN_ENV) ## plan, release, estimate and report on embedded data
 picture: $(RUN_ENV) ## docs/report.png again, from the demo (needs chromium)
 	@$(BIN)/python docs/report_picture.py
 
+pictures: $(TEST_ENV) ## docs/app-*.png again: every screen of the app (needs chromium)
+	@$(BIN)/python docs/app_pictures.py
+
 lint: $(TEST_ENV) ## ruff: style and format
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
@@ -57,7 +60,7 @@ test: lint types layers unit ## everything but the browser and the longer statis
 
 browser: $(TEST_ENV) ## the app and the report in a real browser (installs Debian's chromium where it can)
 	@.ci/chromium
-	@$(ONE_THREAD) $(BIN)/pytest -q -m browser
+	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m browser
 
 test-slow: $(TEST_ENV) ## the longer statistics; theorems on more examples
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m slow

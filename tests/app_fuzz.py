@@ -96,7 +96,7 @@ def harvested(client, places):
     found = {}
     for place in places:
         answer = client.get(place)
-        if answer.status_code == 200 and "text/html" in answer.headers["content-type"]:
+        if answer.status_code == 200 and "text/html" in answer.headers.get("content-type", ""):
             for form in forms_of(answer.text, str(answer.url.path)):
                 found.setdefault((form.method, form.action), []).append(form)
     return found

@@ -1,20 +1,32 @@
 """The app in-process with pieces of work in every state, for tests that try all routes."""
 
 import re
+import time
 
 from app_client import HOST, Client
-from app_forms import FoundForm
+from app_forms import FoundForm, forms_of
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
 
 LONGEST = 20_000  # characters of an address that a browser sends
 
 
-class Stage:
-    """`places`: every address that can be asked for; `forms`: every form that can be sent."""
+def _of(form):
+    """What a form sends as it stands."""
+    sent: dict[str, list[str]] = {}
+    for name, value in form.sent:
+        sent.setdefault(name, []).append(value)
+    return sent
 
-    def __init__(self, folder, **options):
-        self.client = Client(folder, **options)
+
+class Stage:
+    """`places`: every address that can be asked for; `forms`: every form that can be sent.
+
+    quick  without results and streams.
+    """
+
+    def __init__(self, folder, *, quick=False):
+        self.quick, self.client = quick, Client(folder)
         self.client.http._transport.raise_server_exceptions = False
         self.set()
 
@@ -25,8 +37,33 @@ class Stage:
         client, desk = self.client, self.client.desk
         for work in list(desk.works.values()):
             desk.clear(work)
-        self.works = [desk.begin(), client.planned(), self._sent()]
+        for stream in list(desk.streams.values()):
+            assert client.post(f"/stream/{stream.id}/clear").status_code == 303
+        self.works, self.streams = [desk.begin(), client.planned(), self._sent()], []
+        if not self.quick:  # their pages have pictures, which take their time
+            self.works.append(self._tried())
+            self.streams = [self._stream(), self._stream(settled=True)]
         self.forms = self._all_forms()
+
+    def _tried(self):
+        """A work with a trial, so that there are results."""
+        work = self.client.planned()
+        answer = self.client.post(f"/work/{work.id}/release/trial", {"seed": "1"})
+        assert answer.status_code == 303, answer.text
+        until = time.monotonic() + 60
+        while work.released is None and time.monotonic() < until:
+            time.sleep(0.005)
+        assert work.released is not None
+        return work
+
+    def _stream(self, settled=False):
+        """The example of a stream; settled: it waits for its first step."""
+        answer = self.client.post("/stream", {"from": "example"})
+        page = self.client.follow(answer)
+        if settled:
+            form = next(one for one in forms_of(page.text) if one.method == "post")
+            assert self.send(form, data=_of(form)).status_code == 303
+        return next(reversed(self.client.desk.streams.values()))
 
     def _sent(self):
         """A work with a messy table of the user, whose data screen is done."""
@@ -53,10 +90,10 @@ class Stage:
     def places(self, method):
         """Every path of a method, for each piece of work."""
         found = {}
-        for work in self.works:
+        for work in (*self.works, *self.streams):
             known = {"key": self.client.desk.key, "id": work.id}
             for way, path, _ in self.routes:
-                if way == method:
+                if way == method and ("/stream/" in path) == (work in self.streams):
                     found[re.sub(r"\{(\w+)[^}]*\}", lambda m, k=known: k.get(m[1], "x"), path)] = 1
         return list(found)
 

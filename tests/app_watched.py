@@ -59,7 +59,7 @@ class Watched:
             proxy={"server": self.wire.address, "bypass": "<-loopback>"},
             **options,
         )
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(30_000)
         self.complaints: list[str] = []
         self.forgiven: list[str] = []  # parts of complaints that a test expects
         self.context.add_init_script(POLICY)

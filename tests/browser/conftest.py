@@ -12,6 +12,7 @@ OWN_ERRANDS = (
     "MediaRouter", "AcceptCHFrame", "HttpsUpgrades", "PaintHolding", "LensOverlay",
     "DestroyProfileOnBrowserClose", "GlobalMediaControls", "ThirdPartyStoragePartitioning",
 )  # fmt: skip
+PATIENCE = 30_000  # milliseconds: other tests run beside these
 QUIET = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run", f"--disable-features={','.join(OWN_ERRANDS)}",
@@ -23,8 +24,9 @@ def chromium():
     """Debian's browser, once for all tests."""
     if CHROMIUM is None:
         pytest.skip("no browser here: chromium or google-chrome must be on the PATH")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=[*AS_ROOT, *QUIET])
         yield browser

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from privest.app._desk import Work
 from privest.app._pages import Form, desk_of, from_htmx, page, plain_route, screen, see_other
+from privest.app._uploads import local_path
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report import render_section, total_words
@@ -259,7 +260,7 @@ def open_release(request: Request, form: Form) -> Response:
     try:
         if not given:
             raise InvalidInput("name the table of a release, such as release.csv.")
-        table = _as_table(desk.folder, given)
+        table = _as_table(local_path(desk, given))
         read_release(table)
         work = desk.begin()
     except PrivestError as error:
@@ -269,11 +270,8 @@ def open_release(request: Request, form: Form) -> Response:
     return see_other(request, "results", work)
 
 
-def _as_table(folder: Path, given: str) -> Path:
-    """The table of a release by its path, or by the name of its header; beside the others where it
-    is a name.
-    """
-    path = folder / Path(given).expanduser()
+def _as_table(path: Path) -> Path:
+    """The table of a release by its path, or by that of its header."""
     return path.with_suffix("") if path.name.endswith((".csv.json", ".parquet.json")) else path
 
 

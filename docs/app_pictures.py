@@ -1,0 +1,176 @@
+"""docs/app-*.png: every screen of `privest app`, on the embedded tables (needs chromium).
+
+`make pictures` makes them. The release is a trial with a fixed seed, so that the numbers are the
+same in every run; nothing is charged to a ledger. `python docs/app_pictures.py FOLDER` puts them
+elsewhere, to be looked at first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+DOCS = Path(__file__).parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+COLOURS = 48  # enough for words and lines
+MOST_BYTES = 150_000  # of a picture
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
+SEED = "1"
+LEVEL = "4"  # as in docs/workflow.md
+STEPS = 18  # of the stream
+
+
+@contextmanager
+def study() -> Iterator[Path]:
+    """A folder whose place is the same in every run: it is in the pictures."""
+    folder = Path(tempfile.gettempdir()) / "study"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        sys.exit(f"{folder} is there already: the pictures are made in a new folder of that name.")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def app_in(folder: Path) -> Iterator[str]:
+    """`privest app` in a folder, as a user starts it: its address."""
+    log = folder / "app.log"
+    with log.open("wb") as out:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "privest", "app", "--no-browser"],
+            cwd=folder, stdout=out, stderr=out, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+    try:
+        yield _address(log)
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(30)
+
+
+def _address(log: Path) -> str:
+    for _ in range(600):
+        if found := ADDRESS.search(log.read_text(encoding="utf-8")):
+            return found[0]
+        time.sleep(0.1)
+    sys.exit(f"the app did not start: {log.read_text(encoding='utf-8')}")
+
+
+def shot(page: Page, folder: Path, name: str, most: int = 1600) -> None:
+    """The page from its top, at most so many pixels of it, as a small picture."""
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => { window.scrollTo(0, 0); document.activeElement.blur(); }")
+    size = page.viewport_size
+    assert size is not None
+    raw, path = folder / "raw.png", folder / f"app-{name}.png"
+    tall = min(most, page.evaluate("() => document.documentElement.scrollHeight"))
+    page.set_viewport_size({"width": size["width"], "height": tall})
+    page.screenshot(path=raw)
+    page.set_viewport_size(size)
+    with Image.open(raw) as image:
+        small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        small.save(path, optimize=True)
+    raw.unlink()
+    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+    if path.stat().st_size > MOST_BYTES:
+        sys.exit(f"{path} has more than {MOST_BYTES} bytes: show less of the page.")
+
+
+def a_table(page: Page, folder: Path) -> None:
+    """From the first page to what is taken along."""
+    shot(page, folder, "start")
+    page.get_by_role("button", name="Begin with a table").click()
+    page.get_by_role("button", name="Use the example").click()
+    page.get_by_label("Role of bmi").wait_for()
+    shot(page, folder, "data", 1750)
+    page.get_by_role("button", name=re.compile("^Go on")).click()
+    page.locator("#level").fill(LEVEL)
+    page.get_by_role("button", name="Show", exact=True).click()
+    shot(page, folder, "privacy", 2100)
+    page.get_by_role("button", name=re.compile("go on$")).click()
+    page.get_by_role("button", name="Make a trial").wait_for()
+    shot(page, folder, "release", 1750)
+    page.get_by_label(re.compile("^Seed")).fill(SEED)
+    page.get_by_role("button", name="Make a trial").click()
+    page.get_by_role("link", name="See the results of the trial").click()
+    page.get_by_label("How sure intervals are").wait_for()
+    shot(page, folder, "results", 2000)
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Take it along").click()
+    page.locator("#plan").wait_for()
+    shot(page, folder, "take", 1400)
+
+
+def a_stream(page: Page, folder: Path) -> None:
+    """The example of a stream, some steps on."""
+    page.get_by_role("link", name="Begin with a stream").click()
+    page.get_by_role("button", name="Use the example").click()
+    page.get_by_role("button", name="Set it up").click()
+    for _ in range(STEPS):
+        page.get_by_role("button", name="One step").click()
+    shot(page, folder, "stream", 1500)
+
+
+def again(page: Page, folder: Path, name: str, screen: str, most: int) -> None:
+    """A screen of the work that is on the desk, in another window."""
+    page.locator(".works a").first.click()
+    page.get_by_role("navigation", name="Steps").wait_for()
+    step = page.get_by_role("navigation", name="Steps").get_by_role("link", name=screen)
+    if step.count():
+        step.click()
+    page.wait_for_load_state("load")
+    shot(page, folder, name, most)
+
+
+def pictures(browser: Browser, address: str, folder: Path) -> None:
+    """All of them."""
+
+    def window(width: int, dark: bool = False) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        page = context.new_page()
+        page.goto(address)
+        return page
+
+    a_table(window(1200), folder)
+    again(window(400), folder, "phone", "Privacy", 1500)
+    again(window(1200, dark=True), folder, "dark", "Results", 1200)
+    a_stream(window(1200), folder)
+
+
+def main() -> None:
+    """Run the app, go through it, keep the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        sys.exit("the pictures need a browser: chromium or google-chrome on the PATH.")
+    kept = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []  # chromium refuses its sandbox to root
+    with study() as folder, app_in(folder) as address, sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=found, args=root)
+        pictures(browser, address, kept)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
