@@ -236,7 +236,7 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
         with work.lock:
             plan = _planned(work)
             if then == "accuracy":
-                half, of = form.number("half"), form.choice("of", plan.names)
+                half, of = form.number("half"), _coefficient(plan, form)
                 level = plan.level_for(half, of, CONFIDENCE, alone=_alone(plan))
                 return _to(request, work, form, level)
             chosen = _chosen(plan, form)
@@ -270,6 +270,8 @@ def _kept(work: Work) -> Kept:
     found = work.more.get(KEPT)
     if not isinstance(found, Kept) or replace(spec, privacy=found.spec.privacy) != found.spec:
         found = work.more[KEPT] = Kept(spec)
+    if found.spec != spec:  # another level: what was said of groups was said at the one before
+        found.spec, found.said = spec, []
     return found
 
 
@@ -293,16 +295,22 @@ def privacy_design(request: Request, work: Work, form: Form) -> Response:
 def _asked_levels(plan: Plan, form: Form) -> Privacy:
     """The section on privacy that the form asks for."""
     stated = plan.spec.privacy
-    named = (*plan.spec.categories, "")
-    groups = form.choice("groups", named, "") or None
+    named = tuple(plan.spec.categories)
+    which = form.choice("groups", [str(k) for k in range(len(named))] + [""], "")
     shared: dict[str, Any] = {
-        "allocate": True, "cap": form.optional_number("cap"), "groups": groups,
+        "allocate": True, "cap": form.optional_number("cap"),
+        "groups": named[int(which)] if which else None,
         "delta": stated.delta, "move": stated.move, "range": stated.range,
     }  # fmt: skip
     if form.choice("kind", ("mean", "accuracy"), "mean") == "mean":
         return Privacy(level=form.number("mean", chosen_level(plan)), **shared)
     wanted = error_of_half(form.number("half"), CONFIDENCE)
-    return Privacy(standard_error={form.choice("of", plan.names): wanted}, **shared)
+    return Privacy(standard_error={_coefficient(plan, form): wanted}, **shared)
+
+
+def _coefficient(plan: Plan, form: Form) -> str:
+    """Chosen by its place: a name may hold what no form brings back."""
+    return plan.names[form.whole("of", 0, most=len(plan.names) - 1)]
 
 
 def _table(work: Work) -> str:

@@ -169,7 +169,7 @@ def test_show_leads_to_an_address_that_can_be_opened_again(client):
 
 def test_an_accuracy_moves_the_slider(client):
     work = client.planned()
-    answer = client.post(at(work), {"then": "accuracy", "half": "0.02", "of": "bmi", "level": "4"})
+    answer = client.post(at(work), {"then": "accuracy", "half": "0.02", "of": "3", "level": "4"})
     page = client.follow(answer)
     level = float(fields(page)["level"])
     half = 1.959964 * work.plan.at(level).standard_error[work.plan.index("bmi")]
@@ -180,13 +180,13 @@ def test_an_accuracy_moves_the_slider(client):
 
 def test_an_accuracy_that_needs_more_rows_says_how_many(client):
     work = client.planned()
-    answer = client.post(at(work), {"then": "accuracy", "half": "0.001", "of": "bmi"})
+    answer = client.post(at(work), {"then": "accuracy", "half": "0.001", "of": "3"})
     assert answer.status_code == 422
     assert "More rows are needed: 46," in words(answer)
     assert fields(answer)["half"] == "0.001"  # still there
-    missing = client.post(at(work), {"then": "accuracy", "of": "bmi"})
+    missing = client.post(at(work), {"then": "accuracy", "of": "3"})
     assert "“half” is missing" in words(missing)
-    other = client.post(at(work), {"then": "accuracy", "half": "1", "of": "bmy"})
+    other = client.post(at(work), {"then": "accuracy", "half": "1", "of": "17"})
     assert other.status_code == 422
 
 
@@ -195,7 +195,7 @@ def test_without_a_noise_variance_it_is_what_privacy_adds(client):
     page = client.get(at(work))
     assert "what privacy alone may add" in words(page)
     assert "by privacy alone" in words(page)
-    page = client.follow(client.post(at(work), {"then": "accuracy", "half": "0.02", "of": "bmi"}))
+    page = client.follow(client.post(at(work), {"then": "accuracy", "half": "0.02", "of": "3"}))
     found = work.plan.at(float(fields(page)["level"]))
     assert 1.959964 * found.privacy_error[3] == pytest.approx(0.02, rel=1e-4)
 
@@ -223,7 +223,7 @@ def test_levels_per_row_are_proposed_then_adopted_then_given_back(client):
 
 def test_groups_share_a_level_below_a_cap_for_an_accuracy(client):
     work = client.planned(**SEX)
-    asked = {"kind": "accuracy", "half": "0.02", "of": "bmi", "cap": "6", "groups": "sex"}
+    asked = {"kind": "accuracy", "half": "0.02", "of": "3", "cap": "6", "groups": "0"}
     client.follow(client.post(at(work, "/design"), asked))
     page = client.follow(client.post(at(work, "/adopt"), {"then": "adopt"}))
     plan = work.plan
@@ -239,7 +239,7 @@ def test_a_design_that_cannot_be_says_why(client):
     assert answer.status_code == 422
     assert "the cap must be above the mean" in words(answer)
     assert (fields(answer)["mean"], fields(answer)["cap"]) == ("3", "1")
-    answer = client.post(at(work, "/design"), {"kind": "mean", "mean": "3", "groups": "s5"})
+    answer = client.post(at(work, "/design"), {"kind": "mean", "mean": "3", "groups": "7"})
     assert answer.status_code == 422
     unknown = client.planned(noise=Noise())
     assert "It needs the noise variance" in words(client.get(at(unknown)))
@@ -265,6 +265,8 @@ def test_a_group_that_says_no(client):
     assert "“sex=1”" in words(page)
     assert "Something of the readings of “1” would have to be shown" in words(page)
     assert re.search(r'value="0-1" checked', page.text)
+    client.post(at(work), {"level": "3", "before": "4", "then": "take"})
+    assert "“sex=1”" not in words(client.get(at(work)))  # it was said at another level
     answer = client.post(at(work, "/without"))
     assert answer.status_code == 422
     assert "tick the groups" in words(answer)
