@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from textwrap import fill
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import privest
 from privest.data._source import EMBEDDED
@@ -192,7 +192,7 @@ def save_along(
     if table is not None:
         files |= {str(along.steps.table): table, header_path(table).name: header_path(table)}
     names = [*texts, *files]
-    with atomic_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with atomic_file(path) as file, ZipFile(file, "w") as archive:
         for name, text in {README: along.readme(names), **texts}.items():
             archive.writestr(_member(name), text.encode("utf-8", "backslashreplace"))
         for name, source in files.items():
@@ -221,9 +221,9 @@ def _by_name(spec: Spec) -> Spec:
     return replace(spec, data=Path(spec.data).name, noise=noise)
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    found = zipfile.ZipInfo(name, STAMP)
-    found.compress_type = zipfile.ZIP_DEFLATED
+def _member(name: str) -> ZipInfo:
+    found = ZipInfo(name, STAMP)
+    found.compress_type = ZIP_DEFLATED
     found.external_attr = (0o755 if name == COMMANDS else 0o644) << 16
     return found
 
