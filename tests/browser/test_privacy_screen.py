@@ -1,0 +1,83 @@
+"""The slider in a browser: numbers and pictures follow it, and the last move counts."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import app_path as path
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def privacy(watch):
+    """A window on the privacy screen of the embedded table."""
+    seen = watch()
+    page = seen.open()
+    path.begin(page)
+    path.example(page)
+    path.go_on(page)
+    return seen
+
+
+def test_everything_follows_the_slider(privacy):
+    page = privacy.page
+    slider, level = page.locator("#position"), page.locator("#level")
+    first = page.locator("#numbers .big").first
+    shown, drawn = first.inner_text(), page.locator("#pictures img").last.get_attribute("src")
+    before = int(slider.input_value())
+    slider.focus()
+    for _ in range(40):  # quicker than the answers come
+        page.keyboard.press("ArrowLeft")
+    expect(first).not_to_have_text(shown)
+    page.wait_for_load_state("networkidle")
+    assert int(slider.input_value()) == before - 40  # nothing took it away meanwhile
+    expect(slider).to_be_focused()
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(f"^s = {level.input_value()}: "))
+    expect(page.locator("#spoken")).to_have_text(slider.get_attribute("aria-valuetext"))
+    expect(page.locator("#before")).to_have_value(level.input_value())
+    assert page.locator("#pictures img").last.get_attribute("src") != drawn
+    moved = [asked for asked, _, _ in privacy.answers if "/privacy/numbers?" in asked]
+    assert moved
+    assert not any("csrf" in asked for asked in moved)
+
+
+def test_a_number_moves_the_slider_and_a_wrong_one_is_said_in_place(privacy):
+    privacy.forgiven.append("422")
+    page = privacy.page
+    slider, before = page.locator("#position"), page.locator("#position").input_value()
+    page.locator("#level").fill("100")
+    expect(slider).not_to_have_value(before)
+    expect(page.locator("#numbers .big").first).to_have_text("± 0.1")
+    page.locator("#level").fill("much")
+    expect(page.locator("#numbers").get_by_role("alert")).to_contain_text("must be a number")
+    page.locator("#level").fill("100")
+    expect(page.locator("#numbers .big").first).to_have_text("± 0.1")
+
+
+def test_accuracy_first_moves_the_slider(privacy):
+    page = privacy.page
+    before = page.locator("#position").input_value()
+    page.locator("#half").fill("0.02")
+    page.locator("#of").select_option(label="bmi")
+    page.get_by_role("button", name="Find the level").click()
+    expect(page.locator("#position")).not_to_have_value(before)
+    expect(page.locator("#numbers tr", has_text="bmi")).to_contain_text("± 0.020")
+    expect(page.locator("#of").locator("option:checked")).to_have_text("bmi")
+    page.go_back()
+    expect(page.locator("#numbers .big").first).to_be_visible()
+
+
+def test_levels_per_group_and_a_group_that_says_no(privacy):
+    page = privacy.page
+    page.get_by_text("Propose levels for rows or groups").click()
+    page.locator("#groups").select_option(label="those with the same sex")
+    page.get_by_role("button", name="Propose levels").click()
+    expect(page.get_by_role("heading", name="Proposed levels")).to_be_visible()
+    page.get_by_role("button", name="Adopt these levels").click()
+    page.get_by_role("button", name="One level for all rows instead").click()
+    page.get_by_text("Nothing is shown of some groups").click()
+    page.get_by_role("group", name="sex").get_by_role("checkbox").last.check()
+    page.get_by_role("button", name="What is hidden then?").click()
+    expect(page.locator("main")).to_contain_text("“sex=1”")
