@@ -299,10 +299,11 @@ def _player(work: StreamWork) -> Player:
 
 def _live(work: StreamWork, player: Player, now: Now) -> dict[str, Any]:
     """What the changing part shows: all of it of one moment, though the thread goes on."""
+    drawn = _drawn(work, player, now)
     return {
-        "stream": work, "plan": player.plan, "now": now, "state": now.view.state,
+        "stream": work, "plan": player.plan, "now": now, "state": drawn.state,
         "over": now.status in OVER, "said": WORDS[now.status], "trouble": _trouble(work, player),
-        "sections": Markup(_sections(work, player, now)), "paces": PACES, "rows": work.look.rows,
+        "sections": Markup(drawn.html), "paces": PACES, "rows": work.look.rows,
     }  # fmt: skip
 
 
@@ -311,7 +312,7 @@ def _trouble(work: StreamWork, player: Player) -> str:
     return "" if player.trouble is None else in_words(player.trouble, work.table)
 
 
-def _sections(work: StreamWork, player: Player, now: Now) -> str:
+def _drawn(work: StreamWork, player: Player, now: Now) -> Drawn:
     """Pictures and tables: drawn once for a version, however many tabs look, and once a second
     while it plays.
     """
@@ -319,11 +320,11 @@ def _sections(work: StreamWork, player: Player, now: Now) -> str:
         view, old, age = now.view, work.drawn, time.monotonic() - work.drawn.when
         fresh = old.version == view.version or (now.status == "playing" and age < REDRAWN)
         if old.player is player and fresh:
-            return old.html
+            return old
         parts = live_sections(player.plan, view.state, view.trail)
         html = "\n".join(render_section(one, f"stream-{k}") for k, one in enumerate(parts, 1))
-        work.drawn = Drawn(player, view.version, time.monotonic(), html)
-        return html
+        work.drawn = Drawn(player, view.version, time.monotonic(), html, view.state)
+        return work.drawn
 
 
 def _commands(work: StreamWork) -> tuple[str, ...]:

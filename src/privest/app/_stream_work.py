@@ -194,12 +194,15 @@ class Player:
 
 
 class Drawn(NamedTuple):
-    """The sections of a page: of which player, of which version, and when they were drawn."""
+    """The sections of a page: of which player, of which version, and when they were drawn; what a
+    page counts beside them is of the same moment.
+    """
 
     player: Player | None
     version: int
     when: float
     html: str
+    state: ReplayState | None
 
 
 @dataclass(eq=False)
@@ -217,7 +220,7 @@ class StreamWork:
     example: bool = False
     typed: dict[str, Any] = field(default_factory=dict, repr=False)
     player: Player | None = None
-    drawn: Drawn = field(default_factory=lambda: Drawn(None, -1, 0.0, ""), repr=False)
+    drawn: Drawn = field(default_factory=lambda: Drawn(None, -1, 0.0, "", None), repr=False)
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @property
