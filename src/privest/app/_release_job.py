@@ -27,7 +27,7 @@ from privest.workflow._header import header_path
 
 JOB, TICKETS, CHOICE = "release job", "release tickets", "release choice"
 MOST_TICKETS = 20  # pages of one work that are open at once
-MOST_NAME = 100
+MOST_NAME = 120  # bytes: a draft and a header have a few more, and 255 is what a folder takes
 ENDINGS = (".csv", ".parquet")
 TRIAL = "trial.csv"
 STOPPED = "It was stopped before anything was paid for: nothing was released, nothing was spent."
@@ -125,7 +125,7 @@ def free_name(folder: Path, target: str) -> str:
 def as_name(given: str) -> str:
     """The name of a file in the folder of releases, and of nothing else."""
     bad = set(given) & set('/\\:*?"<>|') or not given.isprintable() or given.startswith(".")
-    if bad or len(given) > MOST_NAME:
+    if bad or len(given.encode()) > MOST_NAME:
         raise InvalidInput(
             "the name of the file must be a plain one, without folders, such as release.csv: it is "
             "written to the folder of releases."

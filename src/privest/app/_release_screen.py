@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -21,11 +22,11 @@ from privest.app._release_job import Choice, Job
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry
 from privest.ledger._view import as_subject
-from privest.report import level_words, plural
+from privest.report import level_of, plural
 from privest.report._exposure import level_number
 from privest.workflow import Plan, Spending
 from privest.workflow._header import header_path
-from privest.workflow._releasing import described_before
+from privest.workflow._releasing import described_before, planned_release
 
 READ_ONLY = "The app runs read-only: it shows plans, and releases nothing."
 SEED = 1
@@ -59,8 +60,8 @@ def _page(
     job: Job | None = work.more.get(jobs.JOB)
     told: dict[str, Any] = {
         "step": "release", "message": message, "plan": plan, "job": job,
-        "real": _is_real(work), "ticket": None, "amounts": None, "level": _level(plan),
-        "rows": plural(plan.rows, "row"), "typed": typed,
+        "real": _is_real(work), "ticket": None, "amounts": None, "typed": typed,
+        "rows": plural(plan.rows, "row"),
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
         choice = _choice_of(desk, work, plan)
@@ -70,15 +71,6 @@ def _page(
     else:
         told |= _written(plan, "release.csv")
     return page(request, "release.html", work, status, **told)
-
-
-def _level(plan: Plan) -> str:
-    """At what it would be released, where the level first appears."""
-    if len(plan.columns) > 1:
-        return f"{len(plan.columns)} private columns that share one budget"
-    if plan.columns[0].levels is not None:
-        return "privacy levels per row, up to " + level_words(plan.level).removeprefix("privacy ")
-    return level_words(plan.level)
 
 
 def _is_real(work: Work) -> bool:
@@ -108,11 +100,11 @@ def _offered(desk: Desk, plan: Plan, choice: Choice) -> dict[str, Any]:
 
 
 def _written(plan: Plan, name: str) -> dict[str, Any]:
-    facts = described_before(plan, name)
-    columns = facts.pop("table_columns")
+    form = planned_release(plan, name)
     return {
-        "table": name, "header": f"{name}.json", "columns": columns,
-        "facts": json.dumps(facts, indent=1, ensure_ascii=False),
+        "table": name, "header": header_path(Path(name)).name,
+        "columns": form.table_columns, "level": level_of(form),
+        "facts": json.dumps(described_before(plan, name), indent=1, ensure_ascii=False),
     }  # fmt: skip
 
 

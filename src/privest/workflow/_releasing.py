@@ -249,8 +249,12 @@ def described(plan: Terms, table: Path, source: Source, sha256: str) -> TableRel
 LATER = ("rows", "dropped", "persons", "sha256", "checksum", "entry", "signature")
 
 
+def planned_release(plan: Terms, path: str | Path) -> TableRelease:
+    """The release that is to be at `path`, but for what is known when it is written."""
+    return described(plan, Path(path), as_protected(None), "")
+
+
 def described_before(plan: Terms, path: str | Path) -> dict[str, Any]:
     """The header of a release that is to be at `path`, as far as it is known now: all public."""
-    form = described(plan, Path(path), as_protected(None), "")
-    known = {name: value for name, value in form.to_dict().items() if name not in LATER}
-    return known | {"table_columns": list(form.table_columns)}
+    known = planned_release(plan, path).to_dict()
+    return {name: value for name, value in known.items() if name not in LATER}

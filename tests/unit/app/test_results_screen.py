@@ -1,6 +1,7 @@
 """Results: from the release alone; confidence, errors, means, totals; a release that is there."""
 
 import re
+import time
 from html import unescape
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from app_client import Client
 from privest.app import _results_screen as screen
-from privest.app._desk import Made
+from privest.app._desk import Made, Table
 from privest.report import _page, rounded
 from privest.workflow import (
     Noise,
@@ -21,7 +22,7 @@ from privest.workflow import (
     simulate_release,
     trial_source,
 )
-from workflow_tables import people, spec
+from workflow_tables import people, spec, write
 
 HTMX = {"hx-request": "true"}
 
@@ -261,6 +262,40 @@ def test_yes_or_no_has_effects_and_no_means(client):
     assert client.post(url(work, "/predict"), {"at-0": "1"}).status_code == 422
 
 
+KINDS = {
+    "persons": {"person": People("who")},
+    "weights": {"weights": Weights("w")},
+    "levels of rows": {"privacy": Privacy(2.0, allocate=True)},
+    "laplace": {"privacy": Privacy(epsilon=1.0, range=(-9.0, 9.0), law="laplace")},
+    "counts": {"target": "visits", "family": "poisson", "noise": Noise()},
+    "record": {
+        "target": ("ldl", "hdl"), "noise": Noise(),
+        "privacy": Privacy(3.0, units={"ldl": 1.0, "hdl": 1.0}),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_whole_path_of_every_kind_of_plan(client, tmp_path, monkeypatch, kind):
+    """From the release screen to the results: a real release of each."""
+    monkeypatch.setenv("PRIVEST_STATE_HOME", str(tmp_path / "marks"))
+    table = people(120) | {"w": np.linspace(1, 2, 120), "who": np.arange(120) // 2}
+    table |= {"hdl": table["ldl"][::-1].copy(), "visits": np.arange(120) % 4}
+    work = client.desk.begin()
+    file = write(table, tmp_path / "people.csv")
+    work.table, work.spec = Table("people.csv", file), spec("people.csv", **KINDS[kind])
+    work.plan = make_plan(work.spec, str(file))
+    page = client.get(f"/work/{work.id}/release").text
+    ticket = re.search(r'name="ticket" value="([^"]+)"', page).group(1)
+    client.post(f"/work/{work.id}/release/make", {"ticket": ticket, "sure": "yes"})
+    job = work.more["release job"]
+    while job.running:
+        time.sleep(0.01)
+    assert job.trouble is None
+    assert "It is released" in client.get(f"/work/{work.id}/release").text
+    assert "What was found" in shown(client, work)
+
+
 # --- a release that is there already --------------------------------------------------------------
 
 
@@ -287,7 +322,14 @@ def opened(client, path):
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [("", "name the table"), ("none.csv", "no such header"), ("..", "no such header")],
+    [
+        ("", "name the table"),
+        ("none.csv", "no file none.csv"),
+        ("..", "no such header"),
+        ("~nobody/z.csv", "no file"),
+        ("n" * 5000 + ".csv", "no file"),
+        ("/dev/null", "no such"),
+    ],
 )
 def test_what_is_no_release(client, path, words):
     answer = client.post("/open/release", {"path": path})
