@@ -324,14 +324,16 @@ def opened(client, path):
     ("path", "words"),
     [
         ("", "name the table"),
-        ("none.csv", "no file none.csv"),
-        ("..", "no such header"),
-        ("~nobody/z.csv", "no file"),
-        ("n" * 5000 + ".csv", "no file"),
+        ("none.csv", "no such file"),
+        ("..", "no such file"),
+        ("table.csv", "no such header"),
+        ("~nobody/z.csv", "no such file"),
+        ("n" * 5000 + ".csv", "no such file"),
         ("/dev/null", "no such"),
     ],
 )
 def test_what_is_no_release(client, path, words):
+    (client.folder / "table.csv").write_text("a,b\n1,2\n")
     answer = client.post("/open/release", {"path": path})
     assert answer.status_code == 422
     assert words in unescape(answer.text)
