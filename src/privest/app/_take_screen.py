@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, Response
 
 from privest.app._desk import Desk, Made, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
+from privest.app._results_screen import estimate_of
 from privest.errors import PrivestError
 from privest.report import save_report
 from privest.report._along import (
@@ -31,13 +32,11 @@ from privest.report._along import (
 )
 from privest.workflow import (
     ColumnsEstimate,
-    Estimate,
     Plan,
     TableRelease,
-    estimate_release,
     read_release,
 )
-from privest.workflow._commands import AUTO, Steps
+from privest.workflow._commands import Steps
 from privest.workflow._header import header_path
 
 PLAN, REPORT, ARCHIVE = "plan.toml", "report.html", "privest.zip"
@@ -52,6 +51,8 @@ class Taken:
     along: Along
     header: TableRelease | None = None
     table: Path | None = None
+    work: Work | None = None  # whose results are kept
+    moved: bool = False  # the plan, since it was released
 
     @property
     def real(self) -> bool:
@@ -66,10 +67,9 @@ class Taken:
 
     def write_report(self, path: Path) -> None:
         """The page for people."""
-        assert self.table is not None
-        steps = self.along.steps
-        estimate: Estimate = estimate_release(self.table, steps.errors)
-        commands = self.along.commands
+        assert self.work is not None
+        steps, commands = self.along.steps, self.along.commands
+        estimate = estimate_of(self.work)
         save_report(self.plan, estimate, commands, path, confidence=steps.confidence)
 
     def write_archive(self, path: Path) -> None:
@@ -100,15 +100,16 @@ def taken_of(desk: Desk, work: Work) -> Taken | None:
         subject = how.subject if header.entry is None else header.entry.subject
         noise = {"ledger": desk.ledger, "subject": subject, "budget": how.budget,
                  "again": how.again}  # fmt: skip
-    steps = Steps(PLAN, table, REPORT, made=True, **noise, **_answered(table, asked))
-    return Taken(desk, how.plan, Along(how.plan.spec, steps), header, table)
+    steps = Steps(PLAN, table, REPORT, made=True, **noise, **_answered(work, asked))
+    moved = how.plan.spec != plan.spec
+    return Taken(desk, how.plan, Along(how.plan.spec, steps), header, table, work, moved)
 
 
-def _answered(table: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def _answered(work: Work, asked: dict[str, Any]) -> dict[str, Any]:
     """What was asked for and is there: not every release has means and totals in its own units."""
     if not asked.get("at") and not asked.get("total"):
         return asked
-    found = estimate_release(table, asked.get("errors", AUTO))
+    found = estimate_of(work)
     parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
     rows = asked.get("at", ())
     there = tuple(row for row in rows if all(_is_there(one.mean_at, row) for one in parts))

@@ -196,7 +196,8 @@ def save_along(
         for name, text in {README: along.readme(names), **texts}.items():
             archive.writestr(_member(name), text.encode("utf-8", "backslashreplace"))
         for name, source in files.items():
-            with source.open("rb") as one, archive.open(_member(name), "w") as member:
+            size = source.stat().st_size  # from which zipfile knows what large files need
+            with source.open("rb") as one, archive.open(_member(name, size), "w") as member:
                 shutil.copyfileobj(one, member)
     return [README, *names]
 
@@ -221,8 +222,9 @@ def _by_name(spec: Spec) -> Spec:
     return replace(spec, data=Path(spec.data).name, noise=noise)
 
 
-def _member(name: str) -> ZipInfo:
+def _member(name: str, size: int = 0) -> ZipInfo:
     found = ZipInfo(name, STAMP)
+    found.file_size = size
     found.compress_type = ZIP_DEFLATED
     found.external_attr = (0o755 if name == COMMANDS else 0o644) << 16
     return found

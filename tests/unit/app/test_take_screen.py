@@ -133,6 +133,11 @@ def test_of_a_release(client):
     header = estimate_release(work.released).release
     assert header.checksum in report
     assert str(client.desk.folder) not in page.text
+    assert "plan was changed" not in page.text
+    for what, name in (("table", "release.csv"), ("header", "release.csv.json")):
+        place = f"/work/{work.id}/release/file/{what}"
+        assert place in page.text
+        assert client.get(place).content == archive.read(name)
     for name in archive.namelist():
         assert str(client.desk.folder) not in archive.read(name).decode()
     assert [one.name for one in client.desk.private.iterdir()] == ["alive"]
@@ -145,6 +150,7 @@ def test_it_is_of_the_plan_that_was_released(client, tmp_path):
     moved = client.planned(privacy=Privacy(level=1.0)).spec
     work.spec, work.plan = moved, make_plan(moved)
     assert got(client, work, "plan").text == before
+    assert "plan was changed after this release" in client.get(f"/work/{work.id}/take").text
     (tmp_path / "plan.toml").write_text(before, encoding="utf-8")
     assert load_spec(tmp_path / "plan.toml") == work.made.plan.spec
 
