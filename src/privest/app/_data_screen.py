@@ -157,6 +157,11 @@ def _taken(request: Request, work: Work, table: Table) -> Response:
         if desk_of(request).works.get(work.id) is not work:  # cleared away meanwhile
             table.remove()
             raise HTTPException(404, "This work is no longer on the desk: start again.")
+        try:
+            work.require_idle()
+        except InvalidInput as error:
+            table.remove()
+            return _shown(request, work, str(error))
         work.forget()
         work.table = table
         _keep(work, seen)
@@ -182,7 +187,12 @@ def _keep(work: Work, seen: TableLook | None) -> None:
 
 def data_another(request: Request, work: Work, form: Form) -> Response:
     """Put the table away, and take another one."""
-    work.forget()
+    with work.lock:
+        try:
+            work.require_idle()
+        except InvalidInput as error:
+            return _shown(request, work, str(error))
+        work.forget()
     return see_other(request, "data", work)
 
 
@@ -199,6 +209,7 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
             name: form.text(name, "") for name in ("separator", "decimal", "encoding", "sheet")
         }
         try:
+            work.require_idle()
             seen, why = _looked(table, _reading(given))
         except InvalidInput as error:
             seen, why = None, str(error)
@@ -206,7 +217,7 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
             return _shown(request, work, why, given)
         _keep(work, seen)
         work.typed.clear()  # the columns may be others now
-        work.spec = work.plan = work.released = None
+        work.spec = work.plan = work.released = work.made = None
     return see_other(request, "data", work)
 
 
@@ -236,9 +247,10 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
                 return see_other(request, "data", work)
             spec = stated(form, desk_of(request), table, seen)
             if not _is_known(work, spec):
+                work.require_idle()
                 plan = make_plan(spec, data=table.data)
-                work.spec, work.plan, work.released = spec, plan, None
-                work.reading = spec.reading
+                work.spec, work.plan, work.reading = spec, plan, spec.reading
+                work.released = work.made = None
         except PrivestError as error:
             field = getattr(error, "field", None)
             return _shown(request, work, in_words(error, table), field=field)

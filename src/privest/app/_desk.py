@@ -117,6 +117,14 @@ class Work:
             "results": self.released is not None, "take": planned,
         }  # fmt: skip
 
+    def require_idle(self) -> None:
+        """Refuse to change the table while something is being made of it."""
+        if any(getattr(one, "running", False) for one in self.more.values()):
+            raise InvalidInput(
+                "a release of this table is being made: wait until it is done, or stop it on the "
+                "release page."
+            )
+
     def forget(self) -> None:
         """The table and everything that was made of it but a release."""
         with self.lock:

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import stat
+from types import SimpleNamespace
 
 import openpyxl
 import pandas as pd
@@ -483,6 +484,21 @@ def test_a_form_that_is_too_large_is_refused(client):
     many = {f"f{k}": "" for k in range(6000)}
     assert client.post(at(client), many).status_code in (400, 422)
     assert client.work.plan is None
+
+
+def test_nothing_changes_while_a_release_is_made(client):
+    taken(client, PEOPLE)
+    planned(client, done(client, **LDL))
+    before = client.work.table, client.work.plan
+    client.work.more["job"] = SimpleNamespace(running=True)
+    refused(send(client, PEOPLE, "other.csv"), "is being made")
+    refused(client.post(at(client, "/another")), "is being made")
+    refused(client.post(at(client, "/written"), {"separator": "comma"}), "is being made")
+    refused(done(client, **LDL | {"high-2": "500"}), "is being made")
+    assert (client.work.table, client.work.plan) == before
+    assert len(os.listdir(client.desk.private)) == 2, "the other file is gone"
+    client.work.more["job"].running = False
+    assert client.post(at(client, "/another")).status_code == 303
 
 
 def test_two_pieces_of_work_do_not_meet(client):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from privest.data import look
+from shared_data import RAW, needs_nhanes
 
 RNG = np.random.default_rng(5)
 
@@ -77,3 +78,18 @@ def test_codes_are_written_as_in_the_file(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x;y\n" + "".join(f"{k},5;1\n" for k in range(40)) + "999,9;1\n")
     assert [code.code for code in look(path).columns[0].codes] == ["999,9"]
+
+
+@needs_nhanes
+def test_the_codes_of_nhanes_are_those_of_its_codebook():
+    """DEMO_G, 2011-2012: refused is 7 or 77, not known 9 or 99; all of them, and nothing else."""
+    found = {
+        column.name: [code.code for code in column.codes]
+        for column in look(RAW / "DEMO_G.csv.xz").columns
+        if column.codes
+    }
+    tens = ["DMDBORN4", "DMDYRSUS", "DMDMARTL", "INDHHIN2", "INDFMIN2", "DMDHRBR4", "DMDHRMAR"]
+    assert found == {name: ["77", "99"] for name in tens} | {
+        "DMDEDUC2": ["7", "9"], "DMDHREDU": ["7", "9"], "DMDCITZN": ["7"], "DMDHSEDU": ["9"],
+    }  # fmt: skip
+    assert [column for column in look(RAW / "BMX_G.csv.xz").columns if column.codes] == []
