@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-COLOURS = 48  # enough for words and lines
+COLOURS = 128  # enough for words and lines, and for what is rare: an edge of a note
 MOST_BYTES = 150_000  # of a picture
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 SEED = "1"
@@ -85,7 +85,9 @@ def shot(page: Page, folder: Path, name: str, most: int = 1600) -> None:
     page.screenshot(path=raw)
     page.set_viewport_size(size)
     with Image.open(raw) as image:
-        small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        small = image.convert("RGB").quantize(
+            COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
         small.save(path, optimize=True)
     raw.unlink()
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
@@ -121,10 +123,11 @@ def a_stream(page: Page, folder: Path) -> None:
     """The example of a stream, some steps on."""
     page.get_by_role("link", name="Begin with a stream").click()
     page.get_by_role("button", name="Use the example").click()
+    page.get_by_label("Readings at a time").fill("12")
     page.get_by_role("button", name="Set it up").click()
     for _ in range(STEPS):
         page.get_by_role("button", name="One step").click()
-    shot(page, folder, "stream", 1500)
+    shot(page, folder, "stream", 1340)
 
 
 def again(page: Page, folder: Path, name: str, screen: str, most: int) -> None:
