@@ -220,7 +220,11 @@ def choice_table(plan: Plan) -> TableBlock:
         for one in every
     ]  # fmt: skip
     header = ("coefficient", "without privacy", "with privacy", "times")
-    return TableBlock(header, rows, "What you will know: ± (95 %) of every coefficient")
+    return TableBlock(
+        header, rows,
+        "± (95 %) of every coefficient: the truth lies within so much of the estimate in 95 of 100 "
+        "such studies.",
+    )  # fmt: skip
 
 
 def _guess_table(plan: Plan, every: list[Half]) -> TableBlock:
@@ -234,7 +238,11 @@ def _guess_table(plan: Plan, every: list[Half]) -> TableBlock:
          *(_pm(BAND * float(guess.standard_error[j])) for guess in guesses))
         for j, one in enumerate(every)
     ]  # fmt: skip
-    return TableBlock(header, rows, "What you will know: ± (95 %) of every coefficient")
+    return TableBlock(
+        header, rows,
+        "± (95 %) of every coefficient. By privacy alone: what the noise of the release adds; how "
+        f"much readings vary comes on top{', as in the guesses' if guesses else ''}.",
+    )  # fmt: skip
 
 
 def _guesses(plan: Plan) -> tuple[Guess, ...]:

@@ -173,6 +173,16 @@ def test_the_errors_are_those_of_the_plan(plans):
     assert len(guesses.header) == 5  # name, privacy alone, three guesses
 
 
+def test_what_privacy_adds_is_not_said_to_hold_the_truth(plans):
+    """± by privacy alone leaves out how much readings vary: no 95 of 100 studies lie within it."""
+    known, not_known = (
+        choice_table(plans[kind]).caption for kind in ("plain", "no noise variance")
+    )
+    assert "in 95 of 100" in known
+    assert "in 95 of 100" not in not_known
+    assert "comes on top, as in the guesses" in not_known
+
+
 def test_the_bars_are_as_long_as_the_errors_say(plans):
     """Widths of the drawn rectangles, with over without privacy: 1.63 = √(1 + 1/(sσ²)) by hand."""
     drawing = _svg(intervals_sketch(plans["plain"]).drawn.light).decode()
