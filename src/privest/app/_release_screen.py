@@ -202,20 +202,17 @@ def make(request: Request, work: Work, form: Form) -> Response:
             work.more[jobs.CHOICE] = (plan, choice)
             if not form.flag("sure"):
                 raise InvalidInput(NOT_SURE)
-            _require_allowed(jobs.spending(desk, plan, choice), choice)
+            _require_allowed(jobs.spending(desk, plan, choice))
         except PrivestError as error:
             return _again(request, work, form, str(error))
         jobs.begin(desk, work, plan, choice)
     return see_other(request, "release", work)
 
 
-def _require_allowed(spent: Spending, choice: Choice) -> None:
+def _require_allowed(spent: Spending) -> None:
     """Refuse now what would be refused later."""
-    if spent.refusal is None:
-        return
-    if spent.fits and spent.earlier and not choice.again:
-        raise InvalidInput(RELEASED_BEFORE)
-    raise InvalidInput(spent.refusal)
+    if spent.refusal is not None:
+        raise InvalidInput(spent.refusal_again or RELEASED_BEFORE)
 
 
 def trial(request: Request, work: Work, form: Form) -> Response:

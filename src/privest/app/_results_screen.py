@@ -137,10 +137,11 @@ def estimate_of(work: Work) -> Estimate:
 
 
 def _kept(work: Work, key: tuple[object, ...], make: Callable[[], Any]) -> Any:  # noqa: ANN401
-    """What was made before under this key; else it is made now, and the oldest goes."""
+    """What was made before under this key; else it is made now. What was not asked for goes."""
     with work.lock:
         held: dict[tuple[object, ...], Any] = work.more.setdefault(PARTS, {})
         if key in held:
+            held[key] = held.pop(key)  # the last to go
             return held[key]
     made = make()
     with work.lock:

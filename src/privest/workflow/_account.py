@@ -121,15 +121,12 @@ class Account:
         same time: a release asks again.
         """
         unfinished = table is not None and self._is_paid(part_path(table.resolve()))
-        try:
-            if not unfinished:
-                self.open(plan, Path() if table is None else table.resolve().parent)
-            refusal = None
-        except PrivestError as error:
-            refusal = str(error)
+        folder = Path() if table is None else table.resolve().parent
+        refusal = None if unfinished else self._refusal(plan, folder, self.again)
         shown = record_information(plan.columns)
         facts: dict[str, Any] = {
             "ledger": self.path, "subject": self.subject, "refusal": refusal,
+            "refusal_again": refusal and self._refusal(plan, folder, True),
             "unfinished": unfinished, "level": float(shown),
         }  # fmt: skip
         try:
@@ -142,6 +139,16 @@ class Account:
         stated, spent = self.ledger.budget(self.subject), self.ledger.spent(self.subject).level
         own = left_of(stated, spent, Fraction(0) if unfinished else shown)
         return Spending(**facts, known=True, earlier=tuple(self._releases()), **own)
+
+    def _refusal(self, plan: Terms, folder: Path, again: bool) -> str | None:
+        """Why a release would be refused now; None: it would not be."""
+        ledger = self.path if self._ledger is None else self._ledger
+        try:
+            with Account(ledger, self.subject, self.budget, again=again) as same:
+                same.open(plan, folder)
+        except PrivestError as error:
+            return str(error)
+        return None
 
     def _require_one_measure(self, plan: Terms, before: Sequence[Entry]) -> None:
         """Levels add up where they count the same thing in the same units, and only there."""

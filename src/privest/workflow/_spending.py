@@ -23,6 +23,8 @@ class Spending(Record):
     spent            of it so far; `remaining`: after this release, less than 0 where it is too
                      much. None where that is not known.
     refusal          why the release would be refused now, in words; None: it would not be.
+    refusal_again    the same where `again` is said: None beside a refusal means that this is all
+                     that is missing.
     unfinished       a draft is there that is paid for: the same release finishes it, and spends
                      nothing.
     earlier          the releases of this subject.
@@ -37,6 +39,7 @@ class Spending(Record):
     spent: float | None = None
     remaining: float | None = None
     refusal: str | None = None
+    refusal_again: str | None = None
     unfinished: bool = False
     earlier: tuple[Entry, ...] = ()
 

@@ -249,7 +249,7 @@ def test_once_more_where_the_budget_allows_it(client, folder):
     assert sorted(one.name for one in folder.glob("*.csv")) == [
         "s5-release-2.csv", "s5-release.csv",
     ]  # fmt: skip
-    assert "does not allow another release" in shown(client, work)
+    assert "more than the budget allows; nothing is left" in shown(client, work)
     answer = client.post(
         url(work, "/make"), {"ticket": ticket(client, work), "sure": "yes", "again": "yes"}
     )

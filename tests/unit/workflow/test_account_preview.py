@@ -69,12 +69,15 @@ def test_it_is_what_a_release_does(terms, table, place, tmp_path):
     assert "was released on" in after.refusal
     assert (after.budget, after.spent, after.remaining) == (6.0, 2.0, 2.0)
     assert [float(one.cost.information) for one in after.earlier] == [LEVEL]
+    assert after.refusal_again is None
     again = look(place, terms, again=True)
     assert (again.refusal, again.remaining, again.fits) == (None, 2.0, True)
     much = look(place, stated_terms(spec(privacy=Privacy(4.5))), again=True)
     assert "more than the budget" in much.refusal
     assert much.remaining == -0.5
     assert not much.fits
+    logs = stated_terms(spec(transform="log", privacy=Privacy(1.0)))
+    assert "another measure" in look(place, logs).refusal_again
     with Ledger(place) as ledger:
         assert ledger.head == head, "a preview has written"
     assert after.to_dict()["earlier"][0]["subject"] == "ldl"
