@@ -582,6 +582,7 @@ CASES = {
         for owner, families in (
             ("AffineFamily", (dynamics.AR(2), dynamics.ARMA(1, 1, mean=False))),
             ("Custom", (decaying(),)),
+            ("Family", (dynamics.AR(2), decaying())),
         )
         for call in ("natural", "natural_slopes", "working", "matrices", "slopes", "system")
     },
@@ -962,6 +963,9 @@ CASES = {
     "report.ellipse_points": lambda g: report.ellipse_points(g(PAIR)),
     "report.freedom_text": lambda g: report.freedom_text(g(Y)),
     "report.Trail.add": lambda g: trail(g).columns(),
+    "report.trail_picture": lambda g: report.trail_picture(trail(g), g.keep(["a", "b"])),
+    "report.released_picture": lambda g: report.released_picture(
+        g([1.0, 2.0, 3.0]), g([0.1, np.nan, 0.3]), 0.5, "load"),
     "report.save_convergence": lambda g, tmp: report.save_convergence(
         trail(g), ["a", "b"], tmp / "a.png"),
     "report.save_plane": lambda g, tmp: report.save_plane(
@@ -1034,6 +1038,10 @@ NO_DATA = {
     "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
     "workflow.Terms.row_levels": "refuses: a plan of the table has them",
+    "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
+    "streaming.Job.__init__": "takes names", "streaming.Trial.source": "takes names and numbers",
+    "streaming.Job.finish": "takes what `next_block` has made of rows",
+    "streaming.live_sections": "takes what a replay has made of releases",
     "report.tidy": "takes axes of matplotlib, which it is there to change",
     "reading.read_count": DOCUMENT, "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,
     "reading.read_flags": DOCUMENT, "reading.read_number": DOCUMENT,
