@@ -133,7 +133,7 @@ def _numbers(chosen: Chosen) -> dict[str, Any]:
 
 def _pictures(chosen: Chosen) -> list[Any]:
     if isinstance(chosen.plan, AllocatedPlan):
-        return [intervals_sketch(chosen.plan), levels_sketch(chosen.plan)]
+        return [intervals_sketch(chosen.plan)]
     return [intervals_sketch(chosen.plan), curve_sketch(chosen.plan, chosen.scale)]
 
 

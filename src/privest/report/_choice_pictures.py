@@ -51,14 +51,17 @@ def intervals_sketch(plan: Plan) -> Sketched:
     _key(picture, foot, PRIVATE, 4, "by privacy alone" if every[0].alone else "with privacy", 0)
     if known:
         _key(picture, foot, OPEN, 11, "without privacy", 150)
+    elif every[0].guess is not None:
+        largest = short(plan.guesses[-1].noise_variance)
+        _key(picture, foot, PALE, 11, f"if σ² is {largest}", 190)
     each = "; ".join(f"{one.name} {_numbers(one)}" for one in drawn)
     more = len(every) - len(drawn)
     caption = (
         "How far an estimate may lie from the truth (dashed line), 95 % of the time. Thin: with "
         "privacy. Thick: without. Every row is in units of its own."
         if known
-        else "What privacy alone adds, each row in units of its own; how much readings vary is not "
-        "stated, and comes on top."
+        else "What privacy alone adds, each row in units of its own. How much readings vary (σ²) "
+        "is not stated, and comes on top."
     )
     caption += f" {more} more are in the table." if more else ""
     return Sketched(picture.drawn(), f"± of the 95 % intervals: {each}.", caption)
@@ -71,7 +74,11 @@ def _row(picture: Sketch, one: Half, top: float, full: float) -> None:
     if one.open is not None:
         half = reach / full
         picture.bar(middle - half, top + 21, 2 * half, 11, OPEN)
-    half = reach * (one.times / full if one.open is not None else 1.0)
+    share = one.times / full
+    if one.guess is not None:
+        picture.bar(middle - reach, top + 21, 2 * reach, 11, PALE)
+        share = one.private / one.guess
+    half = reach * share
     picture.bar(middle - half, top + 25, 2 * half, 3.5, PRIVATE)
 
 

@@ -177,12 +177,14 @@ class Half:
     """The ± (95 %) of one coefficient: without privacy (None: not known), and with it.
 
     alone  with privacy is by privacy alone: the noise of the readings is not known.
+    guess  what it would be if σ² is the largest of the plan's guesses.
     """
 
     name: str
     open: float | None
     private: float
     alone: bool = False
+    guess: float | None = None
 
     @property
     def times(self) -> float:
@@ -202,10 +204,12 @@ def halves(plan: Plan) -> list[Half]:
         open_, private, alone = part.classical_error, part.standard_error, False
         if part.noise_variance is None and not isinstance(part, LawPlan):
             private, alone = part.privacy_error, True
-        for name, one, two in zip(plan.names, open_.tolist(), private.tolist()):
+        guesses = _guesses(plan) if alone else ()
+        for j, (name, one, two) in enumerate(zip(plan.names, open_.tolist(), private.tolist())):
             label = name if len(plan.columns) == 1 else f"{part.column.target}: {name}"
             known = math.isfinite(one) and not alone
-            found.append(Half(label, BAND * one if known else None, BAND * two, alone))
+            guess = BAND * float(guesses[-1].standard_error[j]) if guesses else None
+            found.append(Half(label, BAND * one if known else None, BAND * two, alone, guess))
     return found
 
 
@@ -222,8 +226,8 @@ def choice_table(plan: Plan) -> TableBlock:
     header = ("coefficient", "without privacy", "with privacy", "times")
     return TableBlock(
         header, rows,
-        "± (95 %) of every coefficient: the truth lies within so much of the estimate in 95 of 100 "
-        "such studies.",
+        f"{_caption(plan)}: the truth lies within so much of the estimate in 95 of 100 such "
+        "studies.",
     )  # fmt: skip
 
 
@@ -240,9 +244,16 @@ def _guess_table(plan: Plan, every: list[Half]) -> TableBlock:
     ]  # fmt: skip
     return TableBlock(
         header, rows,
-        "± (95 %) of every coefficient. By privacy alone: what the noise of the release adds; how "
-        f"much readings vary comes on top{', as in the guesses' if guesses else ''}.",
+        f"{_caption(plan)}. By privacy alone: what the noise of the release adds; how much "
+        f"readings vary comes on top{', as in the guesses' if guesses else ''}.",
     )  # fmt: skip
+
+
+def _caption(plan: Plan) -> str:
+    """Of what the table is; after a logarithm in which units."""
+    logarithms = plan.spec.transform == "log" or plan.spec.family != "gaussian"
+    units = ", as logarithms (± 0.01 is about 1 %)" if logarithms else ""
+    return f"± (95 %) of every coefficient{units}"
 
 
 def _guesses(plan: Plan) -> tuple[Guess, ...]:
