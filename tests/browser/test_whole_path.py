@@ -204,8 +204,8 @@ def test_without_a_script_the_main_path_goes_through(watch, table):
 
 
 def test_results_on_paper(watch):
-    """In print nothing is cut off, and buttons are not there."""
-    page = watch(width=794).open()  # A4 at 96 dots an inch
+    """In print nothing is cut off, paper is white, and buttons and fields are not there."""
+    page = watch(width=794, dark=True).open()  # A4 at 96 dots an inch
     path.begin(page)
     path.example(page)
     path.go_on(page)
@@ -213,7 +213,8 @@ def test_results_on_paper(watch):
     path.trial(page)
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert page.locator("button").locator("visible=true").count() == 0
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("button, input, select").locator("visible=true").count() == 0
     assert page.locator("nav").locator("visible=true").count() == 0
     assert page.pdf(format="A4").startswith(b"%PDF")
 
