@@ -11,6 +11,7 @@ from privest.app._desk import Desk, Table
 from privest.app._pages import Form
 from privest.app._uploads import local_path, require_other_file
 from privest.data import ColumnLook, Reading, TableLook
+from privest.data._look_codes import MissingCode
 from privest.data._source import EMBEDDED
 from privest.errors import InvalidInput
 from privest.workflow import Noise, People, Spec, Weights, starting_privacy
@@ -32,6 +33,12 @@ FAMILIES = {
 GAPS = {"drop": "leave them out, and count them", "refuse": "stop, and say where"}
 DESIGNS = {"A": "for all rows of a person together", "B": "for each row, and a person's mean"}
 WEIGHTS = {"survey": "how many people a row stands for", "precision": "how precise a reading is"}
+
+WITH_EQUALS = "One with “=” cannot be stated as a code: empty or correct its cells in the file."
+NOT_OFFERED = (
+    "One that is long, in one or two rows, or has “=” is not offered as a code, since the plan, "
+    "which is public, would show it: empty or correct its cells in the file."
+)
 
 
 class Unfit(InvalidInput):
@@ -91,6 +98,8 @@ def _chosen(form: Form, look: TableLook) -> _Chosen:
         roles[role].append(at)
         if role != "unused" and column.problem is not None:
             raise InvalidInput(f"column {column.name!r} cannot be used: {column.problem}")
+        if role != "unused" and column.kind == "empty":
+            raise Unfit(f"{column.name!r} is empty: no row has a value there.", f"role-{at}")
     if not roles["private"]:
         raise Unfit(
             "say which column is private: choose “private” for the one that is to be protected.",
@@ -141,7 +150,7 @@ def _range(form: Form, column: ColumnLook, at: int, family: str) -> Ends:
 
 
 def _held(column: ColumnLook) -> str:
-    return {"text": "texts", "date": "dates", "empty": "no value at all"}[column.kind]
+    return {"text": "texts", "date": "dates"}[column.kind]
 
 
 def _number(form: Form, name: str, column: str) -> float | None:
@@ -157,33 +166,45 @@ def _codes(form: Form, look: TableLook, chosen: _Chosen, reading: Reading) -> tu
     ticked = []
     for at in chosen.every:
         column = look.columns[at]
-        ticked += [f"{column.name}={code}" for code in _ticked(form, column, at)]
+        codes = _ticked(form, column, at, public=at in chosen.public)
+        ticked += [f"{column.name}={code}" for code in codes]
     every = replace(reading, missing_codes=(*ticked, *typed))
     for at in (*chosen.private, *chosen.public):
         column = look.columns[at]
         if not _as_list(form, column, at) or at in chosen.private:
-            _require_numbers(column, every.codes(column.name), f"role-{at}")
+            known = every.codes(column.name)
+            _require_numbers(column, known, f"role-{at}", public=at in chosen.public)
     return every.missing_codes
 
 
-def _ticked(form: Form, column: ColumnLook, at: int) -> list[str]:
-    """The codes of a column that were confirmed."""
-    known = {str(k): code.code for k, code in enumerate(column.codes)}
+def _ticked(form: Form, column: ColumnLook, at: int, *, public: bool) -> list[str]:
+    """The codes of a column that were confirmed; only plain ones of a column that is not public."""
+    may = {code.code for code in _offers(column, public=public)}
+    known = {str(k): one.code for k, one in enumerate(column.codes) if one.code in may}
     return [known[one] for one in form.listed(f"codes-{at}") if one in known]
+
+
+def _offers(column: ColumnLook, *, public: bool) -> list[MissingCode]:
+    """What can be ticked: a word of a private column only where it looks like a code."""
+    return [code for code in column.codes if public or code.plain]
 
 
 def _split(line: str) -> list[str]:
     return [part.strip() for part in line.split(";")]
 
 
-def _require_numbers(column: ColumnLook, codes: Sequence[str], field: str) -> None:
-    left = sum(rows for word, rows in column.words if word not in codes)
-    if left:
-        raise Unfit(
-            f"{column.name!r} has words among its numbers, in {left} rows: tick those that stand "
-            "for a missing value, or correct them in the file.",
-            field,
-        )
+def _require_numbers(column: ColumnLook, codes: Sequence[str], field: str, *, public: bool) -> None:
+    """No word may be left among numbers; what to do depends on whether it is offered as a code."""
+    left = {word: rows for word, rows in column.words if word not in codes}
+    if not left:
+        return
+    rows, offers = sum(left.values()), {code.code for code in _offers(column, public=public)}
+    said = [f"{column.name!r} has words among its numbers, in {rows} row{'s' * (rows > 1)}."]
+    if offers & left.keys():
+        said.append("Tick those that stand for a missing value, or correct them in the file.")
+    if left.keys() - offers:
+        said.append(WITH_EQUALS if public else NOT_OFFERED)
+    raise Unfit(" ".join(said), field)
 
 
 def _as_list(form: Form, column: ColumnLook, at: int) -> bool:
@@ -219,7 +240,7 @@ def _category_list(form: Form, column: ColumnLook, at: int) -> tuple[str, ...]:
             "date give the year, or the days since a public day, as a number.)",
             f"list-{at}",
         )
-    gone = set(_ticked(form, column, at))
+    gone = set(_ticked(form, column, at, public=True))
     return tuple(one for one in (known.get(line, line) for line in lines) if one not in gone)
 
 

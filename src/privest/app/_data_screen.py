@@ -260,9 +260,15 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
 def _is_known(work: Work, spec: Spec) -> bool:
     """Whether the same was stated before: then the level that was chosen since is kept."""
     old = work.spec
-    if old is None or work.plan is None or old.privacy.range != spec.privacy.range:
+    if old is None or work.plan is None or _ends(old) != _ends(spec):
         return False
     return replace(spec, privacy=old.privacy) == old
+
+
+def _ends(spec: Spec) -> object:
+    """The public range; that of a yes or no need not be stated."""
+    usual = (0.0, 1.0) if spec.family == "binomial" else None
+    return usual if spec.privacy.range is None else spec.privacy.range
 
 
 ROUTES = [

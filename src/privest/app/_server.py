@@ -29,6 +29,7 @@ from privest.app import (
 from privest.app._desk import Desk
 from privest.app._guard import Guard
 from privest.app._pages import not_there, refused, says
+from privest.data._xlsx import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
 
@@ -43,6 +44,7 @@ SCREENS = (
 
 def make_app(desk: Desk) -> Starlette:
     """The app of a desk, as ASGI. `desk.hosts` says under which names it may be called."""
+    silence_openpyxl()  # before there are threads: each of their lists of filters begins with this
     static = Mount("/{key}/static", StaticFiles(directory=STATIC), name="static")
     app = Starlette(
         routes=[static, *(route for screen in SCREENS for route in screen.ROUTES)],

@@ -17,7 +17,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data._cells import MISSING, NUMBER, TRUTHS, Spelled, Texts
-from privest.data._dates import DATE, DAYS, dates_held
+from privest.data._dates import DATE, DAYS, dates_held, durations_held
 from privest.data._reading_options import Reading
 from privest.data._recoding import STATE_ENCODING
 from privest.data._source import Columns, FileSource
@@ -62,7 +62,7 @@ def numbers(column: Any, name: str) -> Array:  # noqa: ANN401
         or pa.types.is_null(kind)
     ):
         if pa.types.is_temporal(kind):
-            raise InvalidInput(dates_held(name))
+            raise InvalidInput((durations_held if pa.types.is_duration(kind) else dates_held)(name))
         raise InvalidInput(
             f"{name} holds {kind}, not numbers: convert it first, or give it a public list of "
             "categories."
@@ -80,6 +80,8 @@ def texts(column: Any, name: str) -> Texts:  # noqa: ANN401
     pa = arrow()
     kind, pc = column.type, pa.compute
     given = pa.types.is_dictionary(kind)  # a file's own: it may name a text twice
+    if pa.types.is_duration(kind):  # Arrow writes them as whole numbers, of a unit nobody sees
+        raise InvalidInput(durations_held(name))
     try:
         if not given:
             column = column.dictionary_encode()

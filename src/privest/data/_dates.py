@@ -30,3 +30,8 @@ def is_date(value: object) -> bool:
 def dates_held(where: str, kind: object = "dates") -> str:
     """What to say of a column of them."""
     return f"{where} holds {kind}, not numbers: {DAYS}."
+
+
+def durations_held(where: str) -> str:
+    """What to say of a column of times between two moments."""
+    return f"{where} holds durations, not numbers: give the days, or hours, as a number."

@@ -13,7 +13,7 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_double
 from privest.data._cells import Texts, is_missing
-from privest.data._dates import DAYS, dates_held, is_date
+from privest.data._dates import DAYS, dates_held, durations_held, is_date
 from privest.data._reading_options import Reading
 from privest.data._source import Columns, FileSource, Source
 from privest.errors import InvalidInput, MissingDependency
@@ -109,6 +109,8 @@ class PolarsSource(_InMemory):
         part = self._part(name, start, stop)
         if part.dtype.is_nested():
             raise self._wrong(name, part.dtype)
+        if part.dtype == polars.Duration:  # polars has no texts for them
+            raise InvalidInput(durations_held(self._where(name)))
         cells = np.array(part.cast(polars.String).to_list(), dtype=object)
         return object_texts(cells, self._where(name))
 

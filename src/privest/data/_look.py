@@ -87,8 +87,9 @@ def look(data: object, reading: Reading | Mapping[str, Any] | None = None) -> Ta
     source, notes = _opened(data, as_reading(reading))
     _require_header(source)
     problems = _problems(source)
-    every = [ColumnCounts(name, source.reading) for name in source.columns]
     usable = [k for k, problem in enumerate(problems) if problem is None]
+    texts = _texts_only(source, [source.columns[k] for k in usable])
+    every = [ColumnCounts(name, source.reading, name in texts) for name in source.columns]
     preview: list[tuple[str | None, ...]] = []
     for block in _blocks(source, [source.columns[k] for k in usable]):
         if len(preview) < PREVIEW:
@@ -191,29 +192,46 @@ def _problems(source: Source) -> list[str | None]:
         raise InvalidInput(
             f"{source.name} has no column that can be used: each needs a name of its own."
         )
-    if _separator(source) is None and _unreadable(source, [source.columns[k] for k in usable]):
+    names = [source.columns[k] for k in usable]
+    if _separator(source) is None and _unreadable(_blocks(source, names)):
         for k in usable:
-            found[k] = _unreadable(source, [source.columns[k]])
+            found[k] = _unreadable(_blocks(source, [source.columns[k]]))
         if all(found):
             raise InvalidInput(f"{source.name} has no column that can be read: {found[usable[0]]}")
     return found
 
 
-def _unreadable(source: Source, names: Sequence[str]) -> str | None:
-    """Why these columns cannot be read as texts (lists, bytes); None where they can."""
+def _unreadable(blocks: Generator[Any]) -> str | None:
+    """Why these columns cannot be read like this (lists, bytes); None where they can."""
     try:
-        with closing(_blocks(source, names)) as blocks:
+        with closing(blocks):
             next(blocks, None)
     except InvalidInput as error:
         return str(error)
     return None
 
 
+def _texts_only(source: Source, names: Sequence[str]) -> frozenset[str]:
+    """The columns of a table with types that are no numbers, even where digits are written there:
+    they would be refused as such. In files without types every column is one of texts.
+    """
+    if not source.certain or _unreadable(_numbers(source, names)) is None:
+        return frozenset()
+    return frozenset(name for name in names if _unreadable(_numbers(source, [name])))
+
+
+def _numbers(source: Source, names: Sequence[str]) -> Generator[Any]:
+    yield from source.coded_blocks(names, size=_size(names))
+
+
 def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]:
     """All cells as texts, in blocks of about CELLS."""
-    size = max(1, min(SIZE, CELLS // len(names)))
-    for block in source.coded_blocks(names, text=names, size=size):
+    for block in source.coded_blocks(names, text=names, size=_size(names)):
         yield {name: column for name, column in block.items() if isinstance(column, Texts)}
+
+
+def _size(names: Sequence[str]) -> int:
+    return max(1, min(SIZE, CELLS // len(names)))
 
 
 def _first_rows(

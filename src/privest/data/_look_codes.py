@@ -18,6 +18,7 @@ TYPICAL = frozenset(
 FEWEST = 2  # rows that a typical code has, unless it is far beyond the rest
 CLEAR = 77.0  # from here on one row will do, if it is far
 FEWEST_OTHER = 3  # rows of any other value, which must be far beyond
+SHORT = 12  # letters of any other text that may be a code
 DISTANCE = 3.0  # such a value is further from the rest than so many times what it spans
 WORDS = frozenset([
     "-", "--", "---", "?", "*", "x", "unknown", "unk", "refused", "missing", "not available",
@@ -36,12 +37,26 @@ Seen: TypeAlias = Mapping[
 class MissingCode(Record):
     """A value that may stand for a missing one, as it is written, and in how many rows.
 
-    `sure`: it is far from everything else, or a word that means nothing else.
+    sure   it is far from everything else, or a word that means nothing else.
+    plain  it looks like a code, and not like what somebody wrote or has: known for it, or short
+           and in several rows. A code is stated in the plan, which is public: of a column that is
+           not, no other should be.
     """
 
     code: str
     rows: int
     sure: bool
+    plain: bool = True
+
+
+def word_code(text: str, rows: int, *, beside_words: bool = False) -> MissingCode:
+    """A text as a code; `beside_words` as in `is_missing_word`.
+
+    >>> [word_code(*one).plain for one in (("refused", 1), ("<LOD", 3), ("<LOD", 2))]
+    [True, True, False]
+    """
+    plain = is_missing_word(text) or (rows >= FEWEST_OTHER and len(text) <= SHORT)
+    return MissingCode(text, rows, is_missing_word(text, beside_words=beside_words), plain)
 
 
 def is_missing_word(text: str, *, beside_words: bool = False) -> bool:

@@ -11,7 +11,7 @@ from privest.arrays import Array, Index
 from privest.data._arrow import spelled_numbers
 from privest.data._cells import TRUTHS, Spelled, Texts
 from privest.data._dates import is_date
-from privest.data._look_codes import MissingCode, is_missing_word, number_codes
+from privest.data._look_codes import MissingCode, is_missing_word, number_codes, word_code
 from privest.data._reading_options import Reading
 from privest.records import Record
 
@@ -47,10 +47,13 @@ class ColumnLook(Record):
 
 
 class ColumnCounts:
-    """What is known of a column after the blocks that were added."""
+    """What is known of a column after the blocks that were added.
 
-    def __init__(self, name: str, reading: Reading) -> None:
-        self.name, self._reading = name, reading
+    texts: its cells are texts by their type, and no numbers, whatever they look like.
+    """
+
+    def __init__(self, name: str, reading: Reading, texts: bool = False) -> None:
+        self.name, self._reading, self._texts = name, reading, texts
         self.rows = self.missing = self.numbers = self.dates = 0
         self.whole = True
         self.values: dict[float, tuple[int, str]] | None = {}  # None: too many
@@ -65,7 +68,9 @@ class ColumnCounts:
         self.rows += len(codes)
         self.missing += len(codes) - len(there)
         count = np.bincount(there, minlength=len(spelled))
-        if isinstance(column.held, Spelled):
+        if self._texts:
+            values = np.full(len(spelled), np.nan)
+        elif isinstance(column.held, Spelled):
             values = spelled_numbers(spelled, self._reading.decimal or ".")
         else:
             values = np.array([self._value(text) for text in spelled.texts[:-1]])
@@ -154,7 +159,7 @@ class ColumnCounts:
     def _codes(self, number: bool) -> tuple[MissingCode, ...]:
         """Codes among the numbers; and words, which in a column of numbers are nothing else."""
         words = tuple(
-            MissingCode(text, rows, is_missing_word(text, beside_words=not number))
+            word_code(text, rows, beside_words=not number)
             for text, rows in (self.words or {}).items()
             if "=" not in text and (number or is_missing_word(text))
         )

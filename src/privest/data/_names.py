@@ -1,9 +1,11 @@
-"""What to say of a name that is not there."""
+"""Names of columns: as one text, and what to say of one that is not there."""
 
 from __future__ import annotations
 
+import csv
+import io
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from privest.data._cells import is_number
@@ -19,6 +21,18 @@ def composed(name: str) -> str:
     True
     """
     return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def joined(names: Iterable[str]) -> str:
+    r"""Names with commas between them, as an option of a command takes them: in double quotes where
+    a comma, a quote or the end of a line is part of one.
+
+    >>> joined(["age", "ldl, mg/dl", "a\nb"])
+    'age,"ldl, mg/dl","a\nb"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(names)  # letters of this are quoted
+    return text.getvalue().removesuffix("\r\n")
 
 
 def meant(name: str, known: Sequence[str]) -> str:

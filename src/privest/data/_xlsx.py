@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ ROWS = 8192  # in a chunk; each cell is a Python object on its way
 MOST_ROWS = 1 << 20  # of a sheet, by the format; a damaged file may claim others
 LONGEST_ROW = 1 << 26  # bytes
 STREAMED = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
+SILENT = ("ignore", None, Warning, re.compile(r"openpyxl\."), 0)  # a filter of warnings
 
 Row = tuple[Any, ...]
 
@@ -175,15 +177,14 @@ class WorkbookSource(FileSource):
             raise self._damaged()
 
     def _asked(self, ask: Any) -> Any:  # noqa: ANN401
-        """What openpyxl answers, without its warnings (of styles); any error is a damaged file."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                return ask()
-            except InvalidInput:
-                raise
-            except Exception:  # it raises what it meets: of XML, of zip, KeyError, TypeError ...
-                raise self._damaged() from None
+        """What openpyxl answers, without its warnings; any error is a damaged file."""
+        silence_openpyxl()
+        try:
+            return ask()
+        except InvalidInput:
+            raise
+        except Exception:  # it raises what it meets: of XML, of zip, KeyError, TypeError ...
+            raise self._damaged() from None
 
     def _require_size(self) -> None:
         """Refuse parts that would be held whole and are too large for it; what follows trusts it.
@@ -207,6 +208,16 @@ class WorkbookSource(FileSource):
 
     def _damaged(self) -> InvalidInput:
         return InvalidInput(f"{self.name} is damaged, or not an .xlsx workbook.")
+
+
+def silence_openpyxl() -> None:
+    """From now on openpyxl warns of nothing: not of styles, nor of a cell, with what is in it.
+
+    For the whole process, and nothing is put back: `warnings.catch_warnings` is not safe in
+    threads, where the end of one would let the warnings of another through.
+    """
+    if warnings.filters[:1] != [SILENT]:  # put first again, where something else is
+        warnings.filterwarnings("ignore", module=SILENT[3].pattern)
 
 
 def _as_text(cell: object) -> object:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from privest.arrays import as_count, as_positive
+from privest.data._names import joined
 from privest.data._reading_options import Reading
 from privest.errors import InvalidInput
 from privest.privacy import level_for_attacker
@@ -195,7 +193,7 @@ class ReplayPlan:
     def _columns(self, source: str, *, target: bool = True) -> list[str]:
         said = _options(target=self.target) if target else []
         return [
-            "privest", "stream", source, *said, *_options(features=_listed(self.features)),
+            "privest", "stream", source, *said, *_options(features=joined(self.features)),
             *_options(time=self.time),
         ]  # fmt: skip
 
@@ -225,10 +223,3 @@ def _number(value: float | None) -> str | None:
 
 def _ends(span: tuple[float, float] | None) -> str | None:
     return None if span is None else ",".join(str(_number(end)) for end in span)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names separated by commas, quoted where one has a comma."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return text.getvalue()

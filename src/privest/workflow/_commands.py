@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privest.arrays import CONFIDENCE
+from privest.data._names import joined
 
 AUTO = "auto"  # how errors are made, unless told
 
@@ -119,9 +118,7 @@ def row_text(row: Mapping[str, object]) -> str:
     >>> print(row_text({"age": 50.0, "ward, floor": "a"}))
     age=50.0,"ward, floor=a"
     """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(f"{name}={value}" for name, value in row.items())
-    return text.getvalue()
+    return joined(f"{name}={value}" for name, value in row.items())
 
 
 def _options(words: list[str]) -> str:

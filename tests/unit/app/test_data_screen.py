@@ -409,10 +409,81 @@ def test_words_among_numbers_must_be_explained(client):
     rows = "".join(f"{k},{k}.5\n" for k in range(40))
     taken(client, "x,y\n" + rows + "soon,1.5\n7,n/k\n")
     ends = {"role-0": "public", "role-1": "private", "low-1": "0", "high-1": "99", "gaps": "drop"}
-    refused(done(client, **ends), "'x' has words among its numbers, in 1 rows")
+    refused(done(client, **ends), "'x' has words among its numbers, in 1 row.")
     fields = roles(client) | ends | {"codes-0": "0"}
     spec = planned(client, client.post(at(client), fields))
     assert set(spec.reading.missing_codes) == {"x=soon", "y=n/k"}
+
+
+def _words(*cells):
+    """A column x of numbers and y of them, with some words in y."""
+    rows = [(k, f"{k}.5") for k in range(40)] + [(k, cell) for k, cell in enumerate(cells)]
+    return "x,y\n" + "".join(f"{x},{y}\n" for x, y in rows)
+
+
+YX = {"role-0": "public", "role-1": "private", "low-1": "0", "high-1": "99", "gaps": "drop"}
+
+
+def test_ticked_codes_are_public_and_the_screen_says_so(client):
+    page = taken(client, _words("<LOD", "<LOD", "<LOD"))
+    assert "What is ticked is stated in the plan, which is public" in page
+    spec = planned(client, done(client, **YX | {"codes-1": "0"}))
+    assert spec.reading.missing_codes == ("y=<LOD",)
+
+
+@pytest.mark.parametrize(
+    "cells", [["Ms Jones"], ["Ms Jones"] * 2, ["Ms Jones of the third ward"] * 3, ["b=NA"] * 3]
+)
+@pytest.mark.parametrize("role", ["private", "person", "weight"])
+def test_what_somebody_wrote_is_no_code_of_a_private_column(client, cells, role):
+    """Not even where a form says that it was ticked: a plan is public."""
+    taken(client, _words(*cells))
+    fields = YX | {"codes-1": "0"}
+    if role == "private":
+        refused(done(client, **fields), f"in {len(cells)} row{'s' * (len(cells) > 1)}. One that is")
+        assert client.work.spec is None
+        return
+    ends = {"role-0": "private", "low-0": "0", "high-0": "99", "role-1": role}
+    answer = done(client, **fields | ends)
+    assert client.work.spec is None or not client.work.spec.reading.missing_codes
+    assert "Jones" not in str(client.work.spec)
+    assert answer.status_code in (303, 422)
+
+
+def test_only_plain_codes_are_offered_where_a_column_is_private(client):
+    page = taken(client, _words("Ms Jones", "refused", "<LOD", "<LOD", "<LOD"))
+    found = re.findall(r'<label( class="of-public")?><input[^>]* name="codes-1" value="(.)"', page)
+    assert found == [(' class="of-public"', "0"), ("", "1"), ("", "2")]
+    said = refused(done(client, **YX | {"codes-1": ["1"]}), "Tick those that stand")
+    assert "is not offered as a code" in said
+
+
+def test_a_word_with_an_equals_sign_is_not_said_to_be_there_to_tick(client):
+    taken(client, _words("b=NA").replace("x,y", "y,a=b"))
+    ends = {"role-0": "private", "low-0": "0", "high-0": "99", "role-1": "public"}
+    said = refused(done(client, **ends), "'a=b' has words among its numbers, in 1 row. One with")
+    assert "Tick those" not in said
+
+
+@pytest.mark.parametrize("role", ["public", "private", "person", "weight"])
+def test_a_column_without_values_is_said_to_be_empty(client, role):
+    page = taken(client, "x,y\n" + "".join(f",{k}\n" for k in range(30)))
+    assert "empty: no row has a value" in page
+    ends = {"role-1": "private", "low-1": "0", "high-1": "40", "role-0": role}
+    refused(done(client, **ends), "'x' is empty")
+
+
+def test_durations_and_texts_of_digits_are_no_numbers(client):
+    """What the reader would refuse is refused here, before there is a plan."""
+    frame = pd.DataFrame({"x": range(30), "took": pd.to_timedelta(range(30), "D"),
+                          "y": [f"{k}.5" for k in range(30)]})  # fmt: skip
+    file = io.BytesIO()
+    frame.to_parquet(file)
+    assert "holds durations" in taken(client, file.getvalue(), "a.parquet")
+    ends = {"role-0": "public", "role-1": "private", "low-1": "0", "high-1": "99"}
+    refused(done(client, **ends), "holds durations")
+    ends = {"role-0": "public", "role-2": "private", "low-2": "0", "high-2": "99"}
+    refused(done(client, **ends), "holds texts")
 
 
 def test_a_code_that_a_reading_can_be_is_no_code(client):

@@ -119,7 +119,7 @@ def test_the_data_screen_says_the_same(client, tmp_path, case):
         assert "needs its public range" in answer.text
     else:
         assert answer.status_code == 303, answer.text
-        assert work.plan is before or case == "yes"  # whose range, 0 to 1, is now stated
+        assert work.plan is before  # also of a yes or no, whose range is now stated
         assert replace(work.spec, privacy=before.spec.privacy) == before.spec
 
 

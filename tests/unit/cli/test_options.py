@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 import privest as pv
 from privest.cli import _app
 from privest.cli._options import Output, Privacy, listed, read_value
+from privest.cli._original_text import rows_given
+from privest.data._names import joined
 from privest.errors import InvalidInput
+from privest.workflow._commands import row_text
 
 COMMANDS = [command.callback for command in _app.app.registered_commands]
 
@@ -130,3 +133,16 @@ def test_values_and_lists(tmp_path):
         read_value("1_000")
     assert listed(" a, b,,c ") == ["a", "b", "c"]
     assert isinstance(options(command("stream"))["level"], typer.models.OptionInfo)
+
+
+def test_names_go_into_a_command_and_come_back():
+    """Also where the end of a line is part of one, and another needs quotes."""
+    names = ["age", "a\nb", "c\r\nd", "ldl, mg/dl", 'e"f', "g=h", "'"]
+    for count in range(1, len(names) + 1):
+        assert listed(joined(names[:count])) == names[:count]
+    assert listed(joined(reversed(names))) == names[::-1]
+
+
+def test_a_row_goes_into_a_command_and_comes_back():
+    row = {"a\nb": 1.5, "ward, floor": "x, y", "c": 2.0}
+    assert list(rows_given([row_text(row)]).values()) == [row]

@@ -2,6 +2,8 @@
 
 import gzip
 import tracemalloc
+from datetime import timedelta
+from decimal import Decimal
 
 import numpy as np
 import openpyxl
@@ -258,6 +260,28 @@ def test_lists_in_a_parquet_file_are_one_column_that_cannot_be_used(tmp_path):
     found = look(tmp_path / "a.parquet")
     assert found.columns[0].problem is None
     assert "not texts" in found.columns[1].problem
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "parquet"])
+def test_what_is_seen_as_numbers_is_read_as_such(tmp_path, kind):
+    """By its type, not by what its texts look like; Arrow writes durations as whole numbers."""
+    frame = pl.DataFrame({
+        "digits": ["1.0", "2.5"], "took": [timedelta(1), timedelta(2)], "flag": [True, False],
+        "cents": [Decimal("1.5"), None], "whole": [1, 2], "raw": [b"1", b"0"],
+    })  # fmt: skip
+    frame.write_parquet(tmp_path / "a.parquet")
+    data = {"pandas": frame.to_pandas, "polars": lambda: frame,
+            "parquet": lambda: tmp_path / "a.parquet"}[kind]()  # fmt: skip
+    found = {column.name: column for column in look(data).columns}
+    for name, column in found.items():
+        if column.kind in ("number", "yes-no"):
+            next(open_source(data).blocks([name]))
+        else:
+            with pytest.raises(InvalidInput):
+                next(open_source(data).blocks([name]))
+    assert found["digits"].different == ("1.0", "2.5")
+    assert {name for name, one in found.items() if one.kind == "number"} == {"cents", "whole"}
+    assert kind == "pandas" or "durations" in found["took"].problem
 
 
 def test_the_embedded_table():

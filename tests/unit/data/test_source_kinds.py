@@ -2,8 +2,11 @@
 
 import datetime
 import gzip
+import threading
 import unicodedata
+import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import openpyxl
@@ -191,6 +194,31 @@ def test_what_is_no_workbook(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match=r"p.xlsx is damaged, or not an .xlsx workbook"):
         open_source(path)
+
+
+def test_openpyxl_says_nothing_of_a_cell_in_any_thread(tmp_path):
+    """Its warnings hold what is in a cell. One thread is done while another still reads."""
+    path = sheet(tmp_path / "a.xlsx", [["y"], [918273645.5]])
+    book = openpyxl.load_workbook(path)
+    book.active["A2"].number_format = "yyyy-mm-dd"  # no date is so late
+    book.save(path)
+    source = open_source(path)
+    rows = openpyxl.load_workbook(path, read_only=True).active.iter_rows(2, values_only=True)
+    begun, both, alone = (threading.Event() for _ in range(3))
+
+    def first():
+        source._asked(lambda: (begun.set(), both.wait(9)))
+        alone.set()
+
+    def second():
+        begun.wait(9)
+        return source._asked(lambda: (both.set(), alone.wait(9), next(rows)))
+
+    with warnings.catch_warnings(record=True) as heard, ThreadPoolExecutor(2) as pool:
+        warnings.simplefilter("always")
+        pool.submit(first)
+        assert pool.submit(second).result() == (None, True, ("#VALUE!",))
+    assert heard == []
 
 
 def test_an_empty_sheet_and_a_part_too_large(tmp_path, monkeypatch):
