@@ -8,7 +8,7 @@ from typing import Any
 
 from privest.app._data_rows import SHOWN, lines_of, offered
 from privest.app._desk import Desk, Table
-from privest.app._pages import Form
+from privest.app._pages import Form, as_typed
 from privest.app._uploads import local_path, require_other_file
 from privest.data import ColumnLook, Reading, TableLook
 from privest.data._look_codes import MissingCode
@@ -282,10 +282,10 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
         "gaps": spec.missing, "family": spec.family,
         "logarithm": "yes" if spec.transform == "log" else "",
         "lists_public": "yes" if spec.categories else "",
-        "noise_variance": _written(spec.noise.variance), "reference": spec.noise.reference or "",
+        "noise_variance": as_typed(spec.noise.variance), "reference": spec.noise.reference or "",
         "codes": "; ".join(spec.reading.missing_codes),
         "design": "A" if spec.person is None else spec.person.design,
-        "most": _written(None if spec.person is None else spec.person.most),
+        "most": as_typed(None if spec.person is None else spec.person.most),
         "weight_kind": "survey" if spec.weights is None else spec.weights.kind,
         "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
     }  # fmt: skip
@@ -293,14 +293,9 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
         found[f"role-{at}"] = roles.get(column.name, "unused")
         ends = spec.privacy.range_of(column.name) if column.name in spec.targets else None
         if ends is not None:
-            found[f"low-{at}"], found[f"high-{at}"] = map(_written, ends)
+            found[f"low-{at}"], found[f"high-{at}"] = map(as_typed, ends)
         if column.name in spec.categories:
             shown = {value: name for name, value in offered(column).items()}
             lines = [shown.get(one, one) for one in spec.categories[column.name]]
             found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
     return {name: [value] for name, value in found.items() if value}
-
-
-def _written(value: float | None) -> str:
-    """A number as it is typed, to its last digit."""
-    return "" if value is None else f"{value!r}".removesuffix(".0")

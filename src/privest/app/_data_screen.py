@@ -19,6 +19,11 @@ from privest.data._source import EMBEDDED, ENDINGS
 from privest.errors import InvalidInput, PrivestError
 from privest.workflow import Spec, make_plan
 
+OTHER_TABLE = (
+    "Another table was chosen meanwhile, or another way to read it, perhaps in another tab. Here "
+    "is what it is now: say again what its columns are. Nothing was kept."
+)
+HIDDEN = ("csrf", "looks")  # which nobody typed
 LOOK = "data"  # under which this screen keeps what it saw of the table
 SEPARATORS = {"comma": "commas", "semicolon": "semicolons", "tab": "tabs", "bar": "vertical bars"}
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -61,7 +66,7 @@ def _shown(
     with work.lock:
         seen: TableLook | None = work.more.get(LOOK)
         typed = dict(work.typed)
-        table = work.table
+        table, looks = work.table, work.looks
     known = {} if seen is None else _written(seen)
     return page(
         request,
@@ -72,6 +77,7 @@ def _shown(
         field=field,
         step="data",
         table=table,
+        looks=looks,
         look=seen,
         rows=[] if seen is None else rows_of(seen, typed),
         hidden=0 if seen is None else max(0, len(seen.columns) - SHOWN),
@@ -179,6 +185,7 @@ def _looked(table: Table, reading: Reading) -> tuple[TableLook | None, str | Non
 
 
 def _keep(work: Work, seen: TableLook | None) -> None:
+    work.looks += 1
     if seen is None:
         work.more.pop(LOOK, None)
         return
@@ -217,7 +224,7 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
             return _shown(request, work, why, given)
         _keep(work, seen)
         work.typed.clear()  # the columns may be others now
-        work.spec = work.plan = work.released = work.made = None
+        work.restate(None, None)
     return see_other(request, "data", work)
 
 
@@ -241,16 +248,18 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
         table, seen = work.table, work.more.get(LOOK)
         if table is None or seen is None:
             return see_other(request, "data", work)
+        if form.whole("looks", work.looks) != work.looks:  # its columns are counted, not named
+            return _shown(request, work, OTHER_TABLE)
         try:
-            work.typed = {name: form.listed(name) for name in form.names() if name != "csrf"}
+            work.typed = {name: form.listed(name) for name in form.names() if name not in HIDDEN}
             if "show" in form:
                 return see_other(request, "data", work)
             spec = stated(form, desk_of(request), table, seen)
             if not _is_known(work, spec):
                 work.require_idle()
                 plan = make_plan(spec, data=table.data)
-                work.spec, work.plan, work.reading = spec, plan, spec.reading
-                work.released = work.made = None
+                work.restate(spec, plan)
+                work.reading = spec.reading
         except PrivestError as error:
             field = getattr(error, "field", None)
             return _shown(request, work, in_words(error, table), field=field)

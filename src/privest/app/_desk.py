@@ -85,6 +85,8 @@ class Work:
     asked     what the results were last asked for: confidence, errors, at, total, by the names of
               `workflow._commands.Steps`; what is not in it is as usual.
     more      what a screen keeps for itself, by its own name.
+    looks     how often there was another table, or another way to read it; `models`: another model.
+              What was shown, or is still being computed, of an earlier one is not of this one.
     """
 
     id: str
@@ -98,6 +100,8 @@ class Work:
     made: Made | None = None
     asked: dict[str, Any] = field(default_factory=dict, repr=False)
     more: dict[str, Any] = field(default_factory=dict, repr=False)
+    looks: int = 0
+    models: int = 0
 
     @property
     def title(self) -> str:
@@ -125,12 +129,27 @@ class Work:
                 "release page."
             )
 
+    def restate(self, spec: Spec | None, plan: Plan | None) -> None:
+        """Another model; None: not yet. What was made of the one before is not of this one."""
+        with self.lock:
+            self.models += 1
+            self.spec, self.plan, self.released, self.made = spec, plan, None, None
+
+    def require_model(self, model: int) -> None:
+        """Refuse what was shown, or computed, of another model than there is now."""
+        if model != self.models:
+            raise InvalidInput(
+                "The table or the model was changed meanwhile, perhaps in another tab. Look at "
+                "what it is now, and ask again. Nothing was kept."
+            )
+
     def forget(self) -> None:
         """The table and everything that was made of it but a release."""
         with self.lock:
             if self.table is not None:
                 self.table.remove()
-            self.table, self.spec, self.plan, self.released, self.made = (None,) * 5
+            self.table, self.looks = None, self.looks + 1
+            self.restate(None, None)
             self.asked.clear()
             self.typed.clear()
             self.more.clear()

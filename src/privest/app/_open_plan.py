@@ -63,8 +63,8 @@ def _fill(desk: Desk, work: Work, form: Form) -> None:
     # What was found of how the file is written is now stated, as on the data screen.
     codes = spec.reading.missing_codes
     spec = replace(spec, reading=replace(seen.reading, missing_codes=codes))
-    work.plan = make_plan(spec, work.table.data)
-    work.spec, work.reading, work.more[LOOK] = spec, spec.reading, seen
+    work.restate(spec, make_plan(spec, work.table.data))
+    work.reading, work.more[LOOK] = spec.reading, seen
     work.typed = typed_of(spec, seen)
 
 

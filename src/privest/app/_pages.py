@@ -102,6 +102,15 @@ class Form:
         return found.replace("\r\n", "\n")  # which browsers send for every line of a field
 
 
+def as_typed(value: float | None) -> str:
+    """A number as it is typed, to its last digit; nothing for None.
+
+    >>> as_typed(4.0), as_typed(0.1), as_typed(1e-06), as_typed(None)
+    ('4', '0.1', '1e-06', '')
+    """
+    return "" if value is None else f"{value!r}".removesuffix(".0")
+
+
 def _said(name: str) -> str:
     """A field as a message names it."""
     return f"“{printable(name.replace('_', ' '))}”"

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
-from privest.app._pages import Form, page, place, screen, see_other
+from privest.app._pages import Form, as_typed, page, place, screen, see_other
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report import levels_words
@@ -34,6 +34,7 @@ from privest.report._choosing import (
     level_text,
     takes_apart,
 )
+from privest.report._coefficients import INTERCEPT
 from privest.report._withdrawal_words import withdrawal_words
 from privest.workflow import AllocatedPlan, Plan, Privacy, Spec, make_plan
 from privest.workflow._law_plan import LawPlan
@@ -50,12 +51,15 @@ ASKED = ("level", "apart", "delta", "half", "of")  # in the address: all of it i
 class Kept:
     """What was asked besides the level, for one model of one table.
 
-    proposed  levels per row, not adopted yet. said: what if a group says no, in words.
+    model     which, as the work counts them.
+    proposed  levels per row, not adopted yet.
+    said      what if a group says no, in words, at the level and all else of `said_of`.
     """
 
-    spec: Spec
+    model: int
     proposed: AllocatedPlan | None = None
     said: list[str] = field(default_factory=list)
+    said_of: Spec | None = None
     ticked: frozenset[str] = frozenset()
 
 
@@ -83,35 +87,49 @@ class Chosen:
 # --- the level that is looked at ------------------------------------------------------------------
 
 
-def _planned(work: Work) -> Plan:
-    assert work.plan is not None
-    return work.plan
+def _planned(work: Work, form: Form) -> tuple[Plan, int]:
+    """The plan that a form is about, and which model that is."""
+    with work.lock:
+        work.require_model(form.whole("model", work.models))
+        if work.plan is None:
+            raise InvalidInput("there is no plan any more: begin with the data.")
+        return work.plan, work.models
 
 
 def _chosen(plan: Plan, form: Form) -> Chosen:
     """The plan at the level of the form; without one as it is stored."""
-    scale = level_scale(plan)
+    scale, stated = level_scale(plan), plan.spec.privacy
     level, moved = _level(plan, scale, form)
-    delta = form.optional_number("delta") if "delta" in form else plan.spec.privacy.delta
-    if not isinstance(plan, AllocatedPlan):
-        privacy = at_level(plan, level)
-        if not isinstance(plan, LawPlan) or plan.column.law == "gaussian":
-            privacy = replace(privacy, delta=delta)
-        plan = plan if privacy == plan.spec.privacy else plan.under(privacy)
+    delta = stated.delta
+    if "delta" in form and (not isinstance(plan, LawPlan) or plan.column.law == "gaussian"):
+        delta = form.optional_number("delta")
+    same = (
+        level == chosen_level(plan) and delta == stated.delta
+    )  # as it is stated, to the last digit
+    if not same and not isinstance(plan, AllocatedPlan):
+        plan = plan.under(replace(at_level(plan, level), delta=delta))
     apart = form.text("apart", "") if "apart" in form else apart_text(plan)
-    return Chosen(plan, scale, level, moved, apart, "" if delta is None else f"{delta:g}")
+    return Chosen(plan, scale, level, moved, apart, as_typed(delta))
 
 
 def _level(plan: Plan, scale: LevelScale, form: Form) -> tuple[float, str]:
-    """What was moved counts: the number where it is another than was shown, then the slider."""
+    """What was moved counts: the number where it is another than was shown, then the slider.
+
+    What is shown is rounded; what was not moved stays what it is.
+    """
     typed, before = form.optional_number("level"), form.optional_number("before")
-    if typed is not None and typed != before:
-        return scale.require(typed), "level"
     shown = chosen_level(plan) if before is None else scale.require(before)
+    if typed is not None and (before is None or not _as_shown(typed, shown)):
+        return scale.require(typed), "level"
     position = form.optional_number("position")
     if position is not None and round(position) != scale.position(shown):
         return scale.at(position), "position"
     return shown, ""
+
+
+def _as_shown(typed: float, level: float) -> bool:
+    """Whether that is how the level is shown."""
+    return typed == float(level_text(level))
 
 
 def _numbers(chosen: Chosen) -> dict[str, Any]:
@@ -121,6 +139,10 @@ def _numbers(chosen: Chosen) -> dict[str, Any]:
     return {
         "chosen": chosen,
         "level": level_text(chosen.level),
+        "before": as_typed(chosen.level),
+        "shown": urlencode(
+            {"level": as_typed(chosen.level), "apart": chosen.apart, "delta": chosen.delta}
+        ),
         "position": chosen.scale.position(chosen.level),
         "positions": POSITIONS,
         "headlines": said,
@@ -142,8 +164,6 @@ def _pictures(chosen: Chosen) -> list[Any]:
 
 def privacy(request: Request, work: Work, form: Form) -> Response:
     """The screen at the level of the address, or at the one that is stored."""
-    if work.plan is None:
-        return see_other(request, "data", work)
     try:
         return _shown(request, work, form)
     except PrivestError as error:
@@ -154,19 +174,22 @@ def _shown(
     request: Request, work: Work, form: Form, message: str | None = None, **typed: str
 ) -> Response:
     """The screen; with a message, what was typed is still there."""
-    plan, kept = _planned(work), _kept(work)
-    chosen = _chosen(plan, form)
-    proposed = kept.proposed
+    with work.lock:
+        plan, model, kept = work.plan, work.models, replace(_kept(work))
+    if plan is None:
+        return see_other(request, "data", work)
+    chosen, proposed = _chosen(plan, form), kept.proposed
     return page(
         request, "privacy.html", work, 422 if message else 200,
-        message=message, step="privacy", plan=plan, pictures=_pictures(chosen),
+        message=message, step="privacy", plan=plan, model=model, pictures=_pictures(chosen),
         takes_apart=takes_apart(plan), factor=plan.spec.transform == "log",
         takes_delta=_takes_delta(plan), allocated=isinstance(plan, AllocatedPlan),
         alone=_alone(plan), accuracy=len(plan.columns) == 1,
-        typed={"half": form.text("half", ""), "of": form.text("of", ""), "mean": "", "cap": "",
-               "kind": "mean", "groups": ""} | typed,
+        typed={"half": form.text("half", ""), "of": form.text("of", _first_of(plan)), "mean": "",
+               "cap": "", "kind": "mean", "groups": ""} | typed,
         groups=dict(plan.spec.categories), designable=_not_designable(plan.spec),
-        proposed=proposed, said=kept.said, ticked=kept.ticked,
+        proposed=proposed, ticked=kept.ticked,
+        said=kept.said if kept.said_of == chosen.plan.spec else [],
         proposal=None if proposed is None else _proposal(proposed),
         adopted=_proposal(plan) if isinstance(plan, AllocatedPlan) else None,
         **_numbers(chosen),
@@ -210,7 +233,8 @@ def privacy_numbers(request: Request, work: Work, form: Form) -> Response:
     """The numbers alone, while the slider moves."""
     if work.plan is None:
         return see_other(request, "data", work)
-    return page(request, "_privacy_live.html", work, **_numbers(_chosen(work.plan, form)))
+    chosen = _chosen(_planned(work, form)[0], form)
+    return page(request, "_privacy_live.html", work, **_numbers(chosen))
 
 
 def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
@@ -218,7 +242,7 @@ def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
     if work.plan is None:
         return see_other(request, "data", work)
     try:
-        pictures = _pictures(_chosen(work.plan, form))
+        pictures = _pictures(_chosen(_planned(work, form)[0], form))
     except PrivestError:
         return Response(status_code=204)
     return page(request, "_privacy_pictures.html", work, pictures=pictures)
@@ -234,11 +258,11 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
     try:
         then = form.choice("then", ("show", "accuracy", "take"), "show")
         with work.lock:
-            plan = _planned(work)
+            plan, _ = _planned(work, form)
             if then == "accuracy":
                 half, of = form.number("half"), _coefficient(plan, form)
                 level = plan.level_for(half, of, CONFIDENCE, alone=_alone(plan))
-                return _to(request, work, form, level)
+                return _to(request, work, form, level_text(level))
             chosen = _chosen(plan, form)
             _ = chosen.meant  # refused here, where what was typed can be shown again
             if then == "take":
@@ -246,14 +270,22 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
                 return see_other(request, "release", work)
     except PrivestError as error:
         return _again(request, work, form, str(error))
-    return _to(request, work, form, chosen.level)
+    return _to(request, work, form, as_typed(chosen.level))
 
 
-def _to(request: Request, work: Work, form: Form, level: float) -> Response:
-    """The screen at a level: an address that can be opened again."""
+def _to(
+    request: Request, work: Work, form: Form, level: str | None = None, part: str = ""
+) -> Response:
+    """The screen at a level (a part of it): an address that can be opened again."""
     asked = {name: form.text(name, "") for name in ASKED if name in form}
-    query = urlencode(asked | {"level": level_text(level)})
-    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}?{query}", 303)
+    query = urlencode(asked if level is None else asked | {"level": level})
+    where = place(request, "privacy", id=work.id)
+    return RedirectResponse(f"{where}?{query}{part}" if query else f"{where}{part}", 303)
+
+
+def _still_shown(form: Form) -> Form:
+    """What the slider showed when another form of the page was sent."""
+    return Form(QueryParams(form.text("shown", "")))
 
 
 def _again(request: Request, work: Work, form: Form, message: str, **typed: str) -> Response:
@@ -265,13 +297,10 @@ def _again(request: Request, work: Work, form: Form, message: str, **typed: str)
 
 
 def _kept(work: Work) -> Kept:
-    """What was asked of this model; of another it is forgotten."""
-    spec = _planned(work).spec
+    """What was asked of this model; of another it is forgotten. Within the lock of the work."""
     found = work.more.get(KEPT)
-    if not isinstance(found, Kept) or replace(spec, privacy=found.spec.privacy) != found.spec:
-        found = work.more[KEPT] = Kept(spec)
-    if found.spec != spec:  # another level: what was said of groups was said at the one before
-        found.spec, found.said = spec, []
+    if not isinstance(found, Kept) or found.model != work.models:
+        found = work.more[KEPT] = Kept(work.models)
     return found
 
 
@@ -279,22 +308,24 @@ def privacy_design(request: Request, work: Work, form: Form) -> Response:
     """Levels per row or group, from a design; they are shown first and adopted by a second form."""
     if work.plan is None:
         return see_other(request, "data", work)
-    plan = work.plan
     typed = {name: form.text(name, "") for name in ("kind", "mean", "half", "of", "cap", "groups")}
+    shown = _still_shown(form)
     try:
-        spec = replace(plan.spec, privacy=_asked_levels(plan, form))
+        plan, model = _planned(work, form)
+        spec = replace(plan.spec, privacy=_asked_levels(_chosen(plan, shown), form))
         found = make_plan(spec, data=_table(work))
         assert isinstance(found, AllocatedPlan)
+        with work.lock:  # it took a while: another tab may have changed the model, or the table
+            work.require_model(model)
+            _kept(work).proposed = found
     except PrivestError as error:
-        return _again(request, work, EMPTY, str(error), **typed)
-    with work.lock:
-        _kept(work).proposed = found
-    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}#who", 303)
+        return _again(request, work, shown, str(error), **typed)
+    return _to(request, work, shown, part="#who")
 
 
-def _asked_levels(plan: Plan, form: Form) -> Privacy:
+def _asked_levels(chosen: Chosen, form: Form) -> Privacy:
     """The section on privacy that the form asks for."""
-    stated = plan.spec.privacy
+    plan, stated = chosen.plan, chosen.plan.spec.privacy
     named = tuple(plan.spec.categories)
     which = form.choice("groups", [str(k) for k in range(len(named))] + [""], "")
     shared: dict[str, Any] = {
@@ -303,7 +334,9 @@ def _asked_levels(plan: Plan, form: Form) -> Privacy:
         "delta": stated.delta, "move": stated.move, "range": stated.range,
     }  # fmt: skip
     if form.choice("kind", ("mean", "accuracy"), "mean") == "mean":
-        return Privacy(level=form.number("mean", chosen_level(plan)), **shared)
+        mean = form.number("mean", chosen.level)
+        mean = chosen.level if _as_shown(mean, chosen.level) else mean
+        return Privacy(level=mean, **shared)
     wanted = error_of_half(form.number("half"), CONFIDENCE)
     return Privacy(standard_error={_coefficient(plan, form): wanted}, **shared)
 
@@ -311,6 +344,12 @@ def _asked_levels(plan: Plan, form: Form) -> Privacy:
 def _coefficient(plan: Plan, form: Form) -> str:
     """Chosen by its place: a name may hold what no form brings back."""
     return plan.names[form.whole("of", 0, most=len(plan.names) - 1)]
+
+
+def _first_of(plan: Plan) -> str:
+    """The place of the coefficient that is asked for first: one that explains something."""
+    places = (k for k, name in enumerate(plan.names) if name != INTERCEPT)
+    return str(next(places, 0))
 
 
 def _table(work: Work) -> str:
@@ -325,30 +364,37 @@ def privacy_adopt(request: Request, work: Work, form: Form) -> Response:
         return see_other(request, "data", work)
     then = form.choice("then", ("adopt", "drop", "equal"), "drop")
     with work.lock:
-        plan, kept = _planned(work), _kept(work)
+        try:
+            plan, _ = _planned(work, form)
+        except InvalidInput as error:
+            return _again(request, work, EMPTY, str(error))
+        kept = _kept(work)
         if then == "adopt" and kept.proposed is not None:
             work.spec, work.plan = kept.proposed.spec, kept.proposed
         if then == "equal" and isinstance(plan, AllocatedPlan):
             work.plan = plan.under(equal_levels(plan))
             work.spec = work.plan.spec
         kept.proposed = None
-    return see_other(request, "privacy", work)
+    return _to(request, work, _still_shown(form) if then == "drop" else EMPTY)
 
 
 def privacy_without(request: Request, work: Work, form: Form) -> Response:
     """What if groups say no?"""
     if work.plan is None:
         return see_other(request, "data", work)
-    plan, ticked = work.plan, frozenset(form.listed("no"))
+    shown, ticked = _still_shown(form), frozenset(form.listed("no"))
     try:
+        stored, model = _planned(work, form)
+        plan = _chosen(stored, shown).plan
         column, groups = _ticked(plan.spec, ticked)
         said = withdrawal_words(withdrawn(plan, column, groups, _table(work)), plan)
+        with work.lock:  # as with a design
+            work.require_model(model)
+            kept = _kept(work)
+            kept.said, kept.said_of, kept.ticked = said, plan.spec, ticked
     except PrivestError as error:
-        return _again(request, work, EMPTY, str(error))
-    with work.lock:
-        kept = _kept(work)
-        kept.said, kept.ticked = said, ticked
-    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}#no", 303)
+        return _again(request, work, shown, str(error))
+    return _to(request, work, shown, part="#no")
 
 
 def _ticked(spec: Spec, ticked: frozenset[str]) -> tuple[str, list[str]]:

@@ -43,8 +43,6 @@ NOT_SURE = "Tick the box if you are sure: a release cannot be taken back. Nothin
 
 def show(request: Request, work: Work, form: Form) -> Response:
     """What a release would write and spend; how far one is; what came of it."""
-    if work.plan is None:
-        return see_other(request, "data", work)
     return _page(request, work)
 
 
@@ -56,7 +54,8 @@ def _page(
     typed: dict[str, str] | None = None,
 ) -> Response:
     desk, plan = desk_of(request), work.plan
-    assert plan is not None
+    if plan is None:
+        return see_other(request, "data", work)
     job: Job | None = work.more.get(jobs.JOB)
     told: dict[str, Any] = {
         "step": "release", "message": message, "plan": plan, "job": job,
@@ -158,7 +157,8 @@ def look(request: Request, work: Work, form: Form) -> Response:
     except PrivestError as error:
         return _again(request, work, form, str(error))
     with work.lock:
-        work.more[jobs.CHOICE] = (plan, choice)
+        if work.plan is plan:  # an account of another table is none of this one
+            work.more[jobs.CHOICE] = (plan, choice)
     if from_htmx(request):
         told = _offered(desk, plan, choice) | {"typed": _as_typed(choice), "plan": plan}
         return page(request, "_release_spending.html", work, **told)
@@ -188,8 +188,9 @@ def _plan_of(request: Request, work: Work) -> Plan:
 
 def make(request: Request, work: Work, form: Form) -> Response:
     """Release, once."""
-    desk, plan = desk_of(request), _plan_of(request, work)
+    desk = desk_of(request)
     with work.lock:
+        plan = _plan_of(request, work)
         if _is_running(work):
             return see_other(request, "release", work)
         shown = jobs.take_ticket(work, form.text("ticket", ""))
@@ -217,9 +218,9 @@ def _require_allowed(spent: Spending) -> None:
 
 def trial(request: Request, work: Work, form: Form) -> Response:
     """A trial with simulated noise: it spends nothing, and is not written to the folder."""
-    desk, plan = desk_of(request), _plan_of(request, work)
-    seed = form.whole("seed", SEED, most=2**32 - 1)
+    desk, seed = desk_of(request), form.whole("seed", SEED, most=2**32 - 1)
     with work.lock:
+        plan = _plan_of(request, work)
         if _is_running(work):
             return see_other(request, "release", work)
         if _is_real(work):
@@ -255,10 +256,11 @@ def progress(request: Request, work: Work, form: Form) -> Response:
 def file(request: Request, work: Work, form: Form) -> Response:
     """The table of a real release, or its header."""
     what = request.path_params["what"]
-    if not _is_real(work) or what not in ("table", "header"):
+    with work.lock:
+        table = work.released if _is_real(work) else None
+    if table is None or what not in ("table", "header"):
         raise HTTPException(404, "That is there after a release.")
-    assert work.released is not None
-    path = work.released if what == "table" else header_path(work.released)
+    path = table if what == "table" else header_path(table)
     if not path.is_file():
         raise HTTPException(404, "The file is no longer where it was written.")
     return FileResponse(path, filename=path.name)

@@ -1,12 +1,14 @@
 """Screen 4, results: what a release shows, asked for by whoever looks at it. Never from the data.
 
 An estimate is made once for every way of errors and kept with the work; another confidence, a
-mean at a row, a total are asked of it.
+mean at a row, a total are asked of it. All of an answer is of one release (`Seen`), whatever
+another tab does meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from privest.report import render_section, total_words
 from privest.report._in_units import mean_words
 from privest.report._split import split_section
 from privest.report._workflow import found_sections, further_sections
-from privest.workflow import ColumnsEstimate, Estimate, estimate_release, read_release
+from privest.workflow import ColumnsEstimate, Estimate, Plan, estimate_release, read_release
 from privest.workflow._asking import error_ways, row_features
 
 PARTS = "results"
@@ -34,32 +36,78 @@ MOST_ROWS = 6  # at which a mean is shown
 MOST_LISTED = 50  # releases of a folder
 
 
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A release of a work, and what was asked of it, as they were at one moment.
+
+    plan  of which it was made here; None: it was there already.
+    """
+
+    work: Work
+    table: Path
+    plan: Plan | None
+    asked: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Of an estimate: the file as it is now, and how errors are made."""
+        try:
+            there = self.table.stat()
+        except OSError:
+            raise InvalidInput(f"there is no table {self.table} any more.") from None
+        return str(self.table), there.st_mtime_ns, there.st_size, self.errors
+
+    @property
+    def errors(self) -> Any:  # noqa: ANN401 - one of the words of `estimate_release`
+        return self.asked.get("errors", "auto")
+
+    def asking(self, wanted: dict[str, Any]) -> Seen:
+        """The same release asked for more; what is empty is not asked for."""
+        asked = self.asked | wanted
+        return replace(self, asked={name: one for name, one in asked.items() if one != ()})
+
+    def keep(self, wanted: dict[str, Any]) -> None:
+        """What is asked from now on; of another release, made meanwhile, it was not."""
+        with self.work.lock:
+            now = seen_of(self.work)
+            if now is not None and now.table is self.table:
+                self.work.asked = now.asking(wanted).asked
+
+
+def seen_of(work: Work) -> Seen | None:
+    """The release of a work; None: there is none."""
+    with work.lock:
+        if work.released is None:
+            return None
+        plan = None if work.made is None else work.made.plan
+        return Seen(work, work.released, plan, dict(work.asked))
+
+
 def show(request: Request, work: Work, form: Form) -> Response:
     """The results of the release of this work."""
-    if work.released is None:
-        return see_other(request, "release", work)
-    return _page(request, work)
+    seen = seen_of(work)
+    return see_other(request, "release", work) if seen is None else _page(request, seen)
 
 
 def _page(
     request: Request,
-    work: Work,
+    seen: Seen,
     status: int = 200,
     message: str | None = None,
     typed: dict[str, str] | None = None,
 ) -> Response:
-    found = estimate_of(work)
-    told = _told(work, found) | {
+    told = _told(seen) | {
         "message": message,
         "typed": typed or {},
-        "further": _kept(work, ("further", *_key(work)), lambda: _further(work)),
+        "further": _kept(seen.work, ("further", *seen.key), lambda: _further(seen)),
     }
-    return page(request, "results.html", work, status, step="results", **told)
+    return page(request, "results.html", seen.work, status, step="results", **told)
 
 
-def _told(work: Work, found: Estimate) -> dict[str, Any]:
+def _told(seen: Seen) -> dict[str, Any]:
     """What the page shows of an estimate, as it was last asked for."""
-    asked, header = dict(work.asked), found.release
+    found, asked = estimate_of(seen), seen.asked
+    header = found.release
     confidence = asked.get("confidence", CONFIDENCE)
     means, total = _means(found, asked, confidence), None
     if asked.get("total"):
@@ -70,7 +118,9 @@ def _told(work: Work, found: Estimate) -> dict[str, Any]:
         "errors": asked.get("errors", "auto"), "confidences": CONFIDENCES,
         "confidence": repr(confidence), "means": means, "total": total,
         "fields": [(f"at-{k}", *one) for k, one in enumerate(features.items())],
-        "found": _kept(work, ("found", *_key(work), confidence), lambda: _found(found, confidence)),
+        "found": _kept(
+            seen.work, ("found", *seen.key, confidence), lambda: _found(found, confidence)
+        ),
         "numbers": header.family == "gaussian", "refused": None,
     }  # fmt: skip
 
@@ -81,10 +131,9 @@ def _found(found: Estimate, confidence: float) -> list[Markup]:
     return [Markup(render_section(one, f"found-{k}")) for k, one in enumerate(sections)]
 
 
-def _further(work: Work) -> list[Markup]:
+def _further(seen: Seen) -> list[Markup]:
     """The rest of the report; how to repeat it is on the last screen."""
-    plan = None if work.made is None else work.made.plan
-    sections = further_sections(plan, estimate_of(work))
+    sections = further_sections(seen.plan, estimate_of(seen))
     return [Markup(render_section(one, f"more-{k}")) for k, one in enumerate(sections)]
 
 
@@ -118,21 +167,11 @@ def _in_words(ask: Callable[[], str]) -> str:
 # --- estimates ------------------------------------------------------------------------------------
 
 
-def _key(work: Work) -> tuple[object, ...]:
-    """Of an estimate: the file as it is now, and how errors are made."""
-    assert work.released is not None
-    try:
-        there = work.released.stat()
-    except OSError:
-        raise InvalidInput(f"there is no table {work.released} any more.") from None
-    return str(work.released), there.st_mtime_ns, there.st_size, work.asked.get("errors", "auto")
-
-
-def estimate_of(work: Work) -> Estimate:
+def estimate_of(seen: Seen) -> Estimate:
     """The estimate of the release, by the chosen errors: made once."""
-    table, errors = work.released, work.asked.get("errors", "auto")
-    assert table is not None
-    made: Estimate = _kept(work, ("estimate", *_key(work)), lambda: estimate_release(table, errors))
+    made: Estimate = _kept(
+        seen.work, ("estimate", *seen.key), lambda: estimate_release(seen.table, seen.errors)
+    )
     return made
 
 
@@ -156,26 +195,15 @@ def _kept(work: Work, key: tuple[object, ...], make: Callable[[], Any]) -> Any: 
 
 def ask(request: Request, work: Work, form: Form) -> Response:
     """Another confidence, another way of errors, the total."""
-    _require_release(work)
+    seen = _required(work)
     try:
-        wanted = _wanted(work, form)
+        return _answer(request, seen, _wanted(seen, form))
     except PrivestError as error:
-        return _refused(request, work, form, str(error))
-    with work.lock:
-        before = dict(work.asked)
-        work.asked.update(wanted)
-    try:
-        return _answer(request, work)
-    except PrivestError as error:
-        with work.lock:
-            work.asked.clear()
-            work.asked.update(before)
-        return _refused(request, work, form, str(error))
+        return _refused(request, seen, form, str(error))
 
 
-def _wanted(work: Work, form: Form) -> dict[str, Any]:
-    assert work.released is not None
-    ways = tuple(error_ways(estimate_of(work).release))
+def _wanted(seen: Seen, form: Form) -> dict[str, Any]:
+    ways = tuple(error_ways(estimate_of(seen).release))
     return {
         "confidence": float(form.choice("confidence", CONFIDENCES, repr(CONFIDENCE))),
         "errors": form.choice("errors", ways, "auto"),
@@ -185,23 +213,19 @@ def _wanted(work: Work, form: Form) -> dict[str, Any]:
 
 def predict(request: Request, work: Work, form: Form) -> Response:
     """The mean at a row: a value for every feature; or no rows any more."""
-    _require_release(work)
+    seen = _required(work)
     if form.flag("clear"):
-        with work.lock:
-            work.asked.pop("at", None)
-        return _answer(request, work)
+        return _answer(request, seen, {"at": ()})
     try:
-        found = estimate_of(work)
+        found = estimate_of(seen)
         row = _row(found, form)
         parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
         for one in parts:
             mean_words(one, row)
     except PrivestError as error:
-        return _refused(request, work, form, str(error))
-    with work.lock:
-        others = [one for one in work.asked.get("at", ()) if one != row]
-        work.asked["at"] = (row, *others[: MOST_ROWS - 1])
-    return _answer(request, work)
+        return _refused(request, seen, form, str(error))
+    others = [one for one in seen.asked.get("at", ()) if one != row]
+    return _answer(request, seen, {"at": (row, *others[: MOST_ROWS - 1])})
 
 
 def _row(found: Estimate, form: Form) -> dict[str, object]:
@@ -219,25 +243,30 @@ def _row(found: Estimate, form: Form) -> dict[str, object]:
     return row
 
 
-def _answer(request: Request, work: Work) -> Response:
-    """The live part for htmx; else the page."""
-    if from_htmx(request):
-        return page(request, "_results_found.html", work, **_told(work, estimate_of(work)))
-    estimate_of(work)  # what cannot be estimated is refused here
-    return see_other(request, "results", work)
+def _answer(request: Request, seen: Seen, wanted: dict[str, Any]) -> Response:
+    """What is wanted besides: the live part for htmx, else the page."""
+    asking = seen.asking(wanted)
+    estimate_of(asking)  # what cannot be estimated is refused here
+    told = _told(asking) if from_htmx(request) else None
+    seen.keep(wanted)
+    if told is not None:
+        return page(request, "_results_found.html", seen.work, **told)
+    return see_other(request, "results", seen.work)
 
 
-def _refused(request: Request, work: Work, form: Form, message: str) -> Response:
+def _refused(request: Request, seen: Seen, form: Form, message: str) -> Response:
     if from_htmx(request):
-        told = _told(work, estimate_of(work))
-        return page(request, "_results_found.html", work, 422, **told | {"refused": message})
+        told = _told(seen) | {"refused": message}
+        return page(request, "_results_found.html", seen.work, 422, **told)
     typed = {name: form.text(name, "")[:200] for name in form.names() if name.startswith("at-")}
-    return _page(request, work, 422, message, typed)
+    return _page(request, seen, 422, message, typed)
 
 
-def _require_release(work: Work) -> None:
-    if work.released is None:
+def _required(work: Work) -> Seen:
+    seen = seen_of(work)
+    if seen is None:
         raise HTTPException(404, "There are results after a release.")
+    return seen
 
 
 # --- a release that is there already --------------------------------------------------------------

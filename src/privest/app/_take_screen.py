@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response
 
 from privest.app._desk import Desk, Made, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
-from privest.app._results_screen import estimate_of
+from privest.app._results_screen import Seen, estimate_of, seen_of
 from privest.errors import PrivestError
 from privest.report import save_report
 from privest.report._along import (
@@ -51,7 +51,7 @@ class Taken:
     along: Along
     header: TableRelease | None = None
     table: Path | None = None
-    work: Work | None = None  # whose results are kept
+    seen: Seen | None = None  # whose results are kept
     moved: bool = False  # the plan, since it was released
 
     @property
@@ -67,9 +67,9 @@ class Taken:
 
     def write_report(self, path: Path) -> None:
         """The page for people."""
-        assert self.work is not None
+        assert self.seen is not None
         steps, commands = self.along.steps, self.along.commands
-        estimate = estimate_of(self.work)
+        estimate = estimate_of(self.seen)
         save_report(self.plan, estimate, commands, path, confidence=steps.confidence)
 
     def write_archive(self, path: Path) -> None:
@@ -89,27 +89,29 @@ class Taken:
 def taken_of(desk: Desk, work: Work) -> Taken | None:
     """What a piece of work has; None: not even a plan."""
     with work.lock:
-        plan, table, made, asked = work.plan, work.released, work.made, dict(work.asked)
+        plan, made, seen = work.plan, work.made, seen_of(work)
     if plan is None:
         return None
-    if table is None:
+    if seen is None:
         return Taken(desk, plan, Along(plan.spec, Steps(PLAN, page=REPORT)))
+    table = seen.table
     header, how = read_release(table), made or Made(plan)
     noise: dict[str, Any] = {"simulated": True, "seed": how.seed}
     if not header.simulated:
         subject = how.subject if header.entry is None else header.entry.subject
         noise = {"ledger": desk.ledger, "subject": subject, "budget": how.budget,
                  "again": how.again}  # fmt: skip
-    steps = Steps(PLAN, table, REPORT, made=True, **noise, **_answered(work, asked))
+    steps = Steps(PLAN, table, REPORT, made=True, **noise, **_answered(seen))
     moved = how.plan.spec != plan.spec
-    return Taken(desk, how.plan, Along(how.plan.spec, steps), header, table, work, moved)
+    return Taken(desk, how.plan, Along(how.plan.spec, steps), header, table, seen, moved)
 
 
-def _answered(work: Work, asked: dict[str, Any]) -> dict[str, Any]:
+def _answered(seen: Seen) -> dict[str, Any]:
     """What was asked for and is there: not every release has means and totals in its own units."""
+    asked = seen.asked
     if not asked.get("at") and not asked.get("total"):
         return asked
-    found = estimate_of(work)
+    found = estimate_of(seen)
     parts = found.parts if isinstance(found, ColumnsEstimate) else (found,)
     rows = asked.get("at", ())
     there = tuple(row for row in rows if all(_is_there(one.mean_at, row) for one in parts))

@@ -164,6 +164,37 @@ def test_show_leads_to_an_address_that_can_be_opened_again(client):
     assert client.desk.csrf not in answer.headers["location"]
 
 
+@pytest.mark.parametrize("level", [0.4999994567891, 0.4000001, 1 / 3])
+def test_a_level_that_was_not_moved_is_kept_to_its_last_digit(level, client):
+    """It is shown in six digits; what is stored is never more than what the plan stated."""
+    work = client.planned(privacy=Privacy(level, delta=1.23456789e-7, range=(2.0, 7.0)))
+    spec, shown = work.spec, fields(client.get(at(work)))
+    assert len(shown["level"]) <= 8
+    again = client.follow(client.post(at(work), shown | {"then": "show"}))  # and shown once more
+    for sent in (shown, fields(again)):
+        live = client.get(at(work, "/numbers"), params=sent)
+        assert float(fields(live)["before"]) == level
+        client.post(at(work), sent | {"then": "take"})
+        assert work.spec == spec
+        assert work.plan.level == level
+    client.post(at(work), shown | {"level": "0.5", "before": "0.25", "then": "take"})
+    assert work.plan.level == 0.5
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        Privacy(epsilon=3.0, delta=1e-6, range=(2.0, 7.0)),
+        Privacy(standard_error=0.02, of="bmi", range=(2.0, 7.0)),
+        Privacy(tolerance=0.5, attacker=0.7, range=(2.0, 7.0)),
+    ],
+)
+def test_a_plan_that_was_not_moved_says_what_its_level_follows_from(stated, client):
+    work = client.planned(privacy=stated)
+    client.post(at(work), fields(client.get(at(work))) | {"then": "take"})
+    assert work.spec.privacy == stated
+
+
 # --- accuracy first -------------------------------------------------------------------------------
 
 
@@ -221,6 +252,37 @@ def test_levels_per_row_are_proposed_then_adopted_then_given_back(client):
     assert fields(page)["level"] == "3"
 
 
+def test_other_forms_leave_the_slider_where_it_is(client):
+    """A level that is shown, not taken yet: proposals and groups come back to it, and are of it."""
+    work = client.planned(**SEX)
+    page = client.follow(client.post(at(work), {"level": "1.23456789", "before": "4"}))
+    assert fields(page)["mean"] == "1.23457"
+    page = client.follow(client.post(at(work, "/design"), fields(page) | {"kind": "mean"}))
+    assert (fields(page)["before"], "Proposed levels" in words(page)) == ("1.23456789", True)
+    assert work.more["privacy"].proposed.spec.privacy.level == 1.23456789
+    page = client.follow(
+        client.post(at(work, "/without"), {"no": "0-1"} | {"shown": fields(page)["shown"]})
+    )
+    assert (fields(page)["before"], "“sex=1”" in words(page)) == ("1.23456789", True)
+    wrong = client.post(at(work, "/design"), {"mean": "x", "shown": fields(page)["shown"]})
+    assert (wrong.status_code, fields(wrong)["before"]) == (422, "1.23456789")
+    page = client.follow(
+        client.post(at(work, "/adopt"), {"then": "drop", "shown": fields(page)["shown"]})
+    )
+    assert fields(page)["before"] == "1.23456789"
+    moved = client.get(at(work, "/numbers"), params={"level": "2", "before": "4", "apart": "0.7"})
+    assert fields(moved)["shown"] == "level=2&apart=0.7&delta=1e-06"  # the other forms follow
+    assert work.plan.level == 4.0
+
+
+def test_an_accuracy_is_first_asked_of_what_explains(client):
+    work = client.planned()
+    assert work.plan.names[:2] == ("intercept", "age")
+    assert client.get(at(work)).text.count('<option value="1" selected>age') == 2
+    mean = client.planned(features=())
+    assert client.get(at(mean)).text.count('<option value="0" selected>intercept') == 2
+
+
 def test_groups_share_a_level_below_a_cap_for_an_accuracy(client):
     work = client.planned(**SEX)
     asked = {"kind": "accuracy", "half": "0.02", "of": "3", "cap": "6", "groups": "0"}
@@ -250,7 +312,7 @@ def test_a_proposal_is_of_its_model_only(client):
     """The data screen states another model: what was proposed for the other is gone."""
     work, other = client.planned(**SEX), client.planned(features=("age", "bmi"))
     client.post(at(work, "/design"), {"kind": "mean", "mean": "3"})
-    work.spec, work.plan = other.spec, other.plan
+    work.restate(other.spec, other.plan)
     assert "Proposed levels" not in words(client.get(at(work)))
     client.post(at(work, "/adopt"), {"then": "adopt"})
     assert not isinstance(work.plan, AllocatedPlan)
