@@ -13,7 +13,7 @@ from privest.app._data_form import DESIGNS, FAMILIES, GAPS, ROLES, WEIGHTS, stat
 from privest.app._data_rows import SHOWN, rows_of, wanted_names
 from privest.app._desk import Table, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
-from privest.app._uploads import in_words, local_table, sent_table
+from privest.app._uploads import changed, in_words, local_table, sent_table
 from privest.data import Reading, TableLook, look
 from privest.data._source import EMBEDDED, ENDINGS
 from privest.errors import InvalidInput, PrivestError
@@ -51,8 +51,26 @@ EXAMPLE = {
 
 
 def data(request: Request, work: Work, form: Form) -> Response:
-    """The screen as it stands."""
-    return _shown(request, work)
+    """The screen as it stands; of a file that was changed since, as it is now."""
+    return _shown(request, work, note=_looked_again(work))
+
+
+def _looked_again(work: Work) -> str | None:
+    """Look at the table again if it is no longer the one that the plan is about, and say so.
+
+    With other columns nothing is taken over: what was typed goes by their places.
+    """
+    with work.lock:
+        said, old = changed(work), work.more.get(LOOK)
+        if said is None or old is None or work.table is None:
+            return said
+        seen, why = _looked(work.table, old.reading)
+        if seen is None:
+            return why
+        if [one.name for one in seen.columns] != [one.name for one in old.columns]:
+            return f"{said} It has other columns now: choose “Take another table”, and it again."
+        work.more[LOOK] = seen
+        return f"{said} Here is the file as it is now: look whether all of it is right, and go on."
 
 
 def _shown(
@@ -61,6 +79,7 @@ def _shown(
     message: str | None = None,
     written: dict[str, str] | None = None,
     field: str | None = None,
+    note: str | None = None,
 ) -> Response:
     """The screen; with a message (of a `field`), what was typed is still there."""
     with work.lock:
@@ -75,6 +94,7 @@ def _shown(
         422 if message else 200,
         message=message,
         field=field,
+        note=note,
         step="data",
         table=table,
         looks=looks,
@@ -255,7 +275,7 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
             if "show" in form:
                 return see_other(request, "data", work)
             spec = stated(form, desk_of(request), table, seen)
-            if not _is_known(work, spec):
+            if changed(work) is not None or not _is_known(work, spec):
                 work.require_idle()
                 plan = make_plan(spec, data=table.data)
                 work.restate(spec, plan)

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
 from privest.app._pages import Form, as_typed, page, place, screen, see_other
+from privest.app._uploads import changed
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report import levels_words
@@ -355,6 +356,9 @@ def _first_of(plan: Plan) -> str:
 def _table(work: Work) -> str:
     if work.table is None:
         raise InvalidInput("the table was put away: choose it again on the data screen.")
+    said = changed(work)
+    if said is not None:
+        raise InvalidInput(f"{said} Begin with the data screen.")
     return work.table.data
 
 

@@ -19,6 +19,7 @@ from privest.app import _release_job as jobs
 from privest.app._desk import Desk, Work
 from privest.app._pages import Form, desk_of, from_htmx, page, screen, see_other
 from privest.app._release_job import Choice, Job
+from privest.app._uploads import changed
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry
 from privest.ledger._view import as_subject
@@ -60,11 +61,13 @@ def _page(
     told: dict[str, Any] = {
         "step": "release", "message": message, "plan": plan, "job": job,
         "real": _is_real(work), "ticket": None, "amounts": None, "typed": typed,
-        "rows": plural(plan.rows, "row"),
+        "rows": plural(plan.rows, "row"), "changed": changed(work),
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
         choice = _choice_of(desk, work, plan)
         told |= _offered(desk, plan, choice)
+        if told["spending"].unfinished:  # it is finished without the table
+            told["changed"] = None
         told["ticket"] = jobs.new_ticket(work, plan)
         told["typed"] = typed or _as_typed(choice)
     else:
@@ -203,7 +206,10 @@ def make(request: Request, work: Work, form: Form) -> Response:
             work.more[jobs.CHOICE] = (plan, choice)
             if not form.flag("sure"):
                 raise InvalidInput(NOT_SURE)
-            _require_allowed(jobs.spending(desk, plan, choice))
+            spent = jobs.spending(desk, plan, choice)
+            _require_allowed(spent)
+            if not spent.unfinished:
+                _require_unchanged(work)
         except PrivestError as error:
             return _again(request, work, form, str(error))
         jobs.begin(desk, work, plan, choice)
@@ -216,6 +222,13 @@ def _require_allowed(spent: Spending) -> None:
         raise InvalidInput(spent.refusal_again or RELEASED_BEFORE)
 
 
+def _require_unchanged(work: Work) -> None:
+    """Refuse a table that is no longer the one that the plan, as it was shown, is about."""
+    said = changed(work)
+    if said is not None:
+        raise InvalidInput(f"{said} Nothing was released.")
+
+
 def trial(request: Request, work: Work, form: Form) -> Response:
     """A trial with simulated noise: it spends nothing, and is not written to the folder."""
     desk, seed = desk_of(request), form.whole("seed", SEED, most=2**32 - 1)
@@ -225,6 +238,10 @@ def trial(request: Request, work: Work, form: Form) -> Response:
             return see_other(request, "release", work)
         if _is_real(work):
             raise InvalidInput("this work has a real release: begin a new one for another trial.")
+        try:
+            _require_unchanged(work)
+        except InvalidInput as error:
+            return _page(request, work, 422, str(error))
         jobs.begin_trial(desk, work, plan, seed)
     return see_other(request, "release", work)
 

@@ -8,9 +8,10 @@ import shutil
 from pathlib import Path
 from typing import BinaryIO
 
-from privest.app._desk import Desk, Table
+from privest.app._desk import Desk, Table, Work
 from privest.data._source import EMBEDDED, require_ending
 from privest.errors import InvalidInput
+from privest.workflow._same_table import require_same_table
 
 PART = 1 << 20  # bytes that are copied at a time
 LONGEST_NAME = 200
@@ -80,6 +81,20 @@ def require_other_file(table: Table, reference: Path) -> None:
             "the reference file is the private table itself: a noise variance taken from it would "
             "leak. It must be other, public data of the same kind; or leave it out."
         )
+
+
+def changed(work: Work) -> str | None:
+    """Why the plan is no longer that of the table: its file was changed, or is gone; None: it is.
+
+    What was shown of it, and confirmed, would not be what is released.
+    """
+    if work.plan is None or work.table is None:
+        return None
+    try:
+        require_same_table(work.plan, work.table.data)
+    except InvalidInput as error:
+        return in_words(error, work.table)
+    return None
 
 
 def in_words(error: Exception, table: Table | None) -> str:

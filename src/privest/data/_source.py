@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,12 +33,31 @@ OTHERS = (".parquet", ".xlsx", ".xpt")
 ENDINGS = (*TEXT, *(f"{kind}{packed}" for kind in TEXT for packed in PACKED), *OTHERS)
 
 
+class Stamp(NamedTuple):
+    """By what one sees that a file was changed, or that another one has its place."""
+
+    path: str
+    size: int
+    changed: int
+    number: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """Of the file as it is now."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise InvalidInput(f"{path.name} cannot be read: {error.strerror}.") from None
+        return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
+
+
 class Source(ABC):
     """A table with named columns, readable several times from its start.
 
     `name` is for messages: the file, "pandas frame", "diabetes". `columns` are in their order and
     may repeat a name; a repeated name cannot be read. `certain`: that they are names; a CSV file
     without a header has a person's data there. `reading`: which codes stand for missing values.
+    `stamp`: of its file, when it was opened; None where it is no file.
 
     Names are compared as people see them: the two ways in which Unicode writes an accented letter
     are one (NFC).
@@ -48,6 +67,7 @@ class Source(ABC):
     columns: tuple[str, ...]
     certain: ClassVar[bool] = True
     reading: Reading = Reading()
+    stamp: Stamp | None = None
 
     def blocks(
         self, columns: Sequence[str], *, text: Collection[str] = (), size: int = SIZE
@@ -129,14 +149,7 @@ class FileSource(Source):
 
     def __init__(self, path: Path, reading: Reading) -> None:
         self.path, self.name, self.reading = path, path.name, reading
-        self._stamp = self._stat()
-
-    def _stat(self) -> tuple[int, int]:
-        try:
-            found = self.path.stat()
-        except OSError as error:
-            raise InvalidInput(f"{self.name} cannot be read: {error.strerror}.") from None
-        return found.st_size, found.st_mtime_ns
+        self.stamp = Stamp.of(path)
 
     def _blocks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -155,7 +168,7 @@ class FileSource(Source):
 
     def _require_unchanged(self) -> None:
         """Two passes over different rows would calibrate one table and release another."""
-        if self._stat() != self._stamp:
+        if Stamp.of(self.path) != self.stamp:
             raise InvalidInput(f"{self.name} was changed while it was in use: start again.")
 
 
@@ -186,6 +199,15 @@ def open_source(data: object, reading: Reading | Mapping[str, Any] | None = None
     found.reading = stated
     found.require(stated.coded_columns)
     return found
+
+
+def stamp_of(data: object) -> Stamp | None:
+    """Of what `open_source` takes, without opening it; None where it is no file."""
+    if isinstance(data, Source):
+        return data.stamp
+    if not isinstance(data, (str, os.PathLike)) or os.fspath(data) == EMBEDDED:
+        return None
+    return Stamp.of(Path(os.fsdecode(data)))
 
 
 def _opened(data: object, reading: Reading) -> Source:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_positive
-from privest.data import open_source, read_rows
+from privest.data import read_rows
 from privest.mechanism import RunningMechanism, StreamMechanism
 from privest.mechanism.source import Source
 from privest.privacy import Range
@@ -20,7 +20,8 @@ from privest.workflow._modelled import clip_ends, clipped
 from privest.workflow._planning import Plan
 from privest.workflow._pure_rows import CoinRows, LaplaceRows, RowsMechanism
 from privest.workflow._route_weighted import require_weights
-from privest.workflow._terms import Terms, add_rows, new_sums, require_full, require_target
+from privest.workflow._same_table import levels_of, require_all_rows, table_of
+from privest.workflow._terms import Terms, add_rows, new_sums, require_full
 from privest.workflow._unequal_rows import UnequalRows
 
 
@@ -98,8 +99,7 @@ class LeavingRows:
 
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
         self.plan, self.source = plan, source
-        self.data = open_source(data, plan.spec.reading)
-        require_target(plan.spec, self.data)
+        self.data = table_of(plan, data)
         self.dropped, self.readings = 0, [hashlib.sha256() for _ in plan.columns]
         self.mechanisms = [mechanism_of(column) for column in plan.columns]
         for mechanism in self.mechanisms:
@@ -128,7 +128,7 @@ class LeavingRows:
                 require_weights(weights, name, self.data.name)
             levels = None
             if plan.columns[0].levels is not None:
-                levels = plan.row_levels(block.line)
+                levels = levels_of(plan, block)
                 public.append(levels)
             noisy = [
                 self._noisy(mechanism, column, y, levels)
@@ -137,6 +137,7 @@ class LeavingRows:
             yield [*block.H.T[int(design.intercept) :], *public, *noisy]
         if sums is not None:
             require_full(sums, design.names, self.data.name, rows)
+        require_all_rows(plan, rows + self.dropped)
 
     def _noisy(
         self,

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from privest.arrays import AnyArray, Array, Index
-from privest.data import open_source
 from privest.data._persons import Persons
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source
 from privest.workflow._modelled import clipped, extended
 from privest.workflow._person import count_persons, rows_of_persons
 from privest.workflow._planning import Plan
-from privest.workflow._terms import Terms, require_target
+from privest.workflow._same_table import table_of
+from privest.workflow._terms import Terms
 
 
 class LeavingPeople:
@@ -36,8 +36,7 @@ class LeavingPeople:
         if not isinstance(plan, Plan):
             raise InvalidInput("rows of persons are released under a plan: make_plan(spec).")
         self.plan, self.spec, self.source = plan, plan.spec, source
-        self.data = open_source(data, plan.spec.reading)
-        require_target(plan.spec, self.data)
+        self.data = table_of(plan, data)
         column = plan.column
         assert plan.spec.person is not None
         assert column.person is not None
@@ -52,10 +51,10 @@ class LeavingPeople:
         if self.rows.capped:
             return None
         counts = count_persons(self.spec, self.data, readings=True).rows
-        largest = int(counts.max())
         if self.most is not None:
             counts = np.minimum(counts, self.most)
-        elif largest > self.rows.rows:
+        largest = int(counts.max())
+        if largest > self.rows.rows:  # under a cap too, if nobody was near it in the plan
             raise InvalidInput(
                 f"{self.data.name}: a person has {largest:,} rows, and the plan was made for "
                 f"{self.rows.rows:,} at most: plan for these data."

@@ -22,6 +22,7 @@ import numpy as np
 from privest.arrays import Array, as_number, as_positive
 from privest.bounds import Bound, bound, bound_sweep, classical_bound
 from privest.data import Source, open_source, read_rows
+from privest.data._source import Stamp
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator import (
     ClippingCost,
@@ -82,6 +83,7 @@ class Plan(PlanCalls, Terms):
     people: PlannedPeople | None = None
     _cost: ClippingCost | None = field(default=None, repr=False)  # of the range, as expected
     _data: object = field(default=None, repr=False)  # a frame, of this process only
+    _stamp: Stamp | None = field(default=None, repr=False)  # of the file that it was made for
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "privacy_share",
@@ -320,6 +322,7 @@ def make_plan(
         triangle=triangle,
         shape=shape,
         people=None if people is None else people.facts(),
+        _stamp=source.stamp,
         **columns_of(
             spec, design.names, noise_of(spec, design), unit,
             None if people is None else people.person,

@@ -97,8 +97,8 @@ class AllocatedPlan(Plan):
         places = np.minimum(np.searchsorted(self._lines, lines), len(self._lines) - 1)
         if not (self._lines[places] == lines).all():
             raise InvalidInput(
-                "the table has rows that the plan has not seen: it was changed since. Make the "
-                "plan again."
+                "the table has rows that the plan has not seen: it was changed since the plan was "
+                "made. Make the plan again."
             )
         return self._levels[places]
 

@@ -131,7 +131,7 @@ def _released(
             return _shown(found, table, part)
         _require_free(table)
         part.kept = False
-        rows = leaving_of(plan, source, plan.spec.data if data is None else data)
+        rows = leaving_of(plan, source, data)
         if account is not None:
             account.open(plan, table.resolve().parent)
         part.empty()
@@ -160,7 +160,7 @@ def _told(
 
 
 def leaving_of(plan: Terms, source: Source, data: object) -> LeavingRows | LeavingPeople:
-    """The rows of a table as they leave: one by one, or by persons."""
+    """The rows of a table (None: that of the plan) as they leave: one by one, or by persons."""
     kind = LeavingRows if plan.spec.person is None else LeavingPeople
     return kind(plan, source, data)
 

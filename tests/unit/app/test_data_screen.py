@@ -13,6 +13,7 @@ import pytest
 
 from app_client import Client
 from app_forms import forms_of
+from privest.app._data_screen import LOOK
 from privest.workflow import load_spec, make_plan
 
 SENTINEL = "7.31947"
@@ -584,3 +585,58 @@ def test_work_that_was_cleared_away_takes_no_table(client):
     client.desk.clear(client.work)
     assert send(client, PEOPLE).status_code == 404
     assert os.listdir(client.desk.private) == ["alive"]
+
+
+# --- the file is changed after the plan was made --------------------------------------------------
+
+
+def by_path(client, content=PEOPLE):
+    """A plan of a file of the user, which is read where it lies."""
+    file = client.folder / "people.csv"
+    file.write_text(content)
+    client.follow(client.post(at(client, "/path"), {"path": "people.csv"}))
+    stated = {"role-0": "public", "role-2": "private", "low-2": "0", "high-2": "300"}
+    answer = done(client, **stated, noise_variance="400")
+    assert answer.headers["location"].endswith("/privacy")
+    return file
+
+
+def test_a_changed_file_is_looked_at_again_and_planned_again(client):
+    file = by_path(client)
+    work = client.work
+    before, half = work.plan, PEOPLE.splitlines()[:31]
+    assert "changed since" not in client.get(at(client)).text
+    file.write_text("\n".join(half))
+    page = client.get(at(client)).text
+    assert "people.csv was changed since the plan was made" in page
+    assert "Here is the file as it is now" in page
+    assert "30 rows, 5 columns" in page
+    assert done(client).headers["location"].endswith("/privacy")  # the form as it stood
+    assert (before.rows, work.plan.rows) == (60, 30)
+    assert "changed since" not in client.get(at(client)).text
+
+
+def test_a_file_with_other_columns_is_chosen_again(client):
+    """What was typed goes by the places of columns: it must not go to others."""
+    file = by_path(client)
+    kept = client.work.more[LOOK]
+    lines = [line.split(",")[::-1] for line in PEOPLE.splitlines()]
+    file.write_text("\n".join(",".join(cells) for cells in lines))
+    page = client.get(at(client)).text
+    assert "It has other columns now" in page
+    assert client.work.more[LOOK] is kept
+    done(client)
+    assert client.work.spec.targets == ("ldl",)  # by its name, wherever it is now
+
+
+def test_a_file_that_is_gone_is_said_so(client):
+    by_path(client).unlink()
+    assert "people.csv does not exist" in client.get(at(client)).text
+
+
+def test_no_levels_are_designed_for_a_table_that_nobody_looked_at(client):
+    file = by_path(client)
+    file.write_text("\n".join(PEOPLE.splitlines()[:31]))
+    answer = client.post(f"/work/{client.work.id}/privacy/design", {"kind": "mean", "mean": "0.05"})
+    assert answer.status_code == 422
+    assert "people.csv was changed since the plan was made" in answer.text

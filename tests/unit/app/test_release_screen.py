@@ -353,6 +353,75 @@ def test_after_a_kill_the_very_same_table_is_finished(client, folder, monkeypatc
     assert len(real_entries(folder)) == 1
 
 
+# --- the table is changed meanwhile ---------------------------------------------------------------
+
+
+def by_path(client, tmp_path, table=None, privacy=None):
+    """A work on a file of the user, read where it lies."""
+    file = write(people() if table is None else table, tmp_path / "people.csv")
+    work = client.desk.begin()
+    work.table = Table("people.csv", file)
+    work.spec = spec("people.csv", **({} if privacy is None else {"privacy": privacy}))
+    work.plan = make_plan(work.spec, file)
+    return work
+
+
+@pytest.mark.parametrize("how", ["sorted", "other rows", "gone"])
+@pytest.mark.parametrize("allocate", [False, True])
+def test_a_file_that_was_changed_after_the_page_is_not_released(
+    client, folder, tmp_path, how, allocate
+):
+    work = by_path(client, tmp_path, privacy=Privacy(level=2.0, allocate=allocate))
+    confirmed = ticket(client, work)
+    if how == "sorted":
+        write({name: column[::-1] for name, column in people().items()}, work.table.path)
+    elif how == "other rows":
+        write(people(150), work.table.path)
+    else:
+        work.table.path.unlink()
+    words = "people.csv cannot be read" if how == "gone" else "people.csv was changed since"
+    for answer in (
+        client.post(url(work, "/make"), {"ticket": confirmed, "sure": "yes"}),
+        client.post(url(work, "/trial"), {"seed": "1"}),
+    ):
+        assert answer.status_code == 422
+        assert words in message(answer)
+    page = shown(client, work)
+    assert words in page
+    assert f'href="/{client.desk.key}/work/{work.id}/data"' in page
+    assert 'name="ticket"' not in page  # there is nothing to confirm
+    assert "Make a trial" not in page
+    assert jobs.JOB not in work.more
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_is_changed_while_the_release_begins(client, folder, tmp_path, monkeypatch):
+    """The library looks again when it opens the file."""
+    work = by_path(client, tmp_path)
+    monkeypatch.setattr("privest.app._release_screen.changed", lambda work: None)
+    write(people(150), work.table.path)
+    assert "people.csv was changed since the plan was made" in made(client, work).trouble
+    assert list(folder.iterdir()) == []
+
+
+def test_a_release_that_is_paid_for_is_finished_whatever_became_of_the_file(
+    client, folder, tmp_path, monkeypatch
+):
+    work = by_path(client, tmp_path)
+
+    def killed(*args):
+        raise SystemExit
+
+    with Account(client.desk.ledger, "ldl of people.csv") as account, monkeypatch.context() as here:
+        here.setattr(_releasing, "_write_header", killed)
+        with pytest.raises(SystemExit):
+            release(work.plan, folder / "mine.csv", work.table.data, account=account)
+    work.table.path.unlink()
+    assert "Finish the release" in shown(client, work)
+    assert made(client, work).trouble is None
+    assert read_release(folder / "mine.csv").rows == 200
+
+
 def test_two_apps_on_one_ledger_release_the_same_readings_at_once(tmp_path):
     """One wins; the other is refused in words, whatever it calls them."""
     file = write(people(3000), tmp_path / "people.csv")
@@ -439,8 +508,8 @@ def test_read_only_shows_the_plan_and_does_nothing(folder):
 
 def test_no_reading_is_on_the_page_or_in_a_message(tmp_path, folder):
     """A column with one sentinel, and one cell that is no number: the release fails in words."""
-    table = people(50)
-    table["ldl"][7] = 31.41592653
+    table = people(1100)
+    table["ldl"][1050] = 31.41592653  # beyond the rows of which a plan sees that they are numbers
     file = write(table, tmp_path / "people.csv")
     client = Client(folder)
     work = client.desk.begin()
@@ -449,6 +518,7 @@ def test_no_reading_is_on_the_page_or_in_a_message(tmp_path, folder):
     made(client, work)
     assert "31.41592653" not in shown(client, work)
     file.write_text(file.read_text().replace("31.41592653", "3141592653oops"))
+    work.plan = make_plan(work.spec, str(file))
     work.more.pop(jobs.CHOICE)
     job = made(client, work, subject="others", name="y.csv")
     assert job.trouble
