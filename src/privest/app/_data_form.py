@@ -155,9 +155,9 @@ def _held(column: ColumnLook) -> str:
 
 def _number(form: Form, name: str, column: str) -> float | None:
     try:
-        return form.optional_number(name)
-    except InvalidInput:
-        raise Unfit(f"the range of {column!r} is two numbers, such as 20 and 400.", name) from None
+        return form.optional_number(name, f"each end of the range of {column!r}")
+    except InvalidInput as error:
+        raise Unfit(str(error), name) from None
 
 
 def _codes(form: Form, look: TableLook, chosen: _Chosen, reading: Reading) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from secrets import compare_digest
@@ -22,6 +23,7 @@ from privest.arrays import as_number
 from privest.errors import InvalidInput, PrivestError
 from privest.report import printable
 
+THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(e[+-]?[0-9]+)?", re.IGNORECASE)
 MOST_FIELDS = 5_000  # a table may have a thousand columns with a few choices each
 MOST_TEXT = 100_000  # characters of one field
 MOST_BYTES = 4_000_000  # of a form without a file
@@ -51,25 +53,19 @@ class Form:
             return found or default or ""
         raise InvalidInput(f"{_said(name)} is missing: fill it in.")
 
-    def number(self, name: str, default: float | None = None) -> float:
-        """A finite number, with a decimal point or comma."""
-        found = self.optional_number(name)
+    def number(self, name: str, default: float | None = None, said: str | None = None) -> float:
+        """A finite number, with a decimal point or comma. said: what a message calls it."""
+        found = self.optional_number(name, said)
         if found is None:
             if default is None:
-                raise InvalidInput(f"{_said(name)} is missing: write a number.")
+                raise InvalidInput(f"{said or _said(name)} is missing: write a number.")
             return default
         return found
 
-    def optional_number(self, name: str) -> float | None:
+    def optional_number(self, name: str, said: str | None = None) -> float | None:
         """The same; None where the field is empty."""
         found = self.text(name, "")
-        if not found:
-            return None
-        point = found.replace(",", ".", 1) if found.count(",") == 1 and "." not in found else found
-        try:
-            return as_number(float(point), _said(name))
-        except ValueError:  # InvalidInput is one
-            raise InvalidInput(f"{_said(name)} must be a number, such as 0.5.") from None
+        return number_of(found, said or _said(name)) if found else None
 
     def whole(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
         """A whole number within limits."""
@@ -100,6 +96,27 @@ class Form:
         if len(found) > MOST_TEXT or "\x00" in found:
             raise InvalidInput(f"{_said(name)} is too long, or holds what no text holds.")
         return found.replace("\r\n", "\n")  # which browsers send for every line of a field
+
+
+def number_of(typed: str, said: str) -> float:
+    """A number as people type it: 0.5 or 0,5. What some read as thousands is refused, not guessed.
+
+    >>> number_of("0,125", "it"), number_of("1234,567", "it"), number_of("1.000", "it")
+    (0.125, 1234.567, 1.0)
+    """
+    if THOUSANDS.fullmatch(typed):
+        whole, point = typed.replace(",", ""), typed.replace(",", ".")
+        raise InvalidInput(
+            f"{said} can be read in two ways: write {whole} if its comma is between thousands, "
+            f"{point} if it is a decimal comma."
+        )
+    point = typed.replace(",", ".", 1) if typed.count(",") == 1 and "." not in typed else typed
+    try:
+        return as_number(float("" if "_" in point else point), said)  # float reads 1_000
+    except ValueError:  # InvalidInput is one
+        raise InvalidInput(
+            f"{said} must be a number, such as 0.5 or 1000, with nothing between thousands."
+        ) from None
 
 
 def as_typed(value: float | None) -> str:

@@ -235,11 +235,12 @@ def _row(found: Estimate, form: Form) -> dict[str, object]:
         field = f"at-{k}"
         if not form.text(field, ""):
             raise InvalidInput(f"“{name}” has no value: a mean needs one for every feature.")
-        try:
-            row[name] = form.number(field) if choices is None else form.choice(field, choices)
-        except InvalidInput:
-            what = "a number" if choices is None else f"one of {', '.join(choices)}"
-            raise InvalidInput(f"“{name}” must be {what}.") from None
+        if choices is None:
+            row[name] = form.number(field, said=f"“{name}”")
+        elif (value := form.text(field)) in choices:
+            row[name] = value
+        else:
+            raise InvalidInput(f"“{name}” must be one of {', '.join(choices)}.")
     return row
 
 

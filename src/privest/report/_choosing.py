@@ -16,17 +16,26 @@ from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput
 from privest.report._canvas import BAND
 from privest.report._digits import at_most, rounded, short
-from privest.report._exposure import Exposed, Headline, exposed_by, exposure, headlines
+from privest.report._exposure import (
+    Exposed,
+    Headline,
+    differs,
+    exposed_by,
+    exposure,
+    headlines,
+)
 from privest.report._page import TableBlock
 from privest.report._plan_words import differential_words
 from privest.workflow import Plan, RecordPlan
 from privest.workflow._law_plan import LawPlan
 from privest.workflow._planning import Guess
+from privest.workflow._record import record_statement
 
 POSITIONS = 1000
 STRICT, LAX = 100.0, 1e-3  # ± of one reading, in widths of its range
 BEYOND = 1e6  # times the ends of the slider: a level that is typed may be so far off
 DEVIATIONS = 10.0  # of the noise of the readings, for a range where none is stated
+LARGE = 10.0  # an ε above it startles those who know it
 TENTH = 0.1  # of the range: a difference between two values that matters
 
 
@@ -153,10 +162,45 @@ def choice_headlines(plan: Plan, apart: float | None) -> list[Headline]:
     found = [line for one in _exposed(plan, apart) for line in headlines(one)]
     if plan.epsilon is not None:
         after = differential_words(plan)[0].split(f"ε = {at_most(plan.epsilon)}", 1)[1]
-        found.append(
-            Headline("As differential privacy", f"ε = {at_most(plan.epsilon)}", after.lstrip(", "))
-        )
+        after = " ".join([after.lstrip(", "), *_nearer_words(plan, plan.epsilon, apart)])
+        found.append(Headline("As differential privacy", f"ε = {at_most(plan.epsilon)}", after))
     return found
+
+
+def _nearer_words(plan: Plan, epsilon: float, apart: float | None) -> list[str]:
+    """Of a large ε: of what it speaks, and what it is for values that are nearer to each other."""
+    if epsilon <= LARGE:
+        return []
+    if len(plan.columns) > 1:
+        return _nearer_records(plan)
+    column, move = plan.column, plan.move
+    if not takes_apart(plan) or apart is None or move is None or not apart < move:
+        return []
+    ends = column.limits is not None and move == column.limits.width
+    far = "at the two ends of the range" if ends else f"that {differs(move, plan.transform)}"
+    near = replace(column, move=apart).epsilon
+    return [_speaks(f"values {far}", f"two that {differs(apart, plan.transform)}", near)]
+
+
+def _nearer_records(plan: Plan) -> list[str]:
+    """The same of whole records, a tenth of every range apart."""
+    widths = [column.limits.width for column in plan.columns if column.limits is not None]
+    if len(widths) < len(plan.columns):
+        return []
+    near = record_statement(
+        tuple(replace(one, move=TENTH * width) for one, width in zip(plan.columns, widths))
+    )
+    return [
+        _speaks(
+            "records at the two ends of every range", "two that are a tenth of each range apart",
+            None if near is None else near.epsilon,
+        )
+    ]  # fmt: skip
+
+
+def _speaks(far: str, near: str, epsilon: float | None) -> str:
+    assert epsilon is not None  # as that of the larger difference is not
+    return f"So large an ε speaks of {far}; for {near} it is {at_most(epsilon)}."
 
 
 def choice_words(plan: Plan, apart: float | None) -> list[str]:

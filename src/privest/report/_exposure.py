@@ -125,7 +125,7 @@ def _between_headline(one: Exposed, chance: Callable[[float], float]) -> Headlin
     near = one.spread if one.apart is None else one.apart
     near = attacker.reading_error(one.level) if near is None else near
     return Headline(
-        f"Who must tell two values that {_differ(near, one.transform)} from each other is right in",
+        f"Who must tell two values that {differs(near, one.transform)} from each other is right in",
         often(chance(near)), f"{COIN}.",
     )  # fmt: skip
 
@@ -229,7 +229,7 @@ def _between(one: Exposed, chance: Callable[[float], float]) -> str:
     """How often two values are told apart: as far apart as was stated, or as people are."""
     if one.apart is not None:
         return (
-            f"Between two values that {_differ(one.apart, one.transform)} an attacker picks the "
+            f"Between two values that {differs(one.apart, one.transform)} an attacker picks the "
             f"right one in {often(chance(one.apart))} {COIN}."
         )
     if one.spread is not None:
@@ -240,13 +240,14 @@ def _between(one: Exposed, chance: Callable[[float], float]) -> str:
         )
     near = attacker.reading_error(one.level)
     return (
-        f"Between two values that {_differ(near, one.transform)} an attacker picks the right one "
+        f"Between two values that {differs(near, one.transform)} an attacker picks the right one "
         f"in {often(chance(near))} {COIN}, between two that "
-        f"{_differ(4 * near, one.transform)} in {often(chance(4 * near))}."
+        f"{differs(4 * near, one.transform)} in {often(chance(4 * near))}."
     )
 
 
-def _differ(apart: float, transform: str) -> str:
+def differs(apart: float, transform: str) -> str:
+    """`are 0.5 apart`, or after a logarithm `differ by a factor of 1.64`."""
     if transform == "log":
         return f"differ by a factor of {_factor(apart, short)}"
     return f"are {short(apart)} apart"

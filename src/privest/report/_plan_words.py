@@ -26,8 +26,8 @@ def _of_reading(found: Plan, epsilon: float) -> str:
     head = f"As differential privacy: ε = {at_most(epsilon)} at δ = {stated.delta:g}, "
     if limits is not None and (stated.move is None or stated.move >= limits.width):
         return (
-            f"{head}whatever one reading is and whatever it is exchanged for: the range limits "
-            f"what is seen of it to {found.move:.4g}{_units(found)}."
+            f"{head}for any two values that one reading may have: within the range they are at "
+            f"most {found.move:.4g} apart{_units(found)}."
         )
     allowed = "" if limits is None else f" (it allows {limits.width:.4g})"
     return (

@@ -37,3 +37,39 @@ def test_numbers_have_a_point_or_a_comma():
     for name in "cd":
         with pytest.raises(InvalidInput, match="must be a number"):
             form.number(name)
+
+
+@pytest.mark.parametrize("typed", ["1,000", "12,500", "-123,456", "+1,000", "1,000e2"])
+def test_a_comma_that_may_be_between_thousands_is_not_guessed(typed):
+    """1,000 is a thousand to some and one to others: a privacy level of which?"""
+    form = Form(FormData([("level", typed)]))
+    whole, point = re.escape(typed.replace(",", "")), re.escape(typed.replace(",", "."))
+    with pytest.raises(InvalidInput, match=f"“level” can be read in .*{whole} if .*, {point} if"):
+        form.optional_number("level")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("0,125", 0.125), ("-0,125", -0.125), ("1,5", 1.5), ("1,0000", 1.0), ("1234,567", 1234.567),
+     (",125", 0.125), ("2,5e-7", 2.5e-7), ("1000", 1000.0), ("1.000", 1.0)],
+)  # fmt: skip
+def test_a_comma_that_is_a_decimal_one_is_taken(typed, meant):
+    assert Form(FormData([("level", typed)])).number("level") == meant
+
+
+@pytest.mark.parametrize("typed", ["1_000", "0_1,5", "1,000,000", "1 000", "1'000", "inf"])
+def test_what_is_between_thousands_is_no_part_of_a_number(typed):
+    with pytest.raises(InvalidInput, match="nothing between thousands"):
+        Form(FormData([("level", typed)])).optional_number("level")
+
+
+def test_a_range_of_a_thousand_is_asked_back(client):
+    """In the words of the screen, beside its field."""
+    work = client.desk.begin()
+    client.post(f"/work/{work.id}/data/example")
+    typed = {"role-2": "private", "low-2": "0", "high-2": "1,000"}
+    answer = client.post(f"/work/{work.id}/data", typed)
+    assert answer.status_code == 422
+    said = unescape(answer.text)
+    assert "each end of the range of 'bmi' can be read in two ways: write 1000 if" in said
+    assert work.plan is None

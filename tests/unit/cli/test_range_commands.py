@@ -33,7 +33,7 @@ def test_a_range_from_plan_to_page(privest, tmp_path):
     assert done.code == 0, done.err
     said = told(done.out)
     assert "Range 0.2 to 1.5: about" in said
-    assert "the range limits what is seen of it to 1.3" in said
+    assert "within the range they are at most 1.3 apart" in said
     assert load_spec("plan.toml").privacy.range == (0.2, 1.5)
     assert "nothing public says where the readings lie" in told(privest("plan", "plan.toml").out)
     assert privest("release", "plan.toml", "--output", "z.csv").code == 0

@@ -3,6 +3,7 @@
 import base64
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,6 +14,7 @@ from privest.report import BAND, at_most, exposed_by, exposure
 from privest.report._choice_pictures import curve_sketch, intervals_sketch
 from privest.report._choosing import (
     POSITIONS,
+    TENTH,
     apart_meant,
     apart_text,
     choice_headlines,
@@ -27,6 +29,7 @@ from privest.report._choosing import (
 )
 from privest.report._withdrawal_words import withdrawal_words
 from privest.workflow import Noise, People, Privacy, make_plan
+from privest.workflow._record import record_statement
 from privest.workflow._withdrawing import withdrawn
 from workflow_tables import LEVEL, people, spec
 
@@ -130,11 +133,46 @@ def test_headlines_say_what_the_sentences_say(plans):
     assert first.number == "± 0.707"
     assert second.number in said[1]
     assert third.number == f"ε = {at_most(plan.epsilon)}"
-    assert third.after.startswith("at δ = 1e-06, whatever one reading is")
+    assert third.after.startswith("at δ = 1e-06, for any two values that one reading may have")
     assert choice_words(plan, None) == said[2:]
     near = choice_headlines(plan, 0.5)[1]
     assert "0.5 apart" in near.before
     assert near.number == "at most 63.9 % of cases"  # Φ(0.5·√2/2), up
+
+
+def test_a_large_epsilon_says_of_what_it_speaks(plans):
+    """At the ends of the range; of values that are nearer it is what the plan for them says."""
+    plan = plans["plain"].at(20.0)
+    assert plan.epsilon > 10
+    near = plan.under(replace(plan.spec.privacy, move=0.5)).epsilon
+    assert near < plan.epsilon / 3
+    third = choice_headlines(plan, 0.5)[2]
+    assert third.after.endswith(
+        "So large an ε speaks of values at the two ends of the range; for two that are 0.5 apart "
+        f"it is {at_most(near)}."
+    )
+    assert "So large" not in choice_headlines(plan, None)[2].after
+    assert "So large" not in choice_headlines(plan, plan.move)[2].after
+    assert "So large" not in choice_headlines(plan.at(0.01), 0.5)[2].after
+    stated = plan.under(replace(plan.spec.privacy, move=2.0))
+    assert "speaks of values that are 2 apart; for two" in choice_headlines(stated, 0.5)[2].after
+    laplace = plan.under(Privacy(20.0, law="laplace", range=RANGE))
+    said = choice_headlines(laplace, 0.5)[1].after
+    assert said.endswith(f"it is {at_most(0.5 * 20**0.5)}.")
+
+
+def test_a_large_epsilon_of_records_speaks_of_the_ends_of_all_ranges():
+    ranges = {"ldl": RANGE, "hdl": (0.0, 4.0)}
+    stated = Privacy(40.0, delta=1e-6, range=ranges)
+    record = make_plan(spec(target=("ldl", "hdl"), noise=Noise(), privacy=stated), table())
+    moves = [TENTH * column.limits.width for column in record.columns]
+    near = record_statement(
+        [replace(c, move=m) for c, m in zip(record.columns, moves, strict=True)]
+    )
+    assert record.epsilon > 10 > near.epsilon
+    assert choice_headlines(record, None)[-1].after.endswith(
+        f"for two that are a tenth of each range apart it is {at_most(near.epsilon)}."
+    )
 
 
 def test_two_values_are_told_apart_in_the_units_of_the_file(plans):
