@@ -43,7 +43,7 @@ def _require_unchanged(plan: Terms, now: Stamp | None, *, own: bool) -> None:
     if before is None or now is None or now == before:
         return
     if own or now.path == before.path:
-        raise InvalidInput(f"the file {plan.spec.data} {CHANGED}")
+        raise InvalidInput(f"{plan.spec.data} {CHANGED}")
 
 
 def levels_of(plan: Terms, block: Block) -> AnyArray:
