@@ -13,6 +13,7 @@ from privest.app._data_form import DESIGNS, FAMILIES, GAPS, ROLES, WEIGHTS, stat
 from privest.app._data_rows import SHOWN, rows_of, wanted_names
 from privest.app._desk import Table, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
+from privest.app._release_job import replanned
 from privest.app._uploads import changed, in_words, local_table, sent_table
 from privest.data import Reading, TableLook, look
 from privest.data._source import EMBEDDED, ENDINGS
@@ -188,6 +189,7 @@ def _taken(request: Request, work: Work, table: Table) -> Response:
         except InvalidInput as error:
             table.remove()
             return _shown(request, work, str(error))
+        replanned(desk_of(request), work)
         work.forget()
         work.table = table
         _keep(work, seen)
@@ -219,6 +221,7 @@ def data_another(request: Request, work: Work, form: Form) -> Response:
             work.require_idle()
         except InvalidInput as error:
             return _shown(request, work, str(error))
+        replanned(desk_of(request), work)
         work.forget()
     return see_other(request, "data", work)
 
@@ -244,6 +247,7 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
             return _shown(request, work, why, given)
         _keep(work, seen)
         work.typed.clear()  # the columns may be others now
+        replanned(desk_of(request), work)
         work.restate(None, None)
     return see_other(request, "data", work)
 
@@ -278,6 +282,7 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
             if changed(work) is not None or not _is_known(work, spec):
                 work.require_idle()
                 plan = make_plan(spec, data=table.data)
+                replanned(desk_of(request), work)
                 work.restate(spec, plan)
                 work.reading = spec.reading
         except PrivestError as error:

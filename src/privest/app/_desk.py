@@ -63,6 +63,7 @@ class Made:
     plan     as it was then: the slider may have moved since.
     seed     of a trial that can be repeated; a real release has none.
     subject, budget, again   as in `Account`; None: as it is without being stated.
+    folder   the app's own, of a trial: it goes with it.
     """
 
     plan: Plan
@@ -70,6 +71,12 @@ class Made:
     subject: str | None = None
     budget: float | None = None
     again: bool = False
+    folder: Path | None = None
+
+    def remove(self) -> None:
+        """The table of a trial, which protects nothing, goes; a real release stays."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass(eq=False)
@@ -82,6 +89,8 @@ class Work:
     typed     what was typed on the data screen, to be shown there again.
     released  the table of a release (or a trial) that was made here; its header is beside it.
     made      how: set together with `released`.
+    earlier   real releases of this table that were made before, under this plan or another: each
+              is a piece of work of its own, with its results.
     asked     what the results were last asked for: confidence, errors, at, total, by the names of
               `workflow._commands.Steps`; what is not in it is as usual.
     more      what a screen keeps for itself, by its own name.
@@ -98,6 +107,7 @@ class Work:
     typed: dict[str, Any] = field(default_factory=dict, repr=False)
     released: Path | None = None
     made: Made | None = None
+    earlier: list[Work] = field(default_factory=list, repr=False)
     asked: dict[str, Any] = field(default_factory=dict, repr=False)
     more: dict[str, Any] = field(default_factory=dict, repr=False)
     looks: int = 0
@@ -118,21 +128,28 @@ class Work:
         planned = self.plan is not None
         return {
             "data": True, "privacy": planned, "release": planned,
-            "results": self.released is not None, "take": planned,
+            "results": self.released is not None, "take": planned or self.made is not None,
         }  # fmt: skip
 
+    @property
+    def real(self) -> bool:
+        """Whether it has a release that was made here and paid for."""
+        return self.released is not None and self.made is not None and self.made.seed is None
+
     def require_idle(self) -> None:
-        """Refuse to change the table while something is being made of it."""
+        """Refuse to change table or plan while something is being made of them."""
         if any(getattr(one, "running", False) for one in self.more.values()):
             raise InvalidInput(
                 "a release of this table is being made: wait until it is done, or stop it on the "
-                "release page."
+                "release page. Nothing was changed."
             )
 
     def restate(self, spec: Spec | None, plan: Plan | None) -> None:
         """Another model; None: not yet. What was made of the one before is not of this one."""
         with self.lock:
             self.models += 1
+            if self.made is not None:
+                self.made.remove()
             self.spec, self.plan, self.released, self.made = spec, plan, None, None
 
     def require_model(self, model: int) -> None:
@@ -150,6 +167,7 @@ class Work:
                 self.table.remove()
             self.table, self.looks = None, self.looks + 1
             self.restate(None, None)
+            self.earlier.clear()
             self.asked.clear()
             self.typed.clear()
             self.more.clear()
@@ -196,15 +214,36 @@ class Desk:
                 raise InvalidInput(
                     f"there are {MOST_WORKS} pieces of work on the desk: clear one away first."
                 )
-            work = Work(secrets.token_urlsafe(9))
-            self.works[work.id] = work
-            return work
+            return self._new()
+
+    def _new(self) -> Work:
+        work = Work(secrets.token_urlsafe(9))
+        self.works[work.id] = work
+        return work
 
     def clear(self, work: Work) -> None:
-        """Take a piece of work off the desk, with the app's copy of its table."""
-        with self._lock:
-            self.works.pop(work.id, None)
-        work.forget()
+        """Take a piece of work off the desk, with the app's copy of its table; not while a release
+        of it is being made.
+        """
+        with work.lock:
+            work.require_idle()
+            with self._lock:
+                self.works.pop(work.id, None)
+            work.forget()
+
+    def set_aside(self, work: Work) -> None:
+        """Make room for another plan or release: a trial goes; a real release stays true, and gets
+        a place of its own on the desk. Within the lock of the work.
+        """
+        if work.real:
+            with self._lock:  # however many there are: it must not get lost
+                own = self._new()
+            own.released, own.made, own.asked = work.released, work.made, dict(work.asked)
+            work.earlier.append(own)
+        elif work.made is not None:
+            work.made.remove()
+        work.released = work.made = None
+        work.asked.clear()
 
     def private_file(self, ending: str) -> Path:
         """A new, empty file for one table of the user, which only they can read."""

@@ -8,7 +8,8 @@ from functools import cache
 from secrets import compare_digest
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context, select_autoescape
+from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, QueryParams, UploadFile
@@ -19,6 +20,8 @@ from starlette.routing import Route
 
 import privest
 from privest.app._desk import STEPS, Desk, Work
+from privest.app._uploads import in_words
+from privest.app._words import screen_words, sentence
 from privest.arrays import as_number
 from privest.errors import InvalidInput, PrivestError
 from privest.report import printable
@@ -139,7 +142,7 @@ def _said(name: str) -> str:
 @cache
 def templates() -> Environment:
     """All texts are escaped, and made safe to show; a name that is not there is an error."""
-    return Environment(
+    found = Environment(
         loader=PackageLoader("privest.app", "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
@@ -147,6 +150,17 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["told"] = _told
+    return found
+
+
+@pass_context
+def _told(context: Context, message: str) -> str:
+    """A message of the library, in the one form that pages show: of fields and not of options, of
+    the user's file and not of the app's copy of it, and a whole sentence.
+    """
+    about = context.get("work") or context.get("stream")
+    return sentence(screen_words(in_words(message, None if about is None else about.table)))
 
 
 def _finalized(value: object) -> object:
@@ -283,7 +297,8 @@ async def _require_small(request: Request, most: int) -> None:
 def refused(request: Request, error: Exception) -> Response:
     """An error of privest: its words, which hold no reading. A screen may do better itself."""
     assert isinstance(error, PrivestError)
-    return _message(request, 422, str(error))
+    work = desk_of(request).works.get(request.path_params.get("id", ""))
+    return _message(request, 422, in_words(error, None if work is None else work.table))
 
 
 def not_there(request: Request, error: Exception) -> Response:

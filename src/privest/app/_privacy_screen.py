@@ -267,6 +267,8 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
             chosen = _chosen(plan, form)
             _ = chosen.meant  # refused here, where what was typed can be shown again
             if then == "take":
+                if chosen.plan is not plan:
+                    work.require_idle()
                 work.spec, work.plan = chosen.plan.spec, chosen.plan
                 return see_other(request, "release", work)
     except PrivestError as error:
@@ -370,6 +372,8 @@ def privacy_adopt(request: Request, work: Work, form: Form) -> Response:
     with work.lock:
         try:
             plan, _ = _planned(work, form)
+            if then != "drop":
+                work.require_idle()
         except InvalidInput as error:
             return _again(request, work, EMPTY, str(error))
         kept = _kept(work)

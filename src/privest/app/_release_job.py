@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from privest.app._desk import Desk, Made, Work
 from privest.app._guard import note
+from privest.app._uploads import in_words, require_other_name, same_name
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
-from privest.report import charged_to, left_out, level_of
+from privest.report import left_out, level_of
+from privest.report._released import budget_left
 from privest.workflow import (
     Account,
     Plan,
+    Spec,
     Spending,
     TableRelease,
     account_name,
@@ -68,7 +71,7 @@ class Job:
 
     rows    that have left so far, of about `of`.
     said    what came of it, in words; `trouble`: why nothing did.
-    header  of what was made.
+    header  of what was made; `left`: of the budget, in words; `head`: of the ledger after it.
     """
 
     plan: Plan
@@ -80,6 +83,8 @@ class Job:
     said: str = ""
     trouble: str | None = None
     header: TableRelease | None = None
+    left: str = ""
+    head: str = ""
     stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def told(self, desk: Desk, rows: int) -> None:
@@ -98,7 +103,7 @@ class Job:
 
 def first_choice(desk: Desk, plan: Plan) -> Choice:
     """The usual names; where a killed run left a draft that is paid for, that one."""
-    subject, names = account_name(plan.spec), [free_name(desk.folder, plan.spec.targets[0])]
+    subject, names = account_name(plan.spec), [usual_name(desk, plan.spec)]
     for part in sorted(desk.folder.glob(".*.part")):
         left = part.name[1:].removesuffix(".part")
         if left.endswith(ENDINGS) and part_path(desk.folder / left) == part:
@@ -110,19 +115,31 @@ def first_choice(desk: Desk, plan: Plan) -> Choice:
     return Choice(names[-1], subject)
 
 
-def free_name(folder: Path, target: str) -> str:
-    """A name for the table of a release that no file has."""
+def free_name(folder: Path, target: str, inputs: Sequence[str] = ()) -> str:
+    """A name for the table of a release that no file has, and none of the files that are read."""
+    others = {same_name(one) for one in inputs}
     word = "".join(letter if letter.isalnum() else "-" for letter in target).strip("-")[:40]
     stem = f"{word}-release" if word else "release"
     number = 1
     while True:
         name = f"{stem}.csv" if number == 1 else f"{stem}-{number}.csv"
-        if not (folder / name).exists() and not header_path(folder / name).exists():
+        there = (folder / name).exists() or header_path(folder / name).exists()
+        if not there and same_name(name) not in others:
             return name
         number += 1
 
 
-def as_name(given: str) -> str:
+def input_names(spec: Spec) -> list[str]:
+    """The files that a plan reads."""
+    return [Path(one).name for one in (spec.data, spec.noise.reference) if one is not None]
+
+
+def usual_name(desk: Desk, spec: Spec) -> str:
+    """The name that is offered."""
+    return free_name(desk.folder, spec.targets[0], input_names(spec))
+
+
+def as_name(given: str, spec: Spec) -> str:
     """The name of a file in the folder of releases, and of nothing else."""
     bad = set(given) & set('/\\:*?"<>|') or not given.isprintable() or given.startswith(".")
     if bad or len(given.encode()) > MOST_NAME:
@@ -132,6 +149,7 @@ def as_name(given: str) -> str:
         )
     if not given.endswith(ENDINGS):
         raise InvalidInput("the name of the file must end in .csv or .parquet.")
+    require_other_name(given, input_names(spec))
     return given
 
 
@@ -171,11 +189,12 @@ def begin(desk: Desk, work: Work, plan: Plan, choice: Choice) -> Job:
             job.header = release(
                 plan, job.path, data, account=account, progress=lambda n: job.told(desk, n)
             )
-            job.said = _sentence(job.header, charged_to(job.header, account))
+            job.said = _sentence(job.header)
+            job.left, job.head = budget_left(account), str(account.ledger.head)
         made = Made(plan, subject=choice.subject, budget=choice.budget, again=choice.again)
-        _keep(work, job, made)
+        _keep(desk, work, job, made)
         with work.lock:  # another one would have another name
-            name = free_name(desk.folder, plan.spec.targets[0])
+            name = usual_name(desk, plan.spec)
             work.more[CHOICE] = (plan, Choice(name, choice.subject))
 
     return _started(desk, work, job, make)
@@ -187,44 +206,60 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
     folder = desk.private / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
     job, data = Job(plan, folder / TRIAL, plan.rows, trial=True), work.table.data
+    made = Made(plan, seed=seed, folder=folder)
 
     def make() -> None:
         job.header = simulate_release(
             plan, job.path, trial_source(plan, seed), data, progress=lambda n: job.told(desk, n)
         )
-        job.said = _sentence(job.header, job.header.warning or "")
-        _keep(work, job, Made(plan, seed=seed))
+        job.said = _sentence(job.header)
+        _keep(desk, work, job, made)
 
-    return _started(desk, work, job, make)
+    return _started(desk, work, job, make, made)
 
 
-def _sentence(header: TableRelease, more: str) -> str:
+def _sentence(header: TableRelease) -> str:
     rows = f"{header.rows:,} rows at {level_of(header)}."
-    return "\n".join(part for part in (rows, left_out(header), more) if part)
+    return " ".join(part for part in (rows, left_out(header), header.warning) if part)
 
 
-def _keep(work: Work, job: Job, made: Made) -> None:
-    """The work has a release now; what is asked of it begins anew."""
+def _keep(desk: Desk, work: Work, job: Job, made: Made) -> None:
+    """The work has a release now; the one before is an earlier one, and a trial goes."""
     with work.lock:
-        if work.plan is not None:  # it was not cleared away meanwhile
-            work.released, work.made = job.path, made
-            work.asked.clear()
+        desk.set_aside(work)
+        work.released, work.made = job.path, made
 
 
-def _started(desk: Desk, work: Work, job: Job, make: Any) -> Job:  # noqa: ANN401 - a call
+def replanned(desk: Desk, work: Work) -> None:
+    """What was made was made of another plan. Within the lock of the work."""
+    desk.set_aside(work)
+    work.more.pop(JOB, None)
+
+
+def _started(
+    desk: Desk,
+    work: Work,
+    job: Job,
+    make: Callable[[], None],
+    trial: Made | None = None,
+) -> Job:
+    table = work.table
+
     def run() -> None:
         try:
             make()
         except Stopped:
             job.trouble = STOPPED
         except PrivestError as error:
-            job.trouble = str(error)
+            job.trouble = in_words(error, table)
         except Exception as error:  # never its text, which may hold a reading
             note(error)
             job.trouble = UNFORESEEN
         finally:
             if job.header is None and job.trouble is None:
                 job.trouble = UNFORESEEN
+            if trial is not None and job.trouble is not None:
+                trial.remove()
             job.running = False
 
     work.more[JOB] = job

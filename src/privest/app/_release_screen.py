@@ -58,9 +58,13 @@ def _page(
     if plan is None:
         return see_other(request, "data", work)
     job: Job | None = work.more.get(jobs.JOB)
+    moved = job is not None and job.plan.spec != plan.spec
+    trouble = None if job is None or moved or message else job.trouble
     told: dict[str, Any] = {
         "step": "release", "message": message, "plan": plan, "job": job,
-        "real": _is_real(work), "ticket": None, "amounts": None, "typed": typed,
+        "moved": moved, "trouble": trouble, "shown": (message, trouble),
+        "earlier_works": [one for one in work.earlier if one.id in desk.works],
+        "real": work.real, "ticket": None, "amounts": None, "typed": typed,
         "rows": plural(plan.rows, "row"), "changed": changed(work),
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
@@ -73,11 +77,6 @@ def _page(
     else:
         told |= _written(plan, "release.csv")
     return page(request, "release.html", work, status, **told)
-
-
-def _is_real(work: Work) -> bool:
-    """Whether the work has a release that was paid for."""
-    return work.released is not None and work.made is not None and work.made.seed is None
 
 
 # --- what is offered ------------------------------------------------------------------------------
@@ -141,7 +140,7 @@ def _as_choice(desk: Desk, plan: Plan, form: Form) -> Choice:
     """What was typed, checked; an account that is known keeps its budget."""
     usual = jobs.first_choice(desk, plan)
     choice = Choice(
-        jobs.as_name(form.text("name", usual.name)),
+        jobs.as_name(form.text("name", usual.name), plan.spec),
         as_subject(form.text("subject", usual.subject)),
         form.optional_number("budget"),
         form.flag("again"),
@@ -163,7 +162,9 @@ def look(request: Request, work: Work, form: Form) -> Response:
         if work.plan is plan:  # an account of another table is none of this one
             work.more[jobs.CHOICE] = (plan, choice)
     if from_htmx(request):
-        told = _offered(desk, plan, choice) | {"typed": _as_typed(choice), "plan": plan}
+        told = _offered(desk, plan, choice) | {
+            "typed": _as_typed(choice), "plan": plan, "shown": (),
+        }  # fmt: skip
         return page(request, "_release_spending.html", work, **told)
     return see_other(request, "release", work)
 
@@ -236,7 +237,7 @@ def trial(request: Request, work: Work, form: Form) -> Response:
         plan = _plan_of(request, work)
         if _is_running(work):
             return see_other(request, "release", work)
-        if _is_real(work):
+        if work.real:
             raise InvalidInput("this work has a real release: begin a new one for another trial.")
         try:
             _require_unchanged(work)
@@ -274,7 +275,7 @@ def file(request: Request, work: Work, form: Form) -> Response:
     """The table of a real release, or its header."""
     what = request.path_params["what"]
     with work.lock:
-        table = work.released if _is_real(work) else None
+        table = work.released if work.real else None
     if table is None or what not in ("table", "header"):
         raise HTTPException(404, "That is there after a release.")
     path = table if what == "table" else header_path(table)

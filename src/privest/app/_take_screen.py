@@ -89,7 +89,8 @@ class Taken:
 def taken_of(desk: Desk, work: Work) -> Taken | None:
     """What a piece of work has; None: not even a plan."""
     with work.lock:
-        plan, made, seen = work.plan, work.made, seen_of(work)
+        made, seen = work.made, seen_of(work)
+        plan = made.plan if work.plan is None and made is not None else work.plan
     if plan is None:
         return None
     if seen is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import filecmp
 import re
 import shutil
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -97,7 +99,22 @@ def changed(work: Work) -> str | None:
     return None
 
 
-def in_words(error: Exception, table: Table | None) -> str:
+def same_name(name: str) -> str:
+    """Names that are one to some file system, or to a reader, as one text."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def require_other_name(given: str, inputs: Sequence[str]) -> None:
+    """Refuse the name of a file that is read: who has both must not take one for the other."""
+    for name in inputs:
+        if same_name(given) == same_name(name):
+            raise InvalidInput(
+                f"“{given}” is the name of a file that the plan reads: give the release another "
+                "one, so that nobody takes the one for the other."
+            )
+
+
+def in_words(error: Exception | str, table: Table | None) -> str:
     """What an error says, with the table under the name that the user knows."""
     text = str(error)
     if table is None or table.path is None:

@@ -32,6 +32,7 @@ README, COMMANDS, SCRIPT, NOTEBOOK, ENTRY = (
 )  # fmt: skip
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
 WIDTH = 96
+NO_PROTECTION = "This was a TRIAL: its noise is simulated, and gives no protection."
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ class Along:
     @cached_property
     def plan(self) -> str:
         """plan.toml: what `privest plan`, `load_spec` and the app read."""
-        said = (
+        said: tuple[str, ...] = (
             f"A plan of privest {privest.__version__}: which readings are private, what they are "
             "explained by, and how much may be shown. All of it is public.",
             f"Files are looked for beside this one. What it would cost: {self.commands.plan}",
         )
+        said += (NO_PROTECTION,) if self.steps.trial else ()
         return "\n".join(_comment(text) for text in said) + "\n\n" + self.spec.to_toml()
 
     @cached_property
@@ -76,6 +78,7 @@ class Along:
         told = [
             "#!/usr/bin/env bash",
             _comment(f"What was done, as commands of privest {privest.__version__}."),
+            *([_comment(NO_PROTECTION)] if steps.trial else []),
             *(["", _comment(self._needs)] if self._needs else []),
             "set -e",
             *("", _comment("What it costs. Nothing is spent."), lines.plan),
@@ -156,9 +159,8 @@ class Along:
     def _warning(self) -> str:
         if self.steps.trial:
             return (
-                "This was a TRIAL: its noise is simulated and protects nothing. Keep the report "
-                "and these files to yourself. The table of the trial is not among them; its seed "
-                "makes it again."
+                f"{NO_PROTECTION} Keep the report and these files to yourself. The table of the "
+                "trial is not among them; its seed makes it again."
             )
         if self.steps.made:
             return (

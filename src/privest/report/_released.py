@@ -29,12 +29,17 @@ def level_of(header: TableRelease) -> str:
     return f"a budget of {budget:.6g} units for the record of {len(header.columns)} columns"
 
 
+def budget_left(account: Account) -> str:
+    """What the budget of an account leaves."""
+    left = account.ledger.remaining(account.subject).level
+    return "nothing" if not left else f"a privacy level of {float(left):.4g}"
+
+
 def charged_to(header: TableRelease, account: Account) -> str:
     """Which entry of which ledger a release is, and what its budget leaves."""
     assert header.entry is not None
-    left = account.ledger.remaining(account.subject).level
-    rest = "nothing" if not left else f"a privacy level of {float(left):.4g}"
     return (
         f"Ledger: {account.path}\nEntry {header.entry.sequence} of it is this release of "
-        f"{account.subject!r}; {rest} of its budget is left. Head: {account.ledger.head}"
+        f"{account.subject!r}; {budget_left(account)} of its budget is left. "
+        f"Head: {account.ledger.head}"
     )

@@ -468,7 +468,7 @@ def _require_its_table(release: TableRelease, table: Path) -> None:
 
 def parsed_header(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
     """What a header file holds, as JSON gives it."""
-    if not os.path.exists(file):  # Path.exists raises where a name is too long
+    if not os.path.isfile(file):  # nor a pipe, which would be waited for
         raise InvalidInput(
             "there is no such header: a release is a table and its header, side by side. (The "
             "releases of a stream carry theirs where they are JSON lines, *.jsonl.)"
