@@ -121,7 +121,7 @@ def test_nothing_is_left_when_work_is_cleared_away_or_the_app_ends(client):
         ("people.xlsx", b"x", "people.xlsx is damaged, or not an .xlsx workbook"),
         ("people.parquet", b"x", "people.parquet is damaged"),
         ("people.xpt", b"x", "people.xpt is damaged"),
-        ("", b"x", "choose a file first"),
+        ("", b"x", "Choose a file first"),
     ],
 )
 def test_what_is_no_table_is_not_kept(client, name, content, said):
@@ -364,8 +364,8 @@ def test_several_private_columns(client):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "say which column is private"),
-        ({"role-0": "public"}, "say which column is private"),
+        ({}, "Say which column is private"),
+        ({"role-0": "public"}, "Say which column is private"),
         ({"role-2": "private"}, "needs its public range"),
         (LDL | {"high-2": ""}, "needs its public range"),
         (LDL | {"high-2": "a lot"}, "each end of the range of 'ldl' must be a number"),
@@ -377,13 +377,13 @@ def test_several_private_columns(client):
         (LDL | {"role-1": "public", "lists_public": "yes", "list-1": "f"}, "must be two or more"),
         (LDL | {"role-1": "public", "lists_public": "yes", "list-1": "f\nx"}, "public list of 2"),
         ({"role-1": "private", "low-1": "0", "high-1": "1"}, "holds texts"),
-        (LDL | {"role-1": "person", "role-4": "person"}, "one column says whose row it is; 2"),
-        (LDL | {"role-0": "weight", "role-3": "weight"}, "one column is the weight; 2"),
+        (LDL | {"role-1": "person", "role-4": "person"}, "One column says whose row it is; 2"),
+        (LDL | {"role-0": "weight", "role-3": "weight"}, "One column is the weight; 2"),
         (LDL | {"role-0": "secret"}, "must be one of"),
         (LDL | {"family": "normal"}, "must be one of"),
         (LDL | {"gaps": "guess"}, "must be one of"),
-        (LDL | {"noise_variance": "-1"}, "noise variance"),
-        (LDL | {"noise_variance": "1", "reference": "people.csv"}, "there is no such file"),
+        (LDL | {"noise_variance": "-1"}, "Noise variance"),
+        (LDL | {"noise_variance": "1", "reference": "people.csv"}, "There is no such file"),
         (LDL | {"codes": "bmi=999"}, "no column 'bmi'"),
         (LDL | {"codes": "150"}, "is a value that 'ldl' can have"),
         (LDL | {"logarithm": "yes", "low-2": "0"}, "range above 0"),

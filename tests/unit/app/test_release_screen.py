@@ -3,13 +3,13 @@
 import json
 import re
 import threading
-import time
 from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from app_client import Client
+from app_release import ended, made, message, shown, ticket, url
 from privest.app import Desk
 from privest.app import _release_job as jobs
 from privest.app._desk import Table
@@ -47,42 +47,6 @@ def client(folder):
     found = Client(folder)
     yield found
     found.close()
-
-
-def url(work, rest=""):
-    return f"/work/{work.id}/release{rest}"
-
-
-def shown(client, work):
-    answer = client.get(url(work))
-    assert answer.status_code == 200
-    return unescape(answer.text)
-
-
-def ticket(client, work):
-    return re.search(r'name="ticket" value="([^"]+)"', shown(client, work)).group(1)
-
-
-def ended(work):
-    """The job, once it has ended."""
-    job = work.more[jobs.JOB]
-    until = time.monotonic() + 30
-    while job.running:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return job
-
-
-def made(client, work, **fields):
-    """A release by the form, to its end."""
-    fields = {"ticket": ticket(client, work), "sure": "yes"} | fields
-    answer = client.post(url(work, "/make"), fields)
-    assert answer.status_code == 303, message(answer)
-    return ended(work)
-
-
-def message(answer):
-    return unescape(" ".join(re.findall(r'role="alert"><p>(.*?)</p>', answer.text, re.S)))
 
 
 def real_entries(folder):
@@ -457,7 +421,7 @@ def test_two_apps_on_one_ledger_release_the_same_readings_at_once(tmp_path):
     assert sorted(one is None for one in troubles) == [False, True], troubles
     loser = troubles.index(next(one for one in troubles if one))
     assert "these readings have an account" in troubles[loser]
-    assert "these readings have an account" in shown(clients[loser], works[loser])
+    assert "These readings have an account" in shown(clients[loser], works[loser])
     assert [one.name for one in folders[loser].iterdir()] == []
     assert len(real_entries(tmp_path)) == 1
     estimate_release(folders[1 - loser] / "ldl-release.csv")
@@ -545,4 +509,4 @@ def test_tickets_do_not_pile_up(client):
         jobs.new_ticket(work, work.plan)
     assert len(work.more[jobs.TICKETS]) == jobs.MOST_TICKETS
     with pytest.raises(InvalidInput):
-        jobs.as_name("a:b.csv")
+        jobs.as_name("a:b.csv", work.spec)

@@ -323,7 +323,7 @@ def opened(client, path):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("", "name the table"),
+        ("", "Name the table"),
         ("none.csv", "no such file"),
         ("..", "no such file"),
         ("table.csv", "no such header"),
