@@ -16,7 +16,7 @@ from starlette.responses import Response
 from privest.app._desk import MOST_WORKS, Desk, Table
 from privest.app._pages import Form, desk_of, page, plain_route, see_other
 from privest.app._stream_work import OVER, PACES, WORDS, Drawn, Now, Player, StreamWork
-from privest.app._uploads import in_words, local_path, require_other_name, sent_table
+from privest.app._uploads import in_words, local_path, sent_table
 from privest.data import look
 from privest.errors import InvalidInput, PrivestError
 from privest.report import render_section
@@ -182,10 +182,10 @@ def _plan(desk: Desk, work: StreamWork, form: Form) -> ReplayPlan:
     }  # fmt: skip
     if form.choice("kind", ("trial", "real"), "trial") == "trial":
         return ReplayPlan(**common, trial=Trial(True, form.whole("seed", 1)))
-    return ReplayPlan(**common, **_real(desk, work, form))
+    return ReplayPlan(**common, **_real(desk, form))
 
 
-def _real(desk: Desk, work: StreamWork, form: Form) -> dict[str, Any]:
+def _real(desk: Desk, form: Form) -> dict[str, Any]:
     """Where the releases go and who is charged; refused where nothing may be released."""
     if desk.read_only:
         raise InvalidInput("this app is read-only: a trial can be played, nothing is released.")
@@ -203,7 +203,6 @@ def _real(desk: Desk, work: StreamWork, form: Form) -> dict[str, Any]:
         )
     if not name.lower().endswith(".jsonl"):
         name += ".jsonl"
-    require_other_name(name, [work.table.name])
     return {
         "output": desk.folder / name,
         "account": Account(desk.ledger, form.text("account"), form.optional_number("budget")),

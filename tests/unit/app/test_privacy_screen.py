@@ -331,7 +331,7 @@ def test_a_group_that_says_no(client):
     assert "“sex=1”" not in words(client.get(at(work)))  # it was said at another level
     answer = client.post(at(work, "/without"))
     assert answer.status_code == 422
-    assert "tick the groups" in words(answer)
+    assert "Tick the groups" in words(answer)
 
 
 # --- and besides ----------------------------------------------------------------------------------

@@ -108,7 +108,9 @@ def test_of_a_trial(client):
     assert "report.html" in names
     assert not {"release.csv", "release.csv.json", "ledger-entry.json"} & set(names)
     for what in ("plan", "commands", "script", "notebook"):
-        assert str(client.desk.private) not in got(client, work, what).text
+        text = got(client, work, what).text
+        assert str(client.desk.private) not in text
+        assert "no protection" in text or "protects nothing" in text
 
 
 def test_of_a_release(client):
