@@ -54,7 +54,7 @@ class Seen:
         try:
             there = self.table.stat()
         except OSError:
-            raise InvalidInput(f"there is no table {self.table} any more.") from None
+            raise InvalidInput(f"there is no table {self.table.name} any more.") from None
         return str(self.table), there.st_mtime_ns, there.st_size, self.errors
 
     @property

@@ -196,7 +196,8 @@ def test_an_estimate_is_kept_under_its_own_release_and_errors(client, work, monk
         tried(client, work)
         second = work.released
         assert client.post(at(work, "/results/ask"), {"confidence": "0.9"}).status_code == 303
-    assert answers[0].status_code == 303
+    assert answers[0].status_code == 422  # the table of the first trial went with it
+    assert "There is no table trial.csv any more" in answers[0].text
     assert first is not second
     assert "at" not in work.asked  # it was asked of the first release
     assert work.asked["confidence"] == 0.9
