@@ -18,6 +18,7 @@ def privacy(watch):
     path.begin(page)
     path.example(page)
     path.go_on(page)
+    page.wait_for_load_state()  # what is typed before the script is there moves nothing
     return seen
 
 
@@ -37,7 +38,10 @@ def test_everything_follows_the_slider(privacy):
     expect(slider).to_have_attribute("aria-valuetext", re.compile(f"^s = {level.input_value()}: "))
     expect(page.locator("#spoken")).to_have_text(slider.get_attribute("aria-valuetext"))
     expect(page.locator("#before")).to_have_value(level.input_value())
-    assert page.locator("#pictures img").last.get_attribute("src") != drawn
+    expect(page.locator("#pictures img").last).not_to_have_attribute("src", drawn)
+    # The other forms of the page know what is shown, too: they come back to it.
+    for one in page.locator("input.shown").all():
+        expect(one).to_have_value(re.compile(f"^level={level.input_value()}&"))
     moved = [asked for asked, _, _ in privacy.answers if "/privacy/numbers?" in asked]
     assert moved
     assert not any("csrf" in asked for asked in moved)
@@ -54,6 +58,16 @@ def test_a_number_moves_the_slider_and_a_wrong_one_is_said_in_place(privacy):
     expect(page.locator("#numbers").get_by_role("alert")).to_contain_text("must be a number")
     page.locator("#level").fill("100")
     expect(page.locator("#numbers .big").first).to_have_text("± 0.1")
+
+
+def test_levels_are_proposed_where_the_slider_is(privacy):
+    page = privacy.page
+    page.locator("#level").fill("2.5")
+    expect(page.locator("#before")).to_have_value("2.5")
+    page.get_by_text("Propose levels for rows or groups").click()
+    page.get_by_role("button", name="Propose levels").click()
+    expect(page.get_by_role("heading", name="Proposed levels")).to_be_visible()
+    expect(page.locator("#level")).to_have_value("2.5")
 
 
 def test_accuracy_first_moves_the_slider(privacy):
