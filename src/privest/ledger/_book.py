@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError
@@ -126,14 +126,16 @@ class Book:
         return row if row is not None and row.start is not None and row.start < stop else None
 
     def require_own(self, subject: str, shared: Sequence[str]) -> None:
-        """Refuse readings of another subject: those whose line has one of these parts."""
-        clause = "WHERE subject <> ? AND instr('.' || line || '.', ?) > 0 ORDER BY seq LIMIT 1"
+        """Refuse readings of another subject: one of these is part of a line of it, or a mark."""
+        clause = "WHERE subject <> ? AND line IS NOT NULL AND "
+        clause += "(instr('.' || line || '.', ?) > 0 OR instr(body, ?) > 0) ORDER BY seq LIMIT 1"
         for part in shared:
-            row = next(self.store.rows(clause, subject, f".{part}."), None)
+            row = next(self.store.rows(clause, subject, f".{part}.", f'"{part}"'), None)
             if row is not None:
                 raise InvalidInput(
                     f"these readings have an account: {row.subject!r} (entry {row.seq} of "
-                    f"{self.store.path}). Another name does not give them another budget."
+                    f"{self.store.path}). Another name does not give them another budget: use "
+                    "that one."
                 )
 
     def require_unchanged(self, subject: str, since: int) -> None:
@@ -154,7 +156,13 @@ class Book:
         return row if row is not None and row.kind == "reserved" else None
 
     def released(
-        self, subject: str, line: str, start: int, stop: int, facts: str
+        self,
+        subject: str,
+        line: str,
+        start: int,
+        stop: int,
+        facts: str,
+        marks: Mapping[str, str] | None = None,
     ) -> Written | None:
         """What was released of exactly this range; None if nothing was, or it is only reserved."""
         row = self.meets(subject, line, start, stop)
@@ -181,10 +189,24 @@ class Book:
         holder = row if row.kind == "spent" else self.completion(row)
         if holder is None:
             return None
+        self._require_same_rows(row, marks or {})
         numbers = self.store.numbers(holder)
         return Written(
             *unpacked(numbers, body_of(holder)["numbers"]), as_entry(holder), resent=True
         )
+
+    def _require_same_rows(self, row: Row, marks: Mapping[str, str]) -> None:
+        """Refuse to send a release again beside rows that are not those it is of."""
+        stored = body_of(row).get("marks") or {}
+        if any(stored.get(name, mark) != mark for name, mark in marks.items()):
+            raise InvalidInput(
+                f"{row.subject!r}: the rows up to step {(row.stop or 0) - 1} are not those that "
+                f"were released under this account (entry {row.seq} of {self.store.path}). What "
+                "was sent then says nothing of these, and they were not released. Other readings "
+                "need an account of their own: choose another name for it (--subject). A stream "
+                "that goes on begins with the rows that were sent, as they were when they were "
+                "sent, or has new rows only (--continue)."
+            )
 
 
 def segments_of(row: Row) -> list[Segment]:

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -44,6 +44,7 @@ class Entry(Record):
 
     It covers start ≤ index < stop of `subject`; `key` names the release among those of the subject;
     `facts` is the SHA-256 of what was public of the release, `of` the reservation it completes.
+    `marks` are hashes of the rows that it is of, by name, where it has any (`Ledger.source`).
     """
 
     sequence: int
@@ -58,6 +59,7 @@ class Entry(Record):
     budget: Budget | None
     facts: str | None
     hash: str
+    marks: Mapping[str, str] | None = field(default=None, hash=False)
 
 
 def as_entry(row: Row) -> Entry:
@@ -69,7 +71,7 @@ def as_entry(row: Row) -> Entry:
         row.seq, when.isoformat(), row.kind, row.subject, row.line, row.start, row.stop, row.of,
         None if cost is None else Cost.from_dict(cost),
         None if budget is None else Budget.from_dict(budget),
-        body.get("facts"), row.hash,
+        body.get("facts"), row.hash, body.get("marks"),
     )  # fmt: skip
 
 

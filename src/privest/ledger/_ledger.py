@@ -127,6 +127,7 @@ class Ledger(LedgerView):
         known: int | None = None,
         shared: Sequence[str] = (),
         since: int | None = None,
+        marks: Mapping[str, str] | None = None,
     ) -> Written:
         """Spend, and write what `draw()` gives, in one transaction: then it may leave.
 
@@ -136,9 +137,11 @@ class Ledger(LedgerView):
         highest index that the receiver or a release file has: if this ledger does not know it,
         entries were lost, and nothing is drawn up to there (burnt). `draw` gives int64 and missing
         flags (or None); it is called at most once, and not where the release is refused.
-        `shared`: parts of the key; a line of another subject that has one of them is refused.
+        `shared`: parts of the key, or marks; refused where another subject has one of them.
         `since`: the last entry that was looked at; where others have spent of this subject after
         it, what was decided then does not hold, and it is refused.
+        `marks`: hashes of the rows, by name, that are kept; where the range was released with
+        another mark of the same name it is of other rows, and refused.
         """
         name, line, size = (
             as_subject(subject),
@@ -149,7 +152,8 @@ class Ledger(LedgerView):
         self._burn_up_to(name, line, known)
         with self._store.reading():
             first = self._book.beginning(name, line, start)
-            if (found := self._book.released(name, line, first, first + size, digest)) is not None:
+            found = self._book.released(name, line, first, first + size, digest, marks)
+            if found is not None:
                 return found
             if self._book.unfinished(name, line, first) is None:
                 self._book.charge(
@@ -159,7 +163,8 @@ class Ledger(LedgerView):
         with self._guard.spending():
             if start is None:
                 first = self._book.beginning(name, line, None)
-            if (found := self._book.released(name, line, first, first + size, digest)) is not None:
+            found = self._book.released(name, line, first, first + size, digest, marks)
+            if found is not None:
                 return found
             waiting = self._book.unfinished(name, line, first)
             if waiting is not None:
@@ -170,6 +175,8 @@ class Ledger(LedgerView):
                     self._book.require_unchanged(name, since)
                 body = self._book.charge(name, cost, first, first + size)
                 body |= {"facts": digest, "numbers": layout}
+                if marks is not None:
+                    body["marks"] = dict(marks)
                 row = self._store.append(
                     "spent", body, name, line=line, place=(first, first + size), numbers=numbers
                 )

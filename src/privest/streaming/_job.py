@@ -7,8 +7,8 @@ restart, with the same numbers.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -33,10 +33,12 @@ from privest.streaming._lines import (
     released_records,
     sent_since,
 )
+from privest.streaming._marks import LEAST, public_mark
 from privest.streaming._noise import noise_of
 from privest.streaming._plan import StreamPlan
 from privest.streaming._receiver import Receiver
 from privest.streaming._rows import Row
+from privest.streaming._used import Used
 
 INTERCEPT = "intercept"
 
@@ -82,7 +84,7 @@ class Job:
         self.told = -1  # the last step that the output has
         self.used, self.missing = 0, 0
         self.trail = Trail()
-        self.digest = hashlib.sha256(repr(self.features).encode()).hexdigest()
+        self.digest = self._nothing_used()
         self.output = LineOutput(plan.output.output, stack) if output is None else output
         self.source: Iterator[Row] = iter(())  # the rows that are left
         self.kept: pv.Checkpoint | None = None
@@ -166,13 +168,13 @@ class Job:
             )
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
         texts = dict.fromkeys(("digest", "lines", "chain"), _text)
-        form = {**counts, **texts, "grid": optional(read_number)}
+        form = {**counts, **texts, "grid": optional(read_number), "readings": optional(_text)}
         try:
-            notes = read_fields(said, form, "its notes", others=True)
+            notes = read_fields({"readings": None} | said, form, "its notes", others=True)
         except InvalidInput as error:
             raise CheckpointError(f"{path} was saved by another command: {error}") from None
         self.used, self.missing = notes["used"], notes["missing"]
-        self.digest, self.chain = notes["digest"], notes["chain"]
+        self.digest, self.chain = Used(notes["digest"], notes["readings"]), notes["chain"]
         if isinstance(self.side, Receiver):
             self.side.grid = notes["grid"]
         return notes
@@ -209,7 +211,11 @@ class Job:
         elif self.plan.replay is False:
             self._burn(side)
         elif self.resumed:
-            self._skip(self.source)
+            self._skip(self.source, side)
+        elif side.ledger is not None and self.plan.source != "-":  # which may come slowly
+            beginning = list(itertools.islice(self.source, LEAST))
+            side.require_own(np.array([row.value for row in beginning]))
+            self.source = itertools.chain(beginning, self.source)
 
     def next_block(self) -> Block | None:
         """Read, release, use, save and print one block of rows; None at the end of the input.
@@ -240,16 +246,28 @@ class Job:
             unknown = np.full((count * self.width, len(self.features)), np.nan)
             self.finish(side.burn(count), Public(self.features, unknown, self.times, ()))
 
-    def _skip(self, source: Iterator[Row]) -> None:
+    def _skip(self, source: Iterator[Row], side: Holder) -> None:
         """Pass over the rows that were used before, and see that they are the same."""
-        digest, count = hashlib.sha256(repr(self.features).encode()).hexdigest(), 0
+        digest, count = self._nothing_used(), 0
+        last: deque[float] = deque(maxlen=side.remembered)
         for row in itertools.islice(source, self.used):
-            digest, count = _chained(digest, row), count + 1
-        if count < self.used or digest != self.digest:
+            digest, count = digest.after(row), count + 1
+            last.append(row.value)
+        if count < self.used or not digest.agrees(self.digest):
             raise CheckpointError(
                 f"The input does not begin with the {self.used} rows that were used before: it is "
-                "shorter, or its features differ. Give the same input, or --continue on new rows."
+                "shorter, or its features differ, or (with a ledger) its readings. Give the same "
+                "input, or --continue on new rows. Other readings need an account of their own "
+                "(--subject) and another --output and --checkpoint."
             )
+        self.digest = digest
+        if self.used == side.mechanism.steps * self.width:
+            side.passed(np.array(last))
+
+    def _nothing_used(self) -> Used:
+        ledger = self.side.ledger if isinstance(self.side, Holder) else None
+        secret = None if ledger is None else ledger.sign(b"privest stream rows of a checkpoint")
+        return Used.begun(self.features, secret)
 
     def _public(self, block: list[Row]) -> Public:
         return Public(
@@ -261,14 +279,17 @@ class Job:
         public = self._public(block)
         values = np.array([row.value for row in block])
         if isinstance(self.side, Holder):
-            release = self.side.release(values)
+            named = [*self.features, *self.times]
+            release = self.side.release(
+                values, lambda: public_mark(named, public.features, public.written)
+            )
         else:
             assert self.estimator is not None
             release = self.side.release(self.estimator.steps, values)
         self.used += len(block)
         if self.kept is not None:
             for row in block:
-                self.digest = _chained(self.digest, row)
+                self.digest = self.digest.after(row)
         self.finish(release, public)
         return Block(release, public)
 
@@ -287,7 +308,8 @@ class Job:
             notes = {
                 "used": self.used,
                 "missing": self.missing,
-                "digest": self.digest,
+                "digest": self.digest.features,
+                "readings": self.digest.readings,
                 "offset": self.output.offset,
                 "lines": lines,
                 "chain": self.chain,
@@ -356,11 +378,6 @@ class Job:
             readings=[plan.target], features=self.features, range=plan.span, ledger=side.account(),
             **more,
         )  # fmt: skip
-
-
-def _chained(digest: str, row: Row) -> str:
-    """A digest of the features so far: public, so it tells nothing of the readings."""
-    return hashlib.sha256((digest + repr(row.features)).encode()).hexdigest()
 
 
 def _text(given: object, name: str) -> str:

@@ -240,6 +240,29 @@ def test_a_real_stream_is_charged_and_goes_on_after_the_app_ended(tmp_path):
         assert max(one.stop or 0 for one in ledger.history("load of a meter")) == state.used + 24
 
 
+def test_another_file_or_another_name_is_refused(tmp_path):
+    """What was released stays with its rows, and these with their account."""
+    client = Client(tmp_path)
+    where, work = set_up(client, REAL)
+    stepped(client, where, work, 1)
+    client.close()
+    client = Client(tmp_path)
+    where, work = begun(client)
+    answer = client.post(where, REAL | {"name": "b", "account": "another"})
+    assert answer.status_code == 422
+    assert "have an account: &#39;load of a meter&#39;" in answer.text
+    first, *lines = EXAMPLE.read_text("utf-8").splitlines(keepends=True)
+    sent = {"file": ("meter.csv", (first + "".join(lines[24:])).encode())}
+    where = client.post("/stream", {"from": "file"}, files=sent).headers["location"]
+    work = client.desk.streams[where.rsplit("/", 1)[1]]
+    client.follow(client.post(where, REAL | {"name": "next month"}))
+    press(client, where, "step")
+    until(lambda: work.player.over)
+    assert "not those that were released under this account" in client.get(where).text
+    assert not (tmp_path / "next month.jsonl").read_bytes()
+    client.close()
+
+
 def test_two_of_the_same_do_not_run_at_once(client):
     set_up(client, REAL)
     where, work = begun(client)

@@ -262,6 +262,39 @@ def test_a_ledger_sends_the_same_again(privest, drawn):
     assert "y of m.csv" in done.err
 
 
+def test_other_rows_under_the_account_are_refused(privest, drawn):
+    """A file that begins elsewhere; what it is told to do then works."""
+    write(9)
+    run(privest, "m.csv", *RELEASES, *BOOK, "--block", 4)
+    sent = Path("z.jsonl").read_text()
+    write(21, start=9)
+    again = ("--ledger", "l.db", "--output", "b.jsonl")
+    done = privest("stream", "m.csv", *RELEASES, *again)
+    assert (done.code, Path("b.jsonl").read_text()) == (2, "")
+    said = " ".join(done.err.split())
+    assert "'y of m.csv': the rows up to step 3 are not those that were released" in said
+    assert drawn == dict.fromkeys(range(9), 1)
+    run(privest, "m.csv", *RELEASES, *again, "--subject", "next month")
+    assert steps("b.jsonl") == list(range(12))
+    run(privest, "m.csv", *RELEASES, "--ledger", "l.db", "--output", "c.jsonl", "--continue")
+    assert steps("c.jsonl") == list(range(21))
+    write(21)
+    run(privest, "m.csv", *RELEASES, "--ledger", "l.db", "--output", "d.jsonl", "--known", 0)
+    assert Path("d.jsonl").read_text().startswith(sent)
+
+
+def test_standard_input_under_another_name_ends_when_it_is_known(privest, monkeypatch):
+    write(30)
+    run(privest, "m.csv", *RELEASES, *BOOK)
+    with open("m.csv") as given:
+        monkeypatch.setattr("sys.stdin", given)
+        done = privest("stream", "-", *RELEASES, "--ledger", "l.db", "--subject", "b", "--replay",
+                       "--output", "b.jsonl")  # fmt: skip
+    assert done.code == 2, done
+    assert "have an account: 'y of m.csv'" in " ".join(done.err.split())
+    assert steps("b.jsonl") == list(range(15))
+
+
 def test_a_budget_ends_a_stream_before_anything_leaves(privest, drawn):
     write(6)
     more = ("--ledger", "l.db", "--subject", "anna")

@@ -226,3 +226,29 @@ def test_a_part_of_a_step_is_sent_again_as_it_was(ledger):
     assert np.array_equal(other.missing, first.missing)
     assert ledger.spent("t").level == cost_of(level).information[0][0]  # S, of both steps
     ledger.verify()
+
+
+def test_rows_of_another_mark_are_refused(tmp_path):
+    """A range is sent again where all marks that both have agree; without marks, always."""
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.open_account("t", Budget(level=1.0))
+        noise = ledger.source("t", cost_of(1.0), start=0)
+        noise.marks = {"x": "a", "y": "b"}
+        first = GaussianMechanism(1.0, 1).release([3.0], noise)
+        assert noise.entry.marks == noise.marks
+        for marks in (None, {}, {"y": "b", "other": "c"}):
+            noise.marks = marks
+            again = GaussianMechanism(1.0, 1).release([3.0], noise)
+            assert np.array_equal(again, first)
+        noise.marks = {"x": "a", "y": "c"}
+        with pytest.raises(InvalidInput, match="not those that were released"):
+            GaussianMechanism(1.0, 1).release([3.0], noise)
+        # a mark of one subject is no other's
+        ledger.open_account("u", Budget(level=1.0))
+        noise = ledger.source("u", cost_of(1.0), start=0)
+        noise.marks, noise.shared = {"x": "a"}, ["a"]
+        with pytest.raises(InvalidInput, match="have an account: 't'"):
+            GaussianMechanism(1.0, 1).release([3.0], noise)
+        noise.shared = ["c"]
+        GaussianMechanism(1.0, 1).release([3.0], noise)
+        ledger.verify()
