@@ -334,7 +334,7 @@ def test_a_cell_that_is_no_number_is_named_by_its_place(client, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "files", "said"),
     [
-        ({"from": "file"}, None, "choose a file first"),
+        ({"from": "file"}, None, "Choose a file first"),
         ({"from": "file"}, {"file": ("a.parquet", b"PAR1")}, "a.parquet"),
         ({"from": "file"}, {"file": ("a.exe", b"MZ")}, ".csv"),
         ({"from": "file"}, {"file": ("a.csv", b"")}, "no"),
