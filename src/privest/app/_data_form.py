@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from privest.app._data_rows import SHOWN, lines_of, offered
@@ -65,8 +66,13 @@ class _Chosen:
         return (*self.private, *self.public, *more)
 
 
-def stated(form: Form, desk: Desk, table: Table, look: TableLook) -> Spec:
-    """The plan that a form states; what is missing or does not fit is said in words."""
+def stated(
+    form: Form, desk: Desk, table: Table, look: TableLook, references: Sequence[Path] = ()
+) -> Spec:
+    """The plan that a form states; what is missing or does not fit is said in words.
+
+    references: public files that were sent, which are stated by their names.
+    """
     chosen = _chosen(form, look)
     names = [column.name for column in look.columns]
     targets = tuple(names[at] for at in chosen.private)
@@ -80,7 +86,7 @@ def stated(form: Form, desk: Desk, table: Table, look: TableLook) -> Spec:
         target=targets[0] if len(targets) == 1 else targets,
         features=tuple(names[at] for at in chosen.public),
         privacy=starting_privacy(ranges, transform=transform, family=family),
-        noise=_noise(form, desk, table),
+        noise=_noise(form, desk, table, references),
         categories=_categories(form, look, chosen),
         missing=form.choice("gaps", list(GAPS), "drop"),  # type: ignore[arg-type]
         transform=transform,  # type: ignore[arg-type]
@@ -244,13 +250,14 @@ def _category_list(form: Form, column: ColumnLook, at: int) -> tuple[str, ...]:
     return tuple(one for one in (known.get(line, line) for line in lines) if one not in gone)
 
 
-def _noise(form: Form, desk: Desk, table: Table) -> Noise:
+def _noise(form: Form, desk: Desk, table: Table, references: Sequence[Path]) -> Noise:
     given = form.text("reference", "")
     if not given:
         return Noise(variance=form.optional_number("noise_variance"))
     if given == EMBEDDED and table.path is not None:
         return Noise(variance=form.optional_number("noise_variance"), reference=EMBEDDED)
-    path = local_path(desk, given)
+    sent = {path.name: path for path in references}
+    path = sent[given] if given in sent else local_path(desk, given)
     require_other_file(table, path)
     return Noise(variance=form.optional_number("noise_variance"), reference=str(path))
 

@@ -9,12 +9,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privest.app._data_form import DESIGNS, FAMILIES, GAPS, ROLES, WEIGHTS, stated
+from privest.app._data_form import DESIGNS, FAMILIES, GAPS, ROLES, WEIGHTS, Unfit, stated
 from privest.app._data_rows import SHOWN, rows_of, wanted_names
 from privest.app._desk import Table, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
 from privest.app._release_job import replanned
-from privest.app._uploads import changed, in_words, local_table, sent_table
+from privest.app._uploads import changed, in_words, local_table, sent_reference, sent_table
 from privest.data import Reading, TableLook, look
 from privest.data._source import EMBEDDED, ENDINGS
 from privest.errors import InvalidInput, PrivestError
@@ -275,10 +275,10 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
         if form.whole("looks", work.looks) != work.looks:  # its columns are counted, not named
             return _shown(request, work, OTHER_TABLE)
         try:
-            work.typed = {name: form.listed(name) for name in form.names() if name not in HIDDEN}
+            work.typed = _typed(form)
             if "show" in form:
                 return see_other(request, "data", work)
-            spec = stated(form, desk_of(request), table, seen)
+            spec = stated(form, desk_of(request), table, seen, work.references)
             if changed(work) is not None or not _is_known(work, spec):
                 work.require_idle()
                 plan = make_plan(spec, data=table.data)
@@ -289,6 +289,32 @@ def data_done(request: Request, work: Work, form: Form) -> Response:
             field = getattr(error, "field", None)
             return _shown(request, work, in_words(error, table), field=field)
     return see_other(request, "privacy", work)
+
+
+def _typed(form: Form) -> dict[str, list[str]]:
+    """What was typed, to be shown again; a file cannot be."""
+    names = [name for name in form.names() if name not in (*HIDDEN, "public")]
+    return {name: form.listed(name) for name in names}
+
+
+def data_reference(request: Request, work: Work, form: Form) -> Response:
+    """A public file to take the noise from, sent with all that was typed so far."""
+    with work.lock:
+        if work.table is None or LOOK not in work.more:
+            return see_other(request, "data", work)
+        if form.whole("looks", work.looks) != work.looks:
+            return _shown(request, work, OTHER_TABLE)
+        try:
+            work.typed = _typed(form)
+            file = form.file("public")
+            if file is None:
+                raise Unfit("choose the public file first.", "public")
+            sent = sent_reference(desk_of(request), work.table, file.file, file.filename or "")
+        except InvalidInput as error:
+            return _shown(request, work, str(error), field=getattr(error, "field", None))
+        work.references.append(sent)
+        work.typed["reference"] = [sent.name]
+    return see_other(request, "data", work)
 
 
 def _is_known(work: Work, spec: Spec) -> bool:
@@ -312,5 +338,6 @@ ROUTES = [
     screen("/data/example", data_example, "data_example", post=True),
     screen("/data/another", data_another, "data_another", post=True),
     screen("/data/written", data_written, "data_written", post=True),
+    screen("/data/reference", data_reference, "data_reference", post=True, most=None),
     screen("/data", data_done, "data_done", post=True),
 ]

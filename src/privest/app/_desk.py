@@ -93,6 +93,7 @@ class Work:
               is a piece of work of its own, with its results.
     asked     what the results were last asked for: confidence, errors, at, total, by the names of
               `workflow._commands.Steps`; what is not in it is as usual.
+    references  public files that were sent, each alone in a folder of the app.
     more      what a screen keeps for itself, by its own name.
     looks     how often there was another table, or another way to read it; `models`: another model.
               What was shown, or is still being computed, of an earlier one is not of this one.
@@ -109,6 +110,7 @@ class Work:
     made: Made | None = None
     earlier: list[Work] = field(default_factory=list, repr=False)
     asked: dict[str, Any] = field(default_factory=dict, repr=False)
+    references: list[Path] = field(default_factory=list, repr=False)
     more: dict[str, Any] = field(default_factory=dict, repr=False)
     looks: int = 0
     models: int = 0
@@ -165,6 +167,9 @@ class Work:
         with self.lock:
             if self.table is not None:
                 self.table.remove()
+            for sent in self.references:
+                shutil.rmtree(sent.parent, ignore_errors=True)
+            self.references.clear()
             self.table, self.looks = None, self.looks + 1
             self.restate(None, None)
             self.earlier.clear()

@@ -38,6 +38,29 @@ def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
     return Table(name, path, own=True)
 
 
+def sent_reference(desk: Desk, table: Table, file: BinaryIO, given: str) -> Path:
+    """A public file that came with a form, under its own name, by which a plan states it, in a
+    folder of its own.
+    """
+    sent = sent_table(desk, file, given)
+    assert sent.path is not None
+    folder = sent.path.with_suffix(".reference")
+    try:
+        if sent.name == table.name:
+            raise InvalidInput(
+                f"the reference file has the name of the table, {sent.name}, and a plan could not "
+                "tell them apart: rename it."
+            )
+        require_other_file(table, sent.path)
+        folder.mkdir(0o700)
+        return sent.path.rename(folder / sent.name)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise InvalidInput(f"{sent.name} could not be kept ({error.strerror}).") from None
+    finally:
+        sent.remove()
+
+
 def shown_name(given: str) -> str:
     r"""The name of a sent file without its folders, and without what has no shape.
 

@@ -500,6 +500,45 @@ def test_the_table_itself_is_no_reference(client, tmp_path):
     refused(done(client, **LDL | {"reference": "copy.csv"}), "the private table itself")
 
 
+def send_public(client, content, name="public.csv"):
+    """With a range and more typed, which are not sent on their own."""
+    fields = {name: values[0] for name, values in roles(client).items() if name != "public"}
+    files = {"public": (name, content.encode())} if name else None
+    return client.post(at(client, "/reference"), fields | LDL | {"most": "3"}, files=files)
+
+
+def test_a_reference_can_be_sent_and_what_was_typed_stays(client):
+    taken(client, PEOPLE)
+    page = client.follow(send_public(client, PEOPLE.replace(".5,", ".25,"))).text
+    typed = roles(client, page)
+    assert (typed["reference"], typed["most"], typed["high-2"]) == (["public.csv"], ["3"], ["400"])
+    spec = planned(client, done(client))
+    assert spec.noise.reference.startswith(str(client.desk.private))
+    assert client.work.plan.reference_rows == 60
+    along = client.get(f"/work/{client.work.id}/take").text
+    assert "public.csv" in along
+    assert str(client.desk.private) not in along
+    client.post(at(client, "/another"))
+    assert os.listdir(client.desk.private) == ["alive"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (PEOPLE, "public.csv", "the private table itself"),
+        ("x,y\n1,2\n", "people.csv", "has the name of the table"),
+        ("x", "public.doc", "a table can be .csv"),
+        ("x", "ä" * 190 + ".csv", "could not be kept"),
+        ("", "", "choose the public file first"),
+    ],
+)
+def test_a_reference_that_is_none_is_not_kept(client, content, name, said):
+    taken(client, PEOPLE)
+    page = refused(send_public(client, content, name), said)
+    assert roles(client, page)["high-2"] == ["400"]
+    assert len(os.listdir(client.desk.private)) == 2, "the table and the lock"
+
+
 def test_gaps_in_the_features_are_left_out_or_refused(client):
     taken(client, PEOPLE.replace("\n27,", "\n,", 1))
     assert roles(client)["gaps"] == ["drop"]

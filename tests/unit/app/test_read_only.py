@@ -28,7 +28,7 @@ class Everything:
         self.sent = {
             "begin": {}, "clear": {}, "opened_plan": {"plan_path": "plan.toml"},
             "data_file": {}, "data_path": {"path": "people.csv"}, "data_example": {},
-            "data_another": {}, "data_written": {}, "data_done": {},
+            "data_another": {}, "data_written": {}, "data_reference": {}, "data_done": {},
             "privacy_done": {"then": "take", "level": "4"}, "privacy_design": {"kind": "mean"},
             "privacy_adopt": {"then": "adopt"}, "privacy_without": {"no": "0"},
             "release_look": {"name": "r.csv"}, "release_make": self.ticket,
