@@ -529,7 +529,7 @@ def test_a_reference_can_be_sent_and_what_was_typed_stays(client):
         ("x,y\n1,2\n", "people.csv", "has the name of the table"),
         ("x", "public.doc", "a table can be .csv"),
         ("x", "ä" * 190 + ".csv", "could not be kept"),
-        ("", "", "choose the public file first"),
+        ("", "", "Choose the public file first"),
     ],
 )
 def test_a_reference_that_is_none_is_not_kept(client, content, name, said):
