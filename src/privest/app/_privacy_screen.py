@@ -16,22 +16,14 @@ from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
 from privest.app._pages import Form, as_typed, page, place, screen, see_other
+from privest.app._privacy_level import Chosen, as_shown, chosen_by, numbers_of, pictures_of
 from privest.app._uploads import changed
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.report import levels_words
-from privest.report._choice_pictures import curve_sketch, intervals_sketch, levels_sketch
+from privest.report._choice_pictures import levels_sketch
 from privest.report._choosing import (
-    POSITIONS,
-    LevelScale,
-    apart_meant,
-    apart_text,
-    choice_headlines,
     choice_table,
-    choice_words,
-    chosen_level,
-    cost_words,
-    level_scale,
     level_text,
     takes_apart,
 )
@@ -39,7 +31,7 @@ from privest.report._coefficients import INTERCEPT
 from privest.report._withdrawal_words import withdrawal_words
 from privest.workflow import AllocatedPlan, Plan, Privacy, Spec, make_plan
 from privest.workflow._law_plan import LawPlan
-from privest.workflow._replanning import at_level, equal_levels, error_of_half
+from privest.workflow._replanning import equal_levels, error_of_half
 from privest.workflow._row_levels import not_together
 from privest.workflow._withdrawing import withdrawn
 
@@ -64,30 +56,6 @@ class Kept:
     ticked: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """A level that is looked at, and the plan at it.
-
-    moved  by what: the slider ("position"), the number ("level"), or neither.
-    """
-
-    plan: Plan
-    scale: LevelScale
-    level: float
-    moved: str
-    apart: str
-    delta: str
-
-    @property
-    def meant(self) -> float | None:
-        """How far apart two values are, in the units of the model."""
-        typed = Form(QueryParams({"apart": self.apart})).optional_number("apart")
-        return apart_meant(self.plan, typed) if takes_apart(self.plan) else None
-
-
-# --- the level that is looked at ------------------------------------------------------------------
-
-
 def _planned(work: Work, form: Form) -> tuple[Plan, int]:
     """The plan that a form is about, and which model that is."""
     with work.lock:
@@ -95,69 +63,6 @@ def _planned(work: Work, form: Form) -> tuple[Plan, int]:
         if work.plan is None:
             raise InvalidInput("there is no plan any more: begin with the data.")
         return work.plan, work.models
-
-
-def _chosen(plan: Plan, form: Form) -> Chosen:
-    """The plan at the level of the form; without one as it is stored."""
-    scale, stated = level_scale(plan), plan.spec.privacy
-    level, moved = _level(plan, scale, form)
-    delta = stated.delta
-    if "delta" in form and (not isinstance(plan, LawPlan) or plan.column.law == "gaussian"):
-        delta = form.optional_number("delta")
-    same = (
-        level == chosen_level(plan) and delta == stated.delta
-    )  # as it is stated, to the last digit
-    if not same and not isinstance(plan, AllocatedPlan):
-        plan = plan.under(replace(at_level(plan, level), delta=delta))
-    apart = form.text("apart", "") if "apart" in form else apart_text(plan)
-    return Chosen(plan, scale, level, moved, apart, as_typed(delta))
-
-
-def _level(plan: Plan, scale: LevelScale, form: Form) -> tuple[float, str]:
-    """What was moved counts: the number where it is another than was shown, then the slider.
-
-    What is shown is rounded; what was not moved stays what it is.
-    """
-    typed, before = form.optional_number("level"), form.optional_number("before")
-    shown = chosen_level(plan) if before is None else scale.require(before)
-    if typed is not None and (before is None or not _as_shown(typed, shown)):
-        return scale.require(typed), "level"
-    position = form.optional_number("position")
-    if position is not None and round(position) != scale.position(shown):
-        return scale.at(position), "position"
-    return shown, ""
-
-
-def _as_shown(typed: float, level: float) -> bool:
-    """Whether that is how the level is shown."""
-    return typed == float(level_text(level))
-
-
-def _numbers(chosen: Chosen) -> dict[str, Any]:
-    """What is said of a level, for the templates."""
-    plan, apart = chosen.plan, chosen.meant
-    said = choice_headlines(plan, apart)
-    return {
-        "chosen": chosen,
-        "level": level_text(chosen.level),
-        "before": as_typed(chosen.level),
-        "shown": urlencode(
-            {"level": as_typed(chosen.level), "apart": chosen.apart, "delta": chosen.delta}
-        ),
-        "position": chosen.scale.position(chosen.level),
-        "positions": POSITIONS,
-        "headlines": said,
-        "words": choice_words(plan, apart),
-        "cost": cost_words(plan),
-        "table": choice_table(plan),
-        "spoken": f"s = {level_text(chosen.level)}: {said[0].number}",
-    }
-
-
-def _pictures(chosen: Chosen) -> list[Any]:
-    if isinstance(chosen.plan, AllocatedPlan):
-        return [intervals_sketch(chosen.plan)]
-    return [intervals_sketch(chosen.plan), curve_sketch(chosen.plan, chosen.scale)]
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -179,10 +84,10 @@ def _shown(
         plan, model, kept = work.plan, work.models, replace(_kept(work))
     if plan is None:
         return see_other(request, "data", work)
-    chosen, proposed = _chosen(plan, form), kept.proposed
+    chosen, proposed = chosen_by(plan, form), kept.proposed
     return page(
         request, "privacy.html", work, 422 if message else 200,
-        message=message, step="privacy", plan=plan, model=model, pictures=_pictures(chosen),
+        message=message, step="privacy", plan=plan, model=model, pictures=pictures_of(chosen),
         takes_apart=takes_apart(plan), factor=plan.spec.transform == "log",
         takes_delta=_takes_delta(plan), allocated=isinstance(plan, AllocatedPlan),
         alone=_alone(plan), accuracy=len(plan.columns) == 1,
@@ -193,7 +98,7 @@ def _shown(
         said=kept.said if kept.said_of == chosen.plan.spec else [],
         proposal=None if proposed is None else _proposal(proposed),
         adopted=_proposal(plan) if isinstance(plan, AllocatedPlan) else None,
-        **_numbers(chosen),
+        **numbers_of(chosen),
     )  # fmt: skip
 
 
@@ -234,8 +139,8 @@ def privacy_numbers(request: Request, work: Work, form: Form) -> Response:
     """The numbers alone, while the slider moves."""
     if work.plan is None:
         return see_other(request, "data", work)
-    chosen = _chosen(_planned(work, form)[0], form)
-    return page(request, "_privacy_live.html", work, **_numbers(chosen))
+    chosen = chosen_by(_planned(work, form)[0], form)
+    return page(request, "_privacy_live.html", work, **numbers_of(chosen))
 
 
 def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
@@ -243,7 +148,7 @@ def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
     if work.plan is None:
         return see_other(request, "data", work)
     try:
-        pictures = _pictures(_chosen(_planned(work, form)[0], form))
+        pictures = pictures_of(chosen_by(_planned(work, form)[0], form))
     except PrivestError:
         return Response(status_code=204)
     return page(request, "_privacy_pictures.html", work, pictures=pictures)
@@ -264,7 +169,7 @@ def privacy_done(request: Request, work: Work, form: Form) -> Response:
                 half, of = form.number("half"), _coefficient(plan, form)
                 level = plan.level_for(half, of, CONFIDENCE, alone=_alone(plan))
                 return _to(request, work, form, level_text(level))
-            chosen = _chosen(plan, form)
+            chosen = chosen_by(plan, form)
             _ = chosen.meant  # refused here, where what was typed can be shown again
             if then == "take":
                 if chosen.plan is not plan:
@@ -315,7 +220,7 @@ def privacy_design(request: Request, work: Work, form: Form) -> Response:
     shown = _still_shown(form)
     try:
         plan, model = _planned(work, form)
-        spec = replace(plan.spec, privacy=_asked_levels(_chosen(plan, shown), form))
+        spec = replace(plan.spec, privacy=_asked_levels(chosen_by(plan, shown), form))
         found = make_plan(spec, data=_table(work))
         assert isinstance(found, AllocatedPlan)
         with work.lock:  # it took a while: another tab may have changed the model, or the table
@@ -338,7 +243,7 @@ def _asked_levels(chosen: Chosen, form: Form) -> Privacy:
     }  # fmt: skip
     if form.choice("kind", ("mean", "accuracy"), "mean") == "mean":
         mean = form.number("mean", chosen.level)
-        mean = chosen.level if _as_shown(mean, chosen.level) else mean
+        mean = chosen.level if as_shown(mean, chosen.level) else mean
         return Privacy(level=mean, **shared)
     wanted = error_of_half(form.number("half"), CONFIDENCE)
     return Privacy(standard_error={_coefficient(plan, form): wanted}, **shared)
@@ -393,7 +298,7 @@ def privacy_without(request: Request, work: Work, form: Form) -> Response:
     shown, ticked = _still_shown(form), frozenset(form.listed("no"))
     try:
         stored, model = _planned(work, form)
-        plan = _chosen(stored, shown).plan
+        plan = chosen_by(stored, shown).plan
         column, groups = _ticked(plan.spec, ticked)
         said = withdrawal_words(withdrawn(plan, column, groups, _table(work)), plan)
         with work.lock:  # as with a design
