@@ -71,5 +71,5 @@ def test_a_range_of_a_thousand_is_asked_back(client):
     answer = client.post(f"/work/{work.id}/data", typed)
     assert answer.status_code == 422
     said = unescape(answer.text)
-    assert "each end of the range of 'bmi' can be read in two ways: write 1000 if" in said
+    assert "Each end of the range of 'bmi' can be read in two ways: write 1000 if" in said
     assert work.plan is None
