@@ -36,6 +36,7 @@ TURNS: tuple[tuple[str, str], ...] = (
     (r"--errors (\w+)", r"“\1” under “How errors are made”"),
     (r"--law (\w+)", r"the law “\1”"),
     (r"say --overwrite", "choose another name"),
+    (r", or has new rows only \(--continue\)|, or --continue on new rows", ""),
     (r"`privest (\w+)`", r"privest \1 (on the command line)"),
 )  # fmt: skip
 # What is left, by option: the name that the thing has on a screen.

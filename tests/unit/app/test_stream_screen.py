@@ -258,7 +258,9 @@ def test_another_file_or_another_name_is_refused(tmp_path):
     client.follow(client.post(where, REAL | {"name": "next month"}))
     press(client, where, "step")
     until(lambda: work.player.over)
-    assert "not those that were released under this account" in client.get(where).text
+    said = client.get(where).text
+    assert "not those that were released under this account" in said
+    assert "--continue" not in said  # which the app has not
     assert not (tmp_path / "next month.jsonl").read_bytes()
     client.close()
 
