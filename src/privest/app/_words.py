@@ -64,7 +64,7 @@ FIELDS = {
     "output": "“Name of the file of releases”",
     "person": "“says whose row it is”",
     "range": "“Lowest” and “Highest”",
-    "reference": "“path of a public file of the same kind”",
+    "reference": "“a public file of the same kind”",
     "seed": "“Seed”",
     "separator": "“Between columns”",
     "shared-day": "“Readings of a day”",
@@ -82,7 +82,7 @@ def screen_words(text: str) -> str:
     """A message of the library with the names that things have on the screens.
 
     >>> screen_words("State a guess (--noise-variance), or a reference set (--reference).")
-    'State a guess (“Variance of the readings”), or a reference set (“path of a public file of the same kind”).'
+    'State a guess (“Variance of the readings”), or a reference set (“a public file of the same kind”).'
     """  # noqa: E501 - what it says
     for pattern, words in FOUND:
         text = pattern.sub(words, text)
