@@ -106,9 +106,10 @@ def one_reading(entries: Entries, *, by: float | None, widths: AnyArray | None =
 
 
 def steps_up(weights: Array, by: Array | float) -> Array:
-    """⌈|c·y|/g⌉ of exact products, at least 1 unless one of them is 0."""
-    product = sum_of_products([(np.abs(weights), np.abs(np.asarray(by)))])
-    high = product.high / GRID  # a power of two: exact
+    """⌈|c·y|/g⌉ of exact products, at least 1 unless one of them is 0; inf beyond any number."""
+    with np.errstate(over="ignore", invalid="ignore"):  # inf: a caller counts it as all of the grid
+        product = sum_of_products([(np.abs(weights), np.abs(np.asarray(by)))])
+        high = product.high / GRID  # a power of two: exact
     found = np.ceil(high) + ((high == np.floor(high)) & (product.low > 0))
     return np.where((np.asarray(weights) != 0) & (np.asarray(by) != 0), np.maximum(found, 1), 0.0)
 
