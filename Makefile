@@ -13,7 +13,7 @@ BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo picture pictures test browser test-slow lint types layers unit bench format lock clean
+.PHONY: help demo picture pictures test processes browser test-slow lint types layers unit bench format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,9 +54,12 @@ layers: $(TEST_ENV) ## import layers
 	@$(BIN)/lint-imports --no-logo
 
 unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, README
-	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow and not browser"
+	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "not slow and not browser and not processes"
 
-test: lint types layers unit ## everything but the browser and the longer statistics
+test: lint types layers unit ## everything but browser, processes and the longer statistics
+
+processes: $(TEST_ENV) ## clusters, MPI, and what is killed again and again
+	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"
 
 browser: $(TEST_ENV) ## the app and the report in a real browser (installs Debian's chromium where it can)
 	@.ci/chromium

@@ -30,6 +30,7 @@ def killed(folder, kind, kills, seed):
     return int(done.stdout), sent
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize(("kind", "kills"), [("independent", 10), ("banded", 10), ("dense", 10)])
 def test_killed_at_random_moments(tmp_path, kind, kills):

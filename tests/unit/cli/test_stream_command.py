@@ -243,6 +243,7 @@ def test_standard_input_must_say_where_it_is(meter, tmp_path):
     assert first + "".join(again.splitlines(keepends=True)[1:]) == whole
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_killed_command(tmp_path):
     """Up to four kills of the real command (30 more in tests/oracle/test_checkpoint.py)."""

@@ -13,6 +13,8 @@ import killed_ledger
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Budget, Cost, Ledger
 
+pytestmark = pytest.mark.processes
+
 
 def test_killed_again_and_again(tmp_path):
     killed, seen = killed_ledger.run(tmp_path, 50, seed=1)

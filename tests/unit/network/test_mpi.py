@@ -14,7 +14,7 @@ from privest.network import Contribution, Sensor, SensorRelease, metropolis, mpi
 AGENT = Path(__file__).parents[2] / "mpi_agents.py"
 AGENTS, GONE = 8, 3
 
-pytestmark = needs_mpi
+pytestmark = [*needs_mpi, pytest.mark.processes]
 
 
 def prepared(folder, agents=AGENTS):

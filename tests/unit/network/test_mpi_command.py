@@ -14,7 +14,7 @@ from privest.cli import _consensus as command
 from privest.errors import InvalidInput
 from privest.mechanism.source import seeded
 
-pytestmark = needs_mpi
+pytestmark = [*needs_mpi, pytest.mark.processes]
 COMMAND = Path(__file__).parents[2] / "mpi_command.py"
 AGENTS, LEVEL, VARIANCE = 4, 4.0, 0.25
 OPTIONS = [

@@ -17,6 +17,8 @@ from privest.errors import InvalidInput
 from privest.paper._engine import Task, monte_carlo
 from privest.scale import cluster_executor, fit
 
+pytestmark = pytest.mark.processes
+
 distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
 dask = pytest.importorskip("dask", reason="needs the extra 'dask'")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra 'dask'")

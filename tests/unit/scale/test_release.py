@@ -192,6 +192,7 @@ def test_a_task_that_fails_after_its_release(folder, monkeypatch):
     assert np.array_equal(found.estimate, fitted(table(), folder).estimate)
 
 
+@pytest.mark.processes
 def test_a_worker_that_is_killed_after_its_release(folder):
     """Its task is run again by another one: the same numbers, so that nothing is shown twice."""
     folder.mkdir(parents=True)

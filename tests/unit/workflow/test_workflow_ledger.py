@@ -230,6 +230,7 @@ def killed(folder, seed, count):
     return json.loads(done.stdout)
 
 
+@pytest.mark.processes
 def test_killed_at_every_step_and_at_random(tmp_path):
     """Never a table without its entry, never two tables for one, and the same call finishes it."""
     assert sum(killed(tmp_path, 1, 4).values()) == 4
