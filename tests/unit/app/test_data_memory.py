@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from app_forms import forms_of
@@ -51,7 +51,7 @@ def test_200_megabytes_do_not_enter_memory(tmp_path):
     app = AppProcess(folder)
     origin = {"origin": app.origin}
     try:
-        with httpx.Client(base_url=app.origin, follow_redirects=True, timeout=300) as http:
+        with httpx2.Client(base_url=app.origin, follow_redirects=True, timeout=300) as http:
             start = http.get(f"/?token={app.token}").text
             (begin,) = [form for form in forms_of(start) if form.action.endswith("/begin")]
             page = http.post(begin.action, data=dict(begin.sent), headers=origin)
