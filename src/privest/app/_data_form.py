@@ -88,7 +88,7 @@ def stated(
         privacy=starting_privacy(ranges, transform=transform, family=family),
         noise=_noise(form, desk, table, references),
         categories=_categories(form, look, chosen),
-        missing=form.choice("gaps", list(GAPS), "drop"),  # type: ignore[arg-type]
+        missing=form.choice("gaps", list(GAPS), "refuse"),  # type: ignore[arg-type]
         transform=transform,  # type: ignore[arg-type]
         family=family,  # type: ignore[arg-type]
         person=_person(form, chosen, names),

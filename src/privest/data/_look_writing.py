@@ -30,6 +30,7 @@ OTHER_KINDS = {
 NOT_CP1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # bytes that Windows' alphabet does not have
 SOME_COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
 CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
+DOUBTFUL = "?"
 MOSTLY = 0.8  # of the different texts of a column
 POINT = re.compile(r"[+-]?\d*\.\d+$")
 
@@ -102,20 +103,19 @@ def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
     >>> found_decimal([["1,5"], ["1.5"]]) is None, found_decimal([["1.5"], ["a, b"]])
     (True, '.')
     """
-    comma = point = doubtful = False
-    for cells in columns:
-        texts = [cell for cell in cells if not is_date(cell)]
-        if not texts:
-            continue
-        with_comma = [cell for cell in texts if SOME_COMMA.match(cell)]
-        if with_comma and _mostly(lambda c: _is_whole(c) or bool(SOME_COMMA.match(c)), texts):
-            clear = any(CLEAR_COMMA.match(cell) for cell in with_comma)
-            comma, doubtful = comma or clear, doubtful or not clear
-        elif any(POINT.match(cell) for cell in texts) and _mostly(is_number, texts):
-            point = True
-    if comma:
-        return None if point else ","
-    return None if doubtful else "."
+    found = {_mark_of([cell for cell in cells if not is_date(cell)]) for cells in columns}
+    if "," in found:
+        return None if "." in found else ","
+    return None if DOUBTFUL in found else "."
+
+
+def _mark_of(texts: Sequence[str]) -> str | None:
+    """The mark in one column; DOUBTFUL where its commas may stand between thousands; None: none."""
+    commas = [cell for cell in texts if SOME_COMMA.match(cell)]
+    if commas and _mostly(lambda c: _is_whole(c) or bool(SOME_COMMA.match(c)), texts):
+        return "," if any(CLEAR_COMMA.match(cell) for cell in commas) else DOUBTFUL
+    has_points = any(POINT.match(cell) for cell in texts) and _mostly(is_number, texts)
+    return "." if has_points else None
 
 
 def _mostly(is_it: Callable[[str], bool], texts: Sequence[str]) -> bool:

@@ -539,6 +539,14 @@ def test_a_reference_that_is_none_is_not_kept(client, content, name, said):
     assert len(os.listdir(client.desk.private)) == 2, "the table and the lock"
 
 
+def test_rows_are_left_out_only_where_a_form_says_so(client):
+    taken(client, "age,ldl\n" + "".join(f"{20 + k},{100 + k}\n" for k in range(40)))
+    form = {name: value for name, value in roles(client).items() if name != "gaps"}
+    answer = client.post(at(client), form | {"role-0": "public", "role-1": "private",
+                                             "low-1": "20", "high-1": "400"})  # fmt: skip
+    assert planned(client, answer).missing == "refuse"
+
+
 def test_gaps_in_the_features_are_left_out_or_refused(client):
     taken(client, PEOPLE.replace("\n27,", "\n,", 1))
     assert roles(client)["gaps"] == ["drop"]
