@@ -18,7 +18,7 @@ from privest.errors import BudgetExceeded, LedgerError
 from privest.ledger import Budget, Cost, Ledger
 
 BUDGET = 12
-EVENTS = 18_000  # about 1,600 for a release that is sent again, 5,000 for a new one
+EVENTS = 26_000  # about 3,000 for a release that is sent again, 5,500 for a new one
 COST = Cost(1.0, mu2=0.25, move=1.0)
 
 

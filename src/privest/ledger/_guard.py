@@ -21,13 +21,14 @@ class Guard:
 
     @contextlib.contextmanager
     def spending(self) -> Iterator[None]:
-        """A transaction that spends. When it ends, entry and mark are on disk."""
+        """A transaction that spends, or finds what was. When it ends, entry and mark are on disk:
+        a process may have been killed between the two, so the mark is written in any case.
+        """
         with self.store.writing():
-            instance, before = self.require(), self.store.head[0]
+            instance = self.require()
             yield
             sequence, digest = self.store.head
-        if sequence > before:
-            self.file.advance(sequence, digest, instance)
+        self.file.advance(sequence, digest, instance)
 
     def begin(self, row: Row) -> None:
         """A mark at an entry that adopts the file."""

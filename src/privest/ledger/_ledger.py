@@ -153,12 +153,13 @@ class Ledger(LedgerView):
         with self._store.reading():
             first = self._book.beginning(name, line, start)
             found = self._book.released(name, line, first, first + size, digest, marks)
-            if found is not None:
-                return found
-            if self._book.unfinished(name, line, first) is None:
+            if found is None and self._book.unfinished(name, line, first) is None:
                 self._book.charge(
                     name, cost, first, first + size
                 )  # refused before anything is drawn
+        if found is not None:
+            with self._guard.spending():  # the mark is at its entry before it leaves again
+                return found
         numbers, layout = packed(*draw())
         with self._guard.spending():
             if start is None:

@@ -110,7 +110,10 @@ class MarkFile:
             return None
 
     def advance(self, sequence: int, digest: str, instance: str) -> None:
-        """Entry `sequence` is on disk: the mark goes there, unless it is beyond already."""
+        """Entry `sequence` is on disk: the mark goes there, unless it is beyond already.
+
+        It is forced to disk either way: whoever wrote it may have been killed before that.
+        """
         try:
             descriptor = os.open(self.path, os.O_RDWR)
         except OSError as error:
@@ -124,9 +127,9 @@ class MarkFile:
                         "nothing is released from here any more."
                     )
                 if mark.sequence < sequence:
-                    new = replace(mark, sequence=sequence, hash=digest)
-                    os.pwrite(descriptor, _slot(new), other * SLOT)
-                    os.fsync(descriptor)
+                    mark = replace(mark, sequence=sequence, hash=digest)
+                os.pwrite(descriptor, _slot(mark), other * SLOT)
+                os.fsync(descriptor)
         except LedgerError:
             raise
         except OSError as error:

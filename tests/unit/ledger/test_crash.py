@@ -4,6 +4,7 @@ never two noises for one index, the chain whole.
 
 import os
 import shutil
+import signal
 import struct
 
 import numpy as np
@@ -139,6 +140,36 @@ def test_at_every_commit_point_the_mark_is_not_ahead(tmp_path, monkeypatch):
             assert "old copy" not in after.trouble
             after.adopt()
             after.verify()
+
+
+# --- killed between the entry and its mark, then restored ----------------------------------------
+
+
+@pytest.mark.parametrize("where", ["before the mark", "before its fsync"])
+def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where):
+    """The entry is on disk, the mark is not: sent again, then a backup without the entry."""
+    path, marks, backup = tmp_path / "ledger.db", tmp_path / "marks", tmp_path / "backup.db"
+    with Ledger(path, marks=marks) as ledger:
+        ledger.open_account("a", Budget(level=1.0))
+    shutil.copy(path, backup)
+    child = os.fork()
+    if child == 0:
+        name = "pwrite" if where == "before the mark" else "fsync"  # the log is synced in C
+        setattr(os, name, lambda *given: os.kill(os.getpid(), signal.SIGKILL))
+        with Ledger(path, marks=marks) as dying:
+            dying.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    synced, real = [], os.fsync
+    with Ledger(path, marks=marks) as ledger, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: (synced.append(file), real(file)))
+        assert ledger.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn).resent
+    assert synced, "sent before the mark is on disk"
+    for ending in ("-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+    path.write_bytes(backup.read_bytes())  # the same file, as it was
+    with Ledger(path, marks=marks) as old, pytest.raises(LedgerError, match="old copy"):
+        old.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn)
 
 
 # --- many threads and processes -------------------------------------------------------------------

@@ -280,10 +280,26 @@ def test_a_mark_that_cannot_be_written_stops_the_release(ledger, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", failing)
-        with pytest.raises(LedgerError, match="No space left"):
-            send(ledger, 0, value=10)
+        for value in (10, 99):  # new, then sent again: the mark is not on disk
+            with pytest.raises(LedgerError, match="No space left"):
+                send(ledger, 0, value=value)
     assert ledger.spent("a", 0).level == 1
     assert send(ledger, 0, value=99) == 10
+
+
+def test_nothing_is_sent_again_with_a_read_only_state_folder(ledger, monkeypatch):
+    """Whether an old copy would be noticed later cannot be made sure of."""
+    send(ledger, 0, value=10)
+    mark, real = ledger._guard.file.path, os.open
+
+    def opened(path, flags, *more):  # root may write everywhere
+        if os.fspath(path) == os.fspath(mark) and flags & (os.O_RDWR | os.O_WRONLY):
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", opened)
+    with pytest.raises(LedgerError, match="cannot be written"):
+        send(ledger, 0, value=99)
 
 
 @pytest.mark.parametrize("place", ["file", "folder"])
