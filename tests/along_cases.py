@@ -41,7 +41,7 @@ def _weights(folder):
     _table(folder, w=lambda table: 1 + np.arange(60) % 4)
     return Spec(
         "people.csv", "ldl", ("age", "bmi"), Privacy(epsilon=2.0, delta=1e-6, move=1.0),
-        Noise(0.3), weights=Weights("w", "precision"),
+        Noise(0.3), weights=Weights("w"),
     )  # fmt: skip
 
 

@@ -67,45 +67,43 @@ def test_a_row_that_stands_alone_has_no_sandwich():
         sandwich_errors("HC3", A, seen, 1.0)
 
 
-def dense(H, z, added, shape, variance):
+def dense(H, z, added, variance):
     """P, C and the restricted log-likelihood by matrices."""
-    W = np.diag(1 / (variance * shape + added))
+    W = np.diag(1 / (variance + added))
     C = np.linalg.inv(H.T @ W @ H)
     P = W - W @ H @ C @ H.T @ W
     _, log = np.linalg.slogdet(H.T @ W @ H)
-    return P, C, -0.5 * (np.log(variance * shape + added).sum() + log + z @ P @ z)
+    return P, C, -0.5 * (np.log(variance + added).sum() + log + z @ P @ z)
 
 
 def levels(rows, spread, seed, variance=1.0):
     rng = np.random.default_rng(seed)
     H = np.column_stack([np.ones(rows), rng.normal(50, 9, rows)])
     added = 10 ** rng.uniform(-spread / 2, spread / 2, rows)
-    shape = rng.uniform(0.5, 2.0, rows)
-    z = H @ [3.0, 0.2] + rng.normal(size=rows) * np.sqrt(variance * shape + added)
-    return H, z, added, shape
+    z = H @ [3.0, 0.2] + rng.normal(size=rows) * np.sqrt(variance + added)
+    return H, z, added
 
 
 def test_sums_over_blocks_are_those_of_matrices():
-    H, z, added, shape = levels(40, 3, 1)
+    H, z, added = levels(40, 3, 1)
 
     def blocks():
         for part in (slice(0, 9), slice(9, 9), slice(9, 40)):
-            yield LevelRows(H[part], z[part], added[part], shape[part])
+            yield LevelRows(H[part], z[part], added[part])
 
     first = prepared(blocks, 2)
     variances = np.array([0.0, 0.03, 1.0, 50.0])
     sums = first.sums(variances, whole=True)
-    D = np.diag(shape)
-    base = sums.likelihood[0] - dense(H, z, added, shape, 0.0)[2]
+    base = sums.likelihood[0] - dense(H, z, added, 0.0)[2]
     for k, variance in enumerate(variances):
-        P, C, likelihood = dense(H, z, added, shape, variance)
-        W = np.diag(1 / (variance * shape + added))
+        P, C, likelihood = dense(H, z, added, variance)
+        W = np.diag(1 / (variance + added))
         np.testing.assert_allclose(sums.quadratic[k], z @ P @ z, rtol=1e-9)
-        np.testing.assert_allclose(sums.slope[k], z @ P @ D @ P @ z, rtol=1e-9)
-        np.testing.assert_allclose(sums.trace[k], np.trace(P @ D), rtol=1e-9)
-        np.testing.assert_allclose(sums.square[k], np.trace(P @ D @ P @ D), rtol=1e-9)
+        np.testing.assert_allclose(sums.slope[k], z @ P @ P @ z, rtol=1e-9)
+        np.testing.assert_allclose(sums.trace[k], np.trace(P), rtol=1e-9)
+        np.testing.assert_allclose(sums.square[k], np.trace(P @ P), rtol=1e-9)
         np.testing.assert_allclose(first.scale @ sums.inverse[k] @ first.scale.T, C, rtol=1e-9)
-        spread = C @ H.T @ W @ D @ W @ H @ C
+        spread = C @ H.T @ W @ W @ H @ C
         np.testing.assert_allclose(first.scale @ sums.spread[k] @ first.scale.T, spread, rtol=1e-9)
         theta = first.start + first.scale @ sums.shift[k]
         np.testing.assert_allclose(theta, C @ H.T @ W @ z, rtol=1e-9)
@@ -116,28 +114,28 @@ def test_sums_over_blocks_are_those_of_matrices():
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("spread", [1, 4])
 def test_restricted_likelihood_is_maximal_and_its_interval_exact(seed, spread):
-    H, z, added, shape = levels(25, spread, seed, variance=0.3)
-    found = fit_levels(lambda: [LevelRows(H, z, added, shape)], 2)
+    H, z, added = levels(25, spread, seed, variance=0.3)
+    found = fit_levels(lambda: [LevelRows(H, z, added)], 2)
     at = found.noise_variance
-    best = dense(H, z, added, shape, at)[2]
+    best = dense(H, z, added, at)[2]
     grid = [0.0, *np.geomspace(1e-5, 1e3, 400)]
-    assert best >= max(dense(H, z, added, shape, x)[2] for x in grid) - 1e-9
+    assert best >= max(dense(H, z, added, x)[2] for x in grid) - 1e-9
     if at > 0:  # a root of the score, to the digits of the interpolation
-        P, D = dense(H, z, added, shape, at)[0], np.diag(shape)
-        np.testing.assert_allclose(z @ P @ D @ P @ z, np.trace(P @ D), rtol=1e-7)
+        P = dense(H, z, added, at)[0]
+        np.testing.assert_allclose(z @ P @ P @ z, np.trace(P), rtol=1e-7)
     low, high = found.noise_interval
     quantiles = scipy.stats.chi2.ppf([0.975, 0.025], 23)
-    P, C, _ = dense(H, z, added, shape, high)
+    P, C, _ = dense(H, z, added, high)
     np.testing.assert_allclose(z @ P @ z, quantiles[1], rtol=1e-7)
     if low > 0:
-        P, _, _ = dense(H, z, added, shape, low)
+        P, _, _ = dense(H, z, added, low)
         np.testing.assert_allclose(z @ P @ z, quantiles[0], rtol=1e-7)
-    P, C, _ = dense(H, z, added, shape, at)
+    P, C, _ = dense(H, z, added, at)
     factor = max(1.0, z @ P @ z / 23)
     np.testing.assert_allclose(found.errors.covariance, factor * C, rtol=1e-7)
-    W, D = np.diag(1 / (at * shape + added)), np.diag(shape)
-    g = np.diag(C @ H.T @ W @ D @ W @ H @ C)
-    nu = 2 * np.diag(C) ** 2 / (g**2 * 2 / np.trace(P @ D @ P @ D))
+    W = np.diag(1 / (at + added))
+    g = np.diag(C @ H.T @ W @ W @ H @ C)
+    nu = 2 * np.diag(C) ** 2 / (g**2 * 2 / np.trace(P @ P))
     np.testing.assert_allclose(found.errors.degrees_of_freedom, np.clip(nu, 1, 23), rtol=1e-7)
 
 

@@ -1,16 +1,14 @@
 """Weights of rows through plan, release and estimate, against dense formulas and statsmodels."""
 
-import json
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
 
 from privest.errors import InvalidInput
-from privest.estimator.inference import LevelRows, fit_levels
 from privest.workflow import (
     Noise,
     Privacy,
+    Spec,
     Weights,
     estimate_release,
     make_plan,
@@ -26,16 +24,14 @@ def table(rows=200, seed=0):
     return people(rows, seed) | {"weight": np.exp(rng.normal(size=rows)).round(4) + 1e-3}
 
 
-def weighted(kind, **changes):
-    return spec(weights=Weights("weight", kind), **changes)
+def weighted(**changes):
+    return spec(weights=Weights("weight"), **changes)
 
 
-def released(folder, given, kind, **changes):
+def released(folder, given, **changes):
     """z, and the file."""
     path = folder / f"z{len(list(folder.iterdir()))}.csv"
-    simulate_release(
-        make_plan(weighted(kind, **changes), given), path, np.random.default_rng(0), given
-    )
+    simulate_release(make_plan(weighted(**changes), given), path, np.random.default_rng(0), given)
     noise = np.random.default_rng(0).standard_normal(len(given["ldl"]))
     return given["ldl"] + noise / np.sqrt(LEVEL), path
 
@@ -44,7 +40,7 @@ def released(folder, given, kind, **changes):
 @pytest.mark.parametrize(("errors", "kind"), [("auto", "HC3"), ("HC2", "HC2")])
 def test_survey_weights_are_weighted_least_squares_with_a_sandwich(tmp_path, errors, kind, noise):
     given = table()
-    z, path = released(tmp_path, given, "survey", noise=noise)
+    z, path = released(tmp_path, given, noise=noise)
     found = estimate_release(path, errors)
     known = sm.WLS(z, matrix(given), weights=given["weight"]).fit(cov_type=kind, use_t=True)
     np.testing.assert_allclose(found.estimate, known.params, rtol=1e-9)
@@ -60,7 +56,7 @@ def test_survey_weights_are_weighted_least_squares_with_a_sandwich(tmp_path, err
 
 def test_few_rows_with_survey_weights_have_bell_mccaffrey_degrees_of_freedom(tmp_path):
     given = table(20)
-    z, path = released(tmp_path, given, "survey")
+    z, path = released(tmp_path, given)
     found = estimate_release(path)
     known = sm.WLS(z, matrix(given), weights=given["weight"]).fit(cov_type="HC2")
     np.testing.assert_allclose(found.covariance, known.cov_params(), rtol=1e-8)
@@ -68,71 +64,50 @@ def test_few_rows_with_survey_weights_have_bell_mccaffrey_degrees_of_freedom(tmp
     assert (found.degrees_of_freedom < 16).all()
 
 
-def test_precision_weights_are_fitted_with_known_shape(tmp_path):
-    given = table()
-    z, path = released(tmp_path, given, "precision")
-    found = estimate_release(path)
-    known = fit_levels(lambda: [LevelRows(matrix(given), z, 1 / LEVEL, 1 / given["weight"])], 4)
-    np.testing.assert_allclose(found.estimate, known.estimate, rtol=1e-9)
-    np.testing.assert_allclose(found.covariance, known.errors.covariance, rtol=1e-9)
-    assert found.noise_found == pytest.approx(known.noise_variance, rel=1e-9)
-    json.dumps(found.to_dict())
-
-
 def test_a_plan_with_survey_weights_is_the_sandwich():
     given = table()
     H, w = matrix(given), given["weight"][:, None]
     A = np.linalg.inv(H.T @ (w * H))
     V = A @ (H.T @ (w**2 * H)) @ A
-    plan = make_plan(weighted("survey"), given)
+    plan = make_plan(weighted(), given)
     for level in (LEVEL, 10 * LEVEL):
         known = np.sqrt((VARIANCE + 1 / level) * np.diag(V))
         np.testing.assert_allclose(plan.errors_at(level), known, rtol=1e-8)
     np.testing.assert_allclose(plan.classical_error, np.sqrt(VARIANCE * np.diag(V)), rtol=1e-8)
-    open_ = make_plan(weighted("survey", noise=Noise()), given)
+    open_ = make_plan(weighted(noise=Noise()), given)
     np.testing.assert_allclose(open_.privacy_error, np.sqrt(np.diag(V) / LEVEL), rtol=1e-8)
     wanted = Privacy(standard_error=float(plan.standard_error[1]), of="age")
-    assert make_plan(weighted("survey", privacy=wanted), given).level == pytest.approx(LEVEL)
+    assert make_plan(weighted(privacy=wanted), given).level == pytest.approx(LEVEL)
     # A mean: the variance of Kish, (σ² + 1/s)Σw²/(Σw)².
-    mean = make_plan(weighted("survey", features=(), categories={}), given)
+    mean = make_plan(weighted(features=(), categories={}), given)
     kish = (w**2).sum() / w.sum() ** 2
     assert mean.standard_error[0] ** 2 == pytest.approx((VARIANCE + 1 / LEVEL) * kish, rel=1e-9)
 
 
-def test_a_plan_with_precision_weights_is_the_bound_to_a_percent():
-    given = table()
-    H, w = matrix(given), given["weight"]
-    plan = make_plan(weighted("precision"), given)
-    for level in (0.1, LEVEL, 50.0):
-        information = H.T @ (H / (VARIANCE / w + 1 / level)[:, None])
-        known = np.sqrt(np.diag(np.linalg.inv(information)))
-        np.testing.assert_allclose(plan.errors_at(level), known, rtol=0.01)
-    classical = np.sqrt(VARIANCE * np.diag(np.linalg.inv(H.T @ (w[:, None] * H))))
-    np.testing.assert_allclose(plan.classical_error, classical, rtol=0.01)
-    assert 0 < plan.privacy_share < 1
-    json.dumps(plan.to_dict())
-    wanted = Privacy(standard_error=1.0, of="age")
-    with pytest.raises(InvalidInput, match="weights that are precisions"):
-        weighted("precision", privacy=wanted)
-
-
-@pytest.mark.parametrize("kind", ["survey", "precision"])
-def test_rows_of_weight_zero_are_refused_before_anything_is_drawn(tmp_path, kind):
+def test_rows_of_weight_zero_are_refused_before_anything_is_drawn(tmp_path):
     given = table()
     given["weight"][3] = 0.0
     with pytest.raises(InvalidInput, match="weights must be above 0; a row of weight 0 stands for"):
-        make_plan(weighted(kind), given)
+        make_plan(weighted(), given)
     with pytest.raises(InvalidInput, match="weights must be above 0"):
-        release(stated_terms(weighted(kind)), tmp_path / "z.csv", given)
+        release(stated_terms(weighted()), tmp_path / "z.csv", given)
     assert not (tmp_path / "z.csv").exists()
 
 
 def test_equal_weights_are_none(tmp_path):
     given = table() | {"weight": np.full(200, 2.5)}
-    _, path = released(tmp_path, given, "survey")
+    _, path = released(tmp_path, given)
     found = estimate_release(path)
     plain = tmp_path / "plain.csv"
     simulate_release(make_plan(spec(), given), plain, np.random.default_rng(0), given)
     known = estimate_release(plain)
     np.testing.assert_allclose(found.estimate, known.estimate, rtol=1e-9)
     np.testing.assert_allclose(found.interval(), known.interval(), rtol=1e-8)
+
+
+def test_precision_weights_of_old_plans_and_headers_are_refused():
+    old = spec().to_dict() | {"weights": {"column": "weight", "kind": "precision"}}
+    with pytest.raises(InvalidInput, match="precision weights were removed"):
+        Spec.from_dict(old)
+    with pytest.raises(InvalidInput, match="precision weights were removed"):
+        Weights.read(old["weights"], "weights")

@@ -33,7 +33,6 @@ FAMILIES = {
 }
 GAPS = {"drop": "leave them out, and count them", "refuse": "stop, and say where"}
 DESIGNS = {"A": "for all rows of a person together", "B": "for each row, and a person's mean"}
-WEIGHTS = {"survey": "how many people a row stands for", "precision": "how precise a reading is"}
 
 WITH_EQUALS = "One with “=” cannot be stated as a code: empty or correct its cells in the file."
 NOT_OFFERED = (
@@ -92,7 +91,7 @@ def stated(
         transform=transform,  # type: ignore[arg-type]
         family=family,  # type: ignore[arg-type]
         person=_person(form, chosen, names),
-        weights=_weights(form, chosen, names),
+        weights=None if chosen.weight is None else Weights(names[chosen.weight]),
         reading=reading,
     )
 
@@ -270,13 +269,6 @@ def _person(form: Form, chosen: _Chosen, names: Sequence[str]) -> People | None:
     return People(names[chosen.person], design, most)
 
 
-def _weights(form: Form, chosen: _Chosen, names: Sequence[str]) -> Weights | None:
-    if chosen.weight is None:
-        return None
-    kind: Any = form.choice("weight_kind", list(WEIGHTS), "survey")
-    return Weights(names[chosen.weight], kind)
-
-
 # --- and back -------------------------------------------------------------------------------------
 
 
@@ -293,7 +285,6 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
         "codes": "; ".join(spec.reading.missing_codes),
         "design": "A" if spec.person is None else spec.person.design,
         "most": as_typed(None if spec.person is None else spec.person.most),
-        "weight_kind": "survey" if spec.weights is None else spec.weights.kind,
         "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
     }  # fmt: skip
     for at, column in enumerate(look.columns):

@@ -56,14 +56,9 @@ class Model:
     most_rows: Annotated[
         int | None, option("Of a person, public: further rows are left out.", "ROWS")
     ] = None
-    weights: Annotated[str | None, option("Public column of weights, one a row.", "NAME")] = None
-    weight_kind: Annotated[
+    weights: Annotated[
         str | None,
-        option(
-            "survey: how many people a row stands for (the default). precision: variances are "
-            "σ²/weight.",
-            "KIND",
-        ),
+        option("Public column of survey weights: how many people a row stands for.", "NAME"),
     ] = None
     category: Annotated[
         list[str] | None,
@@ -220,7 +215,7 @@ def spec_of(
         transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec
         family=model.family or "gaussian",  # type: ignore[arg-type] # checked by Spec
         person=_people(model),
-        weights=_weights(model),
+        weights=None if model.weights is None else Weights(model.weights),
         reading=files.reading(),
     )
 
@@ -232,14 +227,6 @@ def _people(model: Model) -> People | None:
         return None
     design = model.person_design or "A"
     return People(model.person, design, model.most_rows)  # type: ignore[arg-type] # checked there
-
-
-def _weights(model: Model) -> Weights | None:
-    if model.weights is None:
-        if model.weight_kind is not None:
-            raise InvalidInput("--weight-kind goes with --weights COLUMN.")
-        return None
-    return Weights(model.weights, model.weight_kind or "survey")  # type: ignore[arg-type]
 
 
 def wanted_errors(given: str | None) -> float | dict[str, float] | None:

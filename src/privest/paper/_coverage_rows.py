@@ -90,24 +90,10 @@ def survey(rng: np.random.Generator, trials: int, *, rows: int, level: float) ->
     weight = np.exp(np.random.default_rng(rows + 1).uniform(0, 3, rows))
     H, truth, size = matrix(public), THETA[:2], _unequal(public["x"])
     public = public | {"weight": weight}
-    terms = terms_of(public, Privacy(level), weights=Weights("weight", "survey"))
+    terms = terms_of(public, Privacy(level), weights=Weights("weight"))
     hits = np.empty((trials, 2))
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
-        row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
-    return hits
-
-
-def precision(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:
-    """Precision weights: the variance of a reading is 1 divided by its weight."""
-    public = features(rows, 2)
-    weight = np.exp(np.random.default_rng(rows + 1).uniform(-1.5, 1.5, rows))
-    H, truth = matrix(public), THETA[:2]
-    public = public | {"weight": weight}
-    terms = terms_of(public, Privacy(level), weights=Weights("weight", "precision"))
-    hits = np.empty((trials, 2))
-    for row in hits:
-        y = H @ truth + rng.normal(size=rows) / np.sqrt(weight)
         row[:] = held(estimate_table(simulate_held(terms, public | {"y": y}, rng)), truth)
     return hits
 
@@ -212,14 +198,6 @@ CASES = [
             {"rows": 400, "level": level}, _expected(level),
         )
         for level in (20.0, 1.0)
-    ),
-    *(
-        Case(
-            UNEQUAL, f"precision weights, K = 60, s σ² = {level:g}", precision, ("intercept", "x"),
-            "REML, weights known", "as levels of rows: .946 to .984", {"rows": 60, "level": level},
-            (0.93, 1.0),
-        )
-        for level in (20.0, 2.0, 0.2)
     ),
     *(
         Case(

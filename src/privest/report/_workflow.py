@@ -271,12 +271,10 @@ def _people(header: TableRelease) -> str | None:
 def _weights(header: TableRelease) -> str | None:
     if header.weights is None:
         return None
-    kind = {
-        "survey": "as many people as each row stands for (survey weights)",
-        "precision": "rows count by how precise their readings are (precision weights)",
-    }
-    public = f"Rows are weighted by “{header.weights.column}”, which is public"
-    return f"{public}: {kind[header.weights.kind]}."
+    return (
+        f"Rows are weighted by “{header.weights.column}”, which is public: as many people as each "
+        "row stands for (survey weights)."
+    )
 
 
 def _joint(estimate: Estimate) -> str | None:

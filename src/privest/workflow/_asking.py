@@ -33,7 +33,7 @@ def error_ways(release: TableRelease) -> dict[str, str]:
     if release.columns[0].levels is not None:
         return {"auto": AUTO} | stated
     if release.weights is not None:
-        return {"auto": AUTO} | (SCATTER if release.weights.kind == "survey" else {})
+        return {"auto": AUTO} | SCATTER
     more = {
         "t": "exact for Gaussian readings that vary alike",
         "huber": "Huber's estimate, for a few wild readings",

@@ -115,10 +115,6 @@ def _require_family(spec: Spec, law: Law) -> None:
         kind == "poisson" and law in BITS,
         "family poisson: counts take noise that is added: --law laplace or gaussian.",
     )
-    _refuse_if(
-        spec.weights is not None and spec.weights.kind == "precision",
-        f"family {kind}: readings have the precision that their mean says: survey weights only.",
-    )
 
 
 def _refuse_if(wrong: bool, why: str) -> None:

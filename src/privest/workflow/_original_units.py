@@ -284,11 +284,6 @@ def _by_residuals(
     Its error is that of a mean of rows, or of persons, whatever their law.
     """
     release, exponent = found.release, found.release.exponent or 0.0
-    if release.weights is not None and release.weights.kind == "precision":
-        raise InvalidInput(
-            "with precision weights every row has its own variance, and so its own mean on the "
-            "original scale: a mean at a row is not there."
-        )
     variance, error = _row_spread(found) if release.people is None else _person_spread(found)
     facts = eta, variance, np.diag([own**2, error])
     freedom = _freedom(found, h)

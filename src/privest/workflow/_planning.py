@@ -69,8 +69,7 @@ class Plan(PlanCalls, Terms):
 
     rows, dropped   rows of H used, and left out because something was missing in the features.
     triangle        R with RᵀR = HᵀH, which takes the place of H; with weights as
-                    `_planning_weights` says, and `shape` then has the variances of its rows in
-                    units of σ² (None: all 1).
+                    `_planning_weights` says.
     people          where persons have several rows: who has how many, and what that allows. The
                     errors are then those of generalised least squares if half of the stated noise
                     variance is between persons; without one they are what privacy alone adds.
@@ -79,7 +78,6 @@ class Plan(PlanCalls, Terms):
     rows: int
     dropped: int
     triangle: Array
-    shape: Array | None = None
     people: PlannedPeople | None = None
     _cost: ClippingCost | None = field(default=None, repr=False)  # of the range, as expected
     _data: object = field(default=None, repr=False)  # a frame, of this process only
@@ -98,8 +96,7 @@ class Plan(PlanCalls, Terms):
         return self._model_with(self._known_noise)
 
     def _model_with(self, noise_variance: float) -> LinearModel:
-        noise = noise_variance if self.shape is None else noise_variance * self.shape
-        return LinearModel(self.triangle, noise, names=self.names)
+        return LinearModel(self.triangle, noise_variance, names=self.names)
 
     @property
     def _known_noise(self) -> float:
@@ -187,9 +184,9 @@ class Plan(PlanCalls, Terms):
     def privacy_share(self) -> float:
         """The part of the variance that privacy costs, the same for all coefficients.
 
-        Where persons have several rows, or rows precisions, it differs: of the first of them.
+        Where persons have several rows it differs: of the first of them.
         """
-        if self.people is not None or self.shape is not None:
+        if self.people is not None:
             return float(1 - (self.classical_error[0] / self.standard_error[0]) ** 2)
         if self.noise_variance is None:
             return math.nan
@@ -282,7 +279,7 @@ class Plan(PlanCalls, Terms):
         """Plain numbers and lists, for JSON."""
         levels, errors = self.curve()
         record = super().to_dict()
-        del record["triangle"], record["shape"]
+        del record["triangle"]
         curve = {"level": plain(levels), "standard_error": plain(errors)}
         return record | {"curve": curve}
 
@@ -310,9 +307,7 @@ def make_plan(
         add_rows(sums, H)
         rows, dropped = rows + len(H), dropped + gaps
     require_full(sums, design.names, source.name, rows)
-    triangle, shape = np.triu(sums.triangle[:-1, :-1]), None
-    if weights is not None:
-        triangle, shape = weights.rows()
+    triangle = np.triu(sums.triangle[:-1, :-1]) if weights is None else weights.triangle()
     unit = classical_bound(LinearModel(triangle, 1.0, names=design.names))
     found = Plan(
         spec=spec,
@@ -320,7 +315,6 @@ def make_plan(
         rows=rows,
         dropped=dropped,
         triangle=triangle,
-        shape=shape,
         people=None if people is None else people.facts(),
         _stamp=source.stamp,
         **columns_of(

@@ -79,7 +79,7 @@ class RecordPlan(Plan):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         record = Record.to_dict(self)
-        del record["triangle"], record["shape"]
+        del record["triangle"]
         return record
 
 

@@ -123,8 +123,7 @@ def level_for(
             "ask for what privacy alone may add."
         )
     _require_reachable(plan, place, wanted, times)
-    plain = plan.people is None and plan.shape is None and not isinstance(plan, LawPlan)
-    if plain:
+    if plan.people is None and not isinstance(plan, LawPlan):
         assert plan.noise_variance is not None
         return level_for_error(of, wanted, plan.noise_variance, plan._unit_covariance[place, place])
     return _searched(lambda s: float(plan.errors_at(s)[place]) - wanted, plan.level, error, of)

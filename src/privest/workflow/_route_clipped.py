@@ -112,8 +112,8 @@ def _unbounded(plain: Estimate, why: str) -> Estimate:
 def _likelihood_holds(found: Estimate) -> bool:
     """Whether the likelihood of clipped rows is that of the release."""
     release = found.release
-    survey = release.weights is not None and release.weights.kind == "survey"
-    return str(release.column.law) == "gaussian" and release.people is None and not survey
+    alone = release.people is None and release.weights is None
+    return str(release.column.law) == "gaussian" and alone
 
 
 def clipping_bias(found: Estimate, limits: Range) -> tuple[Array, float]:
@@ -162,8 +162,7 @@ def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
 
     def blocks() -> Iterator[ClippedRows]:
         for part in release.shown_blocks():
-            shape = 1.0 if part.weights is None else 1 / part.weights
-            size = shape if variance is None or not known else variance * shape
+            size = 1.0 if variance is None or not known else variance
             level = release.level if part.levels is None else part.levels
             yield ClippedRows(part.H, part.z[:, 0], size, level, *ends(part))
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.estimator.inference import LevelRows, WeightedRows, fit_levels, survey_errors
-from privest.estimator.inference._choosing import require_choice
+from privest.estimator.inference import WeightedRows, survey_errors
 from privest.linalg._running import tall_triangle
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import ReleasedRows, TableRelease
 from privest.workflow._route_rows import (
-    added_of,
     estimated,
     first_pass,
     new_sums_of,
@@ -25,31 +23,15 @@ from privest.workflow._terms import require_full
 
 
 def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
-    """With weights of the header, a public column.
+    """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
 
-    survey     θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich: HC3, below 25 degrees of freedom and where few rows
-               decide HC2 with those of Bell and McCaffrey; what a reading's variance is does not
-               matter.
-    precision  var w_k = σ²/weight_k: by restricted maximum likelihood at weights
-               1/(σ²/weight_k + 1/s), errors of Knapp and Hartung.
+    HC3; below 25 degrees of freedom and where few rows decide HC2 with those of Bell and McCaffrey.
+    What a reading's variance is does not matter.
     """
-    assert release.weights is not None
     first = first_pass(release)
     if first.scatter is None:
         raise too_few(release)
     more = said_of_noise(release, first, None) | {"trail": None, "misfit": None, "misfit_p": None}
-    if release.weights.kind == "precision":
-        require_choice(how, ("auto",))
-        added, n = added_of(release), len(release.names)
-        found = fit_levels(
-            lambda: (
-                LevelRows(part.H, part.z[:, 0], added, 1 / weights_of(release, part))
-                for part in release.blocks()
-            ),
-            n,
-        )
-        more |= {"noise_found": found.noise_variance, "noise_interval": found.noise_interval}
-        return estimated(release, first, found.estimate, found.errors, more)
     sums = new_sums_of(release)
     for part in release.blocks():
         root = np.sqrt(weights_of(release, part))

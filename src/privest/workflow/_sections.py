@@ -75,18 +75,19 @@ class People:
 
 @dataclass(frozen=True)
 class Weights:
-    """A public column of weights, one a row.
-
-    kind  "survey": how many people a row stands for; "precision": the variance of a reading is
-          σ² divided by its weight.
-    """
+    """A public column of survey weights: how many people a row stands for."""
 
     column: str
-    kind: Literal["survey", "precision"] = "survey"
+    kind: str = "survey"  # as headers say it
 
     def __post_init__(self) -> None:
         require_text(self.column, "weights column")
-        require_choice(self.kind, ("survey", "precision"), "weights kind")
+        if self.kind == "precision":
+            raise InvalidInput(
+                "precision weights were removed in version 0.2: use survey weights, whose errors "
+                "hold whatever the variance of a row is."
+            )
+        require_choice(self.kind, ("survey",), "weights kind")
 
     @classmethod
     def read(cls, given: object, name: str) -> Self:

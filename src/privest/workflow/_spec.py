@@ -20,8 +20,7 @@ design = "A"                     # or "B": see docs/people.md
 most = 20                        # public: further rows of a person are left out
 
 [weights]
-column = "w"
-kind = "survey"                  # or "precision"
+column = "w"                     # public: how many people a row stands for
 
 [privacy]
 level = 1.0                      # larger shows more: one reading is known to ± 1/√level; or
@@ -130,13 +129,6 @@ class Spec:
             require_record(self)
         if self.person is not None:
             self._require_person(self.person)
-        precise = self.weights is not None and self.weights.kind == "precision"
-        if precise and self.privacy.standard_error is not None:
-            raise InvalidInput(
-                "privacy: the level for a wanted standard error is not known with weights that are "
-                "precisions, as privacy costs some rows more than others. State a level; the plan "
-                "says what errors it gives."
-            )
 
     def _take(self, formula: Formula) -> None:
         """Target, features and transform, which the formula says; nothing else may say another.

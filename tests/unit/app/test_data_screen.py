@@ -343,7 +343,7 @@ def test_everything_that_can_be_stated(client, tmp_path):
 
 def test_weights_and_a_mean(client):
     taken(client, PEOPLE)
-    spec = planned(client, done(client, **LDL | {"role-0": "weight", "weight_kind": "survey"}))
+    spec = planned(client, done(client, **LDL | {"role-0": "weight"}))
     assert (spec.weights.column, spec.features) == ("age", ())
 
 

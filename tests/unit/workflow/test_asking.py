@@ -37,7 +37,6 @@ def made(folder, table=None, **changes):
         {},
         {"noise": Noise()},
         {"weights": Weights("w")},
-        {"weights": Weights("w", "precision")},
         {"person": People("who")},
         {"privacy": Privacy(2.0, allocate=True)},
         {"target": "sick", "family": "binomial", "noise": Noise()},

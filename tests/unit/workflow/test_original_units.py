@@ -155,7 +155,7 @@ def test_persons_and_survey_weights_have_means_too(tmp_path):
     total = VARIANCE + 0.16
     for more, spread in (
         ({"person": People("who")}, _person_spread),
-        ({"weights": Weights("weight", "survey")}, _row_spread),
+        ({"weights": Weights("weight")}, _row_spread),
     ):
         found = released(tmp_path, table, "log", (1e-6, 1e6), **more)
         variance, square = spread(found)
@@ -165,15 +165,12 @@ def test_persons_and_survey_weights_have_means_too(tmp_path):
         if "person" in more:
             with pytest.raises(InvalidInput, match="rows of one person share"):
                 found.total()
-    precise = released(tmp_path, table, "log", (1e-6, 1e6), weights=Weights("weight", "precision"))
-    with pytest.raises(InvalidInput, match="precision weights"):
-        precise.mean_at(ROW)
 
 
 def test_a_total_of_weighted_rows_says_that_it_is_not_weighted(tmp_path, capsys, monkeypatch):
     table = people(200, seed=2)
     table["weight"] = np.random.default_rng(3).uniform(0.5, 3.0, 200)
-    found = released(tmp_path, table, ends=(-50, 50), weights=Weights("weight", "survey"))
+    found = released(tmp_path, table, ends=(-50, 50), weights=Weights("weight"))
     done = runner(capsys, monkeypatch)("estimate", str(found.release.path), "--total")
     assert done.code == 0, done.err
     assert "the weights are not in it" in " ".join(done.out.split())

@@ -40,7 +40,6 @@ KINDS = {
     "persons": {"person": People("id"), "privacy": Privacy(2.0, **STATED)},
     "persons, design B": {"person": People("id", "B"), "noise": Noise()},
     "survey weights": {"weights": Weights("w")},
-    "precisions": {"weights": Weights("w", "precision")},
     "yes or no": {"target": "yes", "family": "binomial", "noise": Noise()},
     "counts": {"target": "n", "family": "poisson", "noise": Noise()},
     "Laplace noise": {"privacy": Privacy(2.0, law="laplace", range=RANGE)},
@@ -133,7 +132,7 @@ def test_columns_keep_what_a_reference_set_says_of_them_together(tmp_path):
 
 # --- accuracy first -------------------------------------------------------------------------------
 
-SEARCHED = ["a level", "an accuracy", "survey weights", "precisions", "persons", "yes or no",
+SEARCHED = ["a level", "an accuracy", "survey weights", "persons", "yes or no",
             "counts", "Laplace noise"]  # fmt: skip
 
 

@@ -257,7 +257,6 @@ WRONG = {
     "leave the noise variance": {"noise": Noise(0.2)},
     "coins (the default)": {"privacy": Privacy(epsilon=1, law="laplace")},
     "counts take noise": {"family": "poisson", "privacy": BIT},
-    "survey weights": {"weights": Weights("w", "precision")},
     "one row a person": NUMBERS | {"person": People("w"), "privacy": BIT},
     "one target": {"target": ("ill", "visits")},
     "state epsilon": {"privacy": Privacy(standard_error=0.1, of="age")},

@@ -1,14 +1,14 @@
 """Levels that differ from row to row, σ² unknown: random-effects meta-regression.
 
-    z_k ~ N(h_kᵀθ, v_k) ,  v_k = σ²c_k + a_k ,  a_k = 1/s_k known, c_k = 1 (or 1/w_k: precisions)
-    W = diag(1/v) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW ,  D = diag(c) ,  f = K − n
+    z_k ~ N(h_kᵀθ, v_k) ,  v_k = σ² + a_k ,  a_k = 1/s_k known
+    W = diag(1/v) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW ,  f = K − n
 
-σ̂² maximises the restricted likelihood over all roots of zᵀPDPz − tr PD and 0. Errors are those of
+σ̂² maximises the restricted likelihood over all roots of zᵀP²z − tr P and 0. Errors are those of
 Knapp and Hartung (2003), floored: max(1, zᵀPz/f)·C, with the degrees of freedom of Satterthwaite,
 
-    df_j = clip(ν_j, 1, f) ,  ν_j = C_jj²·tr PDPD/g_j² ,  g_j = [CHᵀWDWHC]_jj .
+    df_j = clip(ν_j, 1, f) ,  ν_j = C_jj²·tr P²/g_j² ,  g_j = [CHᵀW²HC]_jj .
 
-Where all a_k/c_k are equal ν_j = f and this is Student's t of `_unknown`. The interval of σ² is
+Where all a_k are equal ν_j = f and this is Student's t of `_unknown`. The interval of σ² is
 exact: zᵀPz ~ χ²_f at the true σ² (the Q-profile, Viechtbauer 2007); zᵀPz falls in σ².
 """
 
@@ -27,10 +27,10 @@ from privest.estimator.inference._weighted_sums import Blocks, Prepared, Weighte
 from privest.records import Record
 
 A_DECADE = 4  # values of σ² a factor of ten, among which roots are looked for
-# Chebyshev nodes between two of them: sums have their poles at σ² = −a_k/c_k < 0, so that the error
+# Chebyshev nodes between two of them: sums have their poles at σ² = −a_k < 0, so that the error
 # of the interpolation falls by a factor of 7 a node, to 1e-9.
 NODES = 11
-BELOW = 0.1  # of the least a_k/c_k: sums are nearly straight below
+BELOW = 0.1  # of the least a_k: sums are nearly straight below
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,9 +123,9 @@ def _concluded(
 def _grid(first: Prepared, least_quantile: float) -> Array:
     """0, and values of σ² on a log scale up to where score and profile are decided.
 
-    With V ≥ σ²D: zᵀPz ≤ Q/σ² and zᵀPDPz ≤ Q/σ⁴ for Q = zᵀP(D)z; and tr PD ≥ f/(2σ²) once σ² is
-    above every a_k/c_k. So the score is negative beyond max(2Q/f, a_k/c_k), and zᵀPz is below its
-    lower quantile beyond Q over that.
+    With V ≥ σ²I: zᵀPz ≤ Q/σ² and zᵀP²z ≤ Q/σ⁴ for the residual sum of squares Q; and tr P ≥ f/(2σ²)
+    once σ² is above every a_k. So the score is negative beyond max(2Q/f, a_k), and zᵀPz is below
+    its lower quantile beyond Q over that.
     """
     most = max(2 * first.ceiling / first.freedom, first.most, first.ceiling / least_quantile)
     least = BELOW * first.least

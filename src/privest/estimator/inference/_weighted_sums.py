@@ -1,6 +1,6 @@
-"""Sums over rows with variances v_k = σ²c_k + a_k, for many σ² in one pass.
+"""Sums over rows with variances v_k = σ² + a_k, for many σ² in one pass.
 
-    W = diag(1/v) ,  D = diag(c) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW
+    W = diag(1/v) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW
 
 From them come the restricted likelihood of σ² and what the errors of θ̂ need. Rows are scaled to
 orthonormal columns and centred at a first fit before they are summed (P does not see either), so
@@ -26,25 +26,18 @@ CHUNK = 2048  # rows at a time: with some tens of σ² they stay in cache
 
 @dataclass(frozen=True, eq=False)
 class LevelRows:
-    """Rows H (r, n) and z (r,) of a release with variances σ²·shape + added.
+    """Rows H (r, n) and z (r,) of a release with variances σ² + added.
 
     added  > 0: the known variance of the release noise, a number or one a row.
-    shape  > 0: known, 1 or one a row; with precision weights 1/w_k.
     """
 
     H: Array
     z: Array
     added: Array | float
-    shape: Array | float = 1.0
 
-    def columns(self) -> tuple[Array, Array]:
-        """`added` and `shape`, one a row."""
-        return tuple(np.broadcast_to(np.asarray(x, float), self.z.shape) for x in self.both)  # type: ignore[return-value]
-
-    @property
-    def both(self) -> tuple[Array | float, Array | float]:
-        """`added` and `shape` as they were given."""
-        return self.added, self.shape
+    def variances(self) -> Array:
+        """`added`, one a row."""
+        return np.broadcast_to(np.asarray(self.added, float), self.z.shape)
 
 
 Blocks = Callable[[], Iterable[LevelRows]]
@@ -57,9 +50,9 @@ class WeightedSums:
     variances  (m,) the values of σ².
     inverse    (m, n, n): C of the scaled rows.
     shift      (m, n): δ̂.
-    spread     (m, n, n): C·HᵀWDWH·C.
-    quadratic  (m,) zᵀPz;  `slope` (m,) zᵀPDPz.
-    trace      (m,) tr PD;  `square` (m,) tr PDPD.
+    spread     (m, n, n): C·HᵀW²H·C.
+    quadratic  (m,) zᵀPz;  `slope` (m,) zᵀP²z.
+    trace      (m,) tr P;  `square` (m,) tr P².
     logarithm  (m,) Σ log v_k + log |HᵀWH|; this and `square` NaN where they were not asked for.
     """
 
@@ -75,7 +68,7 @@ class WeightedSums:
 
     @property
     def score(self) -> Array:
-        """Twice the derivative of the restricted log-likelihood: zᵀPDPz − tr PD."""
+        """Twice the derivative of the restricted log-likelihood: zᵀP²z − tr P."""
         return self.slope - self.trace
 
     @property
@@ -90,8 +83,8 @@ class Prepared:
 
     start, scale  θ₀, and R⁻¹: the rows are summed as H·R⁻¹.
     rows          K; freedom = K − n.
-    least, most   of a_k/c_k: where σ² begins to matter, and where it is all.
-    ceiling       zᵀP(D)z: the residual sum of squares in units of the shape, for v = c.
+    least, most   of a_k: where σ² begins to matter, and where it is all.
+    ceiling       the residual sum of squares of least squares.
     """
 
     blocks: Blocks
@@ -119,20 +112,18 @@ class Prepared:
 
 
 def prepared(blocks: Blocks, parameters: int) -> Prepared:
-    """The first pass: least squares for v = c (as if there were no release noise)."""
+    """The first pass: least squares (as if there were no release noise)."""
     fit = RunningLeastSquares(parameters, rank_tolerance(parameters))
     rows, least, most = 0, np.inf, 0.0
     for part in blocks():
         if not len(part.z):
             continue
-        added, shape = part.columns()
-        if not (np.min(added) > 0 and np.min(shape) > 0 and np.isfinite(added + shape).all()):
-            raise InvalidInput("variances of release noise and shapes must be finite and > 0.")
-        weight = 1 / np.sqrt(shape)
-        fit.add(tall_triangle(part.H, part.z, weight, weight, 0.0, compiled=False))
+        added = part.variances()
+        if not (np.min(added) > 0 and np.isfinite(added).all()):
+            raise InvalidInput("variances of release noise must be finite and > 0.")
+        fit.add(tall_triangle(part.H, part.z, 1.0, 1.0, 0.0, compiled=False))
         rows += len(part.z)
-        ratio = added / shape
-        least, most = min(least, float(ratio.min())), max(most, float(ratio.max()))
+        least, most = min(least, float(added.min())), max(most, float(added.max()))
     require_freedom(rows - parameters)
     if not fit.full:
         raise InvalidInput("the rows do not tell all coefficients apart: leave a column out.")
@@ -143,12 +134,12 @@ def prepared(blocks: Blocks, parameters: int) -> Prepared:
 def _part_sums(
     part: LevelRows, start: Array, scale: Array, variances: Array, whole: bool
 ) -> list[Array]:
-    """The sums of a block for every σ², (m, …): HᵀWH, HᵀW²DH of the rows with their residuals
-    [H, r], and if `whole` HᵀW³D²H; and scalar ones.
+    """The sums of a block for every σ², (m, …): HᵀWH, HᵀW²H of the rows with their residuals
+    [H, r], and if `whole` HᵀW³H; and scalar ones.
 
     Products of columns are made once, and all σ² multiply them together: (m, r)·(r, pairs).
     """
-    added, shape = part.columns()
+    added = part.variances()
     n = part.H.shape[1]
     upper = np.triu_indices(n + 1)
     total = [np.zeros((len(variances), len(upper[0]))) for _ in range(3)]
@@ -157,17 +148,16 @@ def _part_sums(
         rows = slice(at, at + CHUNK)
         wide = np.column_stack([part.H[rows] @ scale, part.z[rows] - part.H[rows] @ start])
         pairs = wide[:, upper[0]] * wide[:, upper[1]]
-        size = variances[:, None] * shape[rows] + added[rows]
+        size = variances[:, None] + added[rows]
         weight = 1 / size
-        ratio = shape[rows] * weight
-        scalar[:, 1] += ratio.sum(axis=1)
+        square = weight * weight
+        scalar[:, 1] += weight.sum(axis=1)
         total[0] += weight @ pairs
-        weight *= ratio
-        total[1] += weight @ pairs
+        total[1] += square @ pairs
         if whole:
             scalar[:, 0] += np.log(size).sum(axis=1)
-            scalar[:, 2] += (ratio * ratio).sum(axis=1)
-            total[2] += (weight * ratio) @ pairs
+            scalar[:, 2] += square.sum(axis=1)
+            total[2] += (square * weight) @ pairs
     first, second, third = (_symmetric(one, upper, n + 1) for one in total)
     if not whole:
         third[:], scalar[:, [0, 2]] = np.nan, np.nan
@@ -190,7 +180,7 @@ def _concluded(
     shift = np.einsum("mij,mj->mi", inverse, right)
     crossed = np.einsum("mi,mi->m", shift, second[:, :n, n])
     bent = np.einsum("mi,mij,mj->m", shift, middle, shift)
-    logs, ratios, squares = scalar.T
+    logs, weights, squares = scalar.T
     product = inverse @ middle
     return WeightedSums(
         variances=variances,
@@ -199,7 +189,7 @@ def _concluded(
         spread=product @ inverse,
         quadratic=first[:, n, n] - np.einsum("mi,mi->m", shift, right),
         slope=second[:, n, n] - 2 * crossed + bent,
-        trace=ratios - np.trace(product, axis1=1, axis2=2),
+        trace=weights - np.trace(product, axis1=1, axis2=2),
         square=squares
         - 2 * np.einsum("mij,mji->m", inverse, third)
         + np.einsum("mij,mji->m", product, product),
