@@ -32,7 +32,6 @@ MOST_BYTES = 150_000  # of a picture
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 SEED = "1"
 LEVEL = "4"  # as in docs/workflow.md
-STEPS = 18  # of the stream
 
 
 @contextmanager
@@ -119,17 +118,6 @@ def a_table(page: Page, folder: Path) -> None:
     shot(page, folder, "take", 1400)
 
 
-def a_stream(page: Page, folder: Path) -> None:
-    """The example of a stream, some steps on."""
-    page.get_by_role("link", name="Begin with a stream").click()
-    page.get_by_role("button", name="Use the example").click()
-    page.get_by_label("Readings at a time").fill("12")
-    page.get_by_role("button", name="Set it up").click()
-    for _ in range(STEPS):
-        page.get_by_role("button", name="One step").click()
-    shot(page, folder, "stream", 1340)
-
-
 def again(page: Page, folder: Path, name: str, screen: str, most: int) -> None:
     """A screen of the work that is on the desk, in another window."""
     page.locator(".works a").first.click()
@@ -157,7 +145,6 @@ def pictures(browser: Browser, address: str, folder: Path) -> None:
     a_table(window(1200), folder)
     again(window(400), folder, "phone", "Privacy", 1500)
     again(window(1200, dark=True), folder, "dark", "Results", 1200)
-    a_stream(window(1200), folder)
 
 
 def main() -> None:

@@ -4,25 +4,17 @@ import re
 import time
 
 from app_client import HOST, Client
-from app_forms import FoundForm, forms_of
+from app_forms import FoundForm
 from app_fuzz import harvested
 from app_messy import SENTINELS, messy
 
 LONGEST = 20_000  # characters of an address that a browser sends
 
 
-def _of(form):
-    """What a form sends as it stands."""
-    sent: dict[str, list[str]] = {}
-    for name, value in form.sent:
-        sent.setdefault(name, []).append(value)
-    return sent
-
-
 class Stage:
     """`places`: every address that can be asked for; `forms`: every form that can be sent.
 
-    quick  without results and streams.
+    quick  without results.
     """
 
     def __init__(self, folder, *, quick=False):
@@ -37,12 +29,9 @@ class Stage:
         client, desk = self.client, self.client.desk
         for work in list(desk.works.values()):
             desk.clear(work)
-        for stream in list(desk.streams.values()):
-            assert client.post(f"/stream/{stream.id}/clear").status_code == 303
-        self.works, self.streams = [desk.begin(), client.planned(), self._sent()], []
-        if not self.quick:  # their pages have pictures, which take their time
+        self.works = [desk.begin(), client.planned(), self._sent()]
+        if not self.quick:  # its pages have pictures, which take their time
             self.works.append(self._tried())
-            self.streams = [self._stream(), self._stream(settled=True)]
         self.forms = self._all_forms()
 
     def _tried(self):
@@ -55,15 +44,6 @@ class Stage:
             time.sleep(0.005)
         assert work.released is not None
         return work
-
-    def _stream(self, settled=False):
-        """The example of a stream; settled: it waits for its first step."""
-        answer = self.client.post("/stream", {"from": "example"})
-        page = self.client.follow(answer)
-        if settled:
-            form = next(one for one in forms_of(page.text) if one.method == "post")
-            assert self.send(form, data=_of(form)).status_code == 303
-        return next(reversed(self.client.desk.streams.values()))
 
     def _sent(self):
         """A work with a messy table of the user, whose data screen is done."""
@@ -90,10 +70,10 @@ class Stage:
     def places(self, method):
         """Every path of a method, for each piece of work."""
         found = {}
-        for work in (*self.works, *self.streams):
+        for work in self.works:
             known = {"key": self.client.desk.key, "id": work.id}
             for way, path, _ in self.routes:
-                if way == method and ("/stream/" in path) == (work in self.streams):
+                if way == method:
                     found[re.sub(r"\{(\w+)[^}]*\}", lambda m, k=known: k.get(m[1], "x"), path)] = 1
         return list(found)
 

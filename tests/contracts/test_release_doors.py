@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import privest as pv
-from privest import dynamics, network, streaming, workflow
+from privest import dynamics, network, workflow
 from privest.cli._consensus import Model, _contribution
 from privest.errors import InvalidInput
 from privest.mechanism import (
@@ -74,18 +74,6 @@ def release(level, y, seed, folder):
     plan, path = workflow.stated_terms(spec), folder / f"{len(list(folder.iterdir()))}.csv"
     data = {"x": H[:, 1], "load": y}
     return workflow.simulate_release(plan, path, workflow.trial_source(plan, seed), data).values
-
-
-def replay(level, y, seed, folder):
-    """What a stream of the app shows."""
-    plan = streaming.ReplayPlan(
-        source=written(y, folder), target="load", features=("x",), block=5,
-        privacy=streaming.privacy_of(level=level), trial=streaming.Trial(True, seed),
-    )  # fmt: skip
-    with streaming.Replay(plan) as played:
-        while played.next_block():
-            pass
-        return np.array([one.value for one in played.state().last])
 
 
 def regression(level, y, seed, _):
@@ -198,7 +186,6 @@ ROWS = {
         UnequalRows().simulate(y, np.full(12, s), seeded(seed)) / s**0.5
     ),
     "release": release,
-    "replay": replay,
 }
 FITS = {"regression": regression, "in pieces": pieces, "scale.fit": scaled, "agent": agent}
 COMMANDS = {
@@ -256,9 +243,7 @@ def test_a_seed_never_puts_the_same_noise_on_other_readings(name, opened, tmp_pa
     assert (seen > 5e-4 * np.abs(gain[np.abs(gain) > 0]).min()).all()
 
 
-@pytest.mark.parametrize(
-    "name", ["release", "replay", *sorted(set(FITS) - {"scale.fit"}), *COMMANDS]
-)
+@pytest.mark.parametrize("name", ["release", *sorted(set(FITS) - {"scale.fit"}), *COMMANDS])
 def test_a_seed_never_puts_the_same_noise_on_another_level(name, opened, tmp_path):
     """√s·y is 0 at every level where y is 0: without the level two runs would show the zeros."""
     door = opened(name)

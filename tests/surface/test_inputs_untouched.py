@@ -1040,8 +1040,6 @@ NO_DATA = {
     "workflow.Terms.row_levels": "refuses: a plan of the table has them",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
     "streaming.Job.__init__": "takes names", "streaming.Trial.source": "takes names and numbers",
-    "streaming.Job.finish": "takes what `next_block` has made of rows",
-    "streaming.live_sections": "takes what a replay has made of releases",
     "report.tidy": "takes axes of matplotlib, which it is there to change",
     "reading.read_count": DOCUMENT, "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,
     "reading.read_flags": DOCUMENT, "reading.read_number": DOCUMENT,

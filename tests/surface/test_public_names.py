@@ -31,10 +31,7 @@ NAMES = {
         "require_same_plan", "save_spec", "simulate_release", "starting_privacy", "stated_terms",
         "trial_source", "verify_release",
     },
-    "streaming": {
-        "Account", "Block", "EXAMPLE", "Job", "Privacy", "Replay", "ReplayPlan", "ReplayState",
-        "StreamPlan", "Trial", "exposed", "known_after", "live_sections", "privacy_of",
-    },
+    "streaming": {"Account", "Job", "Privacy", "StreamPlan", "Trial", "known_after"},
     "paper": {
         "CYCLES", "Claim", "PLANS", "Plan", "QuasiNewton", "coverage", "fig1", "fig2", "fig3",
         "fig4", "load", "load_nhanes", "reference",
@@ -44,10 +41,9 @@ NAMES = {
         "TableBlock", "Track", "Trail", "at_least", "at_most", "charged_to", "curve_of",
         "ellipse_points", "exposed_by", "exposure", "freedom_text", "left_out", "level_of",
         "level_words", "levels_words", "new_figure", "often", "plural", "printable",
-        "released_picture", "render_section", "report_sections", "require_files", "rounded",
+        "render_section", "report_sections", "require_files", "rounded",
         "save", "save_convergence", "save_courses", "save_diagnosis", "save_plan_figure",
         "save_plane", "save_report", "save_states", "short", "tidy", "total_words",
-        "trail_picture",
     },
     "estimator": {
         "ClippedResult", "ClippedRows", "ClippingCost", "CostByShare", "MLResult", "PrivateRLS",
@@ -222,7 +218,7 @@ STATED = {
         "TableBlock",
         "Track",
     },
-    "streaming": {"Account", "Privacy", "ReplayPlan", "StreamPlan", "Trial"},
+    "streaming": {"Account", "Privacy", "StreamPlan", "Trial"},
     "workflow": {"Noise", "People", "Privacy", "Weights"},
 }
 

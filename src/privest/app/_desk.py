@@ -204,7 +204,6 @@ class Desk:
         self.session, self.csrf = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.hosts: frozenset[str] = frozenset()
         self.works: dict[str, Work] = {}
-        self.streams: dict[str, Any] = {}  # each a StreamWork, by its id
         self.closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()

@@ -159,7 +159,7 @@ def _told(context: Context, message: str) -> str:
     """A message of the library, in the one form that pages show: of fields and not of options, of
     the user's file and not of the app's copy of it, and a whole sentence.
     """
-    about = context.get("work") or context.get("stream")
+    about = context.get("work")
     return sentence(screen_words(in_words(message, None if about is None else about.table)))
 
 

@@ -23,7 +23,6 @@ from privest.app import (
     _release_screen,
     _results_screen,
     _start,
-    _stream_screen,
     _take_screen,
 )
 from privest.app._desk import Desk
@@ -38,7 +37,7 @@ STATIC = Path(__file__).with_name("static")
 # Each has its ROUTES.
 SCREENS = (
     _start, _open_plan, _data_screen, _privacy_screen, _release_screen, _results_screen,
-    _take_screen, _stream_screen,
+    _take_screen,
 )  # fmt: skip
 
 

@@ -38,6 +38,6 @@ def _work(job: Job, rows: Rows, report: Console) -> None:
     """All blocks of the input, with a line that moves on a terminal."""
     job.take_up(rows)
     with report.status("reading ...") if report.is_terminal else ExitStack() as status:
-        while job.next_block() is not None:
+        while job.next_block():
             if not isinstance(status, ExitStack):
                 status.update(f"{job.used:,} rows")

@@ -191,22 +191,18 @@ def _edge(name: str, covariance: Array | None) -> Array:
 # --- a stream -------------------------------------------------------------------------------------
 
 
-def trail_picture(trail: Trail, names: Sequence[str], most: int | None = None) -> Picture:
-    """How the estimates settle; `most`: coefficients that are drawn, the first, for a quick one."""
-    figure = trail_figure(trail, names, most)
-    some = most is not None and most < len(names)
-    drawn = plural(len(names[:most]), "coefficient")
+def trail_picture(trail: Trail, names: Sequence[str]) -> Picture:
+    """How the estimates settle."""
     alt = (
-        f"One panel for each of {'the first ' * some}{drawn}: the private estimate with its "
+        f"One panel for each of {plural(len(names), 'coefficient')}: the private estimate with its "
         f"95 % band against the number of readings released.{_narrowing(trail)}"
     )
     caption = (
         "The estimates after each release, computed from the releases alone. Line: the estimate. "
         "Shaded: its 95 % interval, which narrows as readings come in. Dotted: the last estimate. "
         "The very first ones may lie outside the panel."
-        f"{f' The first {most} of {len(names)} are drawn.' if some else ''}"
     )
-    return Picture(figure, alt, caption)
+    return Picture(trail_figure(trail, names), alt, caption)
 
 
 def _narrowing(trail: Trail) -> str:
@@ -221,7 +217,7 @@ def _narrowing(trail: Trail) -> str:
     )
 
 
-def trail_figure(trail: Trail, names: Sequence[str], most: int | None = None) -> Figure:
+def trail_figure(trail: Trail, names: Sequence[str]) -> Figure:
     """θ̂_k (line) with its 95 % band, against the number of readings, for each coefficient."""
     if len(trail.points) < 2:
         raise InvalidInput(
@@ -232,7 +228,7 @@ def trail_figure(trail: Trail, names: Sequence[str], most: int | None = None) ->
         raise InvalidInput(
             f"the trail has {estimates.shape[1]} coefficients; received {len(names)} names."
         )
-    late, names = slice(len(steps) // 10, None), names[:most]
+    late = slice(len(steps) // 10, None)
     with narrow_figure(1.25 * len(names) + 0.5) as figure:
         panels = figure.subplots(len(names), 1, squeeze=False, sharex=True).ravel()
         for j, (axes, name) in enumerate(zip(panels, names)):

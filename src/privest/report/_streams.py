@@ -35,12 +35,6 @@ class Trail:
             self.points = self.points[::2]
             self.stride *= 2
 
-    def copy(self) -> Trail:
-        """As it is now, for another thread: what is added later is not in it."""
-        found = Trail(self.most)
-        found.stride, found.seen, found.points = self.stride, self.seen, list(self.points)
-        return found
-
     def columns(self, most: int | None = None) -> tuple[Array, Array, Array]:
         """Readings so far (P,), estimates and errors (P, n); at most so many, the ends among them.
 

@@ -11,7 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,16 +43,6 @@ from privest.streaming._used import Used
 INTERCEPT = "intercept"
 
 
-class Block(NamedTuple):
-    """What became of some rows: their release, and what is public of them.
-
-    release  None: the input ended within a step, and nothing of that step is shown.
-    """
-
-    release: pv.StreamRelease | None
-    public: Public
-
-
 class Job:
     """The two sides that are wanted here, the place in the input, and the output."""
 
@@ -63,7 +53,6 @@ class Job:
         stack: ExitStack,
         times: Sequence[str] = (),
         facts: dict[str, Any] | None = None,
-        output: LineOutput | None = None,
     ) -> None:
         self.plan, self.features, self.times = plan, list(features), list(times)
         self.facts = {} if facts is None else facts  # of releases that are read, once they are
@@ -85,7 +74,7 @@ class Job:
         self.used, self.missing = 0, 0
         self.trail = Trail()
         self.digest = self._nothing_used()
-        self.output = LineOutput(plan.output.output, stack) if output is None else output
+        self.output = LineOutput(plan.output.output, stack)
         self.source: Iterator[Row] = iter(())  # the rows that are left
         self.kept: pv.Checkpoint | None = None
         if plan.checkpoint is not None:
@@ -217,17 +206,18 @@ class Job:
             side.require_own(np.array([row.value for row in beginning]))
             self.source = itertools.chain(beginning, self.source)
 
-    def next_block(self) -> Block | None:
-        """Read, release, use, save and print one block of rows; None at the end of the input.
+    def next_block(self) -> bool:
+        """Read, release, use, save and print one block of rows; False at the end of the input.
 
         With a ledger what is released is charged there before it is used or printed.
         """
         rows = list(itertools.islice(self.source, self._rows()))
         if not rows:
-            return None
+            return False
         self.unfinished = len(rows) % self.width
-        whole = rows[: len(rows) - self.unfinished]
-        return self._block(whole) if whole else Block(None, self._public([]))
+        if whole := rows[: len(rows) - self.unfinished]:
+            self._block(whole)
+        return True
 
     def _rows(self) -> int:
         """How many the next block has."""
@@ -244,7 +234,7 @@ class Job:
         while side.burning:
             count = side.rows(self._steps)
             unknown = np.full((count * self.width, len(self.features)), np.nan)
-            self.finish(side.burn(count), Public(self.features, unknown, self.times, ()))
+            self._finish(side.burn(count), Public(self.features, unknown, self.times, ()))
 
     def _skip(self, source: Iterator[Row], side: Holder) -> None:
         """Pass over the rows that were used before, and see that they are the same."""
@@ -269,14 +259,11 @@ class Job:
         secret = None if ledger is None else ledger.sign(b"privest stream rows of a checkpoint")
         return Used.begun(self.features, secret)
 
-    def _public(self, block: list[Row]) -> Public:
-        return Public(
+    def _block(self, block: list[Row]) -> None:
+        public = Public(
             self.features, np.array([row.features for row in block]), self.times,
             [row.times for row in block],
         )  # fmt: skip
-
-    def _block(self, block: list[Row]) -> Block:
-        public = self._public(block)
         values = np.array([row.value for row in block])
         if isinstance(self.side, Holder):
             named = [*self.features, *self.times]
@@ -290,10 +277,9 @@ class Job:
         if self.kept is not None:
             for row in block:
                 self.digest = self.digest.after(row)
-        self.finish(release, public)
-        return Block(release, public)
+        self._finish(release, public)
 
-    def finish(self, release: pv.StreamRelease, public: Public) -> None:
+    def _finish(self, release: pv.StreamRelease, public: Public) -> None:
         """Use a release, save it, print it, in this order."""
         if self.estimator is not None:
             H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
@@ -326,8 +312,6 @@ class Job:
     def _lines(self, release: pv.StreamRelease, public: Public) -> str:
         """What is written of a block: what the output has already is not."""
         begun, nested = self.output.begun, self.plan.json_out
-        if not self.output.read:
-            return ""
         if self.estimator is not None:
             if self.estimator.steps * self.width - 1 <= self.told or self.plan.at_end:
                 return ""  # one line is written, at the end

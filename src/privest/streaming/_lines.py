@@ -166,8 +166,6 @@ def _place(line: bytes, path: Path) -> tuple[int, str]:
 class LineOutput:
     """Standard output, or a file that is cut back to what was certain after a restart."""
 
-    read = True  # whether anybody reads it: else no lines are made
-
     def __init__(self, path: Path | None, stack: ExitStack) -> None:
         self.path, self.stack = path, stack
         self.file: Any = None
@@ -210,21 +208,3 @@ class LineOutput:
         self.file.write(data)
         self.file.flush()
         self.offset += len(data)
-
-
-class Unwritten(LineOutput):
-    """No lines: of a trial that is looked at as it goes, or of one who follows a stream."""
-
-    read = False
-
-    def __init__(self) -> None:
-        self.path, self.offset = None, 0
-
-    def begin(self, offset: int) -> None:
-        self.offset = offset
-
-    def sync(self) -> None:
-        """There is nothing to force."""
-
-    def write(self, text: str) -> None:
-        self.offset += len(text)

@@ -1,9 +1,8 @@
-"""What a stream did, and what it shows of a reading, in sentences for a terminal or a page."""
+"""What a stream did, and what it shows of a reading, in sentences for a terminal."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -66,32 +65,15 @@ def _alone(level: pv.EndlessLevel, shown_of_one: float) -> str:
         f"After the release a reading is known to ± {attacker.reading_error(shown_of_one):.3g} "
         "(one standard deviation) by one who knows nothing else of it"
     )
-    mean = mean_known(level)
-    if mean is None:
-        return said + "."
     if level.block > 1:
-        return f"{said}, and the mean of the {mean.readings} to ± {mean.error:.3g}."
-    return (
-        f"{said}, the mean of {mean.readings} in a row to ± {mean.error:.3g} "
-        f"(--shared-day {mean.readings} hides it better)."
-    )
-
-
-class MeanKnown(NamedTuple):
-    """To what the mean of so many readings in a row is known by their releases."""
-
-    readings: int
-    error: float
-
-
-def mean_known(level: pv.EndlessLevel) -> MeanKnown | None:
-    """The mean of a day: of those that share a noise, else of 24; None where steps look back."""
-    if level.block > 1:
-        return MeanKnown(level.block, 1 / math.sqrt(float(level.final_blocks().dense().sum())))
+        error = 1 / math.sqrt(float(level.final_blocks().dense().sum()))
+        return f"{said}, and the mean of the {level.block} to ± {error:.3g}."
     if level.reach:
-        return None
-    one = attacker.reading_error(float(level.final_blocks().diagonal()[0]))
-    return MeanKnown(DAY, one / math.sqrt(DAY))
+        return f"{said}."
+    error = attacker.reading_error(shown_of_one) / math.sqrt(DAY)
+    return (
+        f"{said}, the mean of {DAY} in a row to ± {error:.3g} (--shared-day {DAY} hides it better)."
+    )
 
 
 def _with_neighbours(level: pv.EndlessLevel, correlation: float, variance: float) -> float | None:

@@ -11,20 +11,12 @@ from privest.app import _release_job as jobs
 from privest.app import make_app
 from privest.workflow import Account, Privacy, release
 
-STREAM = {
-    "target": "load", "features": ["temperature"], "constant": "yes", "way": "error",
-    "error": "0.5", "low": "0", "high": "10", "block": "500", "kind": "real", "seed": "7",
-    "name": "z.jsonl", "account": "load of a meter", "sure": "yes",
-}  # fmt: skip
-
 
 class Everything:
     """A desk with one of each, and what would do the most at every address that takes a form."""
 
     def __init__(self, client):
         self.client, self.work = client, client.planned()
-        where = client.post("/stream", {"from": "example"}).headers["location"]
-        self.stream = where.rpartition("/")[2]
         self.sent = {
             "begin": {}, "clear": {}, "opened_plan": {"plan_path": "plan.toml"},
             "data_file": {}, "data_path": {"path": "people.csv"}, "data_example": {},
@@ -35,8 +27,6 @@ class Everything:
             "release_trial": {"seed": "1"}, "release_stop": {},
             "results_ask": {"total": "yes"}, "results_predict": {"at-0": "1"},
             "open_release": {"path": "older.csv"},
-            "stream_begin": {"from": "example"}, "stream_settle": STREAM,
-            "stream_do": {"do": "play"}, "stream_clear": {},
         }  # fmt: skip
 
     def ticket(self):
@@ -47,9 +37,8 @@ class Everything:
         }  # fmt: skip
 
     def place(self, route):
-        """The address of a route, of the work or of the stream."""
-        ids = {"key": self.client.desk.key, "what": "all"}
-        ids["id"] = self.stream if route.name.startswith("stream") else self.work.id
+        """The address of a route, of the work."""
+        ids = {"key": self.client.desk.key, "what": "all", "id": self.work.id}
         names = [name for name in ("key", "id", "what") if f"{{{name}}}" in route.path]
         return route.url_path_for(route.name, **{name: ids[name] for name in names})
 
@@ -64,7 +53,7 @@ class Everything:
 
 def routes(client):
     found = [one for one in make_app(client.desk).routes if isinstance(one, Route)]
-    last = ("data_", "clear", "stream_clear")
+    last = ("data_", "clear")
     return sorted(found, key=lambda one: (one.name.startswith(last), one.name))
 
 
@@ -118,7 +107,5 @@ def test_the_same_requests_do_release_where_that_is_allowed(client):
     assert set(every.sent) == {name for name, one in named.items() if "POST" in one.methods}
     assert every.go(named["release_make"]).status_code == 303
     released(client, every.work)
-    assert every.go(named["stream_settle"]).status_code == 303
-    assert every.go(named["stream_do"]).status_code == 303
     client.desk.close()
-    assert {"r.csv", "r.csv.json", "z.jsonl"} <= set(snapshot(client.desk.folder)) - before
+    assert {"r.csv", "r.csv.json"} <= set(snapshot(client.desk.folder)) - before

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.errors import CheckpointError, InvalidInput
 from privest.ledger import Ledger
-from privest.streaming import Account, Replay, ReplayPlan, privacy_of
 from privest.streaming._marks import FIRST, LEAST, READINGS, Marks
+from workflow_command import called
 
 READ = [round(5 + 4 * math.sin(3 * k), 3) for k in range(40)]
 BESIDE = [round(math.cos(5 * k), 3) for k in range(40)]
@@ -23,91 +22,82 @@ def table(folder, readings, beside, name="meter.csv"):
     return path
 
 
-def plan(folder, source, output="a.jsonl", **more):
-    given = {
-        "source": source, "target": "load", "features": ("x",), "block": 4,
-        "privacy": privacy_of(known_to=0.5), "span": (0.0, 10.0), "output": folder / output,
-        "account": Account(folder / "ledger.db", "load of meter.csv"),
-    }  # fmt: skip
-    return ReplayPlan(**(given | more))
+def stream(source, output="a.jsonl", account="load of meter.csv", block=4, features="x"):
+    """`privest stream` of a table: exit code, output, what it said."""
+    folder = source.parent
+    done = called(
+        "stream", source, "--target", "load", "--features", features, "--level", 4, "--range",
+        "0,10", "--emit", "releases", "--output", folder / output, "--checkpoint",
+        folder / f"{output}.going", "--ledger", folder / "ledger.db", "--subject", account,
+        "--block", block,
+    )  # fmt: skip
+    return done.returncode, folder / output, " ".join(done.stderr.split())
 
 
-def play(asked, blocks=99):
-    with Replay(asked) as replay:
-        while blocks and replay.next_block():
-            blocks -= 1
-        return replay.state()
-
-
-def written(asked):
-    return [json.loads(line) for line in asked.output.read_text("utf-8").splitlines()[1:]]
+def written(output):
+    return [json.loads(line) for line in output.read_text("utf-8").splitlines()[1:]]
 
 
 @pytest.fixture
 def sent(tmp_path):
     """The first 16 of 40 readings, released in blocks of four."""
-    asked = plan(tmp_path, table(tmp_path, READ, BESIDE))
-    play(asked, 4)
-    return written(asked)
+    code, output, said = stream(table(tmp_path, READ[:16], BESIDE[:16]))
+    assert code == 0, said
+    return written(output)
 
 
 def test_another_file_under_the_account_is_refused(tmp_path, sent):
     """Next month's file of the same name: no old release beside a new row."""
-    asked = plan(tmp_path, table(tmp_path, READ[::-1], BESIDE[::-1]), "b.jsonl")
-    with pytest.raises(InvalidInput, match="not those that were released under this account") as no:
-        play(asked)
-    assert not asked.output.read_bytes()
-    assert "--subject" in str(no.value)
-    assert "--continue" in str(no.value)
-    assert "load of meter.csv" in str(no.value)
+    code, output, said = stream(table(tmp_path, READ[::-1], BESIDE[::-1]), "b.jsonl")
+    assert code == 2
+    assert "not those that were released under this account" in said
+    assert not output.read_bytes()
+    for word in ("--subject", "--continue", "load of meter.csv"):
+        assert word in said
     for value in READ:
-        assert str(value) not in str(no.value)
+        assert str(value) not in said
 
 
 def test_other_readings_beside_the_same_columns_are_refused(tmp_path, sent):
     """One of them is enough; what was written before it is what was sent before."""
     other = [y + 3.137 * (k == 5) for k, y in enumerate(READ)]
-    asked = plan(tmp_path, table(tmp_path, other, BESIDE), "b.jsonl")
-    with pytest.raises(InvalidInput, match="not those that were released"):
-        play(asked)
-    lines = written(asked)
+    code, output, said = stream(table(tmp_path, other, BESIDE), "b.jsonl")
+    assert (code, "not those that were released" in said) == (2, True)
+    lines = written(output)
     assert [line["z"] for line in lines] == [line["z"] for line in sent][: len(lines)]
     assert len(lines) < LEAST
 
 
 def test_other_readings_are_refused_by_the_checkpoint_too(tmp_path, sent):
-    asked = plan(tmp_path, table(tmp_path, [10 - y for y in READ], BESIDE))
-    before = asked.output.read_bytes()
-    with pytest.raises(CheckpointError, match="readings"):
-        Replay(asked)
-    assert asked.output.read_bytes() == before
-    state = play(plan(tmp_path, table(tmp_path, READ, BESIDE)))
-    assert (state.resumed, state.used) == (True, 40)
+    before = (tmp_path / "a.jsonl").read_bytes()
+    code, output, said = stream(table(tmp_path, [10 - y for y in READ], BESIDE))
+    assert (code, "its readings" in said) == (2, True)
+    assert output.read_bytes() == before
+    code, output, said = stream(table(tmp_path, READ, BESIDE))
+    assert (code, len(written(output)), "resumed" in said) == (0, 40, True)
 
 
-@pytest.mark.parametrize("more", [{"block": 7}, {"block": 1}, {"features": ("w",)}])
+@pytest.mark.parametrize("more", [{"block": 7}, {"block": 1}, {"features": "w"}])
 def test_the_same_rows_and_new_ones_go_on(tmp_path, sent, more):
     """In blocks of another size, or beside other public columns."""
-    asked = plan(tmp_path, table(tmp_path, READ, BESIDE), "b.jsonl", **more)
-    state = play(asked)
-    assert state.used == 40
-    assert "16 steps sent again as they were." in state.counts
-    assert [line["z"] for line in written(asked)[:16]] == [line["z"] for line in sent]
+    code, output, said = stream(table(tmp_path, READ, BESIDE), "b.jsonl", **more)
+    assert code == 0, said
+    assert "16 steps sent again as they were." in said
+    assert [line["z"] for line in written(output)[:16]] == [line["z"] for line in sent]
     # and what was added is known again, whatever the blocks were
     other = [*READ[:30], 0.5, *READ[31:]]
-    with pytest.raises(InvalidInput, match="not those that were released"):
-        play(plan(tmp_path, table(tmp_path, other, BESIDE), "c.jsonl"))
+    code, _, said = stream(table(tmp_path, other, BESIDE), "c.jsonl")
+    assert (code, "not those that were released" in said) == (2, True)
 
 
 def test_a_resumed_stream_marks_what_it_adds(tmp_path, sent):
     """Stopped within a mark: the readings before it count."""
-    source = table(tmp_path, READ, BESIDE)
-    for _ in range(6):
-        play(plan(tmp_path, source), 1)
-    play(plan(tmp_path, source, "b.jsonl"))
+    for rows in range(20, 41, 4):
+        assert stream(table(tmp_path, READ[:rows], BESIDE[:rows]))[0] == 0
+    assert stream(table(tmp_path, READ, BESIDE), "b.jsonl")[0] == 0
     other = [*READ[:38], 0.5, READ[39]]
-    with pytest.raises(InvalidInput, match="not those that were released"):
-        play(plan(tmp_path, table(tmp_path, other, BESIDE), "c.jsonl"))
+    code, _, said = stream(table(tmp_path, other, BESIDE), "c.jsonl")
+    assert (code, "not those that were released" in said) == (2, True)
 
 
 def test_a_ledger_of_before_has_nothing_to_compare_and_it_is_said(tmp_path, monkeypatch):
@@ -115,9 +105,9 @@ def test_a_ledger_of_before_has_nothing_to_compare_and_it_is_said(tmp_path, monk
     with monkeypatch.context() as old:
         unmarked = lambda *args, **more: real(*args, **(more | {"marks": None}))  # noqa: E731
         old.setattr(Ledger, "spend_and_write", unmarked)
-        play(plan(tmp_path, table(tmp_path, READ, BESIDE)), 4)
-    asked = plan(tmp_path, table(tmp_path, READ[::-1], BESIDE[::-1]), "b.jsonl")
-    assert "whether 16 of these are of the same rows is not known" in play(asked).counts
+        assert stream(table(tmp_path, READ[:16], BESIDE[:16]))[0] == 0
+    _, _, said = stream(table(tmp_path, READ[::-1], BESIDE[::-1]), "b.jsonl")
+    assert "whether 16 of these are of the same rows is not known" in said
 
 
 # --- under another name -----------------------------------------------------------------------
@@ -127,10 +117,8 @@ def test_the_same_readings_under_another_name_are_refused(tmp_path, sent):
     """Before anything is drawn, in blocks of whatever size; the file may be shorter or longer."""
     for rows, block in ((40, 1), (16, 5), (40, 40)):
         source = table(tmp_path, READ[:rows], BESIDE[:rows], "copy.csv")
-        account = Account(tmp_path / "ledger.db", "somebody else")
-        asked = plan(tmp_path, source, "b.jsonl", account=account, block=block)
-        with pytest.raises(InvalidInput, match=r"have an account: 'load of meter\.csv'"):
-            Replay(asked)
+        code, _, said = stream(source, "b.jsonl", account="somebody else", block=block)
+        assert (code, "have an account: 'load of meter.csv'" in said) == (2, True)
     with pv.Ledger(tmp_path / "ledger.db") as ledger:
         assert [one.kind for one in ledger.history("somebody else")] == ["account"]
 
@@ -141,12 +129,12 @@ def test_the_same_readings_under_another_name_are_refused(tmp_path, sent):
     ids=["later", "one", "alike"],
 )
 def test_other_readings_have_an_account_of_their_own(tmp_path, readings):
-    play(plan(tmp_path, table(tmp_path, READ, BESIDE)))
-    play(plan(tmp_path, table(tmp_path, [READ[0]] * 40, BESIDE), "off.jsonl",
-              account=Account(tmp_path / "ledger.db", "a sensor that is off")))  # fmt: skip
-    account = Account(tmp_path / "ledger.db", "another")
-    asked = plan(tmp_path, table(tmp_path, readings, BESIDE), "b.jsonl", account=account)
-    assert play(asked).used == min(40, len(readings))
+    assert stream(table(tmp_path, READ, BESIDE))[0] == 0
+    off = table(tmp_path, [READ[0]] * 40, BESIDE)
+    assert stream(off, "off.jsonl", account="a sensor that is off")[0] == 0
+    code, output, said = stream(table(tmp_path, readings, BESIDE), "b.jsonl", account="another")
+    assert code == 0, said
+    assert len(written(output)) == len(readings)
 
 
 # --- what the ledger keeps --------------------------------------------------------------------
@@ -155,7 +143,7 @@ def test_other_readings_have_an_account_of_their_own(tmp_path, readings):
 @pytest.mark.parametrize("block", [1, 4, 5, 40])
 def test_no_mark_is_of_a_few_readings(tmp_path, block):
     """Who has the ledger has its key: a mark of one reading would give that reading away."""
-    play(plan(tmp_path, table(tmp_path, READ, BESIDE), block=block))
+    assert stream(table(tmp_path, READ, BESIDE), block=block)[0] == 0
     with pv.Ledger(tmp_path / "ledger.db") as ledger:
         entries = [one for one in ledger.history() if one.kind == "spent"]
         assert ledger.verify().sequence == entries[-1].sequence
