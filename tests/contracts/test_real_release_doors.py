@@ -115,24 +115,18 @@ def additive(law, scale):
     )  # fmt: skip
 
 
-SIZES = (1, 3, 2, 1, 5)  # rows of five persons
+ROWS = np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])  # of five persons
 
 
-def people(design, **options):
-    """Every number that is shown is Lᵀy of a person."""
+def people(**options):
+    """Every number that is shown is √(s/r)·y."""
 
     def expected(y):
-        parts = np.split(y, np.cumsum(SIZES)[:-1])
-        if design == "A":
-            over = [options.get("most", len(part)) for part in parts]
-            return np.concatenate([part * np.sqrt(4.0 / r) for part, r in zip(parts, over)])
-        return np.concatenate(
-            [2.0 * (part - (1 - len(part) ** -0.5) * part.mean()) for part in parts]
-        )
+        return y * np.sqrt(4.0 / options.get("most", ROWS))
 
     return Door(
         PeopleMechanism.release,
-        lambda y, source: PeopleMechanism(4.0, design, **options).release(y, SIZES, source),
+        lambda y, source: PeopleMechanism(4.0, **options).release(y, ROWS, source),
         lambda found: found * G,
         expected,
         keeps=False,
@@ -253,9 +247,8 @@ REAL = {
     "series": series(pv.EndlessLevel(4.0), 1),
     "series, lags": series(pv.EndlessLevel([[2.0, 0.5], [0.5, 1.0]], [0.5]), 2),
     "series, of a past": series(pv.StreamLevel.from_cumulative(np.eye(6) + 0.2), 1),
-    "people, A": people("A"),
-    "people, A, at most six": people("A", most=6),
-    "people, B": people("B"),
+    "people": people(),
+    "people, at most six": people(most=6),
     "masked": MASKED,
     "average": AVERAGE,
     "regression": regression(lambda found, y, source: found.fit(H[:, 1:], y, source)),

@@ -51,13 +51,9 @@ def stream(level_of):
     return door
 
 
-def people(design):
-    def door(level, y, seed, _):
-        made = PeopleMechanism(level, design)
-        shown = made.simulate(y, [1, 3, 2, 1, 5], seeded(seed)) / level**0.5
-        return made.readings(shown, [1, 3, 2, 1, 5])
-
-    return door
+def people(level, y, seed, _):
+    made, rows = PeopleMechanism(level), np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])
+    return made.readings(made.simulate(y, rows, seeded(seed)) / level**0.5, rows)
 
 
 def average(level, y, seed, _):
@@ -179,8 +175,7 @@ ROWS = {
     ),
     "sensor": lambda s, y, seed, _: SENSOR(s).simulate(y, seeded(seed)).values / s**0.5,
     "masked": lambda s, y, seed, _: network.masked(y, s, seeded(seed)),
-    "people, A": people("A"),
-    "people, B": people("B"),
+    "people": people,
     "table": lambda s, y, seed, _: workflow.TableMechanism(s).simulate(y, seeded(seed)),
     "table, levels per row": lambda s, y, seed, _: (
         UnequalRows().simulate(y, np.full(12, s), seeded(seed)) / s**0.5

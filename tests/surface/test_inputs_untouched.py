@@ -778,16 +778,12 @@ CASES = {
         g(SPREAD), 4, range=(-3, 3)).release(g([1.0, np.nan, 2.0, np.inf])),
     "mechanism.Mechanism.release": lambda g: refused(
         lambda: mechanism.Rotation(2).release(g([0.1, 0.2]))),
-    "mechanism.PeopleMechanism.release": lambda g: mechanism.PeopleMechanism(1.0, "B").release(
-        g(Y), g.keep([1, 3])),
+    "mechanism.PeopleMechanism.release": lambda g: mechanism.PeopleMechanism(1.0).release(
+        g(Y), g.keep([1, 3, 3, 3])),
     "mechanism.PeopleMechanism.simulate": lambda g: mechanism.PeopleMechanism(1.0).simulate(
-        g(Y), g.keep([1, 3]), RNG(0)),
-    "mechanism.PeopleMechanism.release_rows": lambda g: mechanism.PeopleMechanism(
-        1.0).release_rows(g(Y), g.keep([1, 3, 3, 3])),
-    "mechanism.PeopleMechanism.simulate_rows": lambda g: mechanism.PeopleMechanism(
-        1.0).simulate_rows(g(Y), g.keep([1, 3, 3, 3]), RNG(0)),
+        g(Y), g.keep([1, 3, 3, 3]), RNG(0)),
     "mechanism.PeopleMechanism.readings": lambda g: mechanism.PeopleMechanism(1.0).readings(
-        g(Y), g.keep([1, 3])),
+        g(Y), g.keep([1, 3, 3, 3])),
     "mechanism.StreamMechanism.release": lambda g: [
         pv.StreamMechanism(level, range=(-3, 3)).release(g([1.0, np.nan, 2.0, 3.0])) for level in
         (1.0, pv.EndlessLevel(1.0, [0.5]), pv.StreamLevel.from_cumulative(SPREAD))],

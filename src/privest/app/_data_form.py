@@ -32,7 +32,6 @@ FAMILIES = {
     "poisson": "counts",
 }
 GAPS = {"drop": "leave them out, and count them", "refuse": "stop, and say where"}
-DESIGNS = {"A": "for all rows of a person together", "B": "for each row, and a person's mean"}
 
 WITH_EQUALS = "One with “=” cannot be stated as a code: empty or correct its cells in the file."
 NOT_OFFERED = (
@@ -265,8 +264,7 @@ def _person(form: Form, chosen: _Chosen, names: Sequence[str]) -> People | None:
     if chosen.person is None:
         return None
     most = form.whole("most", 0, most=10**9) or None
-    design: Any = form.choice("design", list(DESIGNS), "A")
-    return People(names[chosen.person], design, most)
+    return People(names[chosen.person], most)
 
 
 # --- and back -------------------------------------------------------------------------------------
@@ -283,7 +281,6 @@ def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
         "lists_public": "yes" if spec.categories else "",
         "noise_variance": as_typed(spec.noise.variance), "reference": spec.noise.reference or "",
         "codes": "; ".join(spec.reading.missing_codes),
-        "design": "A" if spec.person is None else spec.person.design,
         "most": as_typed(None if spec.person is None else spec.person.most),
         "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
     }  # fmt: skip

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privest.app._data_form import DESIGNS, FAMILIES, GAPS, ROLES, Unfit, stated
+from privest.app._data_form import FAMILIES, GAPS, ROLES, Unfit, stated
 from privest.app._data_rows import SHOWN, rows_of, wanted_names
 from privest.app._desk import Table, Work
 from privest.app._pages import Form, desk_of, page, screen, see_other
@@ -114,7 +114,6 @@ def _shown(
         roles=ROLES,
         families=FAMILIES,
         gap_words=GAPS,
-        designs=DESIGNS,
     )
 
 

@@ -13,13 +13,10 @@ from privest.report._plan_words import differential_words
 from privest.workflow import Plan
 from privest.workflow._planning_people import PlannedPeople
 
-DESIGNS = {
-    "A": "Design A: the level is that of all rows of a person together, a promise for the whole "
-    "person. A row of a person with r rows has r times the noise.",
-    "B": "Design B: the level is that of each reading, and of the mean of a person's readings; "
-    "differences within a person keep full accuracy. It is no promise of differential privacy for "
-    "the whole person beyond the ε stated here, which grows with the number of rows.",
-}
+LEVEL = (
+    "The level is that of all rows of a person together, a promise for the whole person. A row of "
+    "a person with r rows has r times the noise."
+)
 
 
 def print_people_plan(console: Console, found: Plan, rows: Mapping[str, int]) -> None:
@@ -64,7 +61,7 @@ def _head(found: Plan, people: PlannedPeople) -> str:
 
 
 def _sentences(found: Plan, people: PlannedPeople) -> list[str]:
-    lines = [f"At {level_words(found.level)}. {DESIGNS[people.person.design]}"]
+    lines = [f"At {level_words(found.level)}. {LEVEL}"]
     if found.noise_variance is None:
         lines.append(
             "The errors are what privacy alone adds, exactly. What persons themselves add depends "
@@ -88,12 +85,7 @@ def _sentences(found: Plan, people: PlannedPeople) -> list[str]:
 
 
 def _single_row(found: Plan, people: PlannedPeople) -> str:
-    """What is seen of one row: under A more noise than of the mean."""
-    if people.person.design == "B":
-        return (
-            f"A single reading can be told to ± {at_least(found.level**-0.5)} at best, like the "
-            "mean; a change of one person over time is seen as well as the readings allow."
-        )
+    """What is seen of one row: less than of the mean."""
     rows = people.person.rows if people.person.capped else int(people.rows[0])
     least = (rows / found.level) ** 0.5
     which = "" if people.person.capped else f" (of a person with {rows}; more rows, more noise)"

@@ -45,14 +45,6 @@ class Model:
     person: Annotated[
         str | None, option("Column that says whose row it is, where a person has several.", "NAME")
     ] = None
-    person_design: Annotated[
-        str | None,
-        option(
-            "A: the level is of the whole person (the default). B: of each reading, and of a "
-            "person's mean.",
-            "A|B",
-        ),
-    ] = None
     most_rows: Annotated[
         int | None, option("Of a person, public: further rows are left out.", "ROWS")
     ] = None
@@ -222,11 +214,10 @@ def spec_of(
 
 def _people(model: Model) -> People | None:
     if model.person is None:
-        if model.person_design is not None or model.most_rows is not None:
-            raise InvalidInput("--person-design and --most-rows go with --person COLUMN.")
+        if model.most_rows is not None:
+            raise InvalidInput("--most-rows goes with --person COLUMN.")
         return None
-    design = model.person_design or "A"
-    return People(model.person, design, model.most_rows)  # type: ignore[arg-type] # checked there
+    return People(model.person, model.most_rows)
 
 
 def wanted_errors(given: str | None) -> float | dict[str, float] | None:

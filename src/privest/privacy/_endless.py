@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,8 @@ from privest.privacy._spans import require_short
 from privest.privacy._stream import StreamLevel
 from privest.privacy._stream_parts import as_steps, lag_blocks, level_of_a_step, require_in_range
 from privest.reading import read_arrays
+
+SHRUNK = (0.0, *(2.0**-k for k in range(52, 29, -1)))  # L is made smaller until LLᵀ ≤ S
 
 
 class EndlessLevel(SequentialLevel):
@@ -62,10 +65,9 @@ class EndlessLevel(SequentialLevel):
             S = (s/r)·P₁ + s·(I − P₁) ,   P₁ = 11ᵀ/r
 
         In law: noise 1/s on every reading, and one noise of variance (r − 1)/(rs) that all r share.
-        Without it the mean of r readings would be known to ± 1/√(rs). It is design B of persons
-        with several rows (`privacy.person_statement`): differences within the r keep their
-        accuracy, and neither more differential privacy nor protection from one who knows some of
-        the r readings is promised. Of a step of which readings are missing the others are shown
+        Without it the mean of r readings would be known to ± 1/√(rs). Differences within the r keep
+        their accuracy, and neither more differential privacy nor protection from one who knows some
+        of the r readings is promised. Of a step of which readings are missing the others are shown
         with the same noise: no mean of them, either, is known better than at s.
 
         >>> level = EndlessLevel.shared(4.0, 4)
@@ -73,10 +75,8 @@ class EndlessLevel(SequentialLevel):
         >>> bool(abs(S.sum() - 4.0) < 1e-12), S.diagonal().tolist()  # 1ᵀS1, s(1 − 1/r + 1/r²)
         (True, [3.25, 3.25, 3.25, 3.25])
         """
-        from privest.privacy._people import mixing  # it needs statements, which need this
-
         count = as_count(readings, "readings of a step", least=2)
-        d, o = mixing(as_positive(level, "level"), count)
+        d, o = _mixing(as_positive(level, "level"), count)
         return cls.from_arrays({"endless": np.full((1, count, count), o) + (d - o) * np.eye(count)})
 
     @classmethod
@@ -296,3 +296,22 @@ def _of_privacy_level(
             "StreamLevel.from_cumulative(matrix)."
         )
     return StreamLevel._of(IndependentRows(matrix), sizes)
+
+
+def _mixing(level: float, rows: int) -> tuple[float, float]:
+    """d and o of L = (d − o)I + o·11ᵀ, with (d − o)² ≤ s and (d + (r − 1)o)² ≤ s/r.
+
+    >>> _mixing(4.0, 4)  # √4·(1 − 1/8), −√4/8
+    (1.75, -0.25)
+    """
+    root = math.sqrt(level)
+    other = -(root - root / math.sqrt(rows)) / rows
+    for shrink in SHRUNK:
+        d, o = (root + other) * (1 - shrink), other * (1 - shrink)
+        within, mean = Fraction(d) - Fraction(o), Fraction(d) + (rows - 1) * Fraction(o)
+        if within**2 <= Fraction(level) and rows * mean**2 <= Fraction(level):
+            return d, o
+    raise InvalidInput(
+        f"{rows} readings of a step are too many to be released together at level {level:g}: the "
+        "rounding of numbers is in the way. Take shorter steps."
+    )

@@ -257,14 +257,10 @@ def _people(header: TableRelease) -> str | None:
         return None
     most = header.people.most
     cut = "" if most is None else f" Rows of a person beyond {most} were left out."
-    promised = {
-        "A": "the level is that of all rows of a person together: a promise for the whole person",
-        "B": "the level is that of each reading and of the mean of a person's readings; what "
-        "changes within a person is shown as each reading is",
-    }
     return (
-        f"The rows are of {header.persons:,} people; {promised[header.people.design]}. How many "
-        f"rows a person has is public.{cut}"
+        f"The rows are of {header.persons:,} people; the level is that of all rows of a person "
+        "together: a promise for the whole person. How many rows a person has is public."
+        f"{cut}"
     )
 
 

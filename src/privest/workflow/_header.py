@@ -406,10 +406,8 @@ def _require_sense(record: Mapping[str, Any]) -> None:
         ),
         f"family must be one of {', '.join(FAMILIES)}": record["family"] not in FAMILIES,
         "persons goes with people": (record["people"] is None) != (record["persons"] is None),
-        "person of a column goes with people, and has its design": any(
-            (column.person is None) != (record["people"] is None)
-            or (column.person is not None and column.person.design != record["people"].design)
-            for column in columns
+        "person of a column goes with people": any(
+            (column.person is None) != (record["people"] is None) for column in columns
         ),
         "grid must be that of its noise, 0 where it is simulated": record["grid"]
         != (0.0 if record["simulated"] else GRID),

@@ -1,9 +1,7 @@
-"""How the rows of persons leave: their level, their cap, and whole persons together under B.
+"""How the rows of persons leave: their level, and their cap.
 
-Under A a row leaves when it is read, once the rows of every person are counted (one pass over the
-column of persons; none with a cap, where the level of a row does not depend on them). Under B a
-person leaves when all of the rows are there: rows of persons that are not complete are kept, one
-person's where a table is sorted by person, all rows of a table at worst where they are scattered.
+A row leaves when it is read, once the rows of every person are counted (one pass over the column of
+persons; none with a cap, where the level of a row does not depend on them).
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from privest.arrays import AnyArray, Array, Index
 from privest.data._persons import Persons
 from privest.errors import InvalidInput
 from privest.mechanism.source import Source
-from privest.workflow._modelled import clipped, extended
+from privest.workflow._modelled import clipped
 from privest.workflow._person import count_persons, rows_of_persons
 from privest.workflow._planning import Plan
 from privest.workflow._same_table import table_of
@@ -51,10 +49,8 @@ class LeavingPeople:
         if self.rows.capped:
             return None
         counts = count_persons(self.spec, self.data, readings=True).rows
-        if self.most is not None:
-            counts = np.minimum(counts, self.most)
         largest = int(counts.max())
-        if largest > self.rows.rows:  # under a cap too, if nobody was near it in the plan
+        if largest > self.rows.rows:
             raise InvalidInput(
                 f"{self.data.name}: a person has {largest:,} rows, and the plan was made for "
                 f"{self.rows.rows:,} at most: plan for these data."
@@ -63,14 +59,19 @@ class LeavingPeople:
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The columns of each block, in the order of the header's `table_columns`."""
-        leave = self._one_by_one if self.rows.design == "A" else self._together
-        first = int(self.spec.design.intercept)
-        for H, numbers, z in leave():
+        made, first = self.mechanism, int(self.spec.design.intercept)
+        for H, numbers, y in self._kept():
+            rows = None if self.expected is None else self.expected[numbers - 1]
+            z: AnyArray
+            if self.source.simulated:  # z̃/√s: what the table of a trial has
+                z = made.simulate(y, rows, self.source) / np.sqrt(self.column.level)
+            else:
+                z = made.release(y, rows, self.source).astype(np.int64)
             yield [*H.T[first:], numbers.astype(float), z]
 
     def _kept(self) -> Iterator[tuple[Array, Index, Array]]:
         """Rows that leave: H, the persons' numbers in the data, modelled readings."""
-        persons = Persons()
+        persons, column = Persons(), self.column
         for block, cells in rows_of_persons(
             self.spec, self.data, readings=True, infinite=not self.source.simulated
         ):
@@ -85,52 +86,5 @@ class LeavingPeople:
                 H, y, numbers = H[kept], y[kept], numbers[kept]
             self.persons = persons.count
             if len(y):
-                yield H, numbers, self._modelled(y)
-
-    def _modelled(self, y: Array) -> Array:
-        column = self.column
-        how = clipped if self.rows.design == "A" else extended
-        return how(column.transform, column.exponent, column.range, y)
-
-    def _one_by_one(self) -> Iterator[tuple[Array, Index, AnyArray]]:
-        """Design A: every row by itself, at the level of its person's rows."""
-        made = self.mechanism
-        for H, numbers, y in self._kept():
-            rows = None if self.expected is None else self.expected[numbers - 1]
-            if self.source.simulated:
-                yield H, numbers, self._as_readings(made.simulate_rows(y, rows, self.source))
-            else:
-                yield H, numbers, made.release_rows(y, rows, self.source).astype(np.int64)
-
-    def _together(self) -> Iterator[tuple[Array, Index, AnyArray]]:
-        """Design B: persons who are complete, numbered as they leave."""
-        assert self.expected is not None
-        left, waiting = 0, _nothing(len(self.spec.design.names))
-        for part in self._kept():
-            H, numbers, y = (np.concatenate(pair) for pair in zip(waiting, part))
-            order = np.argsort(numbers, kind="stable")
-            names, sizes = np.unique(numbers, return_counts=True)
-            whole = sizes == self.expected[names - 1]
-            leaves = np.repeat(whole, sizes)
-            at, counts = order[leaves], sizes[whole]
-            if len(at):
-                new = np.repeat(np.arange(left + 1, left + 1 + len(counts)), counts)
-                yield H[at], new, self._noisy(y[at], counts)
-                left += len(counts)
-            rest = order[~leaves]
-            waiting = H[rest], numbers[rest], y[rest]
-        if len(waiting[2]):
-            raise InvalidInput(f"{self.data.name} was changed while it was in use: start again.")
-
-    def _noisy(self, y: Array, sizes: Index) -> AnyArray:
-        if self.source.simulated:
-            return self._as_readings(self.mechanism.simulate(y, sizes, self.source))
-        return self.mechanism.release(y, sizes, self.source).astype(np.int64)
-
-    def _as_readings(self, shown: Array) -> Array:
-        """z̃/√s: what the table of a trial has."""
-        return np.asarray(shown / np.sqrt(self.column.level))
-
-
-def _nothing(parameters: int) -> tuple[Array, Index, Array]:
-    return np.zeros((0, parameters)), np.zeros(0, dtype=np.intp), np.zeros(0)
+                modelled = clipped(column.transform, column.exponent, column.range, y)
+                yield H, numbers, modelled

@@ -43,20 +43,6 @@ def clipped(transform: str, exponent: float | None, ends: Ends | None, y: Array)
     return as_modelled(transform, exponent, y if ends is None else np.clip(y, *ends))
 
 
-def extended(transform: str, exponent: float | None, ends: Ends | None, y: Array) -> Array:
-    """Readings transformed, and beyond their range continued along the tangent: never clipped.
-
-    Where rows leave together (design B) a clipped reading would let the others show more than
-    their level; what is shown of all of them is clipped instead.
-    """
-    if transform == "none" or ends is None:
-        return as_modelled(transform, exponent, y)
-    inside = np.clip(y, *ends)
-    slope = inside ** ((exponent or 0.0) - 1.0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return as_modelled(transform, exponent, inside) + slope * (y - inside)
-
-
 def counted_move(move: float | None, limits: Range | None) -> float | None:
     """By how much one reading moves at most: as stated, and never more than its range is wide.
 

@@ -16,7 +16,6 @@ from privest.arrays import Array, Index
 from privest.privacy import Range
 
 VISIBLE = 0.05  # of a standard error: a smaller bias is not worth a word
-NOTED = 1e-3  # of the readings, where the bias is not known
 
 
 def clip_shift(means: Array, variance: float, limits: Range) -> tuple[Array, Array]:
@@ -31,7 +30,7 @@ def clip_shift(means: Array, variance: float, limits: Range) -> tuple[Array, Arr
 
 def range_remark(
     blocks: Iterator[tuple[Array, Index]],
-    weights: Array | None,
+    weights: Array,
     floor: Array,
     estimate: Array,
     variance: float,
@@ -41,8 +40,7 @@ def range_remark(
 ) -> str | None:
     """A sentence where the range moves the estimate by more than a twentieth of its error.
 
-    blocks   [H, z, 1] with persons' numbers; weights: a of S = aI of each person (design A); None
-             (design B), where sums are clipped and not readings: what lies beyond is told alone.
+    blocks   [H, z, 1] with persons' numbers; weights: a of S = aI of each person.
     floor    (Σ HᵀSH)⁻¹.
     """
     if not variance > 0:
@@ -52,23 +50,15 @@ def range_remark(
         H = X[:, :n]
         shift, share = clip_shift(H @ estimate, variance, limits)
         beyond, rows = beyond + float(share.sum()), rows + len(H)
-        if weights is not None:
-            moved += H.T @ (weights[numbers - 1] * shift)
-    part = f"About {100 * beyond / rows:.2g} % of the readings lie beyond the range"
-    if weights is None:
-        if beyond < NOTED * rows:
-            return None
-        return (
-            f"{part}: under design B what is shown of such a person is clipped as a whole, and "
-            "these errors do not hold what that does. State a wider range."
-        )
+        moved += H.T @ (weights[numbers - 1] * shift)
     bias = floor @ moved
     with np.errstate(invalid="ignore"):
         worst = int(np.nanargmax(np.abs(bias) / errors)) if np.isfinite(errors).any() else 0
     if not abs(bias[worst]) > VISIBLE * errors[worst]:
         return None
     return (
-        f"{part} and were clipped, by the fit: that moves {names[worst]!r} by about "
+        f"About {100 * beyond / rows:.2g} % of the readings lie beyond the range and were clipped, "
+        f"by the fit: that moves {names[worst]!r} by about "
         f"{bias[worst]:.2g}, {abs(bias[worst]) / errors[worst]:.2g} of its standard error, which "
         "the interval does not hold. State a wider range, or release one row a person, for which "
         "the bias is undone."

@@ -15,7 +15,7 @@ from privest.mechanism import PeopleMechanism
 from privest.privacy import GridStatement, Range, person_level, person_statement
 from privest.reading import read_count, read_fields, read_flag, read_text
 from privest.records import Record
-from privest.workflow._sections import People, require_choice
+from privest.workflow._sections import People, require_design
 from privest.workflow._spec import Spec
 
 
@@ -23,21 +23,21 @@ from privest.workflow._spec import Spec
 class PersonRows(Record):
     """How a level is spread over the rows of a person: public.
 
-    design  "A" or "B" (`privacy.person_statement`).
     rows    the most that any person has; with a cap the cap.
-    capped  under A: that every row has the level s/rows, else s over the rows of its own person.
+    capped  that every row has the level s/rows, else s over the rows of its own person.
+    design  "A", the only one: so that checksums of headers stay what they are.
     """
 
-    design: Literal["A", "B"]
     rows: int
     capped: bool = False
+    design: Literal["A"] = "A"
 
     @classmethod
     def read(cls, given: object, name: str) -> Self:
         """From a header, every field checked."""
         kinds = {"design": read_text, "rows": read_count, "capped": read_flag}
         found = cls(**read_fields(given, kinds, name))
-        require_choice(found.design, ("A", "B"), "person design")
+        require_design(found.design)
         if found.rows < 1:
             raise InvalidInput(f"{name}: a person has 1 row or more.")
         return found
@@ -47,22 +47,22 @@ class PersonRows(Record):
     ) -> GridStatement:
         """What is promised to the whole person, of whom every reading moves by at most `move`."""
         return person_statement(
-            level, self.rows, self.design, move=move, capped=self.capped, delta=delta,
+            level, self.rows, move=move, capped=self.capped, delta=delta,
             enforced=_enforced(move, limits),
         )  # fmt: skip
 
     def level_for(self, epsilon: float, delta: float, move: float, limits: Range | None) -> float:
         """The largest level that keeps this ε for the whole person."""
         return person_level(
-            epsilon, delta=delta, rows=self.rows, design=self.design, move=move,
-            capped=self.capped, enforced=_enforced(move, limits),
+            epsilon, delta=delta, rows=self.rows, move=move, capped=self.capped,
+            enforced=_enforced(move, limits),
         )  # fmt: skip
 
     def mechanism(self, level: float, limits: Range | None) -> PeopleMechanism:
         """What puts noise on the readings."""
         ends = None if limits is None else (limits.low, limits.high)
         most = self.rows if self.capped else None
-        return PeopleMechanism(level, self.design, most=most, range=ends)
+        return PeopleMechanism(level, most=most, range=ends)
 
 
 def _enforced(move: float, limits: Range | None) -> bool:
@@ -73,11 +73,8 @@ def _enforced(move: float, limits: Range | None) -> bool:
 def person_rows(people: People, counted: Persons) -> PersonRows:
     """Of a table whose persons were counted."""
     if people.most is None:
-        return PersonRows(people.design, counted.most)
-    capped = people.design == "A"
-    return PersonRows(
-        people.design, people.most if capped else min(people.most, counted.most), capped
-    )
+        return PersonRows(counted.most)
+    return PersonRows(people.most, capped=True)
 
 
 def rows_of_persons(

@@ -122,10 +122,5 @@ def readings_of(column: Column, z: Array, numbers: Array) -> Array:
     """Readings with their noise, from z̃/√s of all rows of a table."""
     assert column.person is not None
     which = as_numbers(numbers)
-    rows = np.bincount(which)
-    if column.person.design == "A":
-        divided = column.person.rows if column.person.capped else rows[which]
-        return np.asarray(z * np.sqrt(divided))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.bincount(which, z) / rows
-    return np.asarray(z + (np.sqrt(rows[which]) - 1.0) * means[which])
+    rows = column.person.rows if column.person.capped else np.bincount(which)[which]
+    return np.asarray(z * np.sqrt(rows))

@@ -1,6 +1,6 @@
 """What a plan knows of persons: how many rows they have, and what accuracy the features allow.
 
-With V = (σ² + own noise)·I + (τ² + shared noise)·11ᵀ for the rows of a person, generalised least
+With V = (σ² + noise)·I + τ²·11ᵀ for the rows of a person, generalised least
 squares has the covariance (Σ HᵀV⁻¹H)⁻¹. It depends on the features through Σ HᵀH and Σ Hᵀ11ᵀH of
 persons with equally many rows. σ² and τ², within and between persons, are guesses before a release;
 at σ² = τ² = 0 it is what privacy alone adds, which is exact.
@@ -19,7 +19,6 @@ from privest.data import Source
 from privest.data._persons import Persons
 from privest.errors import InvalidInput
 from privest.estimator.inference import PeopleNoise
-from privest.mechanism._people import require_together
 from privest.records import Record, standard_errors
 from privest.workflow._person import PersonRows, count_persons, person_rows, rows_of_persons
 from privest.workflow._spec import Spec
@@ -59,15 +58,10 @@ class PlannedPeople(Record):
         usual = int(np.median(np.repeat(self.rows, self.people)))
         if self.person.capped or self.rows[-1] < UNEQUAL * usual:
             return None
-        cost = (
-            "each of these rows leaves with so much more noise, and they hardly count"
-            if self.person.design == "A"
-            else "ε is that of the person with the most rows"
-        )
         return (
             f"One person has {self.largest:,} rows, half of the persons have {usual:,} or fewer: "
-            f"{cost}. That number is public too. A cap (--most-rows {max(2 * usual, 2)}) leaves "
-            "further rows out."
+            "each of these rows leaves with so much more noise, and they hardly count. That number "
+            f"is public too. A cap (--most-rows {max(2 * usual, 2)}) leaves further rows out."
         )
 
     def errors(self, level: float, within: float = 0.0, between: float = 0.0) -> Array:
@@ -76,9 +70,8 @@ class PlannedPeople(Record):
         For 0 and 0: what privacy alone adds. `level` ∞: without privacy.
         """
         most = self.person.rows if self.person.capped else None
-        v, t = PeopleNoise(level, self.person.design, most).variances(self.rows)
-        v, t = v + within, t + between
-        k = t / (v + self.rows * t)
+        v = PeopleNoise(level, most).variances(self.rows) + within
+        k = between / (v + self.rows * between)
         information = np.tensordot(1 / v, self._inner, 1) - np.tensordot(k / v, self._outer, 1)
         scale = 1 / np.sqrt(information.diagonal())
         inverse = np.linalg.inv(information * scale * scale[:, None])
@@ -101,7 +94,6 @@ class PeopleReader:
         self.spec, self.source, self.most = spec, source, spec.person.most
         counted = count_persons(spec, source, readings=False)
         self._counted, self.person = counted, person_rows(spec.person, counted)
-        require_together(self.person.design, self.person.rows)
         self.largest, self.persons = counted.most, counted.count
         self.leaving = counted.rows
         if self.most is not None:

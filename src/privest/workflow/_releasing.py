@@ -42,7 +42,7 @@ def trial_source(terms: Terms, seed: int | None) -> Source:
     facts = ["table", list(spec.targets), spec.transform, names, levels]
     if terms.columns[0].levels is not None:  # of rows: the largest does not say the others
         facts.append(fingerprint_of("levels", terms.row_levels()))
-    if spec.person is not None:  # the same numbers may be shown under another design
+    if spec.person is not None:  # the same numbers may be shown under another cap
         facts.append([spec.person.design, spec.person.most])
     return seeded(seed, *facts)
 

@@ -59,8 +59,7 @@ def persons_of(release: TableRelease) -> Iterator[tuple[Array, Index, Array]]:
     people = _People(release)
     people.gather()
     for part, counts in people.parts():
-        own, shared = people.noise.variances(counts)
-        yield part, counts, own + shared
+        yield part, counts, people.noise.variances(counts)
 
 
 class _People:
@@ -74,7 +73,7 @@ class _People:
         # What the grid adds is noise of every number that is shown, and counts as such.
         level = column.level / (1.0 + extra_variance(release.grid))
         self.release, self.count = release, release.persons
-        self.noise = PeopleNoise(level, column.person.design, most)
+        self.noise = PeopleNoise(level, most)
         self.width = len(release.names) + 2
         self.persons = PersonSums(lambda: _rows(release), self.count, self.width)
 
@@ -101,7 +100,7 @@ class _People:
         for part, counts in self.parts():
             sums.add(part, counts)
             if reml or ranged:
-                effects.add(part, counts, *self.noise.variances(counts))
+                effects.add(part, counts, self.noise.variances(counts))
             if ranged:
                 rows.append(counts)
         require_rows(release, sums.rows)
@@ -129,9 +128,8 @@ class _People:
             fitted = effects.fit()
         except InvalidInput:  # too few persons or rows: the estimate itself needs no such fit
             return " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))
-        weights = self.noise.precision(rows)[0] if self.noise.design == "A" else None
         said = range_remark(
-            _rows(self.release), weights, first.floor, found["estimate"],
+            _rows(self.release), self.noise.precision(rows), first.floor, found["estimate"],
             fitted.within + fitted.between, limits, errors, self.release.names,
         )  # fmt: skip
         return " ".join(filter(None, (found["remark"], said))) or None

@@ -23,7 +23,7 @@ def require_same_plan(found: Plan, header: TableRelease, table: str) -> None:
             None if theirs is None else theirs.asked,
         ),
         "family": (found.spec.family, header.family),
-        "column of persons, or their design": (found.spec.person, header.people),
+        "column of persons, or their cap": (found.spec.person, header.people),
         "column of weights": (found.spec.weights, header.weights),
         "number of private columns": (len(found.columns), len(header.columns)),
         **{

@@ -48,19 +48,18 @@ class People:
     """Whose rows they are, where a person has several.
 
     column  with one name or number a person; in a release they are numbered 1, 2, ...
-    design  "A": the level is that of all rows of a person together, a promise for the whole person;
-            "B": it is that of each reading, and of the mean of a person's readings.
     most    public: further rows of a person are left out; None: every row, and how many a person
             has is public.
+    design  "A", the only one: the level is that of all rows of a person together.
     """
 
     column: str
-    design: Literal["A", "B"] = "A"
     most: int | None = None
+    design: Literal["A"] = "A"
 
     def __post_init__(self) -> None:
         require_text(self.column, "person column")
-        require_choice(self.design, ("A", "B"), "person design")
+        require_design(self.design)
         if self.most is None:
             return
         if not isinstance(self.most, int) or isinstance(self.most, bool) or self.most < 1:
@@ -69,7 +68,7 @@ class People:
     @classmethod
     def read(cls, given: object, name: str) -> Self:
         """From a header, every field checked."""
-        kinds = {"column": read_text, "design": read_text, "most": optional(read_count)}
+        kinds = {"column": read_text, "most": optional(read_count), "design": read_text}
         return cls(**read_fields(given, kinds, name))
 
 
@@ -299,6 +298,15 @@ def require_choice(value: object, known: Sequence[str], what: str) -> None:
         *first, last = (f'"{one}"' for one in known)
         listed = f"{', '.join(first)} or {last}" if first else last
         raise InvalidInput(f"{what} is {listed}; received {value!r}.")
+
+
+def require_design(value: object) -> None:
+    """Refuse designs of persons that are no more."""
+    if value != "A":
+        raise InvalidInput(
+            "person design B was removed in version 0.2: leave `design` out; the level is then "
+            "that of all rows of a person together."
+        )
 
 
 def as_list(value: object, what: str) -> tuple[Any, ...]:

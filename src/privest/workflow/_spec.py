@@ -16,7 +16,6 @@ variance = 0.25                  # of y given the features; or a public referenc
 
 [person]                         # whose rows they are, where a person has several
 column = "id"
-design = "A"                     # or "B": see docs/people.md
 most = 20                        # public: further rows of a person are left out
 
 [weights]

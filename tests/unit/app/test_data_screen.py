@@ -332,10 +332,10 @@ def test_everything_that_can_be_stated(client, tmp_path):
     (tmp_path / "public.csv").write_text(PEOPLE.replace(".5,", ".25,"))
     taken(client, PEOPLE)
     spec = planned(client, done(client, **LDL | {
-        "role-4": "person", "design": "B", "most": "3", "logarithm": "yes", "gaps": "refuse",
+        "role-4": "person", "most": "3", "logarithm": "yes", "gaps": "refuse",
         "reference": "public.csv", "codes": "77777; age=999", "family": "gaussian",
     }))  # fmt: skip
-    assert (spec.person.column, spec.person.design, spec.person.most) == ("id", "B", 3)
+    assert (spec.person.column, spec.person.most) == ("id", 3)
     assert (spec.transform, spec.missing) == ("log", "refuse")
     assert spec.noise.reference == str(tmp_path / "public.csv")
     assert spec.reading.missing_codes == ("77777", "age=999")

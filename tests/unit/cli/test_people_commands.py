@@ -37,16 +37,14 @@ def words(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("design", "AB")
-def test_from_plan_to_report(run, data, tmp_path, design):
+def test_from_plan_to_report(run, data, tmp_path):
     plan, table = tmp_path / "plan.toml", tmp_path / "z.csv"
-    done = planned(run, data, "--person-design", design, "--delta", 1e-6, "--move", 1,
-                   "--save", plan)  # fmt: skip
+    done = planned(run, data, "--delta", 1e-6, "--move", 1, "--save", plan)
     assert done.code == 0, done.err
     said = words(done.out)
     assert "40 persons with 1 to 8 rows (4 on average), 160 rows, 3 coefficients" in said
     assert "privacy alone" in said
-    assert f"Design {design}:" in said
+    assert "The level is that of all rows of a person together" in said
     assert "are higher or lower alike): whoever sees the release can tell it to ± 0.5" in said
     assert "As differential privacy for a whole person" in said
     assert "How many rows a person has is public" in said
@@ -86,7 +84,6 @@ def test_errors_to_expect_and_a_cap(run, data):
         (lambda t: t.assign(id=t.id.where(t.index != 2)), (), "does not say whose row it is"),
         (lambda t: t.rename(columns={"id": "who"}), (), "no column 'id'"),
         (lambda t: t, ("--most-rows", 0), "a whole number of rows, 1 or more"),
-        (lambda t: t, ("--person-design", "C"), '"A" or "B"'),
         (lambda t: t, ("--weights", "age"), "do not go together yet"),
         (lambda t: t, ("--want", "age=0.1"), "noise variance of the readings is not stated"),
     ],
@@ -100,14 +97,23 @@ def test_wrong_uses_are_told(run, data, change, options, told):
 
 
 def test_one_person_with_very_many_rows(run, data):
-    """10⁵ rows of one person: A says what it costs, B refuses, both name the cap."""
+    """10⁵ rows of one person: what it costs is said, with the cap."""
     table = pd.read_csv(data)
     many = table.iloc[[0] * 100_000].assign(week=np.arange(100_000) % 9)
     pd.concat([table, many]).to_csv(data, index=False)
     said = words(planned(run, data).out)
     assert "One person has 100,001 rows, half of the persons have 5 or fewer" in said
     assert "--most-rows 10" in said
-    done = planned(run, data, "--person-design", "B")
-    assert done.code != 0
-    assert "100,001 rows: design B" in words(done.err)
-    assert planned(run, data, "--person-design", "B", "--most-rows", 10).code == 0
+
+
+def test_a_plan_of_design_b_is_refused(run, data, tmp_path):
+    plan = tmp_path / "plan.toml"
+    assert planned(run, data, "--save", plan).code == 0
+    assert "design =" not in plan.read_text(encoding="utf-8")
+    text = plan.read_text(encoding="utf-8").replace('column = "id"', 'column = "id"\ndesign = "A"')
+    plan.write_text(text, encoding="utf-8")
+    assert run("plan", plan).code == 0, "as the only design was called"
+    plan.write_text(text.replace('"A"', '"B"'), encoding="utf-8")
+    done = run("plan", plan)
+    assert done.code == 2
+    assert "person design B was removed in version 0.2: leave `design` out" in words(done.err)

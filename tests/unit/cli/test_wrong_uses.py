@@ -39,11 +39,6 @@ REFUSED = {
         ["'sex'", "not in the public list"],
     ),
     "a mistyped column": ((*PEOPLE, "agee"), ["Did you mean 'age'"]),
-    "a person of 100,000 rows, design B": (
-        ("many.csv", "--target", "y", "--level", "4", "--features", "x", "--person", "id",
-         "--person-design", "B"),
-        ["100,000", "--most-rows"],
-    ),
 }  # fmt: skip
 
 

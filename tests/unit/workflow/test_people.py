@@ -12,7 +12,6 @@ from privest import workflow
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.inference import PeopleNoise
 from privest.ledger import Ledger
-from privest.mechanism.source import Protected
 from privest.privacy import Range, person_statement
 from privest.workflow import (
     Noise,
@@ -27,10 +26,9 @@ from privest.workflow import (
 )
 from privest.workflow import _person_sums as sums_module
 from privest.workflow import _route_people as route_module
-from privest.workflow._leaving_people import LeavingPeople
 from privest.workflow._people_range import clip_shift
 
-CASES = [("A", None), ("A", 3), ("B", None), ("B", 3)]
+CASES = [None, 3]
 
 
 def table(people=30, seed=0, scattered=False):
@@ -47,11 +45,11 @@ def table(people=30, seed=0, scattered=False):
     return frame.sample(frac=1, random_state=seed) if scattered else frame
 
 
-def spec(design="A", most=None, level=4.0, features=("x", "b"), **options):
+def spec(most=None, level=4.0, features=("x", "b"), **options):
     privacy = options.pop("privacy", Privacy(level=level))
     return Spec(
         data="t.csv", target="y", features=features, noise=Noise(), privacy=privacy,
-        person=People("id", design, most), **options,
+        person=People("id", most), **options,
     )  # fmt: skip
 
 
@@ -72,12 +70,7 @@ def dense(path):
     person = found.column.person
     rows = shown.groupby("id").z.transform("size").to_numpy()
     H = np.column_stack([np.ones(len(shown)), shown.x, shown.b])
-    same = shown.id.to_numpy()[:, None] == shown.id.to_numpy()
-    s = found.level
-    if person.design == "A":
-        V = np.diag(np.full(len(H), person.rows) if person.capped else rows) / s
-    else:
-        V = np.eye(len(H)) / s + same * ((rows - 1) / (rows * s))
+    V = np.diag(np.full(len(H), person.rows) if person.capped else rows) / found.level
     inverse = np.linalg.inv(V)
     covariance = np.linalg.inv(H.T @ inverse @ H)
     return covariance @ H.T @ inverse @ found.values, covariance
@@ -85,10 +78,10 @@ def dense(path):
 
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("real", [True, False])
-@pytest.mark.parametrize(("design", "most"), CASES)
-def test_from_the_plan_to_the_estimate(tmp_path, design, most, real, scattered):
+@pytest.mark.parametrize("most", CASES)
+def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
     data = table(scattered=scattered)
-    plan, path = released(tmp_path, spec(design, most), data, real=real)
+    plan, path = released(tmp_path, spec(most), data, real=real)
     sizes = data.groupby("id").size()
     found, kept = read_release(path), sizes if most is None else sizes.clip(upper=most)
     assert (found.persons, found.rows) == (30, kept.sum())
@@ -131,10 +124,10 @@ def test_few_persons_with_a_range_are_estimated(tmp_path):
 def test_readings_are_those_of_the_rows(tmp_path):
     """With very little noise the released rows are the rows, in whatever order they leave."""
     data = table(scattered=True)
-    for k, (design, most) in enumerate(CASES):
+    for k, most in enumerate(CASES):
         folder = tmp_path / str(k)
         folder.mkdir()
-        _, path = released(folder, spec(design, most, level=1e12), data)
+        _, path = released(folder, spec(most, level=1e12), data)
         shown = pd.read_csv(path).assign(y=read_release(path).values)
         both = shown.merge(data, on=["x", "b"])
         assert len(both) == len(shown)
@@ -145,7 +138,7 @@ def test_readings_are_those_of_the_rows(tmp_path):
 
 def test_small_blocks_and_all_ways_to_keep_sums_agree(tmp_path, monkeypatch):
     data = table(people=50)
-    _, path = released(tmp_path, spec("B"), data, real=False)
+    _, path = released(tmp_path, spec(), data, real=False)
     held = estimate_release(path)
     monkeypatch.setattr(sums_module, "HELD", 0)  # many persons: rows in order are streamed
     from privest.data import read_rows
@@ -158,7 +151,7 @@ def test_small_blocks_and_all_ways_to_keep_sums_agree(tmp_path, monkeypatch):
     np.testing.assert_allclose(streamed.covariance, held.covariance, rtol=1e-8)
     np.testing.assert_allclose(streamed.degrees_of_freedom, held.degrees_of_freedom, rtol=1e-8)
     (tmp_path / "other").mkdir()
-    _, path = released(tmp_path / "other", spec("A"), table(people=50, scattered=True), real=False)
+    _, path = released(tmp_path / "other", spec(), table(people=50, scattered=True), real=False)
     scattered = estimate_release(path)  # its rows are put in order
     monkeypatch.setattr(route_module, "HELD", 0)  # too many for that: sums of all persons
     summed = estimate_release(path)
@@ -186,37 +179,34 @@ def test_rows_in_order_are_not_all_kept():
     assert found._held is None
 
 
-@pytest.mark.parametrize(("design", "most"), CASES)
-def test_differential_privacy_is_of_the_person(tmp_path, design, most):
+@pytest.mark.parametrize("most", CASES)
+def test_differential_privacy_is_of_the_person(tmp_path, most):
     data = table()
     largest = int(data.groupby("id").size().max())
-    stated = spec(design, most, privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
+    stated = spec(most, privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
     plan, path = released(tmp_path, stated, data)
     rows = largest if most is None else most
-    said = person_statement(0.5, rows, design, move=2.0, capped=design == "A" and most is not None)
+    said = person_statement(0.5, rows, move=2.0, capped=most is not None)
     assert plan.epsilon == read_release(path).epsilon == said.epsilon
-    asked = spec(design, most, privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0))
+    asked = spec(most, privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0))
     found = make_plan(asked, data)
     assert 2.99 < found.epsilon <= 3.0
-    # c√s for the whole person under A, c√(rs) under B
-    times = found.level * (rows if design == "B" else 1)
     one = workflow.make_plan(
         Spec(data="t.csv", target="y", features=("x", "b"), noise=Noise(1.0),
              privacy=Privacy(epsilon=3.0, delta=1e-6, move=2.0)), data,
     )  # fmt: skip
-    assert times == pytest.approx(one.level, rel=0.05)
+    assert found.level == pytest.approx(one.level, rel=0.05)
 
 
-@pytest.mark.parametrize("design", "AB")
-def test_the_ledger_counts_persons(tmp_path, design):
+def test_the_ledger_counts_persons(tmp_path):
     data, book = table(), tmp_path / "book.db"
-    stated = spec(design, privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
+    stated = spec(privacy=Privacy(level=0.5, delta=1e-6, move=2.0))
     plan, path = make_plan(stated, data), tmp_path / "z.csv"
     with workflow.Account(book, "y of t") as account:
         header = workflow.release(plan, path, data, account=account)
     with Ledger(book, create=False) as ledger:
         (entry,) = [one for one in ledger.history("y of t") if one.cost is not None]
-    said = person_statement(0.5, plan.people.largest, design, move=2.0)
+    said = person_statement(0.5, plan.people.largest, move=2.0)
     assert (entry.start, entry.stop) == (0, 30)
     assert entry.cost.information == Fraction(1, 2)
     assert float(entry.cost.mu2) == pytest.approx(said.mu**2, rel=1e-12)
@@ -229,10 +219,10 @@ def test_the_same_readings_have_one_account(tmp_path):
     """Whatever the cap, and whether or not their persons are stated."""
     data, book = table(), tmp_path / "book.db"
     with workflow.Account(book, "first") as account:
-        workflow.release(make_plan(spec("A"), data), tmp_path / "a.csv", data, account=account)
+        workflow.release(make_plan(spec(), data), tmp_path / "a.csv", data, account=account)
     plain = Spec(data="t.csv", target="y", features=("x", "b"), noise=Noise(1.0),
                  privacy=Privacy(level=1.0))  # fmt: skip
-    for k, stated in enumerate((spec("B", 2), spec("A", 3), plain)):
+    for k, stated in enumerate((spec(2), spec(3), plain)):
         with (
             workflow.Account(book, "another") as account,
             pytest.raises(InvalidInput, match="these readings have an account: 'first'"),
@@ -240,11 +230,11 @@ def test_the_same_readings_have_one_account(tmp_path):
             workflow.release(make_plan(stated, data), tmp_path / f"{k}.csv", data, account=account)
 
 
-def test_a_seed_is_bound_to_the_design(tmp_path):
-    """Readings of 0 are shown as 0 under every design: their noise must differ all the same."""
+def test_a_seed_is_bound_to_the_cap(tmp_path):
+    """Readings of 0 are shown as 0 under every cap: their noise must differ all the same."""
     data, shown = table().assign(y=0.0), []
-    for k, (design, most) in enumerate(CASES):
-        plan, path = make_plan(spec(design, most), data), tmp_path / f"{k}.csv"
+    for k, most in enumerate(CASES):
+        plan, path = make_plan(spec(most), data), tmp_path / f"{k}.csv"
         simulate_release(plan, path, workflow.trial_source(plan, 7), data)
         shown.append(set(pd.read_csv(path).z))
     assert len(set.union(*shown)) == sum(map(len, shown))
@@ -253,7 +243,7 @@ def test_a_seed_is_bound_to_the_design(tmp_path):
 def test_a_run_that_was_stopped_is_finished(tmp_path, monkeypatch):
     """It was paid for: the very same table, with its persons."""
     data, path = table(), tmp_path / "z.csv"
-    plan, account = make_plan(spec("B"), data), workflow.Account(tmp_path / "book.db", "y of t")
+    plan, account = make_plan(spec(), data), workflow.Account(tmp_path / "book.db", "y of t")
 
     def fail(*given):
         raise OSError("disk")
@@ -269,17 +259,15 @@ def test_a_run_that_was_stopped_is_finished(tmp_path, monkeypatch):
 
 
 def test_a_header_that_was_changed_is_refused(tmp_path):
-    _, path = released(
-        tmp_path, spec("A", privacy=Privacy(level=0.5, delta=1e-6, move=2.0)), table()
-    )
+    _, path = released(tmp_path, spec(privacy=Privacy(level=0.5, delta=1e-6, move=2.0)), table())
     header = tmp_path / "z.csv.json"
     record = json.loads(header.read_text())
     for change, said in (
         (lambda r: r["columns"][0]["person"].update(rows=1), "epsilon is not that of"),
         (lambda r: r["columns"][0].update(person=None), "epsilon is not that of"),
-        (lambda r: r["columns"][0]["person"].update(design="C"), "person design"),
+        (lambda r: r["columns"][0]["person"].update(design="B"), "B was removed in version 0.2"),
         (lambda r: r["columns"][0]["person"].update(rows=0), "1 row or more"),
-        (lambda r: r["people"].update(design="B"), "has its design"),
+        (lambda r: r["people"].update(design="B"), "B was removed in version 0.2: leave"),
         (lambda r: r.update(persons=None), "persons goes with people"),
         (lambda r: r.update(persons=29), "checksum"),
     ):
@@ -290,11 +278,10 @@ def test_a_header_that_was_changed_is_refused(tmp_path):
             read_release(path)
 
 
-@pytest.mark.parametrize("design", "AB")
-def test_less_noise_than_the_header_says_is_noticed(tmp_path, design, monkeypatch):
+def test_less_noise_than_the_header_says_is_noticed(tmp_path, monkeypatch):
     """Readings that are all 0, released with a tenth of the noise."""
     data = table().assign(y=0.0)
-    plan = make_plan(spec(design), data)
+    plan = make_plan(spec(), data)
     made = type(plan.column.person.mechanism(4.0, None))
     honest = made._released
     monkeypatch.setattr(made, "_released", lambda *given: 0.1 * honest(*given))
@@ -304,7 +291,7 @@ def test_less_noise_than_the_header_says_is_noticed(tmp_path, design, monkeypatc
 
 
 def test_a_table_with_other_persons_is_refused(tmp_path):
-    _, path = released(tmp_path, spec("A"), table(), real=False)
+    _, path = released(tmp_path, spec(), table(), real=False)
     found = read_release(path)
     for numbers in (np.full(3, 31.0), np.zeros(3), np.full(3, 1.5)):
         with pytest.raises(InvalidInput, match="was changed"):
@@ -314,58 +301,29 @@ def test_a_table_with_other_persons_is_refused(tmp_path):
     assert found.charged == 30
 
 
-@pytest.mark.parametrize("design", "AB")
-def test_a_logarithm(tmp_path, design):
-    """A clips readings; B continues the logarithm along its tangent, and clips what is shown."""
+def test_a_logarithm(tmp_path):
+    """Readings beyond the range are clipped before their logarithm is taken."""
     data = table()
     data["y"] = np.exp(data.y)
     data.loc[3, "y"] = -5.0
     data.loc[7, "y"] = 1e9
-    stated = spec(
-        design, privacy=Privacy(level=1e10, range=(0.01, 1000.0)), transform="log"
-    )  # fmt: skip
+    stated = spec(privacy=Privacy(level=1e10, range=(0.01, 1000.0)), transform="log")
     _, path = released(tmp_path, stated, data)
     values = read_release(path).values
-    low, high = math.log(0.01), math.log(1000.0)
-    if design == "A":
-        assert low - 0.01 < values[3] < low + 0.01
-        assert high - 0.01 < values[7] < high + 0.01
-    else:
-        # a person with a reading far beyond the range is wrong as a whole; the others are right
-        wrong = data.id.isin(data.id[[3, 7]]).to_numpy()
-        assert np.isfinite(values).all()
-        np.testing.assert_allclose(values[~wrong], np.log(data.y[~wrong]), atol=1e-3)
-
-
-def test_readings_beyond_the_range_count_under_b():
-    """Not clipped: along the tangent of the transform, so that none is shown with slope 0."""
-    data = table()
-    data["y"] = np.exp(data.y)
-    y = np.array([0.005, 0.01, 3.0, 1000.0, 3000.0, -5.0])
-    low, high = math.log(0.01), math.log(1000.0)
-    within = [low, math.log(3.0), high]
-    for design, expected in (
-        ("A", [low, *within, high, low]),
-        ("B", [low - 0.5, *within, high + 2.0, low - 501.0]),
-    ):
-        ranged = Privacy(level=1.0, range=(0.01, 1000.0))
-        plan = make_plan(spec(design, privacy=ranged, transform="log"), data)
-        leaving = LeavingPeople(plan, Protected(), data)
-        np.testing.assert_allclose(leaving._modelled(y), expected, rtol=1e-12)
+    assert values[3] == pytest.approx(math.log(0.01), abs=0.01)
+    assert values[7] == pytest.approx(math.log(1000.0), abs=0.01)
 
 
 def test_what_a_range_does_is_said(tmp_path):
     """Many clipped readings: a sentence with the bias, which is that of the readings themselves."""
     data = table(people=2000, seed=3)
-    for k, (ends, design) in enumerate([((-9, 9), "A"), ((0.5, 9), "A"), ((0.5, 9), "B")]):
+    for k, ends in enumerate([(-9, 9), (0.5, 9)]):
         (tmp_path / str(k)).mkdir()
-        stated = spec(design, privacy=Privacy(level=50.0, range=ends))
+        stated = spec(privacy=Privacy(level=50.0, range=ends))
         _, path = released(tmp_path / str(k), stated, data, real=False)
         found = estimate_release(path)
         if ends[0] < 0:
             assert found.remark is None
-        elif design == "B":
-            assert "under design B" in found.remark
         else:
             assert "were clipped, by the fit: that moves 'intercept' by about" in found.remark
 
@@ -411,16 +369,14 @@ def test_numbers_are_names_too(tmp_path):
 
 
 def test_a_person_with_very_many_rows(tmp_path):
-    """A takes them (each at a small level); B refuses and says what to do."""
+    """They are taken, each at a small level, and a cap is advised."""
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"id": np.r_[np.zeros(1500), np.arange(1, 500)].astype(int)})
     data["x"], data["y"] = rng.standard_normal((2, len(data)))
-    with pytest.raises(InvalidInput, match=r"1,500 rows: design B .* --most-rows"):
-        make_plan(spec("B", features=("x",)), data)
-    plan = make_plan(spec("A", features=("x",)), data)
+    plan = make_plan(spec(features=("x",)), data)
     assert "1,500" in plan.people.advice
-    assert make_plan(spec("A", 5, features=("x",)), data).people.advice is None
-    assert make_plan(spec("B", 5, features=("x",)), data).people.cut == 1495
+    capped = make_plan(spec(5, features=("x",)), data).people
+    assert (capped.advice, capped.cut) == (None, 1495)
 
 
 def test_what_does_not_go_with_persons():
@@ -460,14 +416,12 @@ def test_plan_errors_by_strata_are_dense():
     H = np.column_stack([np.ones(len(data)), data.x, data.b])
     same = data.id.to_numpy()[:, None] == data.id.to_numpy()
     counts = same.sum(axis=1)
-    for design in "AB":
-        plan = make_plan(spec(design), data)
-        own, shared = PeopleNoise(3.0, design).variances(counts)
-        V = np.diag(own + 0.4) + same * (shared + 0.7)
-        expected = np.sqrt(np.linalg.inv(H.T @ np.linalg.inv(V) @ H).diagonal())
-        np.testing.assert_allclose(plan.people.errors(3.0, 0.4, 0.7), expected, rtol=1e-9)
-        assert np.isnan(plan.classical_error).all()
-        assert plan.to_dict()["people"]["persons"] == 12
+    plan = make_plan(spec(), data)
+    V = np.diag(PeopleNoise(3.0).variances(counts) + 0.4) + 0.7 * same
+    expected = np.sqrt(np.linalg.inv(H.T @ np.linalg.inv(V) @ H).diagonal())
+    np.testing.assert_allclose(plan.people.errors(3.0, 0.4, 0.7), expected, rtol=1e-9)
+    assert np.isnan(plan.classical_error).all()
+    assert plan.to_dict()["people"]["persons"] == 12
 
 
 def test_errors_are_documented_ones(tmp_path):

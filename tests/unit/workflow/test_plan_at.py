@@ -38,7 +38,7 @@ KINDS = {
         "formula": "ldl ~ age*C(sex) + I(bmi**2)", "features": (), "target": "",
     },
     "persons": {"person": People("id"), "privacy": Privacy(2.0, **STATED)},
-    "persons, design B": {"person": People("id", "B"), "noise": Noise()},
+    "persons with a cap": {"person": People("id", 2), "noise": Noise()},
     "survey weights": {"weights": Weights("w")},
     "yes or no": {"target": "yes", "family": "binomial", "noise": Noise()},
     "counts": {"target": "n", "family": "poisson", "noise": Noise()},
@@ -147,7 +147,7 @@ def test_the_level_for_an_accuracy_gives_it(kind):
         np.testing.assert_allclose(half, level, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["no noise variance", "persons, design B", "a level"])
+@pytest.mark.parametrize("kind", ["no noise variance", "persons with a cap", "a level"])
 def test_what_privacy_alone_may_add_needs_no_noise_variance(kind):
     plan = make_plan(spec(**KINDS[kind]), table())
     level = plan.level_for(0.01, "age", alone=True)

@@ -4,7 +4,7 @@ A table has v = z̃/√s for every row (`mechanism.PeopleMechanism`). The r rows
 person enter by XᵀX (m, m) and r only. Readings with their noise are z = L⁻ᵀz̃, and the noise of the
 release has the precision
 
-    S = a·I + b·11ᵀ     A: a = s/r (or s/most), b = 0      B: a = s, b = −(s/r)(1 − 1/r)
+    S = a·I ,     a = s/r (or s/most)
 
 so that θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz is least squares whitened by the public noise, and HᵀSH, HᵀSz follow
 from the sums.
@@ -24,56 +24,35 @@ from privest.linalg.tolerances import condition, rank_tolerance
 
 @dataclass(frozen=True)
 class PeopleNoise:
-    """The noise of a release of persons: level s, the design, and `most` (under A) if stated."""
+    """The noise of a release of persons: level s, and `most` if stated."""
 
     level: float
-    design: str = "A"
     most: int | None = None
 
     def divided(self, rows: Index) -> Array:
-        """A: by how much the level of a row is below that of the person."""
+        """By how much the level of a row is below that of the person."""
         found = rows if self.most is None else np.full_like(rows, self.most)
         return found.astype(float)
 
-    def precision(self, rows: Index) -> tuple[Array, Array]:
-        """a and b of S = aI + b·11ᵀ for persons with so many rows."""
-        r = rows.astype(float)
-        if self.design == "A":
-            return self.level / self.divided(rows), np.zeros(len(r))
-        return np.full(len(r), self.level), -self.level / r * (1 - 1 / r)
+    def precision(self, rows: Index) -> Array:
+        """a of S = aI for persons with so many rows."""
+        return self.level / self.divided(rows)
 
-    def variances(self, rows: Index) -> tuple[Array, Array]:
-        """Of the noise: what every row has of its own, and what the rows of a person share."""
-        r = rows.astype(float)
-        if self.design == "A":
-            return self.divided(rows) / self.level, np.zeros(len(r))
-        return np.full(len(r), 1 / self.level), (r - 1) / (r * self.level)
+    def variances(self, rows: Index) -> Array:
+        """Of the noise of a row, for persons with so many rows."""
+        return self.divided(rows) / self.level
 
     def readings(self, sums: Array, rows: Index) -> Array:
-        """Sums of [H, z, 1] from those of [H, v, 1], both (G, n + 2, n + 2).
-
-        z = √r·v under A, v + (√r − 1)·(mean of v) under B: z = αv + β(1ᵀv)·1.
-        """
-        r = rows.astype(float)
-        if self.design == "A":
-            alpha, beta = np.sqrt(self.divided(rows)), np.zeros(len(r))
-        else:
-            alpha, beta = np.ones(len(r)), (np.sqrt(r) - 1) / r
-        found = sums.copy()
-        total = sums[:, -2, -1]
-        right = alpha[:, None] * sums[:, :, -2] + (beta * total)[:, None] * sums[:, :, -1]
-        found[:, :, -2] = found[:, -2, :] = right
-        found[:, -2, -2] = alpha**2 * sums[:, -2, -2] + (2 * alpha * beta + beta**2 * r) * total**2
+        """Sums of [H, z, 1] from those of [H, v, 1], z = √r·v, both (G, n + 2, n + 2)."""
+        found, divided = sums.copy(), self.divided(rows)
+        found[:, :, -2] *= np.sqrt(divided)[:, None]
+        found[:, -2, :] = found[:, :, -2]
+        found[:, -2, -2] = divided * sums[:, -2, -2]
         return found
 
     def whitened(self, sums: Array, rows: Index) -> Array:
         """XᵀSX of X = [H, z], (G, n + 1, n + 1), from sums of [H, z, 1]."""
-        a, b = self.precision(rows)
-        inner, total = sums[:, :-1, :-1], sums[:, :-1, -1]
-        if not b.any():  # design A: the rows of a person share no noise
-            return np.asarray(a[:, None, None] * inner)
-        outer = total[:, :, None] * total[:, None, :]
-        return np.asarray(a[:, None, None] * inner + b[:, None, None] * outer)
+        return np.asarray(self.precision(rows)[:, None, None] * sums[:, :-1, :-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +73,7 @@ class PeopleSums:
 
     def add(self, sums: Array, rows: Index) -> None:
         """Persons: sums of [H, z, 1] (G, n + 2, n + 2), and how many rows each has."""
-        a, b = self.noise.precision(rows)
-        total = sums[:, :-1, -1]
-        self.total += np.tensordot(a, sums[:, :-1, :-1], 1) + (total * b[:, None]).T @ total
+        self.total += np.tensordot(self.noise.precision(rows), sums[:, :-1, :-1], 1)
         self.people += len(rows)
         self.rows += int(rows.sum())
 

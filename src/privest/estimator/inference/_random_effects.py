@@ -2,8 +2,7 @@
 
     z_p = H_pθ + τ·a_p·1 + σ·w_p + noise_p ,     V_p = v_p·I + t_p·11ᵀ
 
-a_p and w_p normal of unit variance, v_p = σ² + (own noise of a row), t_p = τ² + (noise that the
-rows of a person share). Of a person with r rows
+a_p and w_p normal of unit variance, v_p = σ² + (noise of a row), t_p = τ². Of a person with r rows
 
     V_p⁻¹ = (I − k_p·11ᵀ)/v_p ,   k_p = t_p/(v_p + r·t_p)
     log|V_p| = (r − 1)·log v_p + log(v_p + r·t_p)
@@ -64,17 +63,17 @@ class EffectSums:
 
     def __init__(self, parameters: int) -> None:
         self.parameters = parameters
-        self._strata: dict[tuple[int, float, float], _Stratum] = {}
+        self._strata: dict[tuple[int, float], _Stratum] = {}
 
-    def add(self, sums: Array, rows: Index, own: Array, shared: Array) -> None:
-        """Persons: sums of [H, z, 1] (G, n + 2, n + 2), their rows, and the variances of the
-        noise: of every row its own, and the one that a person's rows share, (G,) each.
+    def add(self, sums: Array, rows: Index, own: Array) -> None:
+        """Persons: sums of [H, z, 1] (G, n + 2, n + 2), their rows, and the variance of the noise
+        of a row, (G,) each.
         """
-        keys, which = np.unique(np.column_stack([rows, own, shared]), axis=0, return_inverse=True)
+        keys, which = np.unique(np.column_stack([rows, own]), axis=0, return_inverse=True)
         for place, key in enumerate(keys):
             part = sums[which.ravel() == place]
             total = part[:, :-1, -1]
-            at = int(key[0]), float(key[1]), float(key[2])
+            at = int(key[0]), float(key[1])
             nothing = np.zeros((self.parameters + 1,) * 2)
             old = self._strata.get(at, _Stratum(0, nothing, nothing))
             self._strata[at] = _Stratum(
@@ -91,7 +90,7 @@ class EffectSums:
                 f"random effects need {LEAST} persons or more to see how they differ; received "
                 f"{people}."
             )
-        if max(rows for rows, _, _ in self._strata) == 1:
+        if max(rows for rows, _ in self._strata) == 1:
             raise InvalidInput(
                 "every person has one row: what differs between persons and what differs within "
                 "them cannot be told apart. Leave --person out: rows are persons."
@@ -115,10 +114,9 @@ class EffectSums:
 class _Likelihood:
     """−2 × the restricted log-likelihood, and its slope in (σ², τ²)."""
 
-    def __init__(self, strata: dict[tuple[int, float, float], _Stratum]) -> None:
+    def __init__(self, strata: dict[tuple[int, float], _Stratum]) -> None:
         self.rows = np.array([key[0] for key in strata], dtype=float)
         self.own = np.array([key[1] for key in strata])
-        self.shared = np.array([key[2] for key in strata])
         self.people = np.array([part.people for part in strata.values()], dtype=float)
         self.inner = np.stack([part.inner for part in strata.values()])
         self.outer = np.stack([part.outer for part in strata.values()])
@@ -152,13 +150,13 @@ class _Likelihood:
         found = np.tensordot(own, self.inner, 1) + np.tensordot(ones, self.outer, 1)
         return np.asarray(found)
 
-    def _parts(self, within: float, between: float) -> tuple[Array, Array, Array]:
-        v, t = within + self.own, between + self.shared
-        return v, t, t / (v + self.rows * t)
+    def _parts(self, within: float, between: float) -> tuple[Array, Array]:
+        v = within + self.own
+        return v, between / (v + self.rows * between)
 
     def solved(self, within: float, between: float) -> tuple[Array, Array]:
         """(HᵀV⁻¹H)⁻¹ and θ̂."""
-        v, _, k = self._parts(within, between)
+        v, k = self._parts(within, between)
         whole = self._weighted(1 / v, -k / v)
         scale = 1 / np.sqrt(whole.diagonal()[:-1])
         inner = np.linalg.inv(whole[:-1, :-1] * scale * scale[:, None])
@@ -167,10 +165,10 @@ class _Likelihood:
 
     def value(self, within: float, between: float) -> tuple[float, Array]:
         """−2 log-likelihood, and its derivatives in σ² and τ²."""
-        v, t, k = self._parts(within, between)
+        v, k = self._parts(within, between)
         whole = self._weighted(1 / v, -k / v)
         covariance, estimate = self.solved(within, between)
-        logs = (self.rows - 1) * np.log(v) + np.log(v + self.rows * t)
+        logs = (self.rows - 1) * np.log(v) + np.log(v + self.rows * between)
         _, size = np.linalg.slogdet(whole[:-1, :-1])
         rest = whole[-1, -1] - whole[:-1, -1] @ estimate
         found = float(self.people @ logs + size + rest)
