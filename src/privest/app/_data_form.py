@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from privest.app._data_rows import SHOWN, lines_of, offered
 from privest.app._desk import Desk, Table
