@@ -244,9 +244,8 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
         console.print(shown(line))
     if found.remark is not None:
         console.print(shown(f"{found.remark[0].upper()}{found.remark[1:]}"))
-    for warning in (found.doubt, found.less_noise):
-        if warning is not None:
-            console.print(shown(warning, style="bold"))
+    for warning in found.warnings:
+        console.print(shown(warning, style="bold"))
     if header.simulated:
         console.print(shown("The release was simulated: no protection.", style="dim"))
 

@@ -23,6 +23,7 @@ import numpy as np
 from privest.arrays import Array, as_positive
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator._beyond_range import EndTest, require_within
+from privest.estimator._clipped_check import check_clipped
 from privest.estimator._clipped_result import ClippedResult
 from privest.estimator._clipped_rows import ClippedRows, chunks
 from privest.estimator._clipped_unknown import (
@@ -76,9 +77,9 @@ def estimate_clipped(
                     and a `reference_variance` public data say something about σ² too.
 
     Assumes w and e Gaussian and independent from row to row, σ² and range public and the ones that
-    the release was made with. Raises NotIdentifiable where the rows, or what clipping left of them,
-    do not show θ, or all readings may lie beyond an end of the range (`_beyond_range.py`);
-    NumericalFailure where no maximum was reached.
+    the release was made with; `ClippedResult.check` tests the first. Raises NotIdentifiable where
+    the rows, or what clipping left of them, do not show θ, or all readings may lie beyond an end of
+    the range (`_beyond_range.py`); NumericalFailure where no maximum was reached.
 
     >>> H, z = np.ones((4, 1)), np.array([-1.0, 1.0, 0.5, -0.5])  # symmetric about 0
     >>> found = estimate_clipped(ClippedRows(H, z, 1.0, level=1.0, low=-1.0, high=1.0))
@@ -116,8 +117,9 @@ def estimate_clipped(
         moved = covariance @ np.linalg.solve(back.T, now.mixed)  # −∂θ̂/∂ ln σ²
         covariance = covariance + 2 / reference * np.outer(moved, moved)
     freedom = now.readings - len(theta)
+    theta = theta + back @ step
     return ClippedResult(
-        estimate=theta + back @ step,
+        estimate=theta,
         covariance=covariance,
         classical=start.open.inverse(),
         bound=start.private.inverse(),
@@ -129,7 +131,17 @@ def estimate_clipped(
         log_likelihood=now.height,
         steps=steps,
         misfit=now.scatter / freedom if freedom > 0 else 1.0,
+        check=check_clipped(source, theta, 1.0, noise, known=True),
     )
+
+
+def _sandwich(units: Array, curvature: Array, outer: Array, rows: int) -> Array | None:
+    """C⁻¹BC⁻¹·K/(K − n), C = `curvature`, B = `outer`; None where C is not positive: at a kink."""
+    n = len(curvature)
+    if rows <= n or not np.linalg.eigvalsh(curvature)[0] > POSITIVE:
+        return None
+    half = np.linalg.solve(curvature, outer)
+    return np.asarray(units @ np.linalg.solve(curvature, half.T) @ units.T * (rows / (rows - n)))
 
 
 def _with_variance(
@@ -151,9 +163,15 @@ def _with_variance(
         raise VarianceHidden(VARIANCE_HIDDEN) from None  # not to be told from θ
     joint = half @ half.T
     ended = at[-1] <= climb.least
-    variance = 0.0 if ended else climb.variance(float(at[-1]))
+    size = climb.variance(float(at[-1]))
+    units[n, n] = size + climb.added  # dσ²/dψ
+    kept = slice(0, n if ended else n + 1)
+    sandwich = _sandwich(
+        units[kept, kept], point.curvature[kept, kept], point.outer[kept, kept], climb.readings
+    )
+    variance, theta = 0.0 if ended else size, climb.back @ at[:n]
     return ClippedResult(
-        estimate=climb.back @ at[:n],
+        estimate=theta,
         covariance=joint[:n, :n],
         classical=variance * (climb.back @ np.linalg.inv(found.shape) @ climb.back.T),
         bound=climb.back @ np.linalg.inv(found.plain) @ climb.back.T,
@@ -169,7 +187,9 @@ def _with_variance(
         noise_variance=variance,
         noise_error=float(np.sqrt(joint[n, n])),
         joint=joint,
+        sandwich=sandwich,
         added=climb.added,
+        check=check_clipped(climb.source, theta, size, climb.noise, known=False),
     )
 
 

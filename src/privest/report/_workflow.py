@@ -195,7 +195,7 @@ def _outcome(plan: Plan | None, estimate: Estimate, informed: float | None) -> O
         found_variance=estimate.noise_sentence,
         transform=column.transform,
         family=estimate.release.family,
-        doubts=tuple(filter(None, (estimate.doubt, estimate.less_noise))),
+        doubts=estimate.warnings,
         checked=_checked(estimate),
         remark=estimate.remark,
         exposed=exposed,

@@ -75,7 +75,7 @@ class Estimate(Fit):
 
     Least squares, with errors from what the release itself scatters (`estimator.inference`): σ² is
     not needed. Where a range clips so much that it matters θ and σ² are estimated by maximum
-    likelihood, which undoes the bias of clipping (`estimate_clipped`).
+    likelihood (`estimate_clipped`), which assumes normal errors with one variance.
 
     release         the public facts of the release.
     trail           (row counts, estimates, standard errors) along the release; None with maximum
@@ -83,9 +83,9 @@ class Estimate(Fit):
     clipped         the share of the readings that is clipped, by the fit; None without a range.
     clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
     beyond          "above" or "below" the range, where all readings may lie as
-                    far as the release can tell: errors and intervals are infinite then (as where
-                    clipping is large and σ² hidden), θ̂ is least squares of what was clipped.
-                    None: not all do.
+                    far as the release can tell: errors and intervals are infinite then, θ̂ is least
+                    squares of what was clipped. None: not all do.
+    cautions        what the intervals assume and the release cannot show, a sentence each.
     likelihood      the fit by maximum likelihood where that was made, else None.
     noise_found     σ̂² as the release shows it, 0 or more; None where it was not looked for.
     noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
@@ -102,9 +102,15 @@ class Estimate(Fit):
     less_noise_p: float | None = None
     clipping_bias: float | None = None
     beyond: str | None = None
+    cautions: tuple[str, ...] = ()
     likelihood: ClippedResult | None = field(default=None, repr=False)
 
     DERIVED: ClassVar[tuple[str, ...]] = (*Fit.DERIVED, "less_noise", "range_sentence")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that speaks against the intervals or the release, for people."""
+        return (*self.cautions, *filter(None, (self.doubt, self.less_noise)))
 
     @property
     def less_noise(self) -> str | None:

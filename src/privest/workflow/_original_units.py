@@ -60,19 +60,17 @@ def range_sentence(found: Estimate) -> str | None:
     )
     if found.likelihood is not None:
         return (
-            f"{start} Maximum likelihood has undone the bias, and the errors hold what it costs. "
-            f"(Least squares would be off by up to {off:.2g} standard errors.)"
+            f"{start} The estimate is maximum likelihood of clipped values. (Least squares would "
+            f"be off by up to {off:.2g} standard errors if errors are normal.)"
         )
     if off < SMALL:
         return (
             f"{start} That moves no coefficient by more than {SMALL:g} of its standard error: "
             "least squares is used as it is."
         )
-    told = np.isfinite(found.standard_error).all()
-    end = "Intervals miss the truth more often than they say." if told else "No interval is given."
     return (
         f"{start} That moves least squares by up to {off:.2g} standard errors, which is not undone "
-        f"here: {_why_not(found)}. {end}"
+        f"here: {_why_not(found)}."
     )
 
 
@@ -85,8 +83,8 @@ def _why_not(found: Estimate) -> str:
     if release.weights is not None:
         return "the likelihood of clipped readings knows no survey weights; a wider range avoids it"
     return (
-        "the release does not tell the noise variance, on which the likelihood of clipped readings "
-        "depends. A stated noise variance, a wider range or a higher level would"
+        "the release does not determine the maximum of the likelihood of clipped readings. A wider "
+        "range or a higher level would"
     )
 
 

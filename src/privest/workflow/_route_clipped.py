@@ -3,8 +3,9 @@
 The ordinary estimate (least squares) is made first. At its fit the mean of clipped readings is off
 by E clip(y_k) − h_kθ̂, and least squares of that on H is what clipping does to θ̂. Below a twentieth
 of a standard error in every coefficient it is left alone: t, HC3 and CR2 hold. Otherwise θ and σ²
-are fitted by the likelihood of clipped readings. Where all readings may lie beyond one end there is
-no finite interval, and none is given.
+are fitted by the likelihood of clipped readings, which assumes normal errors with one variance: the
+estimate says so. Where the release does not determine that fit least squares stays, with a warning.
+Where all readings may lie beyond one end there is no finite interval, and none is given.
 """
 
 from __future__ import annotations
@@ -17,21 +18,27 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array
+from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator import ClippedResult, ClippedRows, Result, estimate_clipped
 from privest.estimator._beyond_range import LAPLACE_SQUARES, NORMAL_SQUARES, EndTest, reaches
-from privest.estimator._clipped_unknown import VarianceHidden
+from privest.estimator._clipped_check import ClippedCheck
 from privest.estimator.inference import stated_p
+from privest.estimator.inference._sandwich import without_noise
 from privest.estimator.likelihood._clipped_information import clipped_moments
 from privest.privacy import Range
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import ReleasedRows, TableRelease
 from privest.workflow._modelled import row_ends
-from privest.workflow._original_units import SMALL
+from privest.workflow._original_units import SMALL, share_text
 from privest.workflow._route_rows import added_at, added_of, freedom_of, new_sums_of
 
 Clipped = tuple[float, float] | tuple[Array, Array]
 
-LARGE = 1.0  # standard errors: with a bias beyond it an interval says nothing
+CONTRADICTED = 0.01  # p-values of the check of the clipped likelihood below this are told
+AS_CLIPPED = (
+    "The intervals are for the values as clipped to the range. They do not include what clipping "
+    "moved the coefficients by."
+)
 
 
 def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estimate:
@@ -39,9 +46,9 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
 
     errors "stated": σ² is that of the header, where it has one; else it is estimated with θ, and a
     reference set counts beside the release. The likelihood is that of Gaussian noise and of rows
-    that are independent, one reading a person, without survey weights: elsewhere, and where the
-    release does not tell σ², the ordinary estimate is returned with its bias (`range_sentence`);
-    without intervals where σ² is hidden and the bias a standard error or more, by the fit.
+    that are independent, one reading a person, without survey weights. Elsewhere, and where the
+    release does not determine its maximum, least squares stays, with a warning.
+    Raises InvalidInput for other `errors`, which the likelihood does not have.
     """
     bias, share = clipping_bias(found, limits)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -52,18 +59,19 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
         return plain
     side = _all_beyond(found, limits)
     if side is not None:
-        why = "all readings may lie beyond the range"
-        return replace(_unbounded(plain, why), clipped=None, beyond=side)
+        return _unbounded(plain, side)
     if not _likelihood_holds(found):
         return _left_biased(plain)
+    if errors not in ("auto", "stated"):
+        raise InvalidInput(
+            f"{found.release.path}: the range clips so much that the estimate is maximum "
+            f"likelihood of clipped values, which has no {errors!r} errors. Leave them out."
+        )
     stated = errors == "stated" and found.release.noise_variance is not None
     try:
         fit = _fitted(found, limits, known=stated)
-    except VarianceHidden:
-        if found.release.noise_variance is None:
-            hidden = "the release does not tell the noise variance"
-            return _left_biased(plain) if worst < LARGE else _unbounded(plain, hidden)
-        fit, stated = _fitted(found, limits, known=True), True
+    except (NotIdentifiable, NumericalFailure):
+        return _left_biased(plain)
     return _of_likelihood(plain, fit, stated=stated)
 
 
@@ -90,10 +98,13 @@ def _all_beyond(found: Estimate, limits: Range) -> str | None:
 
 def _left_biased(plain: Estimate) -> Estimate:
     """Least squares as it is; what clipped readings scatter is not σ², and is not said to be."""
-    return replace(plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None)
+    return replace(
+        plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None,
+        cautions=(*plain.cautions, AS_CLIPPED),
+    )  # fmt: skip
 
 
-def _unbounded(plain: Estimate, why: str) -> Estimate:
+def _unbounded(plain: Estimate, side: str) -> Estimate:
     """Least squares of what was clipped, with errors that say that it tells nothing."""
     n = len(plain.names)
     return replace(
@@ -104,8 +115,11 @@ def _unbounded(plain: Estimate, why: str) -> Estimate:
         bound=None,
         degrees_of_freedom=None,
         floor=None if plain.floor is None else np.full(n, np.inf),
-        method=f"none, {why}",
+        method="none, all readings may lie beyond the range",
         trail=None,
+        cautions=plain.cautions,
+        clipped=None,
+        beyond=side,
     )
 
 
@@ -179,6 +193,7 @@ def _fitted(found: Estimate, limits: Range, *, known: bool) -> ClippedResult:
 
 def _of_likelihood(plain: Estimate, fit: ClippedResult, *, stated: bool) -> Estimate:
     """The estimate with what the likelihood found in place of least squares."""
+    fit = _robust(fit)
     known = {field.name: getattr(fit, field.name) for field in fields(Result)}
     return replace(
         plain,
@@ -186,9 +201,38 @@ def _of_likelihood(plain: Estimate, fit: ClippedResult, *, stated: bool) -> Esti
         **_misfit(plain, fit, stated=stated),
         trail=None,
         clipped=fit.clipped,
+        cautions=(*plain.cautions, _assumed(fit.check)),
         likelihood=fit,
         noise_found=fit.noise_variance,
         noise_interval=fit.noise_interval(),
+    )
+
+
+def _robust(fit: ClippedResult) -> ClippedResult:
+    """With the larger of the model's covariance and the sandwich, where there is one."""
+    if fit.joint is None or fit.sandwich is None:
+        return fit
+    joint, kept = fit.joint.copy(), slice(0, len(fit.sandwich))
+    joint[kept, kept] += without_noise(fit.sandwich, joint[kept, kept], 1.0)
+    n = len(fit.names)
+    return replace(
+        fit, covariance=joint[:n, :n], joint=joint, noise_error=math.sqrt(joint[n, n]),
+        method=f"{fit.method}; sandwich",
+    )  # fmt: skip
+
+
+def _assumed(check: ClippedCheck) -> str:
+    """What the intervals rest on, and whether the release contradicts it."""
+    against = ""
+    if check.p < CONTRADICTED:
+        against = (
+            f" This release contradicts it (p = {check.p:.1g}; {share_text(check.seen)} of the "
+            f"values look clipped, the fit says {share_text(check.fitted)})."
+        )
+    return (
+        "The intervals assume normal errors with the same variance in every row, because clipping "
+        "hides the rest. Where that is wrong they miss the truth more often than they say."
+        f"{against}"
     )
 
 

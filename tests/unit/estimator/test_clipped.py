@@ -88,7 +88,7 @@ def test_blocks_are_one_release_and_missing_readings_are_left_out():
     assert np.abs((parts.estimate - whole.estimate) / whole.standard_error).max() < 1e-9
     assert np.abs(parts.covariance / whole.covariance - 1).max() < 1e-9
     assert parts.readings == whole.readings == (~gone).sum()
-    assert len(calls) == parts.steps + 2  # once a step, the start and the units
+    assert len(calls) == parts.steps + 3  # once a step, the start, the units and the check
 
 
 def test_an_ill_conditioned_design_keeps_its_digits():

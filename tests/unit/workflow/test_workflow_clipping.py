@@ -20,6 +20,8 @@ from privest.workflow import (
     trial_source,
 )
 from privest.workflow import release as release_table
+from privest.workflow._estimating import estimate_table
+from privest.workflow._releasing import simulate_held
 from privest.workflow._route_rows import added_of, estimate_rows
 from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
 
@@ -172,7 +174,9 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
         np.testing.assert_allclose(found.standard_error, cost.standard_error, rtol=0.02 + off)
         assert found.misfit_p > 1e-6
         assert found.doubt is None
-        assert "Maximum likelihood has undone the bias" in found.range_sentence
+        assert "maximum likelihood of clipped values" in found.range_sentence
+        assert "assume normal errors" in found.warnings[0]
+        assert "contradicts" not in found.warnings[0]
         assert (found.likelihood.noise_variance is None) is (errors == "stated")
     low, high = found.noise_interval
     assert low < found.noise_found < high
@@ -185,7 +189,7 @@ def test_an_estimate_undoes_the_bias_of_a_range(clipped, real):
     save_report(plan, found, ["privest plan"], page)
     text = page.read_text(encoding="utf-8")
     assert "Range 0.2 to 1.5: " in text
-    assert "Maximum likelihood has undone the bias" in text
+    assert "The intervals assume normal errors" in text
 
 
 def released(tmp_path, low, high, rows=500, **changes):
@@ -225,31 +229,63 @@ def test_the_bias_that_decides_is_that_of_least_squares(tmp_path):
     assert found.trail is None
 
 
-def test_a_release_that_does_not_tell_the_variance_says_so(tmp_path):
-    """Few rows at a low level: the stated variance is used where there is one, else least squares
-    and a sentence. (Readings at both ends, so that σ² could be anything.)
-    """
+@pytest.mark.parametrize("noise", [Noise(), Noise(variance=1.0)])
+def test_a_release_that_does_not_determine_the_likelihood_keeps_least_squares(tmp_path, noise):
+    """Readings at both ends, so that σ² could be anything: finite intervals and a warning."""
     rng = np.random.default_rng(0)
     table = {"age": rng.uniform(20, 80, 40), "ldl": np.where(rng.random(40) < 0.5, -9.0, 9.0)}
-    data = write(table, tmp_path / "people.csv")
-    for noise, fitted in ((None, False), (Noise(variance=1.0), True)):
-        asked = dataclasses.replace(
-            spec(data), features=("age",), categories={}, noise=noise or Noise(),
-            privacy=Privacy(level=9.0, range=(-1.0, 1.0)),
-        )  # fmt: skip
-        terms = stated_terms(asked)
-        file = tmp_path / f"{fitted}.csv"
-        simulate_release(terms, file, trial_source(terms, 2))
-        found = estimate_release(file)
-        assert (found.likelihood is not None) is fitted
-        if not fitted:
-            assert "does not tell the noise variance" in found.range_sentence
-            assert found.beyond is None
-            assert found.clipping_bias > 1  # by the fit: too much for an interval
-            assert np.isinf(found.interval()).all()
-            assert found.range_sentence.endswith("No interval is given.")
-            with pytest.raises(InvalidInput, match="mean of what was clipped"):
-                found.mean_at({"age": 50})
+    asked = dataclasses.replace(
+        spec(write(table, tmp_path / "people.csv")), features=("age",), categories={}, noise=noise,
+        privacy=Privacy(level=9.0, range=(-1.0, 1.0)),
+    )  # fmt: skip
+    terms = stated_terms(asked)
+    simulate_release(terms, tmp_path / "z.csv", trial_source(terms, 2))
+    found = estimate_release(tmp_path / "z.csv")
+    assert found.likelihood is None
+    assert found.beyond is None
+    assert "does not determine the maximum" in found.range_sentence
+    assert np.isfinite(found.interval()).all()
+    assert "intervals are for the values as clipped" in found.warnings[0]
+    with pytest.raises(InvalidInput, match="mean of what was clipped"):
+        found.mean_at({"age": 50})
+
+
+@pytest.mark.parametrize("errors", ["auto", "stated"])
+def test_an_estimate_of_a_paid_release_never_raises(errors):
+    """ε = 1, range −2 to 9, nothing clipped: the likelihood failed on one release of three."""
+    x = np.random.default_rng(1).normal(size=60)
+    given = spec(features=("x",), categories={}, target="y", noise=Noise(variance=1.0))
+    private = Privacy(epsilon=1.0, delta=1e-6, range=(-2.0, 9.0))
+    terms = stated_terms(dataclasses.replace(given, privacy=private))
+    rng, hidden = np.random.default_rng(2), 0
+    for _ in range(12):
+        table = {"x": x, "y": 3 + 0.5 * x + rng.normal(size=60)}
+        found = estimate_table(simulate_held(terms, table, rng), errors)
+        assert np.isfinite(found.interval()).all()
+        hidden += found.likelihood is None
+        assert found.warnings
+    assert hidden > 3
+
+
+@pytest.mark.parametrize("errors", ["HC3", "t", "huber", "HC2"])
+def test_errors_that_the_clipped_likelihood_does_not_have_are_refused(tmp_path, errors):
+    found = released(tmp_path, 0.5, 3.0)
+    assert found.likelihood is not None
+    with pytest.raises(InvalidInput, match=f"has no '{errors}' errors"):
+        estimate_release(tmp_path / "z.csv", errors)
+
+
+def test_a_release_that_contradicts_the_clipped_likelihood_says_so():
+    """The variance depends on the feature: the intervals covered .10, without a word."""
+    x = np.random.default_rng(3).normal(size=1000)
+    given = spec(features=("x",), categories={}, target="y", noise=Noise())
+    terms = stated_terms(with_range(given, -0.5, 2.5))
+    rng = np.random.default_rng(4)
+    for size, told in ((np.ones(1000), False), (np.abs(x) + 0.1, True)):
+        y = 1 + 0.5 * x + size * rng.normal(size=1000)
+        warning = estimate_table(simulate_held(terms, {"x": x, "y": y}, rng)).warnings[0]
+        assert "assume normal errors" in warning
+        assert ("contradicts" in warning) is told
 
 
 @pytest.mark.parametrize("errors", ["auto", "stated"])

@@ -61,6 +61,14 @@ def clipped_terms(
     z: ArrayLike, eta: ArrayLike, sigma: ArrayLike, tau: ArrayLike, low: ArrayLike, high: ArrayLike
 ) -> tuple[Array, Array, Array]:
     """ℓ, ℓ' and Var[y|z]/σ² for z = clip(y, low, high) + e; σ and τ are standard deviations."""
+    value, slope, spread, _ = clipped_parts(z, eta, sigma, tau, low, high)
+    return value, slope, spread
+
+
+def clipped_parts(
+    z: ArrayLike, eta: ArrayLike, sigma: ArrayLike, tau: ArrayLike, low: ArrayLike, high: ArrayLike
+) -> tuple[Array, Array, Array, Array]:
+    """The same, and P(y was clipped at low, at neither end, at high | z), (3, ...)."""
     parts = np.broadcast_arrays(z, eta, sigma, tau, low, high)
     shape = parts[0].shape
     z, eta, sigma, tau, low, high = (np.asarray(a, dtype=np.float64).ravel() for a in parts)
@@ -82,7 +90,7 @@ def clipped_terms(
     spread = (masses * (spreads + ((means - mean) / sigma) ** 2)).sum(axis=0)
     found = top + np.log(total), mean / sigma**2, spread
     value, slope, spread = (array.reshape(shape) for array in found)
-    return value, slope, spread
+    return value, slope, spread, masses.reshape(3, *shape)
 
 
 def _inside(z: Array, eta: Array, sigma: Array, tau: Array, low: Array, high: Array) -> Part:
