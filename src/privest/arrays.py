@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike as ArrayLike
@@ -16,6 +17,7 @@ Array = NDArray[np.floating[Any]]
 Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
 TOO_LARGE = "a whole number beyond double precision (1.8e308): choose other units."
 LARGE_PAGES = 2**22 // 8  # doubles in an array from which on NumPy asks for huge pages
@@ -141,6 +143,19 @@ def as_counts(
     if listed.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size or listed.min() < least:
         raise error(f"{name} must be a list of whole numbers ≥ {least}, and not empty.")
     return tuple(listed.tolist())
+
+
+def as_choice(value: T, choices: Iterable[str], name: str) -> T:
+    """Return `value` if it is one of `choices`, letter for letter.
+
+    The message repeats a wrong text, never an object: that may be private.
+    """
+    known = tuple(choices)
+    if not isinstance(value, str) or value not in known:
+        received = repr(value[:40]) if isinstance(value, str) else type(value).__name__
+        listed = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
+        raise InvalidInput(f"{name} must be {listed}; received {received}.")
+    return value
 
 
 def room_for(*shapes: tuple[int, ...]) -> list[Array]:

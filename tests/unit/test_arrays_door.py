@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import privest as pv
-from privest.arrays import as_array, as_confidence
+from privest.arrays import as_array, as_choice, as_confidence
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
@@ -32,3 +32,13 @@ def test_a_whole_number_beyond_the_doubles_is_said_to_be_that(value):
     assert "000" not in str(told.value)  # never an entry
     with pytest.raises(pv.errors.InvalidInput, match="real numbers; received an array of type obj"):
         as_array([2**70, None], "H")
+
+
+def test_a_choice_is_one_of_its_list_letter_for_letter():
+    assert as_choice("laplace", ("gaussian", "laplace"), "law") == "laplace"
+    with pytest.raises(pv.errors.InvalidInput, match="law must be one of gaussian, laplace; recei"):
+        as_choice("Laplace", ("gaussian", "laplace"), "law")
+    for value in (None, 3.25, ["laplace"], np.array(["laplace"]), b"laplace", {}):
+        with pytest.raises(pv.errors.InvalidInput) as told:
+            as_choice(value, ("gaussian", "laplace"), "law")
+        assert "3.25" not in str(told.value)  # an object may be private

@@ -21,6 +21,8 @@ from privest.linalg import psd
 from privest.privacy import PrivacyLevel
 from privest.records import Record
 
+LEAST = 1e-50  # of u, b and ω; 1/LEAST is the most: levels, 1e-300 to 1e200, are then numbers
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnSplit(Record):
@@ -56,9 +58,11 @@ def split_budget(budget: float, units: ArrayLike, weight: ArrayLike | None = Non
     [3.0, 1.5]
     """
     b, u = as_positive(budget, "the budget"), as_units(units)
+    _require_numbers(np.array([b, *u]), "the budget and the units of the columns")
     if weight is None:
         return ColumnSplit(b, u, b / (len(u) * u * u), float(len(u) ** 2 / b))
     omega = as_array(weight, "the weight", ndim=(1, 2))
+    _require_numbers(omega if omega.ndim == 1 else np.diagonal(omega), "the weight")
     if omega.ndim == 2:
         return _of_matrix(b, u, omega)
     if omega.shape != u.shape or (omega < 0).any() or not omega.any():
@@ -108,3 +112,12 @@ def as_units(units: ArrayLike) -> Array:
     if not found.size or not (found > 0).all():
         raise InvalidInput("units of the columns are numbers > 0, one for each column.")
     return found
+
+
+def _require_numbers(given: Array, name: str) -> None:
+    sizes = np.abs(given[given != 0])
+    if ((sizes < LEAST) | (sizes > 1 / LEAST)).any():
+        raise InvalidInput(
+            f"{name} must lie between {LEAST:g} and {1 / LEAST:g}, for levels that are numbers: "
+            "choose other units."
+        )

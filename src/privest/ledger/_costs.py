@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count
+from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count
 from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin
 from privest.ledger._budget import LARGEST_MATRIX, Cost
 from privest.ledger._exact import Matrix
 from privest.linalg import PSD, Blocks
-from privest.mechanism.source import Law
+from privest.mechanism.source import Added, Law
 from privest.privacy import (
     GridStatement,
     Move,
@@ -72,6 +72,7 @@ def cost_of(
     """
     if isinstance(law, Coin) and not isinstance(level, SequentialLevel):
         return _of_coin(law, as_level(level).number)
+    as_choice(law, get_args(Added), "law")
     if isinstance(level, SequentialLevel):
         information: Any = _of_steps(level, start, stop)
     else:

@@ -90,9 +90,9 @@ class ExactChannels:
 
     def statement(self, move: float, delta: float) -> GridStatement:
         """Of the exact weights; those that are no doubles are rounded up."""
-        rows = self._weights[0]
+        rows = np.abs(self._weights[0])
         if len(self._weights) > 1:
-            up = np.nextafter(np.abs(rows), np.inf)
+            up = np.nextafter(rows, np.inf)
             rows = np.where(self._weights[1] == 0, rows, up)
         return rows_statement(rows, move=move, law=self.law, delta=delta)
 

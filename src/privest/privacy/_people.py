@@ -21,6 +21,7 @@ from privest.lattice import GRID, MOST, literal_root
 from privest.privacy import gdp
 from privest.privacy._grid_moves import SLACK, Shift, steps_up, whole_sum
 from privest.privacy._statement import DELTA, GridStatement, statement_of_shift
+from privest.reading import read_flag
 
 CLOSE = 1e-11  # relative: how near the largest level is found
 
@@ -61,6 +62,7 @@ def person_statement(
     """
     s, c = as_positive(level, "level"), as_positive(move, "move")
     count = as_count(rows, "rows of a person", least=1)
+    capped, enforced = read_flag(capped, "capped"), read_flag(enforced, "enforced")
     shift = _shift(s, count, c, capped)
     about = f"every reading of one person differs by at most {c:g} (up to {count} rows)"
     conditions = () if enforced else (f"{about}, which no range enforces",)

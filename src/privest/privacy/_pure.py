@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from privest.arrays import EPS, as_positive
+from privest.arrays import EPS, as_choice, as_positive
 from privest.errors import InvalidInput
 from privest.lattice import Coin, flips_at, flips_for
 from privest.lattice._coins import WHOLE
+from privest.privacy._range import Range
 from privest.privacy._statement import rows_statement
 
 PureLaw = Literal["laplace", "bit", "coin"]
@@ -32,9 +33,10 @@ def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0), *, nearest: b
     >>> round(float(coin.wrong), 6), float(coin.level) <= 4 * math.sinh(0.5) ** 2
     (0.268941, True)
     """
-    low, high = range
-    width = Fraction(high) - Fraction(low)
-    return Coin(flips_at(Fraction(level) * width**2), low, high, nearest)
+    ends = Range(*range)
+    width = Fraction(ends.high) - Fraction(ends.low)
+    flips = flips_at(Fraction(as_positive(level, "level")) * width**2)
+    return Coin(flips, ends.low, ends.high, nearest)
 
 
 def coin_epsilon(coin: Coin) -> float:
@@ -52,6 +54,7 @@ def pure_level(law: PureLaw, epsilon: float, width: float) -> float:
     The largest but for some 1e-15 of it (a coin); Laplace noise on the grid is up to 0.1 % below
     (ε/width)² where the width is few steps of it.
     """
+    as_choice(law, get_args(PureLaw), "law")
     wanted, apart = as_positive(epsilon, "epsilon"), as_positive(width, "width")
     shape = 2 * math.sinh(min(wanted, 90.0) / 2) if law != "laplace" else wanted
     with np.errstate(over="ignore", under="ignore"):
@@ -67,9 +70,10 @@ def pure_level(law: PureLaw, epsilon: float, width: float) -> float:
 
 def pure_epsilon(law: PureLaw, level: float, width: float) -> float:
     """ε of a release of this law at a level, for readings `width` apart; rounded up, proved."""
+    as_choice(law, get_args(PureLaw), "law")
     if law == "laplace":
         with np.errstate(over="ignore"):  # a move beyond the grid counts as all of it
-            root = math.sqrt(level) * (1 + EPS)
+            root = math.sqrt(as_positive(level, "level")) * (1 + EPS)
             return rows_statement([root], move=width, law="laplace").epsilon
     return coin_epsilon(coin_of(level, (0.0, width)))
 
@@ -82,6 +86,8 @@ def relative_variance(law: PureLaw, epsilon: float) -> float:
     >>> [round(relative_variance(law, 1.0), 2) for law in ("laplace", "bit")]
     [2.0, 0.92]
     """
+    as_choice(law, get_args(PureLaw), "law")
+    epsilon = as_positive(epsilon, "epsilon")
     if law == "laplace":
         deviation = math.sqrt(2.0) / epsilon
     else:

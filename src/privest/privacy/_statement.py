@@ -9,11 +9,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from privest.arrays import EPS, AnyArray, Array, ArrayLike, as_array, as_positive
+from privest.arrays import (
+    EPS,
+    AnyArray,
+    Array,
+    ArrayLike,
+    as_array,
+    as_choice,
+    as_count,
+    as_positive,
+)
 from privest.errors import InvalidInput
 from privest.lattice import GAUSSIAN, GRID, MOST
 from privest.privacy import gdp
@@ -39,8 +48,10 @@ from privest.privacy._grid_moves import (
 from privest.privacy._level import as_level
 from privest.privacy._range import Range
 from privest.privacy._sequential import SequentialLevel
+from privest.reading import read_flag
 from privest.records import Record
 
+Added = Literal["gaussian", "laplace"]
 DELTA = 1e-6
 TAIL = "checked numerically up to a tail of probability 4e-350, not proved"
 
@@ -64,7 +75,7 @@ class GridStatement(Record):
     metric          ε of the paper's metric privacy (`def:DP`), per unit of a reading: Laplace only
     """
 
-    law: Literal["gaussian", "laplace"]
+    law: Added
     fisher: float
     about: str
     conditions: tuple[str, ...]
@@ -138,14 +149,20 @@ def grid_statement(
     ()
     """
     stated = level if isinstance(level, SequentialLevel) else as_level(level)
+    if readings is not None:
+        as_count(readings, "readings", least=1)
     entries, moved = entries_of(stated), None if move is None else as_move(move)
     if range is None or (moved is not None and not isinstance(moved, OneReading)):
         if moved is None:
             raise InvalidInput("state a move (which two data sets are compared) or a range.")
-        shift = shift_of(stated, moved, entries, readings, parts=parts)
+        shift = shift_of(stated, moved, entries, readings, parts=read_flag(parts, "parts"))
     else:
         ends = range if isinstance(range, Range) else Range(*range)
-        steps = _widths(entries, ends) if widths is None else np.asarray(widths)
+        steps = (
+            _widths(entries, ends) if widths is None else as_array(widths, "widths", ndim=(0, 1))
+        )
+        if not steps.size or (steps < 0).any():
+            raise InvalidInput("widths are steps of the grid: numbers ≥ 0, at least one.")
         by = None if moved is None else moved.length
         shift = one_reading(entries, by=by, widths=steps)
         if moved is None:
@@ -191,12 +208,12 @@ def statement_of_shift(
 
 
 def rows_statement(
-    rows: ArrayLike, *, move: float, law: Literal["gaussian", "laplace"], delta: float = DELTA
+    rows: ArrayLike, *, move: float, law: Added, delta: float = DELTA
 ) -> GridStatement:
     """The statements of a real release of u = Ay, A (q, m), one reading moving by at most `move`.
 
-    Noise of unit information on every coordinate; a vector stands for a diagonal A. Gaussian: as
-    `grid_statement`. Laplace: pure ε, which adds over coordinates,
+    Noise of unit information on every coordinate; `rows` are the sizes |A_ik| ≥ 0, a vector stands
+    for a diagonal A. Gaussian: as `grid_statement`. Laplace: pure ε, which adds over coordinates,
 
         ε = max_k Σ_i ε(|A_ik|·move) ,   ε(n + φ steps) = n ln(1/q) + ln(1 + φ(1/q − 1))
 
@@ -206,13 +223,17 @@ def rows_statement(
     >>> said.epsilon < 1.0, said.delta, said.fisher
     (True, 0.0, 0.25)
     """
-    A = np.abs(as_array(rows, "the rows", ndim=(1, 2)))
+    as_choice(law, get_args(Added), "law")
+    A = as_array(rows, "the rows", ndim=(1, 2))
+    if not A.size or (A < 0).any():
+        raise InvalidInput("the rows are the sizes |A_ik| of A: numbers ≥ 0, at least one.")
     columns = A[None] if A.ndim == 1 else A  # one entry each on a diagonal
     moved = OneReading(as_positive(move, "move"))
     every = np.arange(A.size)
     at = (every, every) if A.ndim == 1 else np.divmod(every, A.shape[1])
     shift = one_reading(Entries(A.ravel(), *at), by=moved.by)
-    fisher = float((columns * columns).sum(axis=0).max())
+    with np.errstate(over="ignore"):
+        fisher = float((columns * columns).sum(axis=0).max())
     about, conditions = about_move(moved), (promise(moved),)
     if law == "gaussian":
         return statement_of_shift(fisher, shift, delta, about, conditions)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, Flags, as_array
+from privest.arrays import AnyArray, Array, Flags, as_array, as_choice
 from privest.errors import InvalidInput
 from privest.reading._files import require_letters
 from privest.reading._limits import (
@@ -91,13 +91,7 @@ def read_positive(given: object, name: str) -> float:
 
 def chosen(*words: str) -> Field:
     """One of these words."""
-
-    def read(given: object, name: str) -> str:
-        if not isinstance(given, str) or given not in words:
-            raise InvalidInput(f"{name} must be one of {', '.join(words)}.")
-        return given
-
-    return read
+    return lambda given, name: as_choice(given, words, name)
 
 
 def read_count(given: object, name: str) -> int:

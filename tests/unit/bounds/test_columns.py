@@ -73,6 +73,31 @@ def test_units_that_are_none_are_refused(units):
         split_budget(1.0, units)
 
 
+@pytest.mark.parametrize(
+    ("budget", "units", "weight"),
+    [
+        (1.0, [1e300, 1e300], None),  # gave the level 0
+        (1.0, [1e-300, 1.0], None),  # gave inf
+        (1e300, [1e-100, 1.0], None),
+        (1e-300, [1.0, 1e10], None),
+        (1.0, [1.0, 2.0], [1e-310, 1.0]),
+        (1.0, [1.0, 2.0], [[1e300, 0.0], [0.0, 1.0]]),
+    ],
+)
+def test_a_level_beyond_the_doubles_is_refused(budget, units, weight):
+    with pytest.raises(InvalidInput, match="other units"):
+        split_budget(budget, units, weight)
+
+
+@pytest.mark.parametrize("weight", [None, [1e-50, 1e50], [[1e-50, 0.0], [0.0, 1e50]]])
+def test_every_level_of_a_split_is_a_number(weight):
+    found = split_budget(1e-50, [1e-50, 1e50], weight)
+    shown = found.level if found.level.ndim == 1 else np.diagonal(found.level)
+    assert (shown > 0).all()
+    assert np.isfinite(shown).all()
+    assert np.isfinite(found.loss)
+
+
 @pytest.mark.parametrize("weight", [[1.0], [1.0, -1.0], [0.0, 0.0], np.zeros((2, 2)), -np.eye(2)])
 def test_weights_that_are_none_are_refused(weight):
     with pytest.raises(InvalidInput):

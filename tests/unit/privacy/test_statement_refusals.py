@@ -1,0 +1,56 @@
+"""Every statement of ε refuses what it does not know: it never takes it for something else."""
+
+import math
+
+import pytest
+
+from privest.errors import InvalidInput
+from privest.ledger import cost_of
+from privest.privacy import (
+    EndlessLevel,
+    coin_of,
+    grid_statement,
+    person_level,
+    person_statement,
+    pure_epsilon,
+    pure_level,
+    relative_variance,
+    rows_statement,
+)
+
+NAN, INF = math.nan, math.inf
+WRONG = {
+    "law in capitals": lambda: rows_statement([[1.0]], move=2.0, law="Gaussian"),
+    "no law": lambda: rows_statement([[1.0]], move=2.0, law=None),
+    "law in a list": lambda: rows_statement([[1.0]], move=2.0, law=["laplace"]),
+    "negative rows": lambda: rows_statement([-1.0], move=2.0, law="gaussian"),
+    "a negative row": lambda: rows_statement([[1.0, -1.0]], move=2.0, law="laplace"),
+    "no rows": lambda: rows_statement([], move=2.0, law="gaussian"),
+    "delta 5": lambda: rows_statement([1.0], move=2.0, law="gaussian", delta=5.0),
+    "negative readings": lambda: grid_statement(1.0, move=1.0, readings=-4),
+    "negative widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[-4.0]),
+    "no widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[]),
+    "parts as a text": lambda: grid_statement(1.0, move=1.0, parts="no"),
+    "pure law gaussian": lambda: pure_epsilon("gaussian", 1.0, 1.0),
+    "pure law in capitals": lambda: pure_epsilon("Laplace", 1.0, 1.0),
+    "level of a law not known": lambda: pure_level("gaussian", 1.0, 1.0),
+    "variance of a law not known": lambda: relative_variance("gaussian", 1.0),
+    "variance at 0": lambda: relative_variance("laplace", 0.0),
+    "variance at -1": lambda: relative_variance("laplace", -1.0),
+    "level -1, laplace": lambda: pure_epsilon("laplace", -1.0, 1.0),
+    "level nan, coin": lambda: pure_epsilon("coin", NAN, 1.0),
+    "level inf, coin": lambda: coin_of(INF, (0.0, 1.0)),
+    "level as a text": lambda: coin_of("x"),
+    "negative rows of a level": lambda: person_level(1.0, delta=1e-6, rows=-3, move=1.0),
+    "negative rows of a person": lambda: person_statement(1.0, -3, move=1.0),
+    "capped as a text": lambda: person_statement(1.0, 3, move=1.0, capped="no"),
+    "enforced as a text": lambda: person_statement(1.0, 3, move=1.0, enforced="no"),
+    "cost of a law in capitals": lambda: cost_of(1.0, move=1.0, law="Laplace"),
+    "cost of a coin for a stream": lambda: cost_of(EndlessLevel(1.0), move=1.0, law=coin_of(1.0)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_statement_refuses_what_it_does_not_know(wrong):
+    with pytest.raises(InvalidInput):
+        wrong()
