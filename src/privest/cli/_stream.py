@@ -15,7 +15,6 @@ from privest.errors import InvalidInput
 from privest.streaming._plan import StreamPlan, promised
 
 Format = Literal["csv", "jsonl"]
-StreamErrors = Literal["blocks", "huber"]
 RUNNING = "Start and restart"
 
 
@@ -108,15 +107,6 @@ class Remembered:
             names=("--ar1",),
         ),
     ] = False
-    errors: Annotated[
-        StreamErrors,
-        option(
-            "blocks: least squares, errors by blocks of time. huber: Huber's estimate, for a few "
-            "wild readings, which count for less, with errors by blocks too; made at the end from "
-            "all releases, which are held. It assumes that readings lie evenly about hθ, and has "
-            "little use where the noise of the release is more than twice what readings scatter.",
-        ),
-    ] = "blocks"
     correlation: Annotated[
         float | None,
         option(
@@ -128,19 +118,12 @@ class Remembered:
         ),
     ] = None
 
-    @property
-    def huber(self) -> bool:
-        return self.errors == "huber"
-
     def require_sense(self, sides: common.Sides, noise_variance: float | None) -> None:
         """Options that cannot go together, or need another."""
-        if sides.to_releases and (self.ar1 or self.huber or self.reference is not None):
+        if sides.to_releases and (self.ar1 or self.reference is not None):
             raise InvalidInput(
-                "--ar1, --errors huber and --reference are for estimates: leave out --emit "
-                "releases."
+                "--ar1 and --reference are for estimates: leave out --emit releases."
             )
-        if self.ar1 and self.huber:
-            raise InvalidInput("--ar1 and --errors huber: give one of them.")
         if self.reference is not None and noise_variance is not None:
             raise InvalidInput("--reference and --noise-variance: give one of them.")
         if self.correlation is not None and (
@@ -216,11 +199,6 @@ def stream(
     if kept.known is not None and (trial.simulate or sides.from_releases):
         raise InvalidInput("--known is for real releases: a trial may be drawn again.")
     weights, ends = common.as_weights(lags), common.as_span(span)
-    if (weights or shared_day is not None) and remembered.huber:
-        raise InvalidInput(
-            "--errors huber needs readings that are shown one by one: leave out --lags and "
-            "--shared-day."
-        )
     promise = promised(privacy, ends, weights, shared_day)
     plan = StreamPlan(
         source=source,
@@ -246,7 +224,6 @@ def stream(
         time=columns.time,
         reading=files.reading(),
         ar1=remembered.ar1,
-        huber=remembered.huber,
         reference=remembered.reference,
         correlation=remembered.correlation,
         stated=noise_variance,
@@ -263,12 +240,11 @@ def _require_sense(
         raise InvalidInput("--from releases --emit releases: there is nothing to do.")
     if output.png is not None and sides.to_releases:
         raise InvalidInput("--png draws estimates: leave out --emit releases.")
-    at_end = "--ar1" if remembered.ar1 else "--errors huber" if remembered.huber else None
-    if at_end and (kept.checkpoint is not None or output.png is not None):
+    if remembered.ar1 and (kept.checkpoint is not None or output.png is not None):
         raise InvalidInput(
-            f"{at_end} needs all releases at once, at the end: leave out --checkpoint and --png. "
+            "--ar1 needs all releases at once, at the end: leave out --checkpoint and --png. "
             "To be safe from a crash write the releases (--emit releases --checkpoint ...) and "
-            f"estimate from them (--from releases {at_end})."
+            "estimate from them (--from releases --ar1)."
         )
 
 

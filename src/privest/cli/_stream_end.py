@@ -12,8 +12,6 @@ from privest.cli._stream_summary import (
     print_fit,
 )
 from privest.dynamics import AutoregressiveFit, fit_autoregressive
-from privest.estimator._stream_conclusion import StreamConclusion
-from privest.estimator._stream_guard import conclude_huber
 from privest.report import save_convergence
 from privest.streaming._holder import CLIPPED, REMEMBERED, Holder
 from privest.streaming._job import Job
@@ -58,9 +56,6 @@ def _print_estimate(job: Job, report: Console) -> None:
     if found is None:
         hidden = hidden_names(job.estimator, job.names)
         report.print(shown(f"Not yet identifiable: {', '.join(hidden)}."))
-    elif plan.huber:
-        found = _guarded(job)
-        job.output.write(job.estimate_line(found, heading=not job.output.begun))
     elif plan.ar1:
         fit = _fitted(job)
         found = of_autoregressive(fit)
@@ -77,12 +72,3 @@ def _print_estimate(job: Job, report: Console) -> None:
 def _fitted(job: Job) -> AutoregressiveFit:
     """The fit of noise that remembers, to all releases."""
     return fit_autoregressive(job.plan.level, *job.held.whole(), names=tuple(job.names))
-
-
-def _guarded(job: Job) -> StreamConclusion:
-    """Huber's estimate from all releases: wild readings count for less."""
-    assert job.estimator is not None
-    return conclude_huber(
-        job.estimator, *job.held.whole(), job.names, known=job.noise.variance is not None,
-        reference=job.noise.freedom,
-    )  # fmt: skip

@@ -28,7 +28,7 @@ def of_autoregressive(fit: AutoregressiveFit) -> StreamConclusion:
 def print_conclusion(report: Console, found: StreamConclusion) -> None:
     """The estimate with both kinds of errors and its intervals, and what is to be said of them."""
     blocks = found.by_blocks
-    title = "Huber's estimate from the releases" if found.remark else "Estimate from the releases"
+    title = "Estimate from the releases"
     if blocks is not None:
         title += f"; intervals {blocks.method}"
     table = new_table(title, "parameter", "estimate", "error", "by blocks", "df", "95 % interval")
@@ -46,8 +46,6 @@ def print_conclusion(report: Console, found: StreamConclusion) -> None:
     report.print(table)
     if found.stated_error is not None:
         report.print(shown(f"The column `error` is {found.stated_by}."))
-    if found.remark:
-        report.print(shown(found.remark))
     for sentence in found.warnings:
         report.print(shown(sentence), style="yellow")
 

@@ -22,8 +22,6 @@ from privest.estimator.inference import (
 from privest.estimator.inference._misfit import DOUBTFUL
 from privest.records import Record, quantile
 
-GUARD = " (--errors huber)"  # said where it was not taken
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StreamConclusion(Record):
@@ -35,7 +33,6 @@ class StreamConclusion(Record):
     floor           (n,) standard errors by the release noise alone: no interval is shorter.
     noise_variance  σ² of a reading given its features, as stated or as found; None: not looked at.
     doubts          what speaks against model or release, in sentences.
-    remark          what is to be said of the kind of estimate; empty: least squares.
     """
 
     names: tuple[str, ...]
@@ -46,7 +43,6 @@ class StreamConclusion(Record):
     floor: Array | None
     noise_variance: float | None
     doubts: tuple[str, ...] = ()
-    remark: str = ""
 
     DERIVED: ClassVar[tuple[str, ...]] = ("warnings",)
 
@@ -185,7 +181,7 @@ def _doubts(
     if audit or remembers or chance >= DOUBTFUL:
         return audit
     times = rls.misfit / freedom
-    wild = f", or a few readings are wild{GUARD}" if times > 1 else ""
+    wild = ", or a few readings are wild" if times > 1 else ""
     return (
         f"The releases scatter {times:.3g} times as much as the noise variance {own:.3g} and the "
         f"level say (by chance with a probability below {DOUBTFUL:g}): that variance is wrong, or "

@@ -285,7 +285,7 @@ class Job:
             H = np.nan_to_num(public.features)  # unknown ones are of steps that show nothing
             H = np.insert(H, 0, 1.0, axis=1) if self.plan.intercept else H
             self.estimator.update(release, H)
-            if self.plan.at_end:
+            if self.plan.ar1:
                 self.held.add(release, H)
         self.missing += int(np.isnan(release.values).sum())
         self.last = public.time(-1)
@@ -313,7 +313,7 @@ class Job:
         """What is written of a block: what the output has already is not."""
         begun, nested = self.output.begun, self.plan.json_out
         if self.estimator is not None:
-            if self.estimator.steps * self.width - 1 <= self.told or self.plan.at_end:
+            if self.estimator.steps * self.width - 1 <= self.told or self.plan.ar1:
                 return ""  # one line is written, at the end
             found = self.concluded(whole=nested)  # a line of CSV has no intervals
             return self.estimate_line(found, heading=not begun)

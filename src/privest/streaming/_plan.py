@@ -71,14 +71,8 @@ class StreamPlan:
     said: GridStatement | None = None  # of real releases
     time: str | None = None  # the column of times, public; None: looked for
     ar1: bool = False  # noise that remembers, fitted at the end
-    huber: bool = False  # wild readings count for less, from all releases at the end
     reference: Path | None = None  # public rows that the noise variance is from
     correlation: float | None = None  # of neighbours in time, publicly known
     reading: Reading = field(default_factory=Reading)  # how text files are written
     stated: float | None = None  # variance of a reading given its features, as it was stated
     drawn: bool = False  # estimates along the stream are wanted for a picture
-
-    @property
-    def at_end(self) -> bool:
-        """Whether the estimate is made at the end, from all releases, which are held."""
-        return self.ar1 or self.huber

@@ -221,3 +221,14 @@ def test_times_pass_through_and_dates_are_not_refused(privest, tmp_path):
 def test_wrong_uses_are_said(privest, wrong, reason):
     done = privest("stream", METER, "--target", "load", "--level", 4, *wrong)
     assert (done.code, reason in told(done.err)) == (2, True), done.err
+
+
+def test_wild_readings_are_named_where_the_stated_variance_is_doubted(privest, tmp_path):
+    lines = METER.read_text(encoding="utf-8").splitlines()
+    lines[6::40] = [f"{line.rpartition(',')[0]},9" for line in lines[6::40]]
+    (tmp_path / "wild.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = privest(
+        "stream", tmp_path / "wild.csv", "--target", "load", "--level", 16, "--intercept",
+        "--noise-variance", 0.0625, "--block", 400, "--simulate", "--seed", 1,
+    )  # fmt: skip
+    assert "or a few readings are wild. The intervals do not need it." in told(done.err)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privest.arrays import Array, Flags, Index
+from privest.arrays import Array, Index
 from privest.errors import NumericalFailure
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._sandwich import WeightedRows, without_noise
@@ -33,12 +33,10 @@ SETTLED = 1e-7  # of a standard error: a smaller step is the last
 
 @dataclass(frozen=True, eq=False)
 class HuberFit(Record):
-    """θ̂, its errors, ς, κ, and the share of the readings that count for less than one."""
+    """θ̂, its errors, and the share of the readings that count for less than one."""
 
     estimate: Array
     errors: Errors
-    scale: float
-    correction: float
     downweighted: float
 
     def remark(self, variance: float, added: float) -> str:
@@ -55,13 +53,6 @@ class HuberFit(Record):
             " The noise of the release is more than twice what the readings scatter: wild ones are "
             "hidden in it, and least squares is about as good."
         )
-
-    def bent(self, left: Array) -> tuple[Array, Flags]:
-        """κςψ(e/ς) and ψ′(e/ς) of residuals e: what is learnt from a row, and whether it counts in
-        full.
-        """
-        most = TUNING * self.scale
-        return self.correction * np.clip(left, -most, most), np.abs(left) <= most
 
 
 def fit_huber(
@@ -156,4 +147,4 @@ def _concluded(
         classical=own,
         method="Huber's estimate, k = 1.345",
     )
-    return HuberFit(estimate, errors, scale, kappa, 1 - mean)
+    return HuberFit(estimate, errors, 1 - mean)

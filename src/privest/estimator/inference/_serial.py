@@ -263,12 +263,9 @@ class SerialErrors(Record):
         return [name for name, flag in zip(names, beyond) if flag]
 
 
-def serial_errors(
-    sums: BlockSums, estimate: Array, *, slopes: Array | None = None, whole: bool = True
-) -> SerialErrors:
+def serial_errors(sums: BlockSums, estimate: Array, *, whole: bool = True) -> SerialErrors:
     """Errors by blocks of θ̂, the least-squares estimate of all rows in `sums`.
 
-    `slopes` (blocks, n, n): what the scores of a block fall by near θ̂, where that is not M_b.
     `whole=False`: the errors alone, which a line after every reading needs; degrees of freedom are
     NaN, and what residuals remember was not looked at, so that nothing has an interval.
 
@@ -276,10 +273,7 @@ def serial_errors(
     of the last tenth (.50) even without memory; CR2 with its own degrees of freedom covers .93 to
     .97 where these are at least 3.
     """
-    matrices, scores = sums.groups(estimate)
-    found: ClusterErrors = cluster_errors(
-        matrices if slopes is None else slopes, scores, freedom=whole
-    )
+    found: ClusterErrors = cluster_errors(*sums.groups(estimate), freedom=whole)
     return SerialErrors(
         covariance=found.covariance, degrees_of_freedom=found.degrees_of_freedom,
         blocks=found.groups, length=sums.length * sums.width, steps=sums.steps * sums.width,
