@@ -478,9 +478,6 @@ CASES = {
         bounds.informed_errors(g(SPREAD), g(level)) for level in (Y**2 + 1, SPREAD)],
     "bounds.trace_budget_bound": lambda g: bounds.trace_budget_bound(model(g), 4.0, g(PAIR)),
     # data
-    "data.BoxCox.__call__": lambda g: data.BoxCox(0.5)(g(Y)),
-    "data.BoxCox.fit": lambda g: data.BoxCox.fit(g(np.arange(1.0, 40.0))),
-    "data.BoxCox.inverse": lambda g: data.BoxCox(0.5).inverse(g(Y)),
     "data.Features.__init__": lambda g: data.Features(("sex",), g.keep({"sex": ("f", "m")})),
     "data.Features.matrix": lambda g: data.Features(("age", "sex"), {"sex": ("f", "m")}).matrix(
         g.keep({"age": g(Y), "sex": np.array(list("fmfm"), dtype=object)})),

@@ -78,7 +78,7 @@ NAMES = {
     },
     "scale": {"Fit", "cluster_executor", "fit"},
     "data": {
-        "Block", "BoxCox", "ColumnLook", "Features", "Reading", "Source", "Table", "TableLook",
+        "Block", "ColumnLook", "Features", "Reading", "Source", "Table", "TableLook",
         "load_diabetes", "look", "open_source", "read_rows", "write_table",
     },
     "dynamics": {
@@ -200,7 +200,7 @@ def test_every_room_is_pinned():
 
 # Dataclasses that are not results: what a user states, and what nobody should write to a file.
 STATED = {
-    "data": {"Block", "BoxCox", "Features", "Table"},
+    "data": {"Block", "Features", "Table"},
     "lattice": {"Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly"},
     "linalg": {"InformationRoot"},
     "network": {"DampedNoise", "DecayingNoise"},

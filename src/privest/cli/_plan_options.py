@@ -64,13 +64,9 @@ class Model:
     missing: Annotated[
         str | None, option("Rows with missing values: refuse (the default) or drop.", "CHOICE")
     ] = None
-    transform: Annotated[
-        str | None, option("Of the target: none (the default), log, box-cox.", "KIND")
-    ] = None
-    exponent: Annotated[
-        float | None,
-        option("Of box-cox, where it is known; else it is fitted on the reference.", "λ"),
-    ] = None
+    transform: Annotated[str | None, option("Of the target: none (the default), log.", "KIND")] = (
+        None
+    )
 
 
 @group("Files")
@@ -201,7 +197,7 @@ def spec_of(
     return Spec(
         **terms_of(model),
         data=source,
-        noise=Noise(noise.noise_variance, noise.reference, model.exponent),
+        noise=Noise(noise.noise_variance, noise.reference),
         privacy=privacy.stated(),
         missing=model.missing or "refuse",  # type: ignore[arg-type] # checked by Spec
         transform=model.transform or "none",  # type: ignore[arg-type] # checked by Spec

@@ -235,8 +235,7 @@ def print_estimate(console: Console, found: Estimate, confidence: float) -> None
     if header.dropped:
         console.print(shown(left_out(header)))
     if header.transform != "none":
-        how = "" if header.exponent is None else f" (exponent {header.exponent:.4g})"
-        console.print(shown(f"{header.target} is transformed: {header.transform}{how}."))
+        console.print(shown(f"{header.target} is transformed: {header.transform}."))
     print_percent(console, found, confidence)
     if found.range_sentence is not None:
         console.print(shown(found.range_sentence))

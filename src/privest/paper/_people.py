@@ -20,6 +20,7 @@ import os
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 
 import privest as pv
 from privest.arrays import Array, Index
@@ -110,8 +111,10 @@ def split(table: pv.data.Table, plan: Plan, rng: np.random.Generator) -> Split:
         )
     order = rng.permutation(len(table))
     reference, others = order[: plan.reference], order[plan.reference : needed]
-    transform = None if table.logarithm else pv.data.BoxCox.fit(table.response[reference])
-    response = table.response if transform is None else transform(table.response)
+    response, exponent = table.response, None
+    if not table.logarithm:
+        exponent = float(scipy.stats.boxcox_normmax(response[reference], method="mle"))
+        response = scipy.special.boxcox(response, exponent)
     if plan.response == "standard":
         response = _standard(response, reference)
     features = table.features
@@ -129,7 +132,7 @@ def split(table: pv.data.Table, plan: Plan, rng: np.random.Generator) -> Split:
         variance=variance,
         reference_covariance=variance * root.inverse(),
         centre=float(response[reference].mean()),
-        exponent=None if transform is None else transform.exponent,
+        exponent=exponent,
     )
 
 

@@ -113,9 +113,8 @@ def headlines(exposed: Exposed) -> list[Headline]:
 def _guess_headline(one: Exposed) -> Headline:
     whose = one.reading[0].lower() + one.reading[1:]
     whose = "one person’s value" if whose == "one reading" else whose
-    units = " (after the transform, in those units)" if one.transform == "box-cox" else ""
     return Headline(
-        f"Somebody who knows everything else guesses {whose}{units} to",
+        f"Somebody who knows everything else guesses {whose} to",
         about(attacker.reading_error(one.level), one.transform),
         "at best: one standard deviation, for a guess that is right on average.",
     )
@@ -192,10 +191,9 @@ def _factor(difference: float, digits: Callable[[float], str]) -> str:
 
 
 def _gaussian(one: Exposed) -> list[str]:
-    units = " (after the transform, in those units)" if one.transform == "box-cox" else ""
     error = attacker.reading_error(one.level)
     lines = [
-        f"{one.reading}{units}: whoever sees the release can tell it to "
+        f"{one.reading}: whoever sees the release can tell it to "
         f"{about(error, one.transform)} at best (one standard deviation, for a guess that is right "
         "on average).",
         _between(one, lambda c: attacker.chance_of_mu(_mu(one.level, c))),

@@ -76,9 +76,9 @@ def _where(name: str) -> str:
 
 def _level_of(outcome: Outcome, one: Coefficient, confidence: float) -> str:
     """Of a plain mean."""
-    after = {"log": ", after the logarithm,", "box-cox": ", after the transform,"}
+    after = ", after the logarithm," if outcome.transform == "log" else ""
     return (
-        f"The mean of “{outcome.response}”{after.get(outcome.transform, '')} is {one.value_text} "
+        f"The mean of “{outcome.response}”{after} is {one.value_text} "
         f"({per_cent(confidence)} interval {one.interval_text})."
     )
 

@@ -23,7 +23,7 @@ DELTA = 1e-6  # where none is stated: μ and ρ, which an entry holds, do not de
 
 def measure_of(plan: Terms) -> str:
     """In what the level of a release counts: the name of a part of the key of its entry."""
-    columns = [[one.transform, one.exponent, one.scale] for one in plan.columns]
+    columns = [[one.transform, None, one.scale] for one in plan.columns]  # as it was
     several = [one.target for one in plan.columns] if len(plan.columns) > 1 else None
     person = plan.spec.person
     whose = None if person is None else [person.column, person.design]

@@ -29,7 +29,7 @@ from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_
 from privest.workflow._person import PersonRows
 from privest.workflow._record import record_statement
 from privest.workflow._row_levels import RowLevels
-from privest.workflow._spec import TRANSFORMS
+from privest.workflow._sections import read_no_exponent, read_transform
 
 READING = "z"
 # ε is the root of an equation, found to about 1e-12: a stored one may come from another machine.
@@ -42,7 +42,7 @@ class Column(Record):
 
     target          the column; `name`: of its column in the table of a release.
     law, level      of the noise; s, which for Gaussian noise is 1/variance of it.
-    transform, exponent, range
+    transform, range
                     of the readings: beyond the range they are clipped, then transformed.
     noise_variance  σ² of y given the features, as stated or from a public reference set of
                     `reference_rows` rows; None: nobody said, the release shows it.
@@ -60,7 +60,6 @@ class Column(Record):
     target: str
     level: float
     transform: str = "none"
-    exponent: float | None = None
     range: Ends | None = None
     law: Law = "gaussian"
     noise_variance: float | None = None
@@ -82,7 +81,7 @@ class Column(Record):
     @property
     def limits(self) -> Range | None:
         """The range of the readings, in the units of the modelled target."""
-        return modelled_range(self.transform, self.exponent, self.range)
+        return modelled_range(self.transform, self.range)
 
     @property
     def counted_move(self) -> float | None:
@@ -155,7 +154,7 @@ class Column(Record):
     def facts(self, *, simulated: bool) -> dict[str, Any]:
         """What is public of it, for the checksum of a header."""
         found = self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
-        found["zero"] = self.zero
+        found |= {"zero": self.zero, "exponent": None}  # of Box-Cox, which is no more
         del found["epsilon"]  # written for readers; another machine may round it otherwise
         if self.levels is None:  # headers from before there were any stay what they are
             del found["levels"]
@@ -195,11 +194,7 @@ class Column(Record):
         delta, move, ends = self.delta, self.move, self.range
         wrong = {
             "target must not be empty": not self.target,
-            f"transform must be one of {', '.join(TRANSFORMS)}": self.transform not in TRANSFORMS,
             f"law must be one of {', '.join(LAWS)}": self.law not in LAWS,
-            "exponent goes with transform box-cox, and only with it": (
-                (self.exponent is None) == (self.transform == "box-cox")
-            ),
             "reference_rows goes with a noise_variance": (
                 self.reference_rows is not None and self.noise_variance is None
             ),
@@ -267,11 +262,6 @@ class OneColumn:
         return self.column.transform
 
     @property
-    def exponent(self) -> float | None:
-        """Of the Box-Cox transform; None without one."""
-        return self.column.exponent
-
-    @property
     def range(self) -> Ends | None:
         """Of the readings, in the units of the file."""
         return self.column.range
@@ -304,8 +294,8 @@ class OneColumn:
 
 
 KINDS: dict[str, Field] = {
-    "target": read_text, "level": read_positive, "transform": read_text,
-    "exponent": optional(read_number), "range": optional(read_ends), "law": read_text,
+    "target": read_text, "level": read_positive, "transform": read_transform,
+    "range": optional(read_ends), "law": read_text,
     "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
     "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
     "scale": optional(read_positive),
@@ -313,5 +303,5 @@ KINDS: dict[str, Field] = {
 }  # fmt: skip
 FOLLOWS: dict[str, Field] = {
     "epsilon": optional(read_positive), "name": read_text, "unit": read_positive,
-    "zero": read_number,
+    "zero": read_number, "exponent": read_no_exponent,
 }  # fmt: skip

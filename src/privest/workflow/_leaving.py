@@ -146,7 +146,7 @@ class LeavingRows:
         readings: Array,
         levels: Array | None,
     ) -> AnyArray:
-        y = clipped(column.transform, column.exponent, column.range, readings)
+        y = clipped(column.transform, column.range, readings)
         if isinstance(mechanism, UnequalRows):
             assert levels is not None
             if self.source.simulated:

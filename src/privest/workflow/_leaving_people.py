@@ -86,5 +86,4 @@ class LeavingPeople:
                 H, y, numbers = H[kept], y[kept], numbers[kept]
             self.persons = persons.count
             if len(y):
-                modelled = clipped(column.transform, column.exponent, column.range, y)
-                yield H, numbers, modelled
+                yield H, numbers, clipped(column.transform, column.range, y)

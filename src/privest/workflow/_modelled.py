@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from privest.arrays import Array
-from privest.data import BoxCox
 from privest.errors import InvalidInput
 from privest.lattice import GRID, literal_root
 from privest.mechanism._range import clip_of
@@ -20,27 +19,25 @@ from privest.privacy import (
 Ends = tuple[float, float]
 
 
-def as_modelled(transform: str, exponent: float | None, y: Array) -> Array:
-    """The target after its transform: none, log or box-cox; the latter two need y > 0."""
-    if transform == "none":
-        return y
-    return np.log(y) if transform == "log" else BoxCox(exponent or 0.0)(y)
+def as_modelled(transform: str, y: Array) -> Array:
+    """The target after its transform: none, or log, which needs y > 0."""
+    return np.log(y) if transform == "log" else y
 
 
-def modelled_range(transform: str, exponent: float | None, ends: Ends | None) -> Range | None:
-    """A range of readings in the units of the modelled target: transforms are increasing."""
+def modelled_range(transform: str, ends: Ends | None) -> Range | None:
+    """A range of readings in the units of the modelled target: the logarithm is increasing."""
     if ends is None:
         return None
     if transform != "none" and not ends[0] > 0:
         raise InvalidInput(
             f"range {ends[0]:g}, {ends[1]:g}: transform {transform} needs a range above 0."
         )
-    return Range(*as_modelled(transform, exponent, np.array(ends)).tolist())
+    return Range(*as_modelled(transform, np.array(ends)).tolist())
 
 
-def clipped(transform: str, exponent: float | None, ends: Ends | None, y: Array) -> Array:
+def clipped(transform: str, ends: Ends | None, y: Array) -> Array:
     """Readings clipped to their range, then transformed: whatever the readings are, this exists."""
-    return as_modelled(transform, exponent, y if ends is None else np.clip(y, *ends))
+    return as_modelled(transform, y if ends is None else np.clip(y, *ends))
 
 
 def counted_move(move: float | None, limits: Range | None) -> float | None:

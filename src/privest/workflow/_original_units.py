@@ -14,7 +14,6 @@ from privest.data._features import category_place
 from privest.data._names import MOST, meant
 from privest.errors import InvalidInput
 from privest.estimator._beyond_range import beyond_sentence
-from privest.estimator.inference._box_cox_scale import box_cox_likelihood_mean, box_cox_mean
 from privest.estimator.inference._original_scale import (
     OriginalMean,
     as_percent,
@@ -167,7 +166,7 @@ def mean_at(
 ) -> OriginalMean:
     """The mean and the median of the target at a row, in the units of the file.
 
-    For a logarithm exactly unbiased (`lognormal_mean`), for Box-Cox by its series; after maximum
+    For a logarithm exactly unbiased (`lognormal_mean`); after maximum
     likelihood of clipped readings from θ̂ and σ̂² together. One more pass over the release.
     """
     release = found.release
@@ -213,12 +212,7 @@ def _by_scatter(
         )
     leverage = float(h @ inverse @ h)
     facts = eta, leverage, scatter.total, scatter.freedom, scatter.added
-    if release.transform == "log":
-        return lognormal_mean(*facts, error=own, confidence=confidence)
-    assert release.exponent is not None
-    if release.exponent == 0:
-        return lognormal_mean(*facts, error=own, confidence=confidence)
-    return box_cox_mean(*facts, release.exponent, error=own, confidence=confidence)
+    return lognormal_mean(*facts, error=own, confidence=confidence)
 
 
 def _added(release: TableRelease) -> float:
@@ -255,7 +249,7 @@ def _freedom(found: Estimate, h: Array) -> float | None:
 
 def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> OriginalMean:
     """From θ̂ and σ̂² of the likelihood of clipped readings."""
-    fit, exponent = found.likelihood, found.release.exponent or 0.0
+    fit = found.likelihood
     assert fit is not None
     units = np.zeros((2, len(h) + 1))
     units[0, :-1], units[1, -1] = h, 1.0
@@ -267,11 +261,9 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
     if variance is None:
         assert found.noise is not None
         variance = float(found.noise)
-    facts = eta, variance, units @ joint @ units.T
-    freedom = _freedom(found, h)
-    if exponent == 0:
-        return likelihood_mean(*facts, freedom=freedom, confidence=confidence)
-    return box_cox_likelihood_mean(*facts, exponent, freedom=freedom, confidence=confidence)
+    return likelihood_mean(
+        eta, variance, units @ joint @ units.T, freedom=_freedom(found, h), confidence=confidence
+    )
 
 
 def _by_residuals(
@@ -281,13 +273,10 @@ def _by_residuals(
 
     Its error is that of a mean of rows, or of persons, whatever their law.
     """
-    release, exponent = found.release, found.release.exponent or 0.0
-    variance, error = _row_spread(found) if release.people is None else _person_spread(found)
-    facts = eta, variance, np.diag([own**2, error])
-    freedom = _freedom(found, h)
-    if exponent == 0:
-        return likelihood_mean(*facts, freedom=freedom, confidence=confidence)
-    return box_cox_likelihood_mean(*facts, exponent, freedom=freedom, confidence=confidence)
+    variance, error = _row_spread(found) if found.release.people is None else _person_spread(found)
+    return likelihood_mean(
+        eta, variance, np.diag([own**2, error]), freedom=_freedom(found, h), confidence=confidence
+    )
 
 
 def _row_spread(found: Estimate) -> tuple[float, float]:
@@ -345,12 +334,10 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
             "a total needs every reading at one level: the rows of this release have levels of "
             "their own, and of some of them next to nothing is shown."
         )
-    exponent = {"none": 1.0, "log": 0.0}.get(release.transform, release.exponent or 0.0)
-    shift = 1.0 if release.transform == "none" else 0.0  # Box-Cox of exponent 1 is x − 1
     return total_of(
-        (part.z[:, 0] - shift for part in release.blocks()),
+        (part.z[:, 0] for part in release.blocks()),
         _added(release),
-        exponent=exponent,
+        logarithm=release.transform == "log",
         law=release.column.law,
         confidence=confidence,
     )

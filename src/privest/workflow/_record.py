@@ -53,8 +53,6 @@ def require_record(spec: Spec) -> None:
         "time": privacy.standard_error is not None,
         f"one range for {several}: give each its own, NAME=LOW,HIGH": privacy.range is not None
         and not isinstance(privacy.range, Mapping),
-        f"one exponent for {several}: give a reference set, which has one for "
-        "each": spec.noise.exponent is not None,
     }
     for what, is_wrong in wrong.items():
         if is_wrong:

@@ -122,6 +122,6 @@ def _covariance(spec: Spec, columns: Sequence[Column]) -> Array | None:
     H, y, _ = reference_rows(spec, spec.design)
     E = np.empty(y.shape)
     for j, column in enumerate(columns):
-        modelled = as_modelled(column.transform, column.exponent, y[:, j])
+        modelled = as_modelled(column.transform, y[:, j])
         E[:, j] = modelled - H @ least_squares(H, modelled)[0]
     return np.asarray(E.T @ E / (len(H) - H.shape[1]))

@@ -46,7 +46,7 @@ def _known(plan: Plan) -> list[KnownNoise]:
     """What the plan, or its reference set, said of the noise of each target."""
     expected = plan.expected or (None,) * len(plan.columns)
     return [
-        KnownNoise(one.noise_variance, one.exponent, one.reference_rows, theta)
+        KnownNoise(one.noise_variance, one.reference_rows, theta)
         for one, theta in zip(plan.columns, expected)
     ]
 

@@ -7,7 +7,7 @@ from privest.workflow._header import TableRelease
 from privest.workflow._planning import Plan
 
 COMPARED = {
-    "target": "target", "transform": "transform", "Box-Cox exponent": "exponent",
+    "target": "target", "transform": "transform",
     "level": "level", "law of the noise": "law", "δ": "delta",
     "difference that ε speaks of (--move)": "move", "range": "range",
     "noise variance": "noise_variance", "number of reference rows": "reference_rows",

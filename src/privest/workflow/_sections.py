@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from privest.arrays import as_number, as_positive
 from privest.errors import InvalidInput
@@ -14,6 +14,9 @@ from privest.reading._fields import optional
 from privest.workflow._laws import LAWS, Law
 
 Ends = tuple[float, float]
+Transform = Literal["none", "log"]
+TRANSFORMS: tuple[str, ...] = get_args(Transform)
+NO_BOX_COX = "transform box-cox was removed in version 0.2: use transform log, or none."
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,10 @@ class Noise:
 
     Unknown is the default: whoever reads the release sees its scatter, and that is enough for
     errors (`estimator.inference`). It is stated to plan ahead.
-    `exponent`: of the Box-Cox transform, where it is known and not fitted on the reference.
     """
 
     variance: float | None = None
     reference: str | None = None
-    exponent: float | None = None
 
     def __post_init__(self) -> None:
         if self.variance is not None and self.reference is not None:
@@ -37,8 +38,6 @@ class Noise:
             )
         if self.variance is not None:
             object.__setattr__(self, "variance", as_positive(self.variance, "noise variance"))
-        if self.exponent is not None:
-            object.__setattr__(self, "exponent", as_number(self.exponent, "noise exponent"))
         if self.reference is not None:
             require_text(self.reference, "noise reference")
 
@@ -307,6 +306,20 @@ def require_design(value: object) -> None:
             "person design B was removed in version 0.2: leave `design` out; the level is then "
             "that of all rows of a person together."
         )
+
+
+def read_transform(given: object, name: str = "transform") -> str:
+    """The transform of a target, checked."""
+    if given == "box-cox":
+        raise InvalidInput(NO_BOX_COX)
+    require_choice(given, TRANSFORMS, name)
+    return str(given)
+
+
+def read_no_exponent(given: object, name: str) -> None:
+    """What headers say of the exponent of Box-Cox: nothing."""
+    if given is not None:
+        raise InvalidInput(NO_BOX_COX)
 
 
 def as_list(value: object, what: str) -> tuple[Any, ...]:

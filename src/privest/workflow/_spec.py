@@ -5,7 +5,7 @@ target = "triglycerides"         # the private readings y; or a list of several 
 features = ["age", "bmi", "sex"] # public; or formula = "triglycerides ~ age + C(sex)"
 family = "gaussian"              # numbers; or "binomial" (yes/no), "poisson" (counts)
 missing = "drop"                 # or "refuse" (the default): never silent
-transform = "none"               # of the target: "none", "log", "box-cox"
+transform = "none"               # of the target: "none" or "log"
 
 [categories]
 sex = ["female", "male"]         # public list; the first is the baseline
@@ -64,18 +64,18 @@ from privest.workflow._sections import (
     Noise,
     People,
     Privacy,
+    Transform,
     Weights,
     as_list,
+    read_transform,
     require_choice,
     require_text,
 )
 
 Missing = Literal["refuse", "drop"]
-Transform = Literal["none", "log", "box-cox"]
 Family = Literal["gaussian", "binomial", "poisson"]
-TRANSFORMS: tuple[str, ...] = get_args(Transform)
 FAMILIES: tuple[str, ...] = get_args(Family)
-CHOICES = {"missing": get_args(Missing), "transform": TRANSFORMS, "family": FAMILIES}
+CHOICES = {"missing": get_args(Missing), "family": FAMILIES}
 SECTIONS: dict[str, type[Any]] = {
     "noise": Noise, "person": People, "weights": Weights, "reading": Reading, "privacy": Privacy
 }  # fmt: skip
@@ -179,17 +179,10 @@ class Spec:
             raise InvalidInput("target names one private column, or several different ones.")
 
     def _require_transform(self) -> None:
-        """A transform, its exponent and its range go together."""
-        kind, known = self.transform, self.noise.exponent is not None
-        if known and kind != "box-cox":
-            raise InvalidInput(f"an exponent goes with transform box-cox; the transform is {kind}.")
+        """A transform and its range go together."""
+        kind = read_transform(self.transform)
         if kind == "none":
             return
-        if kind == "box-cox" and self.noise.reference is None and not known:
-            raise InvalidInput(
-                "transform box-cox takes its exponent from a reference set, or from noise.exponent "
-                "where it is known: fitted on the private readings it would leak."
-            )
         ranges = [self.privacy.range_of(target) for target in self.targets]
         if None in ranges:
             raise InvalidInput(
@@ -271,6 +264,7 @@ class Spec:
         if not isinstance(record, Mapping):
             raise InvalidInput(f"{where} must be names with values.")
         given = dict(record)
+        read_transform(given.get("transform", "none"))  # before [noise], which had its exponent
         if "privacy" not in given:
             raise InvalidInput(f"{where}: there is no section [privacy].")
         for name, kind in SECTIONS.items():

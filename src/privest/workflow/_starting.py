@@ -40,7 +40,7 @@ def starting_privacy(
         width = max(high - low for low, high in ranges.values())
         level = pure_level("coin", math.log(CHANCE / (1 - CHANCE)), width)
         return Privacy(level=_rounded_down(level), range=ends)
-    limits = [modelled_range(transform, None, ranges[name]) for name in targets]
+    limits = [modelled_range(transform, ranges[name]) for name in targets]
     asked = Privacy(tolerance=APART, attacker=CHANCE, range=ends)
     if len(targets) > 1:
         shares = record_shares(asked, targets, limits)

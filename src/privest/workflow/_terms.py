@@ -10,7 +10,7 @@ from typing import Any, Never
 import numpy as np
 
 from privest.arrays import Array, Index
-from privest.data import BoxCox, Source, open_source, read_rows
+from privest.data import Source, open_source, read_rows
 from privest.data._cells import Texts, is_number
 from privest.data._dates import is_date
 from privest.data._features import Design
@@ -98,7 +98,6 @@ def columns_of(
             target=target,
             level=share.level,
             transform=spec.transform,
-            exponent=one.exponent,
             range=range_of(spec, target),
             law=law_of(spec),
             noise_variance=one.variance,
@@ -128,7 +127,7 @@ def _shares(
         level = level_of(spec, names, classical, known[0], spec.targets[0], person)
         return [Share(level, None, privacy.move)]
     limits = [
-        modelled_range(spec.transform, one.exponent, privacy.range_of(target))
+        modelled_range(spec.transform, privacy.range_of(target))
         for target, one in zip(spec.targets, known)
     ]
     return record_shares(privacy, spec.targets, limits)
@@ -228,7 +227,6 @@ class KnownNoise:
     """
 
     variance: float | None = None
-    exponent: float | None = None
     rows: int | None = None
     expected: tuple[float, ...] | None = None
 
@@ -237,7 +235,7 @@ def noise_of(spec: Spec, design: Design) -> list[KnownNoise]:
     """What the plan, or its reference set, says of the noise of each target."""
     noise = spec.noise
     if noise.reference is None:
-        return [KnownNoise(noise.variance, noise.exponent)] * len(spec.targets)
+        return [KnownNoise(noise.variance)] * len(spec.targets)
     H, readings, where = reference_rows(spec, design)
     sums = new_sums(design)
     add_rows(sums, H)
@@ -257,22 +255,19 @@ def reference_rows(spec: Spec, design: Design) -> tuple[Array, Array, str]:
 
 def _reference(spec: Spec, H: Array, y: Array, target: str, where: str) -> KnownNoise:
     """What a reference set says of one target."""
-    exponent = spec.noise.exponent
     if spec.transform != "none":
         require_positive(y, where, target)
-    if spec.transform == "box-cox" and exponent is None:
-        exponent = BoxCox.fit(y).exponent
-    y = as_modelled(spec.transform, exponent, y)
+    y = as_modelled(spec.transform, y)
     theta = tuple(least_squares(H, y)[0].tolist())
-    return KnownNoise(reference_variance(H, y, where), exponent, len(H), theta)
+    return KnownNoise(reference_variance(H, y, where), len(H), theta)
 
 
 def require_positive(y: Array, where: str, target: str) -> None:
-    """A logarithm or a power needs values > 0; the message does not say which are not."""
+    """A logarithm needs values > 0; the message does not say which are not."""
     if not (y > 0).all():
         raise InvalidInput(
-            f"{where}: {target!r} has values that are 0 or negative: a logarithm or a Box-Cox "
-            "transform does not exist for them. Correct them, or choose transform none."
+            f"{where}: {target!r} has values that are 0 or negative: they have no "
+            "logarithm. Correct them, or choose transform none."
         )
 
 
@@ -292,7 +287,7 @@ def level_of(
         assert privacy.attacker is not None
         return level_for_chance(privacy.tolerance, privacy.attacker)
     if privacy.epsilon is not None:
-        limits = modelled_range(spec.transform, noise.exponent, range_of(spec, target))
+        limits = modelled_range(spec.transform, range_of(spec, target))
         move, law = counted_move(privacy.move, limits), law_of(spec)
         assert move is not None
         if law != "gaussian":

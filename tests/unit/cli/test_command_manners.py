@@ -177,7 +177,7 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
          "Did you mean 'y'?"),
         (("identify", "y.csv", "--level", 1), "Missing option '--family'"),
         (("plan", "people.csv", *PLAN, "--target", "sex"), "'sex': the target must be a column"),
-        (("plan", "people.csv", *PLAN, "--exponent", 0.5), "goes with transform box-cox"),
+        (("plan", "people.csv", *PLAN, "--transform", "box-cox"), "was removed in version 0.2"),
         (("plan", "people.csv", *PLAN, "--want", "age=1", "--want", "age=2"), "wanted twice"),
         (("plan", "bare.toml"), "bare.toml: there is no 'data', and a plan needs it"),
         (("plan", "people.csv", *PLAN, "--bogus"), "No such option: --bogus"),

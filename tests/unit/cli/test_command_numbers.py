@@ -34,8 +34,6 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("numbers")
     table = people(40)
     write({name: table[name] for name in ("age", "bmi", "ldl")}, folder / "people.csv")
-    positive = {name: np.abs(table[name]) + 1 for name in ("age", "bmi", "ldl")}
-    write(positive, folder / "positive.csv")
     (folder / "H.csv").write_text("a,b\n1,0.2\n1,0.4\n1,0.9\n1,1.0\n")
     (folder / "y.csv").write_text("y\n1.0\n0.4\n-0.3\n")
     (folder / "series.csv").write_text("y\n" + "\n".join(map(str, np.sin(np.arange(12)))))
@@ -77,7 +75,6 @@ NEEDS = {
     "--tolerance": {"--attacker": "0.75", "--level": None},
     "--attacker": {"--tolerance": "1", "--level": None},
     "--most-rows": {"--person": "age"},
-    "--exponent": {"--transform": "box-cox", "--range": "0.001,1000"},
     "--seed": {"--simulate": ""},
 }
 WORDS = {"plan": ["--level", "--want", "--standard-error"], "design": ["--standard-error"],
@@ -100,8 +97,6 @@ def lines(name, option, value):
     needs = {} if name == "design" else NEEDS.get(option, {})  # whose options stand alone
     named = option == "--want" or (name, option) == ("design", "--standard-error")
     given = always | needs | {option: f"age={value}" if named else value}
-    if option == "--exponent":
-        arguments = ["positive.csv"]
     pairs = [(k, v) for k, v in given.items() if v is not None]
     spread = [part for k, v in pairs for part in ((k,) if v == "" else (k, v))]  # "": a flag
     return [name, *arguments, *spread]

@@ -125,15 +125,15 @@ def test_the_target_among_the_features(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [0.0, -7.7313])
-def test_box_cox_needs_positive_values_in_public_data_only(tmp_path, capsys, monkeypatch, value):
-    """In the reference, where the exponent is fitted, they are refused; a reading is clipped: to
+def test_a_logarithm_needs_public_data_above_0(tmp_path, capsys, monkeypatch, value):
+    """In the reference they are refused; a reading is clipped: to
     refuse it would tell about it.
     """
     privest = runner(capsys, monkeypatch)
     table = people()
     table["ldl"] = np.exp(table["ldl"])
     bad = table | {"ldl": np.where(np.arange(200) == 9, value, table["ldl"])}
-    given = ("--target", "ldl", "--features", "age", "--transform", "box-cox", "--level", 1)
+    given = ("--target", "ldl", "--features", "age", "--transform", "log", "--level", 1)
     given += ("--range", "0.01,100")
     plan = tmp_path / "plan.toml"
     files = (tmp_path / "people.csv", "--reference", tmp_path / "r.csv", "--save", plan)

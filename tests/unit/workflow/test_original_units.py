@@ -7,9 +7,8 @@ import pytest
 
 from privest.data._formula import read_formula
 from privest.errors import InvalidInput
-from privest.estimator.inference import Scatter, box_cox_mean, lognormal_mean
+from privest.estimator.inference import Scatter, lognormal_mean
 from privest.workflow import (
-    Noise,
     People,
     Privacy,
     Weights,
@@ -117,7 +116,7 @@ def test_maximum_likelihood_gives_the_mean_too(tmp_path):
     assert total.interval[0] < np.clip(table["ldl"], low, high).sum() < total.interval[1]
 
 
-def test_box_cox_and_plain_targets_have_means_too(tmp_path):
+def test_plain_targets_have_means_too(tmp_path):
     table = people(400, seed=2)
     plain = released(tmp_path, table, "none", (-50.0, 50.0))
     mean = plain.mean_at(ROW)
@@ -125,23 +124,6 @@ def test_box_cox_and_plain_targets_have_means_too(tmp_path):
     assert plain.percent() == {}
     ends = plain.total(confidence=1 - 1e-6).interval
     assert ends[0] < table["ldl"].sum() < ends[1]
-    table["ldl"] = (1 + table["ldl"] / 2 + 2) ** 2  # λ = ½ of it is ldl + 4
-    found = released(
-        tmp_path, table, "box-cox", (0.05, 500.0), noise=Noise(variance=VARIANCE, exponent=0.5)
-    )
-    inverse, scatter, z = plain_fit(found)
-    own = float(np.sqrt(H @ found.covariance @ H))
-    expected = box_cox_mean(
-        H @ found.estimate, H @ inverse @ H, scatter.total, scatter.freedom, 1 / LEVEL, 0.5,
-        error=own,
-    )  # fmt: skip
-    assert found.mean_at(ROW).mean == pytest.approx(expected.mean, rel=1e-9)
-    truth = (1 + H @ THETA / 2 + 2) ** 2 + VARIANCE / 4
-    low, high = found.mean_at(ROW, confidence=1 - 1e-6).interval
-    assert low < truth < high
-    total = found.total(confidence=1 - 1e-6)
-    assert total.total == pytest.approx(((1 + z / 2) ** 2 - 1 / (4 * LEVEL)).sum(), rel=1e-9)
-    assert total.interval[0] < table["ldl"].sum() < total.interval[1]
 
 
 def test_persons_and_survey_weights_have_means_too(tmp_path):

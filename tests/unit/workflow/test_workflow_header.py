@@ -93,8 +93,7 @@ OTHER = [
     {"rows": 199}, {"rows": 10**6}, {"rows": 0}, {"rows": True}, {"dropped": 1},
     {"dropped": -5}, {"dropped": 0.5},
     {"target": "hdl"}, {"target": ""}, {"transform": "log"}, {"transform": "weird"},
-    {"transform": "box-cox"}, {"exponent": 0.5}, {"transform": "box-cox", "exponent": "x"},
-    {"transform": "box-cox", "exponent": 0.4},
+    {"transform": "box-cox"}, {"exponent": 0.5}, {"transform": "box-cox", "exponent": 0.4},
     {"names": ["intercept", "age", "bmi"]}, {"names": ["age", "bmi", "sex=male"]},
     {"names": ["intercept", "bmi", "age", "sex=male"]}, {"names": ["intercept", "ldl"]},
     {"names": "age"}, {"names": [1]}, {"names": []}, {"names": ["a", "a"]}, {"names": ["a", "z"]},
@@ -154,7 +153,7 @@ def test_an_edited_header_is_refused(made, change):
     said = refused(table)
     assert "z.csv" in said
     words = ("changed", "must", "another version", "goes with", "go together", "not a privest")
-    for word in (*words, "a range is", "entry needs", "needs [", "is said of", ' is "'):
+    for word in (*words, "a range is", "entry needs", "needs [", "is said of", ' is "', "removed"):
         if word in said:
             return
     assert "not the table that its header was made for" in said or "small enough" in said, said

@@ -27,11 +27,11 @@ FULL = {
     "target": "y",
     "features": ["age", "body mass", "sex"],
     "categories": {"sex": ["female", "male"]},
-    "noise": {"reference": "r.csv", "exponent": -0.25},
+    "noise": {"reference": "r.csv"},
     "privacy": {"epsilon": 0.5, "delta": 1e-6, "move": 2.0, "range": [0.5, 90.0]},
     "intercept": False,
     "missing": "drop",
-    "transform": "box-cox",
+    "transform": "log",
 }
 
 
@@ -45,7 +45,7 @@ def test_toml_and_yaml_and_the_library_agree(tmp_path):
         assert found.noise.reference == str(tmp_path / "r.csv")
         for part in ("target", "features", "categories", "privacy", "intercept", "missing"):
             assert getattr(found, part) == getattr(stated, part)
-        assert (found.transform, found.noise.exponent) == ("box-cox", -0.25)
+        assert found.transform == "log"
     assert Spec.from_dict(json.loads(json.dumps(stated.to_dict()))) == stated
 
 
@@ -67,8 +67,8 @@ def test_toml_keeps_odd_names(tmp_path, name, categories):
 
 def test_numbers_of_numpy_are_numbers_in_the_file(tmp_path):
     given = spec(
-        noise=Noise(np.float64(0.1), exponent=np.float64(1 / 3)),
-        transform="box-cox",
+        noise=Noise(np.float64(1 / 3)),
+        transform="log",
         privacy=Privacy(
             np.float32(0.25),
             delta=np.float64(1e-9),
@@ -79,7 +79,7 @@ def test_numbers_of_numpy_are_numbers_in_the_file(tmp_path):
     save_spec(given, tmp_path / "plan.toml")
     found = load_spec(tmp_path / "plan.toml")
     assert (found.noise, found.privacy) == (given.noise, given.privacy)
-    assert found.noise.exponent == 1 / 3  # every digit
+    assert found.noise.variance == 1 / 3  # every digit
 
 
 def test_yaml_reads_a_power_of_ten_as_a_number(tmp_path):
@@ -128,7 +128,6 @@ GOOD = {
         ({"noise": {"variance": 0}}, "noise variance must be > 0"),
         ({"noise": {"variance": "much"}}, "noise variance"),
         ({"noise": {"variance": float("nan")}}, "noise variance"),
-        ({"noise": {"variance": 1, "exponent": "x"}}, "noise exponent"),
         ({"noise": {"reference": 5}}, "noise reference"),
         ({"noise": {"reference": "p.csv"}}, "both the data and the reference"),
         ({"noise": {"reference": "./q/../p.csv"}}, "both the data and the reference"),
@@ -155,8 +154,11 @@ GOOD = {
         ({"categories": {"sex": ["a"]}}, "two or more"),
         ({"categories": {"job": ["a", "b"]}}, "'job'"),
         ({"missing": "ignore"}, "refuse"),
-        ({"transform": "sqrt"}, "box-cox"),
-        ({"transform": "box-cox"}, "leak"),
+        ({"transform": "sqrt"}, '"none" or "log"'),
+        (
+            {"transform": "box-cox", "noise": {"exponent": 0.5}},
+            "removed in version 0.2: use transform log",
+        ),
         ({"intercept": "no"}, "true or false"),
         ({"target": ""}, "target"),
         ({"target": 3}, "target"),

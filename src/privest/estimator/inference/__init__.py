@@ -3,11 +3,6 @@
 Everything here is done to what was released, and costs no privacy.
 """
 
-from privest.estimator.inference._box_cox_scale import (
-    box_cox_likelihood_mean,
-    box_cox_mean,
-    reading_width,
-)
 from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
 from privest.estimator.inference._choosing import row_errors, survey_errors
 from privest.estimator.inference._cluster import (
@@ -57,10 +52,10 @@ __all__ = [
     "BlockSums", "ClusterErrors", "ClusterSums", "EffectSums", "Errors", "FamilyFit", "LevelFit",
     "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects",
     "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows", "as_factor", "as_percent",
-    "box_cox_likelihood_mean", "box_cox_mean", "cluster_errors", "coin_rows", "fit_family",
+    "cluster_errors", "coin_rows", "fit_family",
     "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "lognormal_mean", "misfit_p",
     "new_reading_error", "new_release_error", "noise_factor", "people_errors", "reading_factor",
-    "reading_width", "reference_p", "row_errors", "sandwich_errors", "second_pass",
+    "reference_p", "row_errors", "sandwich_errors", "second_pass",
     "serial_errors", "smeared_mean", "stated_errors", "stated_p", "survey_errors", "total_of",
     "unknown_errors", "without_privacy",
 ]  # fmt: skip

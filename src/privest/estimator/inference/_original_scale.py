@@ -41,8 +41,6 @@ class OriginalMean(Record):
     mean      its estimate; `interval` (2,) of the mean.
     median    e^{hθ̂} for a logarithm; `median_interval` (2,): the interval of hθ, transformed.
     method    how the mean was made, for people.
-    approximate
-              the last term of an asymptotic correction, in units of the mean; 0: it is exact.
     """
 
     mean: float
@@ -50,7 +48,6 @@ class OriginalMean(Record):
     median: float
     median_interval: Array
     method: str
-    approximate: float = 0.0
 
 
 def as_percent(theta: ArrayLike) -> Array:

@@ -7,8 +7,7 @@ E e^{noise}. What undoes it is the inverse of "add noise" as an operator on func
     Laplace, variance a:    g − g''·a/2 , and nothing more  (1/E e^{te} = 1 − at²/2) ,
 
 so that E ĝ(z) = g(y) whatever y is. For g = exp it is e^z/E e^{noise}: e^{z − a/2}, or e^z(1 − a/2)
-for Laplace, a < 2. For Box-Cox with 1/λ a whole number the sum ends and is exact; for other λ it is
-asymptotic, ends at its smallest term, and says how large that was.
+for Laplace, a < 2.
 
 Where it holds: for continuous noise exactly. On the grid of a real release, c = g/√s wide, the
 discrete Gaussian has E e^{cX} = e^{c²σ₀²/2} but for 1e-10⁶, and rounding multiplies by a number
@@ -26,12 +25,9 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, as_number
 from privest.errors import InvalidInput
-from privest.estimator.inference._box_cox_scale import derivative, whole_power
 from privest.records import Record, quantile
 
 SKEWED = 0.5  # skewness of a total beyond which a normal interval is not to be trusted
-SERIES = 4  # terms of the asymptotic series at most
-LEFT_OUT = 0.01  # of the total: what the last terms of the series may amount to
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,8 +40,6 @@ class Total(Record):
     rows                    people counted.
     skewness                of the total's error, about: beyond 0.5 its interval is too short at
                             the upper end, and `trusted` is False.
-    approximate             the last terms of an asymptotic correction, in units of the total;
-                            0: it is exact.
     """
 
     total: float
@@ -53,7 +47,6 @@ class Total(Record):
     interval: Array
     rows: int
     skewness: float
-    approximate: float = 0.0
 
     DERIVED = ("trusted",)
 
@@ -88,14 +81,14 @@ def total_of(
     blocks: Iterable[Array],
     added: float,
     *,
-    exponent: float = 0.0,
+    logarithm: bool = True,
     law: str = "gaussian",
     confidence: float = CONFIDENCE,
 ) -> Total:
     """Σ x_k from the released z_k (in blocks, in units of the modelled y), unbiased given x.
 
-    exponent  λ of the Box-Cox transform, 0 for a logarithm. Unbiased too: its variance, by
-    ĝ(z)² − (g²)^(z) summed. Cost: one pass, nothing kept.
+    logarithm  of what z is a reading with its noise, else of x itself. Unbiased too: its variance,
+               by ĝ(z)² − (g²)^(z) summed. Cost: one pass, nothing kept.
 
     >>> found = total_of([np.zeros(3)], 0.0)
     >>> found.total, found.standard_error
@@ -104,31 +97,21 @@ def total_of(
     a = as_number(added, "added")
     if a < 0:
         raise InvalidInput("the variance of the release noise is not negative.")
-    total = square = variance = missed = 0.0
+    noise_factor(law, 0.0)  # a law that is known
+    total = square = variance = 0.0
     rows = 0
     for z in blocks:
-        one: Array
-        two: Array
-        if exponent == 0:
+        one, two = z, z**2 - a
+        if logarithm:
             with np.errstate(over="ignore"):
                 one = np.exp(z) / noise_factor(law, a)
                 two = np.exp(2 * z) / noise_factor(law, a, 2.0)
-        else:
-            one, left = unbiased_reading(z, a, exponent, law)
-            two, _ = unbiased_reading(z, a, exponent, law, power=2)
-            missed += float(np.abs(left).sum())
         total, square = total + float(one.sum()), square + float(two.sum())
         variance, rows = variance + float((one**2 - two).sum()), rows + len(z)
     error = math.sqrt(max(variance, 0.0))
-    if missed > LEFT_OUT * abs(total):
-        raise InvalidInput(
-            f"with Box-Cox exponent {exponent:g} and noise of variance {a:.3g} a total cannot be "
-            "made unbiased: the series for its correction is not of use. Exponents 0 (a "
-            "logarithm), 1/2 and 1/3 have exact ones at every level."
-        )
     half = quantile(confidence) * error
     ends = np.array([total - half, total + half])
-    if exponent == 0 and total > 0:
+    if logarithm and total > 0:
         with np.errstate(over="ignore"):
             ends = total * np.exp(np.array([-half, half]) / total)
     return Total(
@@ -136,8 +119,7 @@ def total_of(
         standard_error=error,
         interval=ends,
         rows=rows,
-        skewness=_skewness(a, total, square) if exponent == 0 and law == "gaussian" else 0.0,
-        approximate=missed,
+        skewness=_skewness(a, total, square) if logarithm and law == "gaussian" else 0.0,
     )
 
 
@@ -147,31 +129,3 @@ def _skewness(added: float, total: float, square: float) -> float:
     with np.errstate(over="ignore"):
         grown = float(np.exp(np.float64(added)))
     return (grown + 2) * math.sqrt(max(grown - 1, 0.0)) / math.sqrt(max(effective, 1.0))
-
-
-def unbiased_reading(
-    z: Array, added: float, exponent: float, law: str = "gaussian", power: int = 1
-) -> tuple[Array, Array]:
-    """ĝ(z) with E ĝ(z) = g(y)^power, g(y) = (1 + λy)^{1/λ}, and its last term (0: exact).
-
-    >>> value, left = unbiased_reading(np.array([2.0]), 0.4, 0.5)  # (1 + z/2)² − a/4
-    >>> value.round(12).tolist(), left.tolist()
-    ([3.9], [0.0])
-    """
-    noise_factor(law, 0.0)  # a law that is known
-    degree = whole_power(exponent)
-    ends = SERIES if degree is None else power * degree // 2 + 1
-    if law == "laplace":
-        ends = 2
-    value = np.zeros_like(z)
-    last = np.full_like(z, np.inf)
-    going = np.ones(z.shape, dtype=bool)  # an asymptotic series ends at its smallest term
-    for j in range(ends):
-        weight = (-added / 2) ** j / (math.factorial(j) if law == "gaussian" else 1)
-        term = weight * derivative(z, exponent, 2 * j, power)
-        if degree is None and law == "gaussian":
-            going &= np.abs(term) < last
-            last = np.where(going, np.abs(term), last)
-        value = value + np.where(going, term, 0.0)
-    exact = degree is not None or law == "laplace"
-    return value, np.zeros_like(z) if exact else last
