@@ -94,7 +94,8 @@ def gauss(n: int) -> tuple[Array, Array]:
 def lobatto(n: int) -> tuple[Array, Array]:
     """The n-point rule with both ends among its nodes: a jump close to an end is seen, too."""
     legendre = np.polynomial.Legendre.basis(n - 1)
-    nodes = np.concatenate([[-1.0], np.real(legendre.deriv().roots()), [1.0]])
+    inner = np.real(legendre.deriv().roots())  # complex in form since NumPy 2.5
+    nodes = np.concatenate([[-1.0], inner, [1.0]])
     return nodes, 2 / (n * (n - 1) * legendre(nodes) ** 2)
 
 

@@ -26,7 +26,7 @@ from privest.arrays import Array, Flags
 from privest.errors import NumericalFailure
 from privest.noise._law import ScalarLaw
 from privest.noise._numerics.density import NumericalDensity
-from privest.noise.quadrature import gauss, on_panels
+from privest.noise.quadrature import gauss, lobatto, on_panels
 
 DEGREE, POINTS = 8, 16
 # The elements cover the densities above this part of the peak.
@@ -146,8 +146,7 @@ def _halved(edges: Array, split: Flags) -> Array:
 @cache
 def _reference() -> tuple[Array, Array, Array, Array]:
     """Lobatto nodes, shape functions and their derivatives at the Gauss points, modes of nodes."""
-    inner = np.polynomial.legendre.Legendre.basis(DEGREE).deriv().roots()
-    nodes = np.concatenate([[-1.0], inner, [1.0]])
+    nodes, _ = lobatto(DEGREE + 1)
     to_modes = np.linalg.inv(np.polynomial.legendre.legvander(nodes, DEGREE))
     at, _ = gauss(POINTS)
     shape = np.polynomial.legendre.legvander(at, DEGREE) @ to_modes
