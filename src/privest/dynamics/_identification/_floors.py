@@ -97,6 +97,8 @@ def expected_information(
     matrices, every = family.matrices(t), family.slopes(t)
     slopes = Matrices(*(part[free] for part in every))
     total = np.zeros((family.size, family.size))
+    if not free.any():
+        return total
     try:
         for own, start in zip(data, starts):
             total[np.ix_(free, free)] += information_of(matrices, slopes, own, start)

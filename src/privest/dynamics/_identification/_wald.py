@@ -11,8 +11,8 @@ TRUSTED = 0.2
 
 
 def wald_end(scale: Scale, peak: Peak, j: int, deviations: float) -> float:
-    """θ_j at t̂_i + deviations·sd (towards larger θ_j) where it depends on one coordinate t_i, else
-    θ̂_j + deviations·sd of it.
+    """θ_j at t̂_i + deviations·sd (towards larger θ_j) where it depends on one coordinate t_i, at most
+    at its limit; else θ̂_j + deviations·sd of it.
     """
     covariance, row = safe_inverse(peak.curvature), scale.natural_slopes(peak.t)[j]
     own = np.flatnonzero(np.abs(row) > 1e-9 * np.abs(row).max())
@@ -21,4 +21,4 @@ def wald_end(scale: Scale, peak: Peak, j: int, deviations: float) -> float:
     (i,) = own
     moved = peak.t.copy()
     moved[i] += np.sign(row[i]) * deviations * np.sqrt(covariance[i, i])
-    return float(scale.natural(moved)[j])
+    return float(scale.natural(np.clip(moved, *peak.limits.T))[j])
