@@ -13,7 +13,7 @@ from privest.dynamics._bound import DynamicBound, bound
 from privest.dynamics._nonlinear import ExtendedFiltered, State, Taken, filtered_by
 from privest.dynamics._observed import Level, unit_noise
 from privest.dynamics._sweep import step
-from privest.dynamics._system import StateSpace
+from privest.dynamics._system import StateSpace, known_inputs
 from privest.errors import InvalidInput
 from privest.model._derivative import numerical_jacobian
 from privest.release import StreamRelease
@@ -66,16 +66,7 @@ class ExtendedStateSpace:
 
     def inputs_of(self, steps: int, inputs: ArrayLike | None) -> Array:
         """Known inputs (steps, p), checked."""
-        shape = (steps, self.inputs)
-        if inputs is None and self.inputs == 0:
-            return np.zeros(shape)
-        if inputs is None:
-            raise InvalidInput(f"The system has {self.inputs} inputs: give them as {shape}.")
-        u = as_array(inputs, "inputs", ndim=(1, 2))
-        u = u[:, None] if u.ndim == 1 and self.inputs == 1 else u
-        if self.inputs == 0 or u.shape != shape:
-            raise InvalidInput(f"inputs must have shape {shape}; received {u.shape}.")
-        return u
+        return known_inputs(inputs, steps, self.inputs)
 
     def value_moved(self, state: Array, u: Array) -> Array:
         """f(x, u)."""

@@ -32,7 +32,7 @@ from privest.dynamics._means import (
 from privest.dynamics._observed import Level, Observed, level_of, observed, of_entries, offsets
 from privest.dynamics._releases import Given, SeriesRelease, given_values
 from privest.dynamics._sweep import Sweep, forward
-from privest.dynamics._system import StateSpace, at, stack
+from privest.dynamics._system import StateSpace, at, known_inputs, stack
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.privacy import SequentialLevel
 from privest.records import Estimated, Record
@@ -40,6 +40,10 @@ from privest.release import StreamRelease
 
 if TYPE_CHECKING:
     from privest.dynamics._nonlinear import ExtendedFiltered
+
+
+# Of the last state of `uncorrelated`: estimate, covariance, what its input adds to the next one.
+End = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,7 @@ class Filtered(Estimated, Record):
     start: int
     simulated: bool
     _smoothed: Callable[[], Smoothed]
-    _end: tuple[Array, Array]  # estimate and covariance of the last state of `uncorrelated`
+    _end: End
 
     def __repr__(self) -> str:
         *series, steps, n = self.estimate.shape
@@ -133,13 +137,13 @@ def _dense(
         system.uncorrelated, level, steps, given.missing, given.values, inputs, given.unit
     )
     assert found is not None
-    n = system.states
+    n, leaving = system.states, system.uncorrelated.offsets(steps, inputs)[0][-1]
     return Filtered(
         found.filtered[..., :n], P.filtered[:, :n, :n], found.predicted[..., :n],
         P.predicted[:, :n, :n], found.innovations, given.log_likelihood(found.log_likelihood),
         system, 0, given.simulated,
         partial(Smoothed, found.smoothed[..., :n], P.smoothed[:, :n, :n], given.simulated),
-        (found.filtered[..., -1, :], P.filtered[-1]),
+        (found.filtered[..., -1, :], P.filtered[-1], leaving),
     )  # fmt: skip
 
 
@@ -197,13 +201,14 @@ def run_filter(
     if missing.any():
         innovations = np.where(absent, np.nan, innovations)
     root = sweep.table.factor[sweep.entry[-1]]
-    end = by_series(means.filtered[-1:, : len(leaving)], one)[..., -1, :]
+    size = len(leaving)
+    end = by_series(means.filtered[-1:, :size], one)[..., -1, :]
     result = Filtered(
         by_series(means.filtered[:, :n], one), sweep.filtered(n),
         by_series(means.predicted[:, :n], one), sweep.predicted(n),
         by_series(innovations, one), np.asarray(fit[0] if one else fit), system, start,
         given.simulated, partial(_recursive, sweep, means, n, one, given.simulated),
-        (end.copy(), sweep.table.filtered[sweep.entry[-1], : len(leaving), : len(leaving)].copy()),
+        (end.copy(), sweep.table.filtered[sweep.entry[-1], :size, :size].copy(), leaving),
     )  # fmt: skip
     gap = np.zeros(len(root)) if sweep.gap_units is None else sweep.gap_units
     mean, unit = end_of(sweep, means)
@@ -233,7 +238,7 @@ def _run_diffuse(
         by_series(found.filtered[:, :n], one), found.covariance,
         by_series(found.predicted[:, :n], one), found.predicted_covariance,
         by_series(fresh, one), np.asarray(fit[0] if one else fit), system, start,
-        given.simulated, smoothed, (end, after.state(size)[1]),
+        given.simulated, smoothed, (end, after.state(size)[1], leaving),
     ), after  # fmt: skip
 
 
@@ -264,13 +269,15 @@ def predict(
 ) -> Predicted:
     """Estimates of the next `ahead` states, after the last release.
 
-    x̂_{K−1+h} = A x̂ + B u, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps K−1 onwards.
+    x̂_{k+1} = A x̂_k + B u_k, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps predicted, K to
+    K + ahead − 1, as in `Fit.forecast`; u_{K−1} is known from the filter. The last one moves only
+    readings, not states.
     """
     _require_filtered(filtered)
     if not isinstance(filtered, Filtered):
         return filtered._ahead(ahead, inputs)
     last = filtered.start + filtered.estimate.shape[-2] - 1
-    return predicted_from(filtered.system, *filtered._end, last, ahead, inputs, filtered.simulated)
+    return predicted_from(filtered.system, filtered._end, last, ahead, inputs, filtered.simulated)
 
 
 def _require_filtered(filtered: object) -> None:
@@ -282,10 +289,10 @@ def _require_filtered(filtered: object) -> None:
 
 
 def predicted_from(
-    system: StateSpace, mean: Array, P: Array, last: int, ahead: int,
-    inputs: ArrayLike | None, simulated: bool,
-) -> Predicted:  # fmt: skip
+    system: StateSpace, end: End, last: int, ahead: int, inputs: ArrayLike | None, simulated: bool
+) -> Predicted:
     """The states after step `last`, whose estimate, with that of ω, is known."""
+    mean, P, leaving = end
     if not np.isfinite(P).all():
         raise NotIdentifiable("There is no prediction yet: x_0 is diffuse and not determined.")
     states, system = system.states, system.uncorrelated
@@ -295,7 +302,9 @@ def predicted_from(
             f"The system is given for {system.steps} steps: it leads {system.steps - last} steps "
             f"ahead of step {last}; asked for {ahead}."
         )
-    shift, _ = system.offsets(ahead, inputs, last)
+    u = known_inputs(inputs, ahead, system.inputs)
+    later, _ = system.offsets(ahead - 1, u[:-1] if system.inputs else None, last + 1)
+    shift = np.concatenate([leaving[None], later])
     A, Q, n = stack(system.A), stack(system.Q), system.states
     means, covariances = np.empty((*mean.shape[:-1], ahead, n)), np.empty((ahead, n, n))
     for h in range(ahead):

@@ -139,12 +139,12 @@ def _ahead(
     rule: Rule, system: ExtendedStateSpace, now: State, simulated: bool, ahead: int,
     inputs: ArrayLike | None,
 ) -> Predicted:  # fmt: skip
-    """The next states; inputs are those of the last step and of the steps after it."""
+    """The next states; `inputs` are those of their steps."""
     count = as_count(ahead, "ahead", least=1)
     u, n = system.inputs_of(count, inputs), system.states
     means, covariances = np.empty((count, n)), np.empty((count, n, n))
     for h in range(count):
-        taken = rule(system, now._replace(input=u[h]), True, None, u[h])
+        taken = rule(system, now, True, None, u[h])
         means[h], covariances[h] = taken.mean, taken.step.predicted
         now = State(taken.mean, taken.step.factor, u[h])
     return Predicted(means, covariances, simulated)

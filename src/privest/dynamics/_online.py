@@ -158,7 +158,7 @@ class PrivateKalman(Estimated):
         result = Filtered(
             mean, covariance, ahead, spread, found.fresh, np.array(fit), self.system, now.steps,
             simulated, partial(Smoothed, mean, covariance, simulated),
-            (found.mean[0, :size].copy(), found.covariance[0, :size, :size].copy()),
+            (found.mean[0, :size].copy(), found.covariance[0, :size, :size].copy(), now.leaving),
         )  # fmt: skip
         self._now = Now(
             now.steps + 1, found.mean[0].copy(), found.factor, now.leaving, now.gap, now.unit
@@ -215,7 +215,8 @@ class PrivateKalman(Estimated):
         if self.steps == 0:
             raise InvalidInput("There is nothing to predict from: update with a release first.")
         last = self.steps - 1
-        return predicted_from(self.system, *self._end, last, ahead, inputs, self.simulated)
+        end = *self._end, self._now.leaving
+        return predicted_from(self.system, end, last, ahead, inputs, self.simulated)
 
     def state(self) -> dict[str, Array]:
         """What the next steps need, as plain arrays; it holds no reading."""

@@ -247,18 +247,7 @@ class StateSpace:
     def offsets(self, steps: int, inputs: ArrayLike | None, start: int = 0) -> tuple[Array, Array]:
         """B_ku_k and D_ku_k, (steps, n) and (steps, m), for inputs (steps, p) from step `start`."""
         shift, seen = np.zeros((steps, self.states)), np.zeros((steps, self.readings))
-        if inputs is None:
-            if self.inputs:
-                raise InvalidInput(
-                    f"The system has {self.inputs} inputs: give them as {(steps, self.inputs)}."
-                )
-            return shift, seen
-        u = as_array(inputs, "inputs", ndim=(1, 2))
-        u = u[:, None] if u.ndim == 1 and self.inputs == 1 else u
-        if self.inputs == 0 or u.shape != (steps, self.inputs):
-            raise InvalidInput(
-                f"inputs must have shape {(steps, self.inputs)}; received {u.shape}."
-            )
+        u = known_inputs(inputs, steps, self.inputs)
         for target, matrix in ((shift, self.B), (seen, self.D)):
             if matrix is not None:
                 target[:] = (between(matrix, start, start + steps) @ u[:, :, None])[:, :, 0]
@@ -298,6 +287,20 @@ class StateSpace:
         plural = "reading" if self.readings == 1 else "readings"
         size = f"{self.states} states, {self.readings} {plural} a step"
         return f"StateSpace({size}{inputs}{axis}{start})"
+
+
+def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
+    """Inputs (steps, count), checked; a vector where count is 1."""
+    shape = (steps, count)
+    if inputs is None and count:
+        raise InvalidInput(f"The system has {count} inputs: give them as {shape}.")
+    if inputs is None:
+        return np.zeros(shape)
+    u = as_array(inputs, "inputs", ndim=(1, 2))
+    u = u[:, None] if u.ndim == 1 and count == 1 else u
+    if count == 0 or u.shape != shape:
+        raise InvalidInput(f"inputs must have shape {shape}; received {u.shape}.")
+    return u
 
 
 def stack(matrix: Array) -> Array:

@@ -257,8 +257,7 @@ def test_the_next_steps_are_predictions():
     later = RNG.standard_normal((3, 1))
     _, ahead = ahead_of(Matrices.of(SYSTEM), data, np.concatenate([inputs[-1:], later]))
     found = dynamics.filter_releases(SYSTEM, level, release, inputs=inputs)
-    # predict takes the inputs of the steps K − 1 onwards.
-    peer = dynamics.predict(found, 3, inputs=np.concatenate([inputs[-1:], later[:-1]]))
+    peer = dynamics.predict(found, 3, inputs=later)
     np.testing.assert_allclose(ahead.states[:, :, 0], peer.estimate, rtol=1e-10)
     np.testing.assert_allclose(ahead.state_covariance, peer.covariance, rtol=1e-10)
     C, D = SYSTEM.C, SYSTEM.D

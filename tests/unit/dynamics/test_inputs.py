@@ -108,9 +108,50 @@ def test_inputs():
         dynamics.filter_releases(WALK, level, release, inputs=np.zeros((3, 1)))
     found = dynamics.filter_releases(driven, level, release, inputs=[1.0, 1.0, 1.0])
     ahead = dynamics.predict(found, 2, inputs=[[10.0], [0.0]])
-    assert ahead.estimate[0, 0] == pytest.approx(found.estimate[-1, 0] + 10.0)
+    steps = found.estimate[-1, 0] + np.array([1.0, 11.0])  # u_2 was given to the filter
+    assert ahead.estimate[:, 0] == pytest.approx(steps)
+    for wrong in ([[10.0]], np.zeros((3, 1)), np.zeros((2, 2)), None):
+        with pytest.raises(InvalidInput, match=r"\(2, 1\)"):
+            dynamics.predict(found, 2, inputs=wrong)
     with pytest.raises(InvalidInput, match="ahead must be"):
         dynamics.predict(found, 0)
+
+
+@pytest.mark.parametrize("family", ["arx1", "regression1"])
+def test_predictions_and_forecasts_take_the_inputs_of_the_same_steps(family):
+    rng = np.random.default_rng(5)
+    u, level = rng.standard_normal((63, 1)), pv.EndlessLevel(4.0)
+    release = pv.StreamMechanism(level).simulate(
+        u[:60, 0] + np.sin(np.arange(60)) + rng.standard_normal(60), rng
+    )
+    found = dynamics.fit(family, level, release, inputs=u[:60])
+    seen = found.forecast(3, inputs=u[60:], method="plug-in").states
+    extra = found.system.inputs - 1  # a column of ones where the family has a mean
+    own = np.concatenate([u[60:], np.ones((3, extra))], axis=1)
+    np.testing.assert_allclose(dynamics.predict(found.filtered(), 3, inputs=own).estimate, seen)
+    for wrong in (u[60:62], u[59:], None):
+        with pytest.raises(InvalidInput, match="inputs"):
+            found.forecast(3, inputs=wrong)
+
+
+def test_online_predictions_know_the_last_input():
+    driven = StateSpace(A=0.5, C=1.0, Q=0.1, R=0.5, cov0=1.0, B=[[2.0]])
+    level, u = pv.EndlessLevel(1.0), np.arange(6.0)
+    release = pv.StreamMechanism(level).simulate(np.zeros(4), np.random.default_rng(0))
+    kalman = dynamics.PrivateKalman(driven, level)
+    kalman.update(release, inputs=u[:4])
+    whole = dynamics.filter_releases(driven, level, release, inputs=u[:4])
+    bent = dynamics.ExtendedStateSpace(
+        lambda x, u: 0.5 * x + 2.0 * u, lambda x, u: x, 0.1, 0.5, [0.0], 1.0, inputs=1
+    )
+    curved = dynamics.filter_extended(bent, level, release, inputs=u[:4])
+    first = 0.5 * whole.estimate[-1, 0] + 2.0 * u[3]
+    for ahead in (
+        kalman.predict(2, inputs=u[4:]),
+        dynamics.predict(whole, 2, inputs=u[4:]),
+        dynamics.predict(curved, 2, inputs=u[4:]),
+    ):
+        assert ahead.estimate[:, 0] == pytest.approx([first, 0.5 * first + 2.0 * u[4]])
 
 
 def test_prediction_ends_with_the_system():

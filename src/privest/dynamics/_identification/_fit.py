@@ -176,7 +176,8 @@ class Fit(Result):
 
         A mixture of the forecasts of all θ, weighted by their likelihood (the prior is flat in
         coefficients and roots of variances); "plug-in" takes θ̂ for the truth. `inputs` (ahead, p)
-        of these steps. With `release` the noise of the next releases is counted too.
+        of these steps, K to K + ahead − 1, as in `predict`. With `release` the noise of the next
+        releases is counted too.
         """
         return forecast_of(
             self._objective, self._peak, as_count(ahead, "ahead", least=1), self._inputs, inputs,
