@@ -269,9 +269,9 @@ def predict(
 ) -> Predicted:
     """Estimates of the next `ahead` states, after the last release.
 
-    x̂_{k+1} = A x̂_k + B u_k, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps predicted, K to
-    K + ahead − 1, as in `Fit.forecast`; u_{K−1} is known from the filter. The last one moves only
-    readings, not states.
+    x̂_{k+1} = A x̂_k + B u_k, P = A P Aᵀ + Q. `inputs` (ahead, p) are those of the steps predicted,
+    K to K + ahead − 1, as in `Fit.forecast`; u_{K−1} is known from the filter. The last one moves
+    only readings, not states.
     """
     _require_filtered(filtered)
     if not isinstance(filtered, Filtered):

@@ -11,8 +11,8 @@ TRUSTED = 0.2
 
 
 def wald_end(scale: Scale, peak: Peak, j: int, deviations: float) -> float:
-    """θ_j at t̂_i + deviations·sd (towards larger θ_j) where it depends on one coordinate t_i, at most
-    at its limit; else θ̂_j + deviations·sd of it.
+    """θ_j at t̂_i + deviations·sd (towards larger θ_j) where it depends on one coordinate t_i, at
+    most at its limit; else θ̂_j + deviations·sd of it.
     """
     covariance, row = safe_inverse(peak.curvature), scale.natural_slopes(peak.t)[j]
     own = np.flatnonzero(np.abs(row) > 1e-9 * np.abs(row).max())
