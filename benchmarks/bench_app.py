@@ -42,7 +42,7 @@ def rows():
         work.table, work.spec = Table("people.csv"), _spec(1e-3)
         work.plan = make_plan(work.spec, frame)
         with TestClient(make_app(desk), base_url=f"http://{HOST}") as browser:
-            browser.get("/", params={"token": desk.token})
+            browser.get("/", params={"token": desk.new_token()})
             positions = itertools.cycle(range(100, 900, 7))  # each another level: nothing is kept
 
             def moved(part):

@@ -49,8 +49,8 @@ def study() -> Iterator[Path]:
 
 
 @contextmanager
-def app_in(folder: Path) -> Iterator[str]:
-    """`privest app` in a folder, as a user starts it: its address."""
+def app_in(folder: Path) -> Iterator[Path]:
+    """`privest app` in a folder, as a user starts it: the file of what it prints."""
     log = folder / "app.log"
     with log.open("wb") as out:
         running = subprocess.Popen(
@@ -58,16 +58,17 @@ def app_in(folder: Path) -> Iterator[str]:
             cwd=folder, stdout=out, stderr=out, env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )  # fmt: skip
     try:
-        yield _address(log)
+        yield log
     finally:
         running.send_signal(signal.SIGINT)
         running.wait(30)
 
 
 def _address(log: Path) -> str:
+    """The last that was printed: each opens the app once."""
     for _ in range(600):
-        if found := ADDRESS.search(log.read_text(encoding="utf-8")):
-            return found[0]
+        if found := ADDRESS.findall(log.read_text(encoding="utf-8")):
+            return str(found[-1])
         time.sleep(0.1)
     sys.exit(f"the app did not start: {log.read_text(encoding='utf-8')}")
 
@@ -129,7 +130,7 @@ def again(page: Page, folder: Path, name: str, screen: str, most: int) -> None:
     shot(page, folder, name, most)
 
 
-def pictures(browser: Browser, address: str, folder: Path) -> None:
+def pictures(browser: Browser, log: Path, folder: Path) -> None:
     """All of them."""
 
     def window(width: int, dark: bool = False) -> Page:
@@ -139,7 +140,8 @@ def pictures(browser: Browser, address: str, folder: Path) -> None:
             reduced_motion="reduce",
         )
         page = context.new_page()
-        page.goto(address)
+        page.goto(_address(log))
+        page.locator("a.brand").wait_for()
         return page
 
     a_table(window(1200), folder)
@@ -156,9 +158,9 @@ def main() -> None:
         sys.exit("the pictures need a browser: chromium or google-chrome on the PATH.")
     kept = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
     root = ["--no-sandbox"] if os.geteuid() == 0 else []  # chromium refuses its sandbox to root
-    with study() as folder, app_in(folder) as address, sync_playwright() as play:
+    with study() as folder, app_in(folder) as log, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=found, args=root)
-        pictures(browser, address, kept)
+        pictures(browser, log, kept)
         browser.close()
 
 

@@ -24,7 +24,7 @@ class Client:
             make_app(self.desk), base_url=f"http://{HOST}", follow_redirects=False,
             raise_server_exceptions=True,
         )  # fmt: skip
-        self.http.get("/", params={"token": self.desk.token})
+        self.http.get("/", params={"token": self.desk.new_token()})
 
     def path(self, rest):
         return rest if rest.startswith(f"/{self.desk.key}") else f"/{self.desk.key}{rest}"

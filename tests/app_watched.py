@@ -41,16 +41,14 @@ def layers(data: bytes) -> list[bytes]:
 
 
 class Watched:
-    """A context of a browser on the app at `address`; `page` is its first tab.
+    """A context of a browser on an app; `page` is its first tab.
 
     through  addresses of all apps that it may speak to; left out: of this one.
     """
 
-    def __init__(
-        self, browser, address, *, dark=False, width=1400, height=1000, through=(), **options
-    ):
-        self.address = address
-        self.wire = Wire(*(urlsplit(one).netloc for one in (address, *through)))
+    def __init__(self, browser, app, *, dark=False, width=1400, height=1000, through=(), **options):
+        self.app = app
+        self.wire = Wire(*(urlsplit(one).netloc for one in (app.origin, *through)))
         self.context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
@@ -72,8 +70,9 @@ class Watched:
         return self.wire.answers
 
     def open(self):
-        """The address that the app printed."""
-        self.page.goto(self.address)
+        """The address that the app printed last, to where it leads."""
+        self.page.goto(self.app.address)
+        self.page.locator("a.brand").wait_for()
         return self.page
 
     def _said(self, message):

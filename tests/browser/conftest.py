@@ -47,7 +47,7 @@ def watch(chromium, app):
     made = []
 
     def watched(**options) -> Watched:
-        made.append(Watched(chromium, app.address, **options))
+        made.append(Watched(chromium, app, **options))
         return made[-1]
 
     yield watched

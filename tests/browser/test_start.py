@@ -1,6 +1,7 @@
 """The first page in a browser, and the process behind it: how it starts, and how it stops."""
 
 import socket
+import time
 from contextlib import closing
 
 import pytest
@@ -28,8 +29,41 @@ def test_the_token_is_needed_once_and_only_in_the_browser_that_had_it(watch, app
     other = watch()
     other.forgiven.append("403")
     other.page.goto(inside)
-    assert "Open the app with the address that privest app printed" in other.page.content()
-    assert app.token not in other.page.content()
+    assert "Open the app with the last address" in other.page.content()
+    assert not any(token in other.page.content() for token in app.tokens)
+    page.go_back()  # the address with the token is not among the pages that were seen
+    assert page.url == "about:blank"
+    other.page.goto(f"{app.origin}/?token={app.tokens[0]}")
+    assert "Open the app with the last address" in other.page.content()
+    assert other.open().url == inside
+
+
+def test_the_file_that_a_browser_is_given_leads_into_the_app(chromium, tmp_path, monkeypatch):
+    command, told, folder = tmp_path / "browser", tmp_path / "told", tmp_path / "work"
+    folder.mkdir()
+    command.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {told}.part\nmv {told}.part {told}\n')
+    command.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{command} %s")
+    running = AppProcess(folder, "--browser")
+    try:
+        while not told.exists():
+            time.sleep(0.05)
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(told.read_text())
+        page.get_by_role("button", name="Begin with a table").click()
+        page.get_by_role("button", name="Use the example").wait_for()
+        seen = page.evaluate("() => history.length")
+        page.reload()  # the cookie is enough, also in another tab
+        page.get_by_role("button", name="Use the example").wait_for()
+        other = context.new_page()
+        other.goto(page.url)
+        other.get_by_role("button", name="Use the example").wait_for()
+        assert seen <= 3  # (blank,) start, data: neither the file nor the address with the token
+        context.close()
+    finally:
+        assert running.stop() == 0
+    assert len(running.tokens) == 1
 
 
 def test_it_listens_on_this_machine_only(app):
@@ -47,6 +81,7 @@ def test_two_apps_in_one_folder_in_one_browser(watch, app):
         first = seen.open().url
         page = seen.context.new_page()
         page.goto(other.address)
+        page.locator("a.brand").wait_for()
         second = page.url
         for address in (first, second, first):
             page.goto(address)
@@ -57,6 +92,6 @@ def test_two_apps_in_one_folder_in_one_browser(watch, app):
     finally:
         assert other.stop() == 0
     said, key = other.said(), second.split("/")[3]
-    assert said.count(other.token) == 1  # the address that was printed
+    assert len(other.tokens) == 2  # the address that was printed, and the one after it was used
     assert key not in said
     assert "Traceback" not in said

@@ -183,8 +183,8 @@ class Desk:
 
     folder     where releases are written; ledger: where they are charged.
     read_only  plans only: nothing is released, nothing is written to the folder or the ledger.
-    key, token, session, csrf   secrets of this run: the first part of every path, what opens the
-               app, the cookie, and what every form must bring.
+    key, session, csrf   secrets of this run: the first part of every path, the cookie, and what
+               every form must bring. `new_token` gives what opens the app, once.
     hosts      the names under which it may be called, with the port; set when that is known.
     """
 
@@ -200,8 +200,8 @@ class Desk:
             raise InvalidInput(f"{folder} is no folder: releases are written to one that is there.")
         self.ledger = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
         self.read_only = read_only
-        self.key, self.token = secrets.token_urlsafe(9), secrets.token_urlsafe(24)
-        self.session, self.csrf = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.key, self.session, self.csrf = (secrets.token_urlsafe(24) for _ in range(3))
+        self._tokens: dict[str, Callable[[], object]] = {}
         self.hosts: frozenset[str] = frozenset()
         self.works: dict[str, Work] = {}
         self.closing = threading.Event()
@@ -249,6 +249,22 @@ class Desk:
         work.released = work.made = None
         work.asked.clear()
 
+    def new_token(self, used: Callable[[], object] = lambda: None) -> str:
+        """A secret that opens the app once; `used` is called when it does."""
+        token = secrets.token_urlsafe(24)
+        with self._lock:
+            self._tokens[token] = used
+        return token
+
+    def admits(self, given: str) -> bool:
+        """Whether a token opens the app; from then on it does not."""
+        with self._lock:
+            same = [one for one in self._tokens if same_secret(given, one)]
+            used = [self._tokens.pop(one) for one in same]
+        for call in used:
+            call()
+        return bool(used)
+
     def private_file(self, ending: str) -> Path:
         """A new, empty file for one table of the user, which only they can read."""
         path = self.private / f"{secrets.token_hex(8)}{ending}"
@@ -272,6 +288,11 @@ class Desk:
             thread.join(patience)
         self._alive.close()
         shutil.rmtree(self.private, ignore_errors=True)
+
+
+def same_secret(given: str, secret: str) -> bool:
+    """Compared in a time that does not tell how much of it is right."""
+    return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode())
 
 
 def _private_folder(alive: contextlib.ExitStack) -> Path:

@@ -2,7 +2,7 @@
 
 Local only: the server listens on 127.0.0.1. Any page that is open in the same browser can send
 requests there, and any user of the machine can connect; so every request must name the right host
-(no other name can be made to point here), come with the cookie that the token of the address gave,
+(no other name can be made to point here), come with the cookie that a token for one use gave,
 under a path that nobody knows, and what changes something must come from a page of the app itself
 (Origin) and bring the word that only its forms know (CSRF).
 """
@@ -13,14 +13,14 @@ import logging
 import traceback
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
-from secrets import compare_digest
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from privest.app._desk import Desk
+from privest.app._desk import Desk, same_secret
+from privest.app._pages import onward
 
 log = logging.getLogger("privest.app")
 
@@ -87,8 +87,9 @@ class Guard:
         if scope["path"] == "/":
             return self._opened(scope, host)
         inside = scope["path"].split("/")[1]
-        if not _same(inside, desk.key) or not _same(_cookie(headers, host), desk.session):
-            return self.says(403, "Open the app with the address that privest app printed.")
+        known = same_secret(inside, desk.key)
+        if not known or not same_secret(_cookie(headers, host), desk.session):
+            return self.says(403, NOT_OPENED)
         if headers.get("sec-fetch-site") in OUTSIDE:
             return self.says(403, "This request comes from another page.")
         if method in CHANGING and headers.get("origin") != f"http://{host}":
@@ -96,11 +97,15 @@ class Guard:
         return None
 
     def _opened(self, scope: Scope, host: str) -> Response:
-        """The token of the address is exchanged for the cookie."""
+        """A token is exchanged for the cookie, once."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["method"] not in READING or not _same(given, self.desk.token):
-            return self.says(403, "Open the app with the address that privest app printed.")
-        answer = RedirectResponse(f"/{self.desk.key}/", 303)
+        if "sec-purpose" in Headers(scope=scope):  # a browser's guess must not use the token up
+            return self.says(503, "This address is not fetched ahead of time.")
+        if scope["method"] != "GET" or not self.desk.admits(given):
+            return self.says(403, NOT_OPENED)
+        # A page, no redirect: to what another page (the file that was opened) leads to, however
+        # often it is redirected, a browser sends no strict cookie.
+        answer = HTMLResponse(onward(f"/{self.desk.key}/"))
         # Cookies do not know ports: under a path of its own no other server here is sent it.
         answer.set_cookie(
             cookie_name(host), self.desk.session, path=f"/{self.desk.key}", httponly=True,
@@ -109,6 +114,10 @@ class Guard:
         return answer
 
 
+NOT_OPENED = (
+    "Open the app with the last address that privest app printed on its terminal. Each opens it "
+    "once; then the next one is printed."
+)
 UNFORESEEN = (
     "Something went wrong that nobody foresaw. Nothing was released by it. Where it happened (not "
     "what was in your data) is on the terminal in which the app runs; please report it."
@@ -128,10 +137,6 @@ def _cookie(headers: Headers, host: str) -> str:
         return ""
     one = found.get(cookie_name(host))
     return "" if one is None else one.value
-
-
-def _same(given: str, secret: str) -> bool:
-    return compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode())
 
 
 def _dress(message: Message) -> None:

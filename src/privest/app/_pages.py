@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from secrets import compare_digest
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context, select_autoescape
@@ -19,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 import privest
-from privest.app._desk import STEPS, Desk, Work
+from privest.app._desk import STEPS, Desk, Work, same_secret
 from privest.app._uploads import in_words
 from privest.app._words import screen_words, sentence
 from privest.arrays import as_number
@@ -208,6 +207,11 @@ def says(status: int, message: str) -> HTMLResponse:
     return HTMLResponse(templates().get_template("refused.html").render(text=message), status)
 
 
+def onward(address: str) -> str:
+    """A page that leads on to an address at once, and does not tell it where it came from."""
+    return templates().get_template("onward.html").render(address=address)
+
+
 def desk_of(request: Request) -> Desk:
     """The desk of the app."""
     desk: Desk = request.app.state.desk
@@ -270,10 +274,7 @@ def plain_route(
         ) as fields:
             form = Form(fields)
             given = fields.get("csrf", "")
-            known = isinstance(given, str) and compare_digest(
-                given.encode("utf-8", "surrogatepass"), desk_of(request).csrf.encode()
-            )
-            if not known:
+            if not (isinstance(given, str) and same_secret(given, desk_of(request).csrf)):
                 raise HTTPException(403, "This form is of another run of the app: reload the page.")
             return await run_in_threadpool(handler, request, form)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import tempfile
+import threading
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ from privest.app import (
 )
 from privest.app._desk import Desk
 from privest.app._guard import Guard
-from privest.app._pages import not_there, refused, says
+from privest.app._pages import not_there, onward, refused, says
 from privest.data._xlsx import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
@@ -63,7 +64,8 @@ def serve(
 ) -> None:
     """Serve the app on 127.0.0.1 until Ctrl-C; then the user's tables are removed.
 
-    port  0: any that is free. tell: is given the address, with its token, once it can be opened.
+    port  0: any that is free. tell: is given an address that opens the app once, at the beginning
+    and whenever the one before was used.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(stopped_by_exception())  # uvicorn passes a SIGTERM on when it is done
@@ -79,12 +81,25 @@ def serve(
             lifespan="off", ws="none", timeout_graceful_shutdown=2,
         )  # fmt: skip
         server = uvicorn.Server(config)
-        address = f"http://{HOST}:{port}/?token={desk.token}"
-        tell(address)
+        address = f"http://{HOST}:{port}/?token="
+
+        def print_link() -> None:
+            tell(address + desk.new_token(print_link))  # once it is used, the next one
+
+        print_link()
         if browser:
-            webbrowser.open(address)  # the socket listens: the page waits for the server
+            _open_browser(desk, address)  # the socket listens: the page waits for the server
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
+
+
+def _open_browser(desk: Desk, address: str) -> None:
+    """Show the app by way of a file: every user of the machine can read a browser's arguments."""
+    page = desk.private_file(".html")  # 0600
+    token = desk.new_token(lambda: page.unlink(missing_ok=True))
+    page.write_text(onward(address + token), encoding="utf-8")
+    # In a thread: some commands wait until their window is closed.
+    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
 
 
 def _listening(port: int) -> socket.socket:

@@ -45,8 +45,9 @@ def app_command(
     """See what privacy costs, release, and explain, in a browser, without writing code.
 
     A page on this machine only (127.0.0.1): your data do not leave it, and nothing is loaded from
-    elsewhere. The address has a token: whoever has it can use the app. Files that you drop on the
-    page lie in a private temporary folder, which is removed at the end. Stop it with Ctrl-C.
+    elsewhere. The address that is printed opens the app once; for another window use the one that
+    is printed then. Files that you drop on the page lie in a private temporary folder, which is
+    removed at the end. Stop it with Ctrl-C.
 
     Examples:
 
@@ -69,7 +70,7 @@ def app_command(
     desk = Desk(folder, ledger, read_only=read_only)
 
     def tell(address: str) -> None:
-        console.print(shown("privest app runs. Open this address (it holds a secret token):"))
+        console.print(shown("privest app runs. This address opens it, once; then a new one comes:"))
         console.print(shown(f"  {address}", style="bold"), soft_wrap=True)
         kept = "Plans only (--read-only)." if read_only else f"Releases go to {desk.folder}."
         console.print(shown(f"{kept} Stop it with Ctrl-C."), soft_wrap=True)

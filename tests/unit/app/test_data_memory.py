@@ -1,5 +1,6 @@
 """A table of 200 MB, sent to an app that runs as a process: it is never all in memory."""
 
+import re
 from pathlib import Path
 
 import httpx2
@@ -52,7 +53,8 @@ def test_200_megabytes_do_not_enter_memory(tmp_path):
     origin = {"origin": app.origin}
     try:
         with httpx2.Client(base_url=app.origin, follow_redirects=True, timeout=300) as http:
-            start = http.get(f"/?token={app.token}").text
+            on = re.search(r'"0;url=([^"]+)"', http.get(app.address).text)[1]
+            start = http.get(on).text
             (begin,) = [form for form in forms_of(start) if form.action.endswith("/begin")]
             page = http.post(begin.action, data=dict(begin.sent), headers=origin)
             data = str(page.url)

@@ -49,7 +49,7 @@ def refused(client, answer, status=403):
     """Nothing was done, and nothing that opens the app was told."""
     assert answer.status_code == status, answer.text
     assert len(client.desk.works) == 1
-    for secret in (client.desk.csrf, client.desk.key, client.desk.session, client.desk.token):
+    for secret in (client.desk.csrf, client.desk.key, client.desk.session):
         assert secret not in answer.text
         assert secret not in str(answer.headers)
 
@@ -70,9 +70,11 @@ def test_another_host_is_refused(client, host):
     """DNS rebinding: a page of others under a name that leads here."""
     refused(client, clear(client, host=host, origin=f"http://{host}"))
     refused(client, client.http.get(f"/{client.desk.key}/", headers={"host": host}))
-    opened = bare(client).get("/", params={"token": client.desk.token}, headers={"host": host})
+    token = client.desk.new_token()
+    opened = bare(client).get("/", params={"token": token}, headers={"host": host})
     refused(client, opened)
     assert "set-cookie" not in opened.headers
+    assert client.desk.admits(token)  # it was not used up
 
 
 @pytest.mark.parametrize(
@@ -148,15 +150,22 @@ def test_a_wrong_token_gives_no_cookie(client, token):
     assert bare(client).get("/").status_code == 403
 
 
-def test_the_token_is_exchanged_for_a_strict_cookie(client):
-    answer = bare(client).get("/", params={"token": client.desk.token})
-    assert answer.status_code == 303
-    assert answer.headers["location"] == f"/{client.desk.key}/"
+def test_a_token_is_exchanged_for_a_strict_cookie_once(client):
+    token = {"token": client.desk.new_token()}
+    ahead = {"sec-purpose": "prefetch"}
+    http = bare(client)
+    for none in (http.head("/", params=token), http.get("/", params=token, headers=ahead)):
+        refused(client, none, none.status_code)
+        assert none.status_code in (403, 503)
+    answer = bare(client).get("/", params=token)
+    assert answer.status_code == 200
+    assert f'content="0;url=/{client.desk.key}/"' in answer.text
+    refused(client, bare(client).get("/", params=token))
     cookie = answer.headers["set-cookie"]
     for part in ("HttpOnly", "SameSite=strict", f"Path=/{client.desk.key}"):
         assert part in cookie
     assert "Domain" not in cookie
-    assert client.desk.token not in cookie + client.get("/").text
+    assert token["token"] not in cookie + answer.text + client.get("/").text
 
 
 @pytest.mark.parametrize(
@@ -269,7 +278,7 @@ def test_what_nobody_foresaw_shows_no_value(client, caplog):
     assert "test_guard.py" in caplog.text
     for text in (answer.text, caplog.text):
         assert SENTINEL not in text
-    for secret in (client.desk.token, client.desk.session, client.desk.key):
+    for secret in (client.desk.session, client.desk.key):
         assert secret not in caplog.text
 
 

@@ -20,7 +20,7 @@ def test_first_page(client):
     page = client.get("/")
     assert page.status_code == 200
     assert "What will I know" in page.text
-    assert client.desk.token not in page.text
+    assert client.desk.session not in page.text
 
 
 def test_works_are_listed_and_cleared(client):
