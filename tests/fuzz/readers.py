@@ -6,12 +6,14 @@ import contextlib
 import gzip
 import io
 import json
+import os
 import random
 import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import openpyxl
@@ -20,18 +22,14 @@ import privest as pv
 import workflow_tables
 from fuzz import ledgers, mutations
 from privest import dynamics, network, workflow
-from privest.cli._filtering import read_model
-from privest.cli._options import read_table
-from privest.cli._series import read_releases
 from privest.data import Features, Reading, look, open_source, read_rows
-from privest.data._release_lines import check_lines, facts_of, linked, step_records
-from privest.data._text_table import decoded, open_lines
+from privest.data._release_lines import facts_of, linked, step_records
 from privest.paper._engine import Task, Unit, _Store
 from privest.paper._nhanes import _first_seen
 from privest.privacy import load_level
 from privest.reading import as_text, parse_json
 from privest.scale._keeping import ReleaseFolder
-from privest.streaming._rows import Rows, read_inputs, read_series
+from workflow_command import called
 
 Mutate = Callable[[bytes, random.Random, list[bytes]], bytes]
 GAUSSIAN = pv.noise.Gaussian(cov=0.25)
@@ -240,14 +238,22 @@ def use_average(path: Path) -> None:
     json.dumps(network.PrivateAverage.from_dict(_record(path)).to_dict(), allow_nan=False)
 
 
-def use_filter_release(path: Path) -> None:
-    with open_lines(str(path)) as lines:
-        dynamics.filter_releases(STATE, LEVELS[0], read_releases(lines))
+def use_command(command: str, *options: object) -> Callable[[Path], None]:
+    """The command line itself. FILE is the file, @NAME one beside it."""
+
+    def use(path: Path) -> None:
+        words = [str(path) if word == "FILE" else str(word) for word in options]
+        done = called(command, *(path.with_name(w[1:]) if w[:1] == "@" else w for w in words))
+        assert done.returncode in (0, 1, 2), done.returncode
+        if done.returncode:  # it says what is wrong, or what was not examined
+            assert "privest: " in done.stderr or "not examined: " in done.stdout
+            raise pv.errors.InvalidInput(done.stderr)
+
+    return use
 
 
-def use_checked_lines(path: Path) -> None:
-    with open_lines(str(path)) as lines:
-        json.dumps(check_lines(decoded(lines)).to_dict(), allow_nan=False)
+WALK = {"walk.toml": b"A = 0.9\nC = 1.0\nQ = 0.1\nR = 0.25\ncov0 = 1.0\n"}
+TRIAL = ("--level", 2, "--simulate")
 
 
 def _steps(release) -> bytes:
@@ -262,6 +268,33 @@ REAL_STEPS = _steps(
         LEVELS[0].fingerprint, False, 2.0**-10,
     )
 )  # fmt: skip
+
+
+KEPT = tempfile.TemporaryDirectory()  # a real stream, its ledger and the mark of that
+HERE = Path(KEPT.name)
+
+
+def kept_command(*words: object) -> Callable[[Path], None]:
+    """The same with the ledger of that stream."""
+    use = use_command(*words, "--ledger", HERE / "l.db")
+
+    def with_marks(path: Path) -> None:
+        with mock.patch.dict(os.environ, {"PRIVEST_STATE_HOME": KEPT.name}):
+            use(path)
+
+    return with_marks
+
+
+(HERE / "m.csv").write_bytes(b"x,y\n1,2\n2,\n3,1\n4,5\n")
+kept_command("stream", "FILE", "--target", "y", "--level", 2, "--emit", "releases", "--output",
+             "@z.jsonl")(HERE / "m.csv")  # fmt: skip
+SIGNED = (HERE / "z.jsonl").read_bytes()
+
+
+def use_verify(path: Path) -> None:
+    """Exit code 0 is for the file that was written, and for no other."""
+    kept_command("verify", "FILE")(path)
+    assert path.read_bytes() == SIGNED
 
 
 # --- tables, plans, headers -----------------------------------------------------------------------
@@ -420,33 +453,6 @@ def use_header_fields(path: Path) -> None:
     workflow.TableRelease.from_dict(record)
 
 
-def use_rows(*, json_lines: bool) -> Callable[[Path], None]:
-    def use(path: Path) -> None:
-        with open_lines(str(path)) as lines:
-            for row in Rows(lines, json_lines=json_lines, value="ldl", features=None):
-                assert np.isfinite(row.features).all()
-
-    return use
-
-
-def use_readings(path: Path) -> None:
-    with open_lines(str(path)) as lines:
-        read_series(lines, 2, None, ["bmi"])
-    with open_lines(str(path)) as lines:
-        read_inputs(lines, None)
-
-
-def use_matrix(path: Path) -> None:
-    matrix, names = read_table(str(path))
-    with contextlib.suppress(pv.errors.NotIdentifiable):
-        pv.bound(pv.LinearModel(matrix, noise=GAUSSIAN, names=names), 1.0)
-
-
-def use_model(path: Path) -> None:
-    system, _ = read_model(path)
-    dynamics.bound(system, np.eye(system.readings), 2)
-
-
 MODEL = b"""# a car
 A = [[1.0, 1.0], [0.0, 1.0]]
 C = [[1.0, 0.0]]
@@ -520,8 +526,15 @@ READERS = [
     Reader("sensor release", tree, use_sensor_release,
            [_of(SENSOR.simulate([1.0, 2.0], np.random.default_rng(1)))], 400),
     Reader("private average", tree, use_average, [_of(AVERAGE)], 400),
-    Reader("release of a filter", text, use_filter_release, [STEPS, REAL_STEPS], 300),
-    Reader("checked release of a stream", text, use_checked_lines, [STEPS, REAL_STEPS], 300),
+    Reader("privest filter --from releases", text,
+           use_command("filter", "FILE", "--from", "releases", "--model", "@walk.toml",
+                       "--level", 2), [STEPS, REAL_STEPS], 200, "z.jsonl", WALK),
+    Reader("privest stream --from releases", text,
+           use_command("stream", "FILE", "--from", "releases", "--level", 2, "--noise-variance", 1),
+           [SIGNED], 200, "z.jsonl"),
+    Reader("privest verify --ledger", text, use_verify, [SIGNED], 350, "z.jsonl"),
+    Reader("privest verify, a table", text, use_command("verify", "FILE", "--allow-simulated"),
+           [RELEASED["z.csv"]], 100, "z.csv", {"z.csv.json": RELEASED["z.csv.json"]}),
     Reader("header", tree, use_header, [RELEASED["z.csv.json"]], 300, "z.csv.json",
            {"z.csv": RELEASED["z.csv"]}),
     Reader("real header", tree, use_header, [RELEASED["real.csv.json"]], 300, "real.csv.json",
@@ -541,7 +554,9 @@ READERS = [
            "plan.toml"),
     Reader("plan with a formula", text, use_spec, [FORMULA], 150, "plan.toml"),
     Reader("plan, YAML", text, use_spec, [YAML], 300, "plan.yaml"),
-    Reader("model", text, use_model, [MODEL], 500, "model.toml"),
+    Reader("privest filter --model", text,
+           use_command("filter", "@y.csv", "--model", "FILE", *TRIAL), [MODEL], 200, "model.toml",
+           {"y.csv": b"y\n1.0\n2.5\nNA\n3.5\n"}),
     Reader("table, CSV", text, use_table, [CSV], 700, "people.csv"),
     Reader("look at a table", text, use_look, [CSV, EUROPEAN], 100, "people.csv"),
     Reader("table, packed CSV", _packed(text), use_table, [gzip.compress(CSV, mtime=0)], 300,
@@ -555,10 +570,17 @@ READERS = [
            "people.parquet"),
     Reader("table, XPT", mutations.of_bytes, use_numbers, [_table(NUMBERS, ".xpt")], 300,
            "people.xpt"),
-    Reader("rows, CSV", text, use_rows(json_lines=False), [_csv(NUMBERS, 12)], 600),
-    Reader("rows, JSON lines", text, use_rows(json_lines=True), [_lines(NUMBERS)], 600),
-    Reader("readings", text, use_readings, [_csv(NUMBERS, 12)], 400),
-    Reader("matrix", text, use_matrix, [_csv(NUMBERS, 8), _csv(NUMBERS, 8, head=False)], 500),
+    Reader("privest stream, CSV", text, use_command("stream", "FILE", "--target", "ldl", *TRIAL),
+           [_csv(NUMBERS, 12)], 200, "rows.csv"),
+    Reader("privest stream, JSON lines", text,
+           use_command("stream", "FILE", "--target", "ldl", *TRIAL), [_lines(NUMBERS)], 200,
+           "rows.jsonl"),
+    Reader("privest filter", text,
+           use_command("filter", "FILE", "--model", "@walk.toml", "--readings", "ldl", *TRIAL),
+           [_csv(NUMBERS, 12)], 200, "rows.csv", WALK),
+    Reader("privest bound", text,
+           use_command("bound", "--h", "FILE", "--level", 1, "--noise-variance", 1),
+           [_csv(NUMBERS, 8), _csv(NUMBERS, 8, head=False)], 200, "h.csv"),
     Reader("kept units", mutations.of_bytes, use_units, [made(save_units)], 150),
     Reader("kept checksums", tree, _first_seen, [DIGESTS], 200),
 ]  # fmt: skip

@@ -31,7 +31,7 @@ from privest.cli._options import (
     option,
 )
 from privest.data._release_lines import facts_of, linked, read_release, step_records
-from privest.data._text_table import decoded, open_lines
+from privest.data._text_table import open_lines
 from privest.dynamics import Diagnosis, joined
 from privest.errors import InvalidInput
 from privest.reading import HELD_WHOLE
@@ -192,7 +192,7 @@ def _require_shape(inputs: Array | None, steps: int, width: int) -> None:
 def read_releases(lines: Iterable[str]) -> pv.StreamRelease:
     """What `--emit releases` wrote."""
     try:
-        return read_release(decoded(lines))
+        return read_release(lines)
     except InvalidInput as error:
         raise InvalidInput(f"not a release (`--emit releases` writes one): {error}") from None
 

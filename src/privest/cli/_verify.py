@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from privest.cli import _options as common
-from privest.cli._console import print_json, shown, to_people
+from privest.cli._console import complain, print_json, shown, to_people
 from privest.cli._options import option
+from privest.errors import PrivestError
 from privest.workflow import verify_release
 
 
@@ -23,31 +24,37 @@ def verify(
     ],
     ledger: Annotated[
         Path | None,
-        option("The ledger of the data holder: its signature and its entry too.", "FILE"),
+        option("The ledger of the data owner: signature, entries, every number.", "FILE"),
     ] = None,
     allow_simulated: Annotated[
         bool, option("A trial too: whether it is whole.", "", names=("--allow-simulated",))
     ] = False,
     json: common.Json = False,
 ) -> None:
-    """Was a release changed since it was written, and is it the one that was paid for?
+    """Was a release changed since it was written, and is it the one that was charged?
 
-    Says what was examined and what was not. Exit code 0: all that was examined is true; 2:
-    something is not, and one line says what.
+    Says what was examined and what was not. Exit code 0: all was examined and is true. 1: something
+    is not true, or was not examined; without --ledger nobody can tell who made a release.
 
     Example:
 
     privest verify release.csv --ledger privest-ledger.db
     """
-    found = verify_release(file, ledger, allow_simulated=allow_simulated)
+    try:
+        found = verify_release(file, ledger, allow_simulated=allow_simulated)
+    except PrivestError as error:
+        complain(str(error))
+        raise typer.Exit(1) from None
     if json:
-        print_json(found.to_dict())
-        return
-    console = to_people()
-    kind = "a simulation, which protects nothing; it is whole" if found.simulated else "whole"
-    theirs = {None: "", True: ", and the one that is in this ledger", False: ""}[found.signed]
-    console.print(shown(f"{found.path} is {kind}{theirs}."), soft_wrap=True)
-    for line in found.examined:
-        console.print(shown(f"examined: {line}"), soft_wrap=True)
-    for line in found.not_examined:
-        console.print(shown(f"not examined: {line}"), soft_wrap=True)
+        print_json(found.to_dict() | {"verified": found.verified})
+    else:
+        kind = "a simulation, which protects nothing; it is " if found.simulated else ""
+        said = "whole" if found.verified else "not verified"
+        owned = ", and the release that this ledger has charged" if found.signed else ""
+        lines = [f"{found.path} is {kind}{said}{owned if found.verified else ''}."]
+        lines += [f"examined: {line}" for line in found.examined]
+        lines += [f"not examined: {line}" for line in found.not_examined]
+        for line in [*lines, f"no file can show: {found.no_file_shows}"]:
+            to_people().print(shown(line), soft_wrap=True)
+    if not found.verified:
+        raise typer.Exit(1)

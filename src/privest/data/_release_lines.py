@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from privest.privacy import EndlessLevel
 from privest.reading import (
     chosen,
     counted,
+    optional,
     parse_json,
     read_count,
     read_fields,
@@ -173,7 +174,6 @@ class CheckedLines(Record):
     missing    of them without a release (not those that show a part)
     signed     the steps that a signature of the ledger covers; None where none was looked at
     torn       the file ends within a line, which is not counted: it was being written
-    entries    the ledger's entries that the lines name
     """
 
     facts: dict[str, Any]
@@ -181,18 +181,28 @@ class CheckedLines(Record):
     missing: int
     signed: int | None
     torn: bool
-    entries: tuple[int, ...]
     hash: str
 
 
-def check_lines(
-    lines: Iterable[str], check: Callable[[bytes, str], bool] | None = None
-) -> CheckedLines:
-    """Go through the lines of a release file; `check`: whether a signature is the ledger's.
+class Book(Protocol):
+    """The ledger that the lines are compared with: each method raises where they differ."""
+
+    def check(self, data: bytes, tag: str) -> bool:
+        """Whether a signature is the ledger's."""
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """The first line."""
+
+    def step(self, step: int, z: Array | None, entry: int | None) -> None:
+        """z of a step (NaN: a part that is missing), and the entry that its line names."""
+
+
+def check_lines(lines: Iterable[str], book: Book | None = None) -> CheckedLines:
+    """Go through the lines of a release file, and compare them with those of a ledger.
 
     Raises InvalidInput, naming the line, for what was changed, left out or put in.
     """
-    found = _Checking(check)
+    found = _Checking(book)
     for number, text in enumerate(lines, start=1):
         if not text.endswith("\n"):
             found.torn = True
@@ -204,17 +214,15 @@ def check_lines(
     if found.facts is None:
         raise InvalidInput("this is not a release of a stream: it has no first line of facts.")
     return CheckedLines(
-        found.facts, found.steps, found.missing, found.signed, found.torn, tuple(found.entries),
-        found.previous,
-    )  # fmt: skip
+        found.facts, found.steps, found.missing, found.signed, found.torn, found.previous
+    )
 
 
 class _Checking:
-    def __init__(self, check: Callable[[bytes, str], bool] | None) -> None:
-        self.check, self.facts, self.previous = check, None, ""
+    def __init__(self, book: Book | None) -> None:
+        self.book, self.facts, self.previous = book, None, ""
         self.steps, self.missing, self.torn = 0, 0, False
-        self.signed = None if check is None else 0
-        self.entries: list[int] = []
+        self.signed = None if book is None else 0
 
     facts: dict[str, Any] | None
 
@@ -228,10 +236,12 @@ class _Checking:
             self.facts = _facts(text)
             if self.facts is None:
                 raise InvalidInput("the facts of the stream are not there.")
+            if self.book is not None:
+                self.book.facts(self.facts)
         else:
             self._step(parse_json(text, "it"))
-        if parts[3] is not None and self.check is not None:
-            if not self.check(parts[2].encode(), parts[3]):
+        if parts[3] is not None and self.book is not None:
+            if not self.book.check(parts[2].encode(), parts[3]):
                 raise InvalidInput("its signature is not one of this ledger.")
             self.signed = self.steps
 
@@ -242,11 +252,12 @@ class _Checking:
         same = all(found[name] == self.facts[name] for name in ("grid", "fingerprint"))
         if found["step"] != self.steps or not same:
             raise InvalidInput("it is not the next step of this stream.")
-        z = found["z"]
+        z = None if found["z"] is None else np.array(found["z"], dtype=float).ravel()
         if z is not None:
-            as_values(np.array(z, dtype=float).ravel(), found["grid"])  # None is NaN
-        if "entry" in record:
-            self.entries.append(read_count(record["entry"], "entry"))
+            as_values(z, found["grid"])  # None is NaN
+        entry = optional(read_count)(record.get("entry"), "entry")
+        if self.book is not None:
+            self.book.step(self.steps, z, entry)
         self.steps, self.missing = self.steps + 1, self.missing + (z is None)
 
 

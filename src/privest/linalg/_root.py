@@ -103,7 +103,7 @@ class InformationRoot:
     def hidden(self) -> Array:
         """Orthonormal basis (n, n − rank) of the directions v with R v = 0."""
         _, right, scale = self._scaled
-        null = right[self.rank :].T / scale[:, None]
+        null = right[self.rank :].T * (scale.min() / scale)[:, None]  # any common factor will do
         return np.linalg.qr(null)[0] if null.shape[1] else null
 
     @property

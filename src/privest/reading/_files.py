@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 from privest.errors import InvalidInput, PrivestError
 from privest.reading._limits import DOCUMENT, LONGEST_LINE
@@ -116,10 +116,21 @@ class _Lines(io.RawIOBase):
 
 
 @contextmanager
-def text_lines(file: BinaryIO, most: int | None = None) -> Iterator[TextIO]:
+def text_lines(file: BinaryIO, most: int | None = None) -> Iterator[Iterator[str]]:
     """The lines of UTF-8 text, each as soon as it is there; the file itself stays open.
 
+    A byte-order mark is left out; what is not UTF-8 is an error that names the line before it.
     `most`: bytes, where the caller keeps them all; None where it keeps a row at a time.
     """
-    lines = io.TextIOWrapper(io.BufferedReader(_Lines(file, most)), encoding="utf-8", newline="")
-    yield lines
+    yield _decoded(
+        io.TextIOWrapper(io.BufferedReader(_Lines(file, most)), encoding="utf-8-sig", newline="")
+    )
+
+
+def _decoded(lines: io.TextIOWrapper) -> Iterator[str]:
+    line = 0
+    try:
+        for line, text in enumerate(lines, start=1):  # noqa: B007 - the last that was read
+            yield text
+    except UnicodeDecodeError:
+        raise InvalidInput(f"not a text file: it is not UTF-8 after line {line}.") from None

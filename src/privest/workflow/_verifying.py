@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from privest.arrays import Array
 from privest.data._release_lines import check_lines
 from privest.data._text_table import open_lines
 from privest.errors import InvalidInput, LedgerError
-from privest.ledger import Head, Ledger
+from privest.ledger import Entry, Head, Ledger
+from privest.reading import counted, read_fields, read_text
 from privest.records import Record
 from privest.workflow._account import signed_text
 from privest.workflow._header import TableRelease, read_release
@@ -17,14 +23,16 @@ from privest.workflow._laws import BITS
 from privest.workflow._record import record_information
 
 TABLES = (".csv", ".parquet")
-UNSEEN = "how the noise was drawn, and of which readings: no file can show that"
+BEYOND = "how the noise was drawn, and on which values"
 
 
 @dataclass(frozen=True)
 class Verified(Record):
     """What was examined of a release file and is true, and what was not examined.
 
-    signed  whether it bears the signature of the ledger; None: no ledger was given.
+    signed     whether it bears the signature of the ledger; None: no ledger was given.
+    verified   whether all of it was examined.
+    no_file_shows   what no check of a file can tell.
     """
 
     path: Path
@@ -32,6 +40,12 @@ class Verified(Record):
     signed: bool | None
     examined: tuple[str, ...]
     not_examined: tuple[str, ...]
+    no_file_shows: str = BEYOND
+
+    @property
+    def verified(self) -> bool:
+        """Whether all was examined: what is not true is an error."""
+        return not self.not_examined
 
 
 def verify_release(
@@ -42,10 +56,10 @@ def verify_release(
 ) -> Verified:
     """Check a release: a table with its header, or a stream as JSON lines.
 
-    Without a ledger: that nothing was changed since it was written. With the ledger of the data
-    holder also its signature, its entry, and the chain of all entries. A simulated release is
-    refused unless `allow_simulated`. Raises InvalidInput or LedgerError, naming the first thing
-    that is wrong.
+    With the ledger of the data owner all of it is examined: signature, entries, every released
+    number, the chain of the ledger. Without one only what the file says of itself, which anybody
+    can write: `not_examined` says so. A simulated release is refused unless `allow_simulated`.
+    Raises InvalidInput or LedgerError, naming the first thing that is wrong.
     """
     file = Path(path)
     opened = Ledger(ledger, create=False) if isinstance(ledger, str | os.PathLike) else ledger
@@ -57,8 +71,8 @@ def verify_release(
             opened.close()
     if found.simulated and not allow_simulated:
         raise InvalidInput(
-            f"{file} is a simulation, which protects nothing: it is no release. (It is whole; "
-            "--allow-simulated says no more than that.)"
+            f"{file} is a simulation, which protects nothing: it is no release. (It is whole: "
+            "allow_simulated says no more than that.)"
         )
     return found
 
@@ -84,7 +98,7 @@ def _table(file: Path, ledger: Ledger | None) -> Verified:
         f"entry {found.entry.sequence} of the ledger: it is of this table, these rows, this level",
         "all entries of the ledger: chain, totals, budgets, mark",
     ]
-    return Verified(file, found.simulated, True, tuple(examined), (UNSEEN,))
+    return Verified(file, found.simulated, True, tuple(examined), ())
 
 
 def _whole_numbers(found: TableRelease) -> str:
@@ -123,38 +137,95 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
         raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")
 
 
+class _Charged:
+    """What a ledger has of a stream, step by step beside the lines of a file.
+
+    retired   numbers that the ledger has and the file does not show
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger, self.check, self.retired = ledger, ledger.check, 0
+        self.entry: Entry | None = None
+        self.cells = np.empty((0, 0))  # the numbers of that entry, NaN where nothing was shown
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """The account that the first line names."""
+        if facts["simulated"]:
+            raise InvalidInput("it is of a simulation, which is in no ledger.")
+        if facts.get("ledger") is None:
+            raise InvalidInput("it names no account of a ledger: it was charged to none.")
+        texts = dict.fromkeys(("ledger", "subject", "key"), read_text)
+        place = read_fields(facts["ledger"], texts, "ledger")
+        if place["ledger"] != self.ledger.id:
+            raise InvalidInput(f"it is of another ledger than {self.ledger.path}.")
+        self.subject, self.key = place["subject"], place["key"]
+        self.width = counted(least=1)(facts.get("together", 1), "together")
+        self.steps = self.ledger.next_index(self.subject, self.key) * self.width
+
+    def step(self, step: int, z: Array | None, entry: int | None) -> None:
+        """z and the entry of a line: both must be those of the ledger."""
+        charged = self._numbers(step // self.width)
+        if entry is not None and (self.entry is None or self.entry.sequence != entry):
+            raise InvalidInput(f"step {step} is not of entry {entry} of {self.ledger.path}.")
+        if self.width > 1 and len(charged):
+            charged = charged[[step % self.width]]
+        if z is None:
+            self.retired += bool(np.isfinite(charged).any())
+        elif not np.array_equal(z, charged, equal_nan=True):
+            raise InvalidInput(f"z of step {step} is not what {self.ledger.path} has of it.")
+
+    def _numbers(self, index: int) -> Array:
+        """The numbers of an index; none where the ledger has no entry of it."""
+        known = self.entry
+        if known is None or not (known.start or 0) <= index < (known.stop or 0):
+            known = self.ledger.entry_at(self.subject, index, self.key)
+            written = None if known is None else self.ledger.written(known)
+            self.entry = None if written is None else known
+            if known is None or written is None:
+                return np.empty(0)
+            values = written.integers.astype(float)
+            if written.missing is not None:
+                values[written.missing] = np.nan
+            self.cells = values.reshape((known.stop or 0) - (known.start or 0), -1)
+        return self.cells[index - (known.start or 0)]
+
+
 def _lines(file: Path, ledger: Ledger | None) -> Verified:
     if not file.is_file():
         raise InvalidInput(f"there is no release {file}.")
+    charged = None if ledger is None else _Charged(ledger)
     with open_lines(str(file)) as lines:
         try:
-            found = check_lines(lines, None if ledger is None else ledger.check)
+            found = check_lines(lines, charged)
         except InvalidInput as error:
             raise InvalidInput(f"{file}, {error}") from None
     simulated = bool(found.facts["simulated"])
-    tail = "; the line at its end is not finished, and is not counted" if found.torn else ""
-    examined = [f"{found.steps:,} steps, each line linked to all before it{tail}"]
-    if ledger is None:
-        return _without(file, simulated, examined)
-    last = max(found.entries, default=0)
-    if last > ledger.head.sequence:
-        raise LedgerError(
-            f"{file} names entry {last} of {ledger.path}, which ends at entry "
-            f"{ledger.head.sequence}: the ledger is an old copy, or another one."
-        )
+    examined = [f"{found.steps:,} steps, each line linked to all before it"]
+    unseen = ["the line at its end, which is not finished"] if found.torn else []
+    if ledger is None or charged is None:
+        return _without(file, simulated, examined, [*unseen, "where the stream ended"])
     ledger.verify()
     signed = found.signed or 0
+    retired = f"; {charged.retired:,} of them were sent and are retired here"
     examined += [
-        f"signatures with the key of the ledger, up to step {signed - 1}"
-        if signed
-        else "signatures: there are none",
+        f"z of every step: the number that the ledger has{retired if charged.retired else ''}",
         "all entries of the ledger: chain, totals, budgets, mark",
     ]
-    rest = () if signed == found.steps else (f"who wrote the steps from {signed} on",)
-    return Verified(file, simulated, signed == found.steps, tuple(examined), (*rest, UNSEEN))
+    if signed:
+        examined.append(f"the signature of the ledger, up to step {signed - 1}")
+    if not signed or signed < found.steps:
+        start = f"the steps from {signed} on" if signed else "the first line, features and times"
+        unseen.append(f"{start}: they bear no signature of the ledger")
+    if found.steps < charged.steps:
+        unseen.append(
+            f"steps {found.steps} to {charged.steps - 1}: the ledger has them, the file does not"
+        )
+    return Verified(file, False, signed == found.steps > 0, tuple(examined), tuple(unseen))
 
 
-def _without(file: Path, simulated: bool, examined: list[str]) -> Verified:
-    """Without a ledger."""
-    unseen = ("who made it, and whether it was charged: that needs the ledger (--ledger)", UNSEEN)
-    return Verified(file, simulated, None, tuple(examined), unseen)
+def _without(
+    file: Path, simulated: bool, examined: list[str], unseen: Sequence[str] = ()
+) -> Verified:
+    """Without a ledger; a simulation is in none, and says nothing of who made it."""
+    rest = () if simulated else ("who made it, and whether it was charged: only a ledger says so",)
+    return Verified(file, simulated, None, tuple(examined), (*unseen, *rest))
