@@ -32,6 +32,7 @@ README, COMMANDS, SCRIPT, NOTEBOOK, ENTRY = (
 )  # fmt: skip
 STAMP = (1980, 1, 1, 0, 0, 0)  # of files in the archive: the same work gives the same bytes
 WIDTH = 96
+CHARGED = "For the data owner, with the ledger: is it the release that was charged?"
 NO_PROTECTION = "This was a TRIAL: its noise is simulated, and gives no protection."
 
 
@@ -84,9 +85,11 @@ class Along:
             *("", _comment("What it costs. Nothing is spent."), lines.plan),
             *("", *release),
         ]
-        rest = (("Is it whole?", lines.verify), ("The estimate, from the release alone.",
-                lines.estimate), ("A page for people.", again))  # fmt: skip
         waiting = "" if steps.made or steps.repeatable else "# "
+        whole, owner = ("Is it whole?", waiting) if steps.trial else (CHARGED, "# ")
+        told += ["", _comment(whole), owner + lines.verify]
+        rest = (("The estimate, from the release alone.", lines.estimate),
+                ("A page for people.", again))  # fmt: skip
         for text, line in rest:
             told += ["", _comment(text), waiting + line]
         return "\n".join(told) + "\n"

@@ -133,7 +133,7 @@ def _verify(steps: Steps) -> Cell:
         "3. Is it whole?",
         tuple(text),
         f"checked = pv.workflow.verify_release({str(steps.table)!r}{trial})\n"
-        'print(*checked.examined, sep="\\n")',
+        'print(*checked.examined, "not examined:", *checked.not_examined, sep="\\n")',
     )
 
 

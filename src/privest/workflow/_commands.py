@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from privest.arrays import CONFIDENCE
 from privest.data._names import joined
+from privest.workflow._account import LEDGER
 
 AUTO = "auto"  # how errors are made, unless told
 
@@ -82,11 +83,11 @@ def commands_of(steps: Steps) -> Commands:
     privest report plan.toml 'my release.csv' --output report.html
     """
     plan, table, page = (_file(path) for path in (steps.plan, steps.table, steps.page))
-    trial = " --allow-simulated" if steps.trial else ""
+    how = ["--allow-simulated"] if steps.trial else ["--ledger", str(steps.ledger or LEDGER)]
     return Commands(
         plan=f"privest plan {plan}",
         release=f"privest release {plan} --output {table}{_options(_released(steps))}",
-        verify=f"privest verify {table}{trial}",
+        verify=f"privest verify {table}{_options(how)}",
         estimate=f"privest estimate {table}{_options(_estimated(steps))}",
         report=f"privest report {plan} {table} --output {page}",
     )

@@ -114,12 +114,12 @@ def test_a_shared_noise_hides_the_mean_of_a_day(privest, tmp_path):
     assert "a reading is known to ± 0.255" in said  # 1/√(16(1 − 1/24 + 1/24²))
     assert "the mean of the 24 to ± 0.25." in said
     real = ("--target", "load", "--emit", "releases", "--range", "0,9", "--output", "z.jsonl")
-    assert privest("stream", "m.csv", *day, *real).code == 0
+    assert privest("stream", "m.csv", *day, *real, "--ledger", "l.db").code == 0
     facts, *lines = map(json.loads, Path("z.jsonl").read_text().splitlines())
     assert (facts["together"], facts["times"], len(lines)) == (24, ["time"], 192)
     assert [line["step"] for line in lines if line["z"] is None] == list(range(24, 48))
     assert lines[0]["time"] == "2024-01-01T00:00"
-    assert privest("verify", "z.jsonl").code == 0
+    assert privest("verify", "z.jsonl", "--ledger", "l.db").code == 0
     learnt = privest("stream", "z.jsonl", "--from", "releases", *day, "--intercept")
     assert learnt.code == 0, learnt.err
     assert "Readings beyond the range were clipped" in told(learnt.err)

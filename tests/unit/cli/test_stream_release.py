@@ -272,19 +272,6 @@ def test_every_line_knows_those_before_it(privest):
         check_lines([])
 
 
-def test_a_signature_covers_the_lines_up_to_it():
-    facts = {"format": "privest stream release", "version": 1, "simulated": False, "grid": GRID,
-             "fingerprint": "f"}  # fmt: skip
-    steps = [{"step": k, "fingerprint": "f", "grid": GRID, "z": k} for k in range(4)]
-    first, hash_ = linked([facts, *steps[:2]], "", lambda data: data[:64].decode())
-    second, _ = linked(steps[2:], hash_)
-    text = (first + second).splitlines(keepends=True)
-    found = check_lines(text, lambda data, tag: tag == data.decode())
-    assert (found.steps, found.signed) == (4, 2)
-    with pytest.raises(InvalidInput, match="line 3: its signature"):
-        check_lines(text, lambda data, tag: False)
-
-
 @pytest.mark.parametrize(("simulated", "grid"), [(False, 0.0), (True, GRID), (False, 0.5)])
 def test_a_first_line_cannot_say_that_other_noise_was_protected(simulated, grid):
     facts = {"format": "privest stream release", "version": 1, "simulated": simulated, "grid": grid,

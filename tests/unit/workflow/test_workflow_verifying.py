@@ -34,12 +34,15 @@ def opened(folder, name="l.db"):
 def test_what_is_said(made):
     alone = verify_release(made / "z.csv")
     assert alone.signed is None
-    assert any("needs the ledger" in one for one in alone.not_examined)
+    assert any("only a ledger" in one for one in alone.not_examined)
+    assert not alone.verified
     with opened(made) as ledger:
         found = verify_release(made / "z.csv", ledger)
     assert found.signed
     assert len(found.examined) == 5
-    assert found.not_examined == alone.not_examined[1:]  # the noise itself: never
+    assert found.verified
+    assert found.not_examined == ()
+    assert "how the noise was drawn" in found.no_file_shows
     json.dumps(found.to_dict())
 
 
@@ -114,28 +117,12 @@ def test_the_command(made, capsys, monkeypatch):
     monkeypatch.setenv("PRIVEST_STATE_HOME", str(made / "marks"))
     done = privest("verify", made / "z.csv", "--ledger", made / "l.db")
     assert done.code == 0, done.err
-    assert "the one that is in this ledger" in done.out
-    assert "not examined: how the noise was drawn" in done.out
+    assert "the release that this ledger has charged" in done.out
+    assert "no file can show: how the noise was drawn" in done.out
+    assert "not examined" not in done.out
+    assert privest("verify", made / "z.csv").code == 1
     assert json.loads(privest("verify", made / "z.csv", "--json").out)["signed"] is None
     done = privest("verify", made / "y.csv", "--ledger", made / "l.db")
-    assert (done.code, done.out) == (2, "")
-    assert privest("verify", made / "trial.csv").code == 2
+    assert (done.code, done.out) == (1, "")
+    assert privest("verify", made / "trial.csv").code == 1
     assert "it is whole" in privest("verify", made / "trial.csv", "--allow-simulated").out
-
-
-def test_a_stream(tmp_path, capsys, monkeypatch):
-    """Its lines, and the signatures of its ledger."""
-    privest = runner(capsys, monkeypatch)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.csv").write_text("x,load\n" + "".join(f"{k},{k % 3}.5\n" for k in range(12)))
-    given = ("m.csv", "--target", "load", "--level", 2, "--emit", "releases", "--ledger", "l.db")
-    done = privest("stream", *given, "--output", "z.jsonl")
-    assert done.code == 0, done.err
-    done = privest("verify", "z.jsonl", "--ledger", "l.db")
-    assert done.code == 0, done.err
-    assert "12 steps" in done.out
-    lines = (tmp_path / "z.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "z.jsonl").write_text("".join([*lines[:3], *lines[4:]]))
-    done = privest("verify", "z.jsonl")
-    assert done.code == 2
-    assert "line 4: it, or a line before it, was changed" in " ".join(done.err.split())
