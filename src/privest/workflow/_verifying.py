@@ -187,7 +187,7 @@ class _Charged:
             if written.missing is not None:
                 values[written.missing] = np.nan
             self.cells = values.reshape((known.stop or 0) - (known.start or 0), -1)
-        return self.cells[index - (known.start or 0)]
+        return np.asarray(self.cells[index - (known.start or 0)])
 
 
 def _lines(file: Path, ledger: Ledger | None) -> Verified:
