@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_confidence
-from privest.errors import InvalidInput, MissingDependency
+from privest.arrays import CONFIDENCE, Array, as_choice, as_confidence
+from privest.errors import MissingDependency
 
 LIBRARIES = ("pandas", "polars")
 NOT_FINITE = {"nan": None, "inf": "Infinity", "-inf": "-Infinity"}
@@ -124,8 +124,7 @@ def quantile(confidence: float, freedom: float | Array | None = None) -> float |
 
 def as_frame(columns: Mapping[str, Any], library: str = "pandas") -> Any:  # noqa: ANN401
     """A frame with these columns."""
-    if library not in LIBRARIES:
-        raise InvalidInput(f"frames are of {' or '.join(LIBRARIES)}; received {library!r}.")
+    as_choice(library, LIBRARIES, "library of a frame")
     try:
         if library == "polars":
             import polars

@@ -50,7 +50,7 @@ def test_survey_weights_are_weighted_least_squares_with_a_sandwich(tmp_path, err
     assert found.noise_found == pytest.approx(
         sm.OLS(z, matrix(given)).fit().mse_resid - 1 / LEVEL, rel=1e-9
     )
-    with pytest.raises(InvalidInput, match="errors are one of auto, HC2, HC3"):
+    with pytest.raises(InvalidInput, match="errors must be one of auto, HC2, HC3"):
         estimate_release(path, "t")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, ArrayLike, as_confidence, as_count
+from privest.arrays import CONFIDENCE, ArrayLike, as_choice, as_confidence, as_count
 from privest.audit._by_density import checked_precision, of_channels
 from privest.audit._by_simulation import Scores, described, examined
 from privest.audit._door import Audited, Look, Sampler, as_audited, has_density, one_vector
@@ -54,6 +54,8 @@ def fisher_information(
     >>> found.matrix.round(8).tolist(), bool(found.error.max() < 1e-8)
     ([[4.0]], True)
     """
+    if method is not None:
+        as_choice(method, get_args(Method), "method")
     audited = as_audited(mechanism, "audit", steps)
     given = one_vector(y, audited)
     count, sure = as_count(samples, "samples", least=2), as_confidence(confidence)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from privest.arrays import as_positive
+from privest.arrays import as_choice, as_positive
 from privest.cli import _options as common
 from privest.cli._console import new_table, print_json, shown, tell_file, to_people
 from privest.cli._options import group, grouped, option
@@ -30,7 +30,6 @@ from privest.workflow._allocating import (
 )
 from privest.workflow._planning_levels import AllocatedPlan, GroupShare
 from privest.workflow._row_levels import not_together, require_groups
-from privest.workflow._sections import require_choice
 from privest.workflow._spec import Spec
 
 LISTED = 10  # groups that are listed, those that show most
@@ -83,7 +82,7 @@ class Asked:
                 "loss, or the least loss for an accuracy. Leave one of them out."
             )
         if self.criterion is not None:
-            require_choice(self.criterion, ("A", "D", "E"), "--criterion")
+            as_choice(self.criterion, ("A", "D", "E"), "--criterion")
             if self.standard_error is not None:
                 raise InvalidInput(
                     "--criterion goes with a budget: standard errors say themselves what is wanted."

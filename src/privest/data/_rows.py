@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privest.arrays import AnyArray, Array, Flags
+from privest.arrays import AnyArray, Array, Flags, as_choice
 from privest.data._cells import Texts
 from privest.data._features import Design
 from privest.data._source import SIZE, Columns, Source
@@ -79,8 +79,7 @@ def read_rows(
     ...     print(block.H.tolist(), block.y, block.line, block.dropped)
     [[1.0, 50.0], [1.0, 61.0]] [1.5 2.5] [1 2] 1
     """
-    if missing not in ("refuse", "drop"):
-        raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")
+    as_choice(missing, ("refuse", "drop"), "missing")
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
     both = [name for name in targets if name in features.columns]
     if both:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_positive
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_choice, as_positive
 from privest.bounds._classical import in_range, require_seen
 from privest.design._criteria import Criterion
 from privest.design._problem import Problem
@@ -41,10 +41,7 @@ class Persons(Record):
     measure: Literal["trace", "largest"] = "trace"
 
     def __post_init__(self) -> None:
-        if self.measure not in ("trace", "largest"):
-            raise InvalidInput(
-                f'measure of persons is "trace" or "largest"; received {self.measure!r}.'
-            )
+        as_choice(self.measure, ("trace", "largest"), "measure of persons")
         if not float(self.most) > 0:
             raise InvalidInput(f"what a person gives up at most must be > 0; received {self.most}.")
 

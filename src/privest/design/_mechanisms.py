@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import Array, ArrayLike, as_choice
 from privest.bounds._classical import in_range, level_for, local_model
 from privest.design._smoothed import efficiency
 from privest.errors import InvalidInput, NotCalibratable
@@ -125,11 +125,7 @@ def rank_mechanisms(
     >>> found.left_out["uniform"]
     'additive noise with Uniform(half_width=1.0) cannot be calibrated: its density jumps, ...
     """
-    if estimator not in ("least squares", "maximum likelihood"):
-        raise InvalidInput(
-            'estimator must be "least squares" or "maximum likelihood"; received '
-            f"{str(estimator)[:40]!r}."
-        )
+    as_choice(estimator, get_args(Estimator), "estimator")
     local = in_range(local_model(model, theta))
     S = level_for(level, local)
     best = private_root(local.matrix, S, local.inverse_information)

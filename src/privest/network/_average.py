@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_choice, as_number, as_positive
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism
@@ -16,9 +16,9 @@ from privest.mechanism.source import Source, as_protected, as_source
 from privest.network import _averaging as averaging
 from privest.network._certificate import centre, radius
 from privest.network._links import AnyLinks, Links, as_links
-from privest.network._spectrum import Method, Spectrum, require_method
+from privest.network._spectrum import METHODS, Method, Spectrum
 from privest.privacy import PrivacyLevel, as_level
-from privest.reading import read_count, read_text
+from privest.reading import read_count
 from privest.release import Release, extra_variance
 
 
@@ -52,7 +52,7 @@ class PrivateAverage(Release):
         record = super()._checked(record)
         as_array(record["values"], "the values of a private average")
         record["rounds"] = read_count(record["rounds"], "rounds")
-        require_method(read_text(record["method"], "method"))
+        as_choice(record["method"], METHODS, "method")
         record["variance"] = as_positive(record["variance"], "variance")
         record["certified_error"] = as_number(record["certified_error"], "certified_error")
         if record["certified_error"] < 0 or not record["values"].size:

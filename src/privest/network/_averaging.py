@@ -11,11 +11,11 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from privest.arrays import Array, Index, as_count
+from privest.arrays import Array, Index, as_choice, as_count
 from privest.errors import InvalidInput, NumericalFailure
 from privest.network._certificate import spread
 from privest.network._links import Fixed, Links
-from privest.network._spectrum import DENSE, Method, Spectrum, require_method, spectrum_of
+from privest.network._spectrum import DENSE, METHODS, Method, Spectrum, spectrum_of
 from privest.network.agent import next_factor
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ MOST_ROUNDS = 1_000_000
 def chosen(method: Method | None, links: Links) -> Method:
     """Chebyshev for fixed links, plain otherwise; refuses Chebyshev where W changes."""
     if method is not None:
-        require_method(method)
+        as_choice(method, METHODS, "method")
     fixed = isinstance(links, Fixed)
     if method == "chebyshev" and not fixed:
         raise InvalidInput(

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.mechanism.source import require_room
 from privest.network._sensor import one_each
@@ -51,8 +51,7 @@ class DecayingNoise:
             raise InvalidInput(f"decay must lie in (0, 1); received {self.decay:g}.")
         if not 0.0 < as_number(self.kept, "kept") <= 1.0:
             raise InvalidInput(f"kept must lie in (0, 1]; received {self.kept:g}.")
-        if self.law not in ("laplace", "gaussian"):
-            raise InvalidInput(f"law must be 'laplace' or 'gaussian'; received {self.law!r}.")
+        as_choice(self.law, ("laplace", "gaussian"), "law")
 
     @property
     def _unit_variance(self) -> float:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import Array, as_choice
 from privest.errors import InvalidInput, NumericalFailure
 from privest.records import Record
 
@@ -22,6 +22,7 @@ MARGIN = 0.01  # below the Lanczos value of λ_N, whose error is 1e-3
 
 
 Method = Literal["plain", "chebyshev"]
+METHODS: tuple[str, ...] = get_args(Method)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class Spectrum(Record):
 
     def rounds(self, method: Method, factor: float) -> int:
         """The rounds after which the method's bound has fallen by `factor`."""
-        return self.plain_rounds(factor) if method == "plain" else self.chebyshev_rounds(factor)
+        plain = as_choice(method, METHODS, "method") == "plain"
+        return self.plain_rounds(factor) if plain else self.chebyshev_rounds(factor)
 
     def plain_rounds(self, factor: float) -> int:
         """The least k with ρ^k ≤ factor."""
@@ -105,11 +107,6 @@ class Spectrum(Record):
 def _require_factor(factor: float) -> None:
     if not 0.0 < factor < 1.0:
         raise InvalidInput(f"the factor to gain must lie between 0 and 1; received {factor:g}.")
-
-
-def require_method(method: str) -> None:
-    if method not in ("plain", "chebyshev"):
-        raise InvalidInput(f"method must be 'plain' or 'chebyshev'; received {method!r}.")
 
 
 def spectrum_of(matrix: Sparse) -> Spectrum:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, as_array, as_count, as_positive
+from privest.arrays import Array, as_array, as_choice, as_count, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
 from privest.linalg import batched
@@ -25,7 +25,7 @@ from privest.network import agent
 from privest.network._graph import Graph
 from privest.network._neighbourhood import AgentSilent, Neighbourhood
 from privest.network._sensor import Contribution
-from privest.network._spectrum import Method, Spectrum, require_method, spectrum_of
+from privest.network._spectrum import METHODS, Method, Spectrum, spectrum_of
 from privest.network._weights import Weights, metropolis
 
 __all__ = ["AgentResult", "AgentSilent", "consensus", "world"]
@@ -94,7 +94,7 @@ def consensus(
     """
     asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
     max_rounds = None if max_rounds is None else as_count(max_rounds, "max_rounds", least=0)
-    require_method(method)
+    as_choice(method, METHODS, "method")
     weights = links if isinstance(links, Weights) else metropolis(links)
     weights.graph.require_connected("the graph of the weights")
     comm = world() if comm is None else comm

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_count
-from privest.errors import InvalidInput, NotReleasable
+from privest.arrays import Array, ArrayLike, as_choice, as_count
+from privest.errors import NotReleasable
 from privest.model import LinearModel
 from privest.pipeline._descent import Roots, descend
 from privest.pipeline._optimal_score import optimal_score
@@ -57,9 +57,7 @@ class FixedStepsRelease(ScoreRelease):
         weight: ArrayLike | None = None,
         safety: float = 1.0,
     ) -> None:
-        if score not in ("optimal", "likelihood"):
-            raise InvalidInput(f"score is 'optimal' or 'likelihood'; received {score!r}.")
-        self._asked = score
+        self._asked = as_choice(score, ("optimal", "likelihood"), "score")
         self.steps = as_count(steps, "steps", least=1)
         super().__init__(model, budget, shape=shape, weight=weight, safety=safety)
 

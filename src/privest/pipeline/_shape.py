@@ -11,11 +11,11 @@ The paper takes D = c (n/s) A, λ = n/s: more by the factor n tr A/(tr A^½)² �
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import Array, ArrayLike, as_choice
 from privest.bounds._trace_budget import weight_root
 from privest.errors import InvalidInput
 from privest.linalg.batched import substitute
@@ -49,9 +49,7 @@ def noise_shape(
 ) -> NoiseShape:
     """The shape for RᵀR = ΣH_kᵀH_k (`triangle` R), budget s and loss tr W·MSE (identity: None)."""
     n = len(triangle)
-    if shape not in ("trace", "paper"):
-        raise InvalidInput(f"shape is 'trace' or 'paper'; received {shape!r}.")
-    if shape == "paper" and weight is not None:
+    if as_choice(shape, get_args(Shape), "shape") == "paper" and weight is not None:
         raise InvalidInput("the paper's shape has no weight: leave one of them out.")
     root = weight_root(weight, n)
     half = substitute(triangle, root, transposed=True)

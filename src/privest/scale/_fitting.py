@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from privest.arrays import as_positive
+from privest.arrays import as_choice, as_positive
 from privest.data import Features
 from privest.data._frames import PandasSource
 from privest.errors import InvalidInput, MissingDependency
@@ -69,8 +69,7 @@ def fit(
     Cost: O(K n²) in one pass; a worker holds a partition and a copy of the columns used.
     Source: `thm:crbound`, `algo:PP_RLS` with U = 0; docs/theory.md 1, 6.
     """
-    if missing not in ("refuse", "drop"):
-        raise InvalidInput(f"missing must be 'refuse' or 'drop'; received {missing!r}.")
+    as_choice(missing, ("refuse", "drop"), "missing")
     if isinstance(features, str):  # a sequence of letters
         raise InvalidInput(f"features is a list of column names: write [{features!r}].")
     design = features if isinstance(features, Features) else Features(tuple(features))

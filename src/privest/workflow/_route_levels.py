@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_choice
 from privest.errors import InvalidInput
 from privest.estimator.inference import Errors, LevelRows, fit_levels, less_noise_p, misfit_p
-from privest.estimator.inference._choosing import require_choice
 from privest.estimator.inference._weighted_sums import Prepared, prepared
 from privest.linalg._running import tall_triangle
 from privest.workflow._estimate import STATED, Estimate
@@ -35,7 +34,7 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> Estimate:
             the known noise, with Satterthwaite's degrees of freedom (`fit_levels`).
     stated  σ² of the header: the weights are then the best there are, and errors the bound.
     """
-    require_choice(how, ("auto", "stated"))
+    as_choice(how, ("auto", "stated"), "errors")
     n = len(release.names)
     inverse, rows = _looked_at(release)
 

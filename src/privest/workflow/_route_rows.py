@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array, Index, as_choice
 from privest.errors import InvalidInput
 from privest.estimator._reference import pooled_variance
 from privest.estimator.inference import (
@@ -26,7 +26,7 @@ from privest.estimator.inference import (
     second_pass,
     stated_errors,
 )
-from privest.estimator.inference._choosing import ENOUGH, require_choice
+from privest.estimator.inference._choosing import CHOICES, ENOUGH
 from privest.estimator.inference._robust import fit_huber
 from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
@@ -45,7 +45,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
     where there is one), HC2 with Bell-McCaffrey's degrees of freedom where few rows decide.
     """
-    require_choice(how)
+    as_choice(how, CHOICES, "errors")
     first = first_pass(release)
     if how == "huber":
         return _estimate_huber(release, first)

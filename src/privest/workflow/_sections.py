@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
 
-from privest.arrays import as_number, as_positive
+from privest.arrays import as_choice, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.privacy import Range
 from privest.reading import read_count, read_fields, read_text
@@ -85,7 +85,7 @@ class Weights:
                 "precision weights were removed in version 0.2: use survey weights, whose errors "
                 "hold whatever the variance of a row is."
             )
-        require_choice(self.kind, ("survey",), "weights kind")
+        as_choice(self.kind, ("survey",), "weights kind")
 
     @classmethod
     def read(cls, given: object, name: str) -> Self:
@@ -168,7 +168,7 @@ class Privacy:
         if self.of is not None:
             require_text(self.of, "privacy of")
         if self.law is not None:
-            require_choice(self.law, LAWS[:3], "privacy law")
+            as_choice(self.law, LAWS[:3], "privacy law")
 
     def _require_one_way(self) -> None:
         """One of the four, and what belongs to it."""
@@ -207,7 +207,7 @@ class Privacy:
                     )
             return
         if self.criterion is not None:
-            require_choice(self.criterion, ("A", "D", "E"), "privacy criterion")
+            as_choice(self.criterion, ("A", "D", "E"), "privacy criterion")
         if self.groups is not None:
             require_text(self.groups, "privacy groups")
         promised = [name for name in stated if name in ("epsilon", "tolerance")]
@@ -289,14 +289,6 @@ def require_text(value: object, what: str) -> None:
     if not isinstance(value, str) or not value:
         received = "an empty one" if value == "" else type(value).__name__
         raise InvalidInput(f"{what} must be a text; received {received}.")
-
-
-def require_choice(value: object, known: Sequence[str], what: str) -> None:
-    """Refuse what is none of the known words."""
-    if value not in known:
-        *first, last = (f'"{one}"' for one in known)
-        listed = f"{', '.join(first)} or {last}" if first else last
-        raise InvalidInput(f"{what} is {listed}; received {value!r}.")
 
 
 def require_design(value: object) -> None:

@@ -47,6 +47,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
+from privest.arrays import as_choice
 from privest.data import Features
 from privest.data._features import Design
 from privest.data._formula import Formula, read_formula
@@ -68,7 +69,6 @@ from privest.workflow._sections import (
     Weights,
     as_list,
     read_transform,
-    require_choice,
     require_text,
 )
 
@@ -111,7 +111,7 @@ class Spec:
         if not isinstance(self.intercept, bool):
             raise InvalidInput("intercept is true or false.")
         for name, known in CHOICES.items():
-            require_choice(getattr(self, name), known, name)
+            as_choice(getattr(self, name), known, name)
         self._require_transform()
         self._require_columns()
         if self.noise.reference is not None and _same_file(self.noise.reference, self.data):

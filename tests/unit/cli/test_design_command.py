@@ -165,7 +165,7 @@ WRONG = {
     "equalised alone": (["--equalised"], "--equalised goes with --standard-error"),
     "a criterion of errors": (
         ["--criterion", "D", "--standard-error", "age=1"], "goes with a budget"),
-    "an unknown criterion": (["--criterion", "F"], "--criterion is"),
+    "an unknown criterion": (["--criterion", "F"], "--criterion must be one of A, D, E"),
     "no budget": (["--budget", 0], "--budget"),
     "a negative cap": (["--cap", -1], "--cap"),
     "a cap below the mean": (["--cap", 1], "the cap must be above the mean"),

@@ -59,7 +59,7 @@ def test_from_plan_to_estimate_without_a_noise_variance(privest, tmp_path):
     assert "count for less than one" in " ".join(done.out.split())
     done = privest("estimate", tmp_path / "z.csv", "--errors", "bootstrap")
     assert done.code == 2
-    assert "errors are one of auto, t, HC3, HC2, stated, huber" in done.err
+    assert "errors must be one of auto, t, HC3, HC2, stated, huber" in done.err
     done = privest("plan", plan, "--want", "age=0.1")
     assert done.code == 2
     assert "State a guess" in done.err

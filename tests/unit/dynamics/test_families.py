@@ -162,7 +162,7 @@ def test_what_is_no_family_is_explained():
         ARMA(0, 0)
     with pytest.raises(InvalidInput, match="period must be a whole number ≥ 2; received 1"):
         Seasonal(1)
-    with pytest.raises(InvalidInput, match='trend must be "level" or "trend"; received'):
+    with pytest.raises(InvalidInput, match="trend must be one of level, trend; received"):
         Seasonal(4, trend="cubic")
     for p, q in ((1, 1), (0, 2), (2, 3)):
         with pytest.raises(NotIdentifiable, match="r cannot be told from the moving average"):

@@ -420,7 +420,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     np.testing.assert_allclose(stated.estimate, inverse @ H[shown].T @ (weight * z[shown]),
                                rtol=1e-9)  # fmt: skip
     np.testing.assert_allclose(stated.covariance, inverse, rtol=1e-9)
-    with pytest.raises(InvalidInput, match="errors are one of auto, stated"):
+    with pytest.raises(InvalidInput, match="errors must be one of auto, stated"):
         estimate_release(tmp_path / "z.csv", "HC3")
     with pytest.raises(InvalidInput, match="a total needs every reading at one level"):
         found.total()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index
+from privest.arrays import Array, ArrayLike, Index, as_choice
 from privest.bounds._classical import in_range, local_model, require_seen
 from privest.design._constraints import Labels, Persons, labels_of, per_reading
 from privest.design._joint._problem import JointLimits
@@ -42,8 +42,7 @@ def _persons_of(
     shape: str, groups: Labels | None, persons: Persons | Labels | None
 ) -> Persons | None:
     """Whose traces are limited; what a full S cannot mean is refused."""
-    if shape not in ("full", "persons"):
-        raise InvalidInput(f"shape is 'diagonal', 'full' or 'persons'; received {shape!r}.")
+    as_choice(shape, ("diagonal", "full", "persons"), "shape")
     if groups is not None:
         raise InvalidInput("a full S has no groups that share a level: leave groups out.")
     if persons is not None and not isinstance(persons, Persons):

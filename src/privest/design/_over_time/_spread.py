@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_number, as_positive
 from privest.design._allocating import TOLERANCE
 from privest.design._allocation import Allocation
 from privest.design._constraints import Posed, posed
@@ -178,10 +178,8 @@ def as_worth(worth: Worth | float, m: int, first: int) -> Array:
     """g (m,) ≥ 0, not all zero, zero before the first estimate."""
     later = np.arange(m) >= first
     if worth is None or isinstance(worth, str):
-        if worth not in (None, "every", "final"):
-            raise InvalidInput(
-                f'weights are "every", "final", a discount or numbers; received {worth[:20]!r}.'
-            )
+        if worth is not None:
+            as_choice(worth, ("every", "final"), "weights given as a text")
         return np.where(np.arange(m) == m - 1, 1.0, 0.0) if worth == "final" else later * 1.0
     given = as_array(worth, "weights", ndim=(0, 1))
     if given.ndim == 0:

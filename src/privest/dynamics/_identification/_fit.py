@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_confidence, as_count
+from privest.arrays import CONFIDENCE, Array, ArrayLike, Flags, as_choice, as_confidence, as_count
 from privest.dynamics._diagnosis import Diagnosis, diagnose
 from privest.dynamics._filtering import Filtered, filter_releases
 from privest.dynamics._identification._constrained import Peak, safe_inverse
@@ -29,7 +29,6 @@ from privest.dynamics._identification._signal import Signal, signal_of
 from privest.dynamics._identification._wald import TRUSTED
 from privest.dynamics._releases import SeriesRelease
 from privest.dynamics._system import StateSpace
-from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.release import StreamRelease
 
@@ -130,8 +129,7 @@ class Fit(Result):
         taken for it, and the notes say so. What was found is kept: asking again costs nothing.
         """
         confidence = as_confidence(confidence)
-        if method not in METHODS:
-            raise InvalidInput(f"method must be one of {', '.join(METHODS)}; received {method!r}.")
+        as_choice(method, METHODS, "method")
         if (confidence, method) not in self._intervals:
             self._intervals[confidence, method] = self._found_intervals(confidence, method)
         return self._intervals[confidence, method]

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_confidence
+from privest.arrays import CONFIDENCE, Array, ArrayLike, as_array, as_choice, as_confidence
 from privest.dynamics._identification._ahead import Ahead, ahead_of
 from privest.dynamics._identification._constrained import Higher, Peak
 from privest.dynamics._identification._data import Data
@@ -126,8 +126,7 @@ def forecast_of(
     *, release: bool, method: str,
 ) -> Forecast:  # fmt: skip
     """The forecast after the data of an objective; `past` (K, p) are its inputs as given."""
-    if method not in METHODS:
-        raise InvalidInput(f"method must be one of {', '.join(METHODS)}; received {method!r}.")
+    as_choice(method, METHODS, "method")
     family, data = objective.family, _only(objective.data)
     _require_constant(family.matrices(peak.t))
     u = _future(family, data, past, ahead, inputs)

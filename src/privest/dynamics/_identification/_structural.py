@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import Array, as_choice
 from privest.dynamics._identification._affine import AffineFamily, Group, Parameter, as_order
 from privest.dynamics._identification._scales import Positive
 from privest.dynamics._identification._seen import Seen, differences
-from privest.errors import InvalidInput
 
 SPANS = (1, 2, 4, 8, 16, 32, 64)
 LEAST = 0.02  # of what a variance can be at most, for those that moments make nothing of
@@ -150,8 +149,7 @@ class Seasonal(Structural):
     """
 
     def __init__(self, period: int, *, trend: str = "level", noise: bool = True) -> None:
-        if trend not in ("level", "trend"):
-            raise InvalidInput(f'trend must be "level" or "trend"; received {trend!r}.')
+        as_choice(trend, ("level", "trend"), "trend")
         super().__init__(
             slope=trend == "trend", period=as_order(period, "period", least=2), noise=noise
         )

@@ -18,12 +18,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy
 
-from privest.arrays import Array, as_number
+from privest.arrays import Array, as_choice, as_number
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator.inference._choosing import where_few_decide
 from privest.estimator.inference._errors import Errors
@@ -77,9 +77,9 @@ def fit_family(
     if noise < 0:
         raise InvalidInput("added is a variance, 0 or more.")
     laws: dict[str, _Law] = {"binomial": _Binomial(noise), "poisson": _Poisson(noise)}
-    if family not in laws:
-        raise InvalidInput(f'family is "binomial" or "poisson"; received {family!r}.')
-    climb = _Climb(rows, laws[family])
+    climb = _Climb(rows, laws[as_choice(family, laws, "family")])
+    if errors is not None:
+        as_choice(errors, get_args(Kind), "errors")
     kind = errors or ("model" if family == "binomial" and not climb.weighted else "HC3")
     theta, now, steps = _climbed(climb)
     found = climb.errors(theta, now, kind)

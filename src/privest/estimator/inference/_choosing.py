@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privest.arrays import Array
-from privest.errors import InvalidInput
+from privest.arrays import Array, as_choice
 from privest.estimator.inference._errors import Errors
 from privest.estimator.inference._row_freedom import row_freedom
 from privest.estimator.inference._sandwich import (
@@ -32,12 +31,6 @@ BELL = "HC2, Bell-McCaffrey"
 Rows = Callable[[], Iterable[WeightedRows]]
 
 
-def require_choice(how: str, choices: tuple[str, ...] = CHOICES) -> None:
-    """Refuse a way of finding errors that does not exist, or not here."""
-    if how not in choices:
-        raise InvalidInput(f"errors are one of {', '.join(choices)}; received {how!r}.")
-
-
 def row_errors(
     how: str, estimate: Array, inverse: Array, scatter: Scatter, rows: Rows
 ) -> tuple[Errors, SecondPass | None]:
@@ -49,7 +42,7 @@ def row_errors(
     of Bell and McCaffrey. `rows` gives the rows again, for leverages; also returned is what that
     second look saw, where there was one.
     """
-    require_choice(how, ("auto", "t", *POWERS))
+    as_choice(how, ("auto", "t", *POWERS), "errors")
     if how == "t" or (how == "auto" and scatter.freedom < ENOUGH):
         return unknown_errors(inverse, scatter), None
     kind = "HC3" if how == "auto" else how
@@ -70,7 +63,7 @@ def survey_errors(
     below, where few rows decide a coefficient and where a row stands alone. `scatter`: of least
     squares without weights, for σ̂².
     """
-    require_choice(how, ("auto", *POWERS))
+    as_choice(how, ("auto", *POWERS), "errors")
     kind = "HC3" if how == "auto" else how
     seen = second_pass(rows(), estimate, inverse, (kind,))
     if how == "auto" and seen.alone:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
-from privest.arrays import EPS, Array, ArrayLike, Flags, as_positive
+from privest.arrays import EPS, Array, ArrayLike, Flags, as_choice, as_positive
 from privest.estimator.likelihood._combined import for_each_variance
 from privest.estimator.likelihood._pieces import Piece, Polynomial, between, joined, piece
 from privest.estimator.likelihood._smear import Smear, Table
@@ -43,7 +43,8 @@ class DitheredLikelihood(Likelihood):
 
     def __init__(self, variance: ArrayLike, *, step: float, dither: Dither = "uniform") -> None:
         super().__init__(variance)
-        self.step, self.dither = as_positive(step, "step"), dither
+        self.step = as_positive(step, "step")
+        self.dither = as_choice(dither, get_args(Dither), "dither")
 
     def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
         return on_grid(z, self.step, backend)

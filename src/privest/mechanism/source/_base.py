@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privest.arrays import Array, fingerprint_of
+from privest.arrays import Array, as_choice, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin, Exactly
 
@@ -98,10 +98,10 @@ def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
 
 
 def law_fact(law: Law) -> str:
-    """The law of a release, as a text that tells laws apart."""
+    """The law of a release, as a text that tells laws apart. Refuses one that is not known."""
     if isinstance(law, Coin):
         return f"coin {law.flips} {law.low!r} {law.high!r} {law.nearest}"
-    return law
+    return as_choice(law, get_args(Added), "law")
 
 
 def clip_fact(clip: Clip | None) -> str | None:

@@ -23,6 +23,7 @@ from privest.mechanism.source._base import (
     Shown,
     Source,
     in_doubles,
+    law_fact,
     numbers,
     shape_of,
 )
@@ -50,6 +51,7 @@ class Protected(Source):
         clip: Clip | None = None,
         fingerprint: str | None = None,
     ) -> Array:
+        law_fact(law)
         if shape is None:
             shape = shape_of(numbers(shown))
         count = int(np.prod(shape, dtype=np.intp))

@@ -22,6 +22,7 @@ from privest.mechanism.source._base import (
     Source,
     exact_bytes,
     in_doubles,
+    law_fact,
     require_room,
 )
 from privest.noise._law import as_generator
@@ -47,6 +48,7 @@ class Simulated(Source):
         clip: Clip | None = None,
         fingerprint: str | None = None,
     ) -> Array:
+        law_fact(law)
         plain = in_doubles(shown, clip)
         if isinstance(law, Coin):
             return self._bits(plain, self._uniform(plain, at, sizes), law)

@@ -1,0 +1,72 @@
+"""A choice given as text is one of its list, letter for letter: else InvalidInput, and no other."""
+
+import numpy as np
+import pytest
+
+import privest as pv
+from privest import design, dynamics, network, noise, pipeline, privacy, workflow
+from privest.audit import fisher_information
+from privest.estimator.likelihood import DitheredLikelihood
+from privest.ledger import cost_of
+from privest.mechanism import Additive
+from privest.mechanism.source import Generated, Protected, Seeded
+from privest.records import as_frame
+
+MODEL = pv.LinearModel(np.ones((8, 1)), noise=1.0)
+RING = network.ring(5)
+PLAN = {"features": ("x",), "privacy": workflow.Privacy(level=1.0, range=(1.0, 9.0))}
+CHOICES = {
+    "rows_statement law": ("gaussian", lambda o: privacy.rows_statement([1.0], move=1.0, law=o)),
+    "pure_epsilon law": ("laplace", lambda o: privacy.pure_epsilon(o, 1.0, 1.0)),
+    "pure_level law": ("coin", lambda o: privacy.pure_level(o, 1.0, 1.0)),
+    "relative_variance law": ("coin", lambda o: privacy.relative_variance(o, 1.0)),
+    "cost_of law": ("laplace", lambda o: cost_of(1.0, move=1.0, law=o)),
+    "protected law": ("laplace", lambda o: Protected().add_noise(np.zeros(2), law=o)),
+    "generated law": (
+        "laplace", lambda o: Generated(np.random.default_rng(1)).add_noise(np.zeros(2), law=o)),
+    "seeded law": ("laplace", lambda o: Seeded(1).add_noise(np.zeros(2), law=o)),
+    "allocate shape": ("full", lambda o: design.allocate(MODEL, 2.0, shape=o)),
+    "least_loss shape": ("full", lambda o: design.least_loss(MODEL, 2.0, shape=o)),
+    "persons measure": ("largest", lambda o: design.Persons([1, 2], 1.0, measure=o)),
+    "spread weights": ("final", lambda o: design.spread(MODEL, 2.0, weights=o)),
+    "rank_mechanisms estimator": (
+        "maximum likelihood", lambda o: design.rank_mechanisms(MODEL, 1.0, estimator=o)),
+    "trend": ("trend", lambda o: dynamics.Seasonal(4, trend=o)),
+    "rounds method": ("plain", lambda o: network.Spectrum(-0.5, 0.5).rounds(o, 1e-3)),
+    "average method": (
+        "plain",
+        lambda o: network.private_average(
+            np.zeros(5), 1.0, RING, np.random.default_rng(1), method=o)),
+    "decaying law": ("gaussian", lambda o: network.DecayingNoise(1.0, 0.5, law=o)),
+    "pipeline shape": ("paper", lambda o: pipeline.LeastSquaresRelease(MODEL, 1.0, shape=o)),
+    "pipeline score": ("likelihood", lambda o: pipeline.FixedStepsRelease(MODEL, 1.0, score=o)),
+    "audit method": (
+        "samples",
+        lambda o: fisher_information(
+            Additive(noise.Laplace(1.0)), [0.0], method=o, samples=2000,
+            rng=np.random.default_rng(1))),
+    "starting transform": (
+        "log", lambda o: workflow.starting_privacy({"y": (1.0, 9.0)}, transform=o)),
+    "starting family": (
+        "poisson", lambda o: workflow.starting_privacy({"y": (1.0, 9.0)}, family=o)),
+    "privacy law": ("laplace", lambda o: workflow.Privacy(epsilon=1.0, range=(0.0, 1.0), law=o)),
+    "plan missing": ("drop", lambda o: workflow.Spec("a.csv", "y", **PLAN, missing=o)),
+    "plan transform": ("log", lambda o: workflow.Spec("a.csv", "y", **PLAN, transform=o)),
+    "plan family": ("poisson", lambda o: workflow.Spec("a.csv", "y", **PLAN, family=o)),
+    "dither": ("triangular", lambda o: DitheredLikelihood(1.0, step=1.0, dither=o)),
+    "frame library": ("pandas", lambda o: as_frame({"a": [1.0]}, o)),
+}  # fmt: skip
+OPTIONAL = {"average method", "audit method", "spread weights", "privacy law"}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_an_option_is_taken_letter_for_letter(name):
+    known, call = CHOICES[name]
+    call(known)
+    wrong = [known.capitalize(), known + " ", "", "x" * 1000, 7.25, b"a"]
+    for given in wrong if name in OPTIONAL else [*wrong, None]:
+        if given == known:  # HC3
+            continue
+        with pytest.raises(pv.errors.InvalidInput) as told:
+            call(given)
+        assert len(str(told.value)) < 300
