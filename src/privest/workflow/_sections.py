@@ -304,8 +304,7 @@ def read_transform(given: object, name: str = "transform") -> str:
     """The transform of a target, checked."""
     if given == "box-cox":
         raise InvalidInput(NO_BOX_COX)
-    require_choice(given, TRANSFORMS, name)
-    return str(given)
+    return str(as_choice(given, TRANSFORMS, name))
 
 
 def read_no_exponent(given: object, name: str) -> None:

@@ -11,8 +11,8 @@ from privest.privacy import pure_level
 from privest.workflow._laws import DELTA
 from privest.workflow._modelled import level_for_chance, modelled_range
 from privest.workflow._record import record_shares
-from privest.workflow._sections import Ends, Privacy
-from privest.workflow._spec import FAMILIES, TRANSFORMS
+from privest.workflow._sections import Ends, Privacy, read_transform
+from privest.workflow._spec import FAMILIES
 
 APART = 0.1  # of the range: two values so far apart
 CHANCE = 0.75  # are told from each other so often: half way between a coin and certainty
@@ -36,7 +36,7 @@ def starting_privacy(
     """
     if not ranges:
         raise InvalidInput("a level to begin with needs the public range of each private column.")
-    as_choice(transform, TRANSFORMS, "transform")
+    read_transform(transform)
     as_choice(family, FAMILIES, "family")
     targets = tuple(ranges)
     ends = ranges[targets[0]] if len(targets) == 1 else dict(ranges)

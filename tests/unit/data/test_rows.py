@@ -105,7 +105,7 @@ def test_refused_before_anything_is_read():
         (FEATURES, "a", {}, "the target 'a' is among the features: features are public"),
         (FEATURES, "y2", {}, "has no column 'y2'"),
         (Features(("b",)), "y", {}, "has no column 'b'"),
-        (FEATURES, "y", {"missing": "fill"}, "must be 'refuse' or 'drop'; received 'fill'"),
+        (FEATURES, "y", {"missing": "fill"}, "must be one of refuse, drop; received 'fill'"),
         (Features(()), None, {}, "name a feature or a target"),
         (FEATURES, "y", {"size": 0}, "size must be"),
     ):

@@ -154,7 +154,7 @@ GOOD = {
         ({"categories": {"sex": ["a"]}}, "two or more"),
         ({"categories": {"job": ["a", "b"]}}, "'job'"),
         ({"missing": "ignore"}, "refuse"),
-        ({"transform": "sqrt"}, '"none" or "log"'),
+        ({"transform": "sqrt"}, "one of none, log"),
         (
             {"transform": "box-cox", "noise": {"exponent": 0.5}},
             "removed in version 0.2: use transform log",
