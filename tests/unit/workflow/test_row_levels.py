@@ -216,7 +216,7 @@ WRONG = {
     "a cap for equal levels": ({}, {"allocate": False, "cap": 2.0}, "cap goes with allocate"),
     "no coefficient": ({}, {"standard_error": {}}, "has no coefficient"),
     "no number": ({}, {"allocate": 1}, "allocate is true or false"),
-    "a word": ({}, {"standard_error": None, "level": 1.0, "criterion": "F"}, "criterion must be one of"),
+    "a word": ({}, {"standard_error": None, "level": 1.0, "criterion": "F"}, "must be one of A"),
 }  # fmt: skip
 
 
