@@ -727,10 +727,11 @@ CASES = {
         noisy, g([[1.0]]), readings=1, rng=RNG(0), samples=1000, many=noisy),
     "lattice.finite": lambda g: lattice.finite(g([1.0, np.inf])),
     "lattice.tossed": lambda g: lattice.tossed(
-        lattice.Coin(2**62, nearest=False), g([0.2, np.nan, np.inf]), WORDS[:3].copy()),
-    "mechanism.OneBit.chance": lambda g: pv.mechanism.OneBit(1.0, -3.0, 9.0).chance(g(Y)),
-    "mechanism.OneBit.release": lambda g: pv.mechanism.OneBit(1.0, -3.0, 9.0).release(g(Y)),
-    "mechanism.OneBit.simulate": lambda g: pv.mechanism.OneBit(1.0, -3.0, 9.0).simulate(
+        lattice.Coin(2**62), g([0.2, np.nan, np.inf]), WORDS[:3].copy()),
+    "mechanism.RandomisedResponse.chance": lambda g: mechanism.RandomisedResponse(1.0).chance(g(Y)),
+    "mechanism.RandomisedResponse.release": lambda g: mechanism.RandomisedResponse(1.0).release(
+        g(Y)),
+    "mechanism.RandomisedResponse.simulate": lambda g: mechanism.RandomisedResponse(1.0).simulate(
         g(Y), np.random.default_rng(1)),
     "lattice.two_product": lambda g: lattice.two_product(g(Y), g(1.0 / Y)),
     "ledger.Budget.__init__": lambda g: ledger.Budget(matrix=g(PAIR)),

@@ -122,7 +122,7 @@ NAMES = {
     "mechanism": {
         "Additive", "AffineMechanism", "BinaryQuantiser", "CATALOGUE", "Channel", "ChannelEntry",
         "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation",
-        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "OneBit", "PeopleMechanism",
+        "Information", "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism",
         "PrivacyWeights", "ProbabilisticQuantiser", "RandomisedResponse", "Rotation", "Runnable",
         "RunningMechanism", "StreamMechanism",
         "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",

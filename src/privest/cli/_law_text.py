@@ -14,10 +14,9 @@ from privest.report import BAND, at_most, exposed_by, exposure, level_words, rou
 from privest.report._plan_words import differential_words
 from privest.workflow import Estimate, Plan
 from privest.workflow._law_plan import LawPlan, offered
-from privest.workflow._laws import YES_NO, LawOffer
+from privest.workflow._laws import YES_NO
 
 SCALES = {"gaussian": "", "binomial": ", in log odds", "poisson": ", in logarithms of the mean"}
-NAMES = {"gaussian": "Gaussian noise", "laplace": "Laplace noise", "bit": "one bit"}
 
 
 def print_law_plan(console: Console, found: LawPlan, rows: Mapping[str, int] | None = None) -> None:
@@ -50,7 +49,6 @@ def _expected(found: LawPlan) -> list[str]:
     what = {
         "binomial": f"a share of yes of {found.guess:.3g}",
         "poisson": f"a mean of {found.guess:.3g}",
-        "gaussian": f"readings about {found.guess:.4g}",
     }[found.spec.family]
     whose = "as you expect" if found.stated else "a guess; state yours from public knowledge"
     return [f"For {what} in {found.target!r}, {whose} (--expect {found.target}={found.guess:.3g})."]
@@ -103,11 +101,11 @@ def clipped_words(low: float, high: float) -> str:
 
 
 def print_offers(console: Console, found: Plan) -> None:
-    """Gaussian noise, Laplace noise and one bit at the same ε, and which promise each makes."""
+    """Gaussian and Laplace noise at the same ε, and which promise each makes."""
     every = offered(found)
     if not every:
         return
-    totals = {one.law: _total(one) for one in every}
+    totals = {one.law: one.variance for one in every}
     least, apart = min(totals.values()), found.move
     table = new_table(
         f"One number a person at ε = {every[0].epsilon:g}, readings {apart:.4g} apart",
@@ -131,21 +129,12 @@ def print_offers(console: Console, found: Plan) -> None:
     )
     best = min(totals, key=lambda law: totals[law])
     if best != found.column.law:
-        range_ = "" if found.limits is not None or best != "bit" else " and a --range"
         console.print(
             shown(
-                f"For this ε {NAMES[best]} (--law {best}{range_}) needs "
+                f"For this ε {best.capitalize()} noise (--law {best}) needs "
                 f"{totals[found.column.law] / least:.2g} times fewer rows than this plan."
             )
         )
-
-
-def _total(one: LawOffer) -> float:
-    """Variance of a released reading in units of the range, where noise is most of it.
-
-    Of one bit the reading itself adds up to a quarter.
-    """
-    return one.variance + (0.25 if one.law == "bit" else 0.0)
 
 
 def yes_or_no(found: Plan) -> list[str]:

@@ -128,8 +128,8 @@ class WantedPrivacy(common.PrivacyOfReading):
     law: Annotated[
         str | None,
         option(
-            "Of the noise: gaussian (the default), or laplace or bit, which keep a pure ε. A yes "
-            "or no has coins.",
+            "Of the noise: gaussian (the default), or laplace, which keeps a pure ε. A yes or no "
+            "has coins.",
             "LAW",
         ),
     ] = None

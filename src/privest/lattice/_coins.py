@@ -1,9 +1,9 @@
-"""One random bit of a reading, exactly: randomised response, and its extension to a whole range.
+"""Randomised response, exactly: one random bit of a reading that is a yes or a no.
 
-    P(bit = 1 | y) = q + (1 − 2q)·t ,   t = (y − low)/(high − low) in [0, 1] ,   q = flips/2⁶⁴ < 1/2
+    P(bit = 1 | y) = q where y is nearer to `low`, 1 − q where it is not ,   q = flips/2⁶⁴ < 1/2
 
-All of it is rational, and whether the bit is 1 is one comparison of that number with uniform bits:
-no probability is rounded, whatever y (PROOF.md §9).
+Whether the bit is 1 is one comparison of whole numbers: no probability is rounded, whatever y
+(PROOF.md §9).
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice._entropy import Integers, Unsigned, Words, drawn_words, os_words
+from privest.lattice._entropy import Integers, Unsigned
 from privest.lattice._exact import finite
 from privest.lattice._tables import exp_minus
 
 BITS = 64
 WHOLE = 1 << BITS
-_UNIT = 2**53  # parts of 1 that are compared in floating point
-# In these parts: of t three roundings, of 1 − 2q, q, their product and the sum half a one each.
-_ERROR = 8
 _NARROWEST = 2.0**-900  # of a range: its quotients are far from underflow
 
 
@@ -34,15 +31,12 @@ class Coin:
     """The law of a bit: how often it lies, and which readings it speaks of.
 
     flips      of 2⁶⁴: q = flips/2⁶⁴ is the probability of the wrong bit at both ends, 0 < q < 1/2.
-    low, high  readings beyond them count as they.
-    nearest    True: a reading counts as the nearer of both ends (the middle as `high`), which is
-               randomised response; False: as it is, so that E[bit] is linear in it.
+    low, high  the no and the yes: a reading counts as the nearer of both (the middle as `high`).
     """
 
     flips: int
     low: float = 0.0
     high: float = 1.0
-    nearest: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.flips < WHOLE // 2:
@@ -72,7 +66,7 @@ class Coin:
 
     @property
     def level(self) -> Fraction:
-        """(1 − 2q)²/(q(1 − q))/width²: χ² of the two ends; the most information about a reading.
+        """(1 − 2q)²/(q(1 − q))/width²: χ² of the two ends; the most information about an answer.
 
         1/level is the variance of the debiased bit at both ends.
         """
@@ -81,7 +75,7 @@ class Coin:
 
     @property
     def unit(self) -> float:
-        """E[bit·unit + zero] = y within the range."""
+        """E[bit·unit + zero] = y at both ends."""
         return float(self.width / (1 - 2 * self.wrong))
 
     @property
@@ -98,9 +92,7 @@ class Coin:
 
     def chance(self, y: float) -> Fraction:
         """P(bit = 1 | y), exactly; NaN is nobody's reading."""
-        share = Fraction(min(max(y, self.low), self.high)) - Fraction(self.low)
-        part = Fraction(int(y >= self.middle)) if self.nearest else share / self.width
-        return self.wrong + (1 - 2 * self.wrong) * part
+        return 1 - self.wrong if y >= self.middle else self.wrong
 
 
 def flips_for(epsilon: float) -> int:
@@ -151,12 +143,11 @@ def _kept(flips: int) -> int:
     return max(flips, 1)
 
 
-def tossed(coin: Coin, y: Array, words: Unsigned, more: Words = os_words) -> Integers:
-    """The bit of every reading, 0 or 1; U has the bits of `words`, then of `more`: 1 if U < P.
+def tossed(coin: Coin, y: Array, words: Unsigned) -> Integers:
+    """The bit of every reading, 0 or 1: 1 if its word is below P·2⁶⁴.
 
     No value is refused: ±∞ is an end of the range, NaN counts as the lower end (whoever asks knows
-    that it is missing). A release draws `words` before it looks at a reading. A coin of the nearer
-    end is decided by its word alone; one of a range takes fractions with a probability of 2e-15.
+    that it is missing). A release draws `words` before it looks at a reading.
     """
     flat, drawn = finite(np.asarray(y, dtype=np.float64)).reshape(-1), words.reshape(-1)
     if words.dtype != np.uint64 or drawn.size != flat.size:
@@ -165,32 +156,6 @@ def tossed(coin: Coin, y: Array, words: Unsigned, more: Words = os_words) -> Int
             f"{words.dtype}."
         )
     flat = np.where(np.isnan(flat), coin.low, flat)
-    if coin.nearest:
-        ends = np.array([coin.flips, WHOLE - coin.flips], dtype=np.uint64)
-        found = (drawn < ends[(flat >= coin.middle).astype(np.intp)]).astype(np.int64)
-    else:
-        found = _decided(coin, flat, drawn, more)
+    ends = np.array([coin.flips, WHOLE - coin.flips], dtype=np.uint64)
+    found = (drawn < ends[(flat >= coin.middle).astype(np.intp)]).astype(np.int64)
     return found.reshape(np.shape(y))
-
-
-def _decided(coin: Coin, y: Array, words: Unsigned, more: Words) -> Integers:
-    """By doubles where P·2⁵³ and the first 53 bits of U are apart, else by fractions."""
-    q = coin.wrong
-    share = (np.clip(y, coin.low, coin.high) - coin.low) / (coin.high - coin.low)
-    top = (float(q) + float(1 - 2 * q) * share) * float(_UNIT)
-    gap = (words >> np.uint64(11)).astype(np.float64) - top  # U·2⁵³ − P·2⁵³, less than 1 below
-    found = (gap < 0).astype(np.int64)
-    for i in ((gap > -1 - _ERROR) & (gap < _ERROR)).nonzero()[0].tolist():
-        found[i] = by_chance(coin.chance(float(y[i])), int(words[i]), more)
-    return found
-
-
-def by_chance(chance: Fraction, word: int, more: Words = os_words) -> int:
-    """1 if U < chance, the first 64 bits of U being `word`: more bits until they decide."""
-    bits = BITS
-    while True:
-        if Fraction(word + 1, 1 << bits) <= chance:
-            return 1
-        if Fraction(word, 1 << bits) >= chance:
-            return 0
-        word, bits = word << BITS | int(drawn_words(more, 1)[0]), bits + BITS

@@ -5,7 +5,7 @@ from privest.mechanism._additive import Additive, BinaryQuantiser
 from privest.mechanism._affine import AffineMechanism, Runnable, RunningMechanism
 from privest.mechanism._catalogue import CATALOGUE, ChannelEntry, Entry, VectorEntry
 from privest.mechanism._channel import Channel, Worst
-from privest.mechanism._coins import OneBit, RandomisedResponse
+from privest.mechanism._coins import RandomisedResponse
 from privest.mechanism._gain import Gain, TruncatedGain
 from privest.mechanism._gaussian import GaussianMechanism
 from privest.mechanism._multiplicative import Inverse, PrivacyWeights, TwinUniform
@@ -30,7 +30,7 @@ from privest.mechanism._vector import (
 __all__ = [
     "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "ChannelEntry",
     "Componentwise", "Entry", "Gain", "GaussianMechanism", "GeometricPerturbation", "Information",
-    "Inverse", "LaplaceQuantiser", "Mechanism", "OneBit", "PeopleMechanism", "PrivacyWeights",
+    "Inverse", "LaplaceQuantiser", "Mechanism", "PeopleMechanism", "PrivacyWeights",
     "ProbabilisticQuantiser", "RandomisedResponse", "Rotation", "Runnable", "RunningMechanism",
     "StreamMechanism", "TriangularQuantiser", "TruncatedGain", "TruncatedInverse", "TwinUniform",
     "UserChannel", "VectorEntry", "Worst", "data_perturbation", "output_perturbation", "source",

@@ -1,4 +1,4 @@
-"""One random bit instead of a reading: randomised response, and one bit of a number in a range."""
+"""Randomised response: one random bit instead of a yes or no."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from privest.mechanism.source import Source, as_protected, as_source
 from privest.privacy.attacker import coin_chance
 
 
-class OneBit:
-    """A bit z that is 1 with probability q + (1 − 2q)t, t = (y − low)/(high − low), for one number.
+class RandomisedResponse:
+    """A yes or no (1 or 0) that is told wrongly with probability q ≥ 1/(1 + e^ε).
 
-        q ≥ 1/(1 + e^ε) ,   E[unit·z + zero] = y ,   I_z(y) = 1/((y − low)(high − y) + 1/s) ≤ s
+        E[unit·z + zero] = y ,   variance 1/s ,   s = `level` ≤ 4 sinh²(ε/2)
 
-    with s = `level` ≤ 4 sinh²(ε/2)/(high − low)², for every y in the range; beyond it a reading
-    counts as its end. Pure ε: for any two readings, and every outcome, probabilities differ by a
-    factor of at most e^ε, exactly: q is a fraction, and whether z is 1 is decided in fractions
-    (lattice/PROOF.md §9). Who sees r numbers of a person so released has r·ε.
+    What is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is refused. Pure ε: for
+    any two readings, and every outcome, probabilities differ by a factor of at most e^ε, exactly
+    (lattice/PROOF.md §9). Every ε-private release of a bit can be made from this one (Blackwell:
+    its trade-off curve is the best that ε allows). Warner 1965.
 
-    >>> one = OneBit(1.0, 0.0, 10.0)
-    >>> round(one.unit, 4), round(one.zero, 4), round(one.level, 6)
-    (21.6395, -5.8198, 0.010862)
-    >>> sorted(set(one.release([3.0, 8.0, 2.0] * 50).tolist()))
+    >>> coin = RandomisedResponse(1.0)
+    >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)
+    ([0.268941, 0.731059], 0.731)
+    >>> sorted(set(coin.release([0.0, 1.0] * 50).tolist()))
     [0.0, 1.0]
     """
 
-    nearest = False
-
-    def __init__(self, epsilon: float, low: float, high: float) -> None:
+    def __init__(self, epsilon: float) -> None:
         self.epsilon = as_positive(epsilon, "epsilon")
-        self.coin = Coin(flips_for(self.epsilon), float(low), float(high), self.nearest)
+        self.coin = Coin(flips_for(self.epsilon))
 
     @property
     def level(self) -> float:
-        """s: the most Fisher information about a reading; 1/s is the variance of z at both ends."""
+        """s: 1/s is the variance of unit·z + zero."""
         return float(self.coin.level)
 
     @property
@@ -51,7 +49,7 @@ class OneBit:
 
     @property
     def guess(self) -> float:
-        """How often a guess between the two ends is right: e^ε/(1 + e^ε)."""
+        """How often a guess of the answer is right: e^ε/(1 + e^ε)."""
         return coin_chance(self.epsilon)
 
     def chance(self, y: ArrayLike) -> Array:
@@ -84,25 +82,7 @@ class OneBit:
     def fingerprint(self) -> str:
         """Of all that makes a bit from a reading."""
         coin = self.coin
-        return f"{type(self).__name__} {coin.flips} {coin.low!r} {coin.high!r}"
+        return f"RandomisedResponse {coin.flips} {coin.low!r} {coin.high!r}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.epsilon:g}, {self.coin.low:g}, {self.coin.high:g})"
-
-
-class RandomisedResponse(OneBit):
-    """A yes or no (1 or 0) that is told wrongly with probability q ≥ 1/(1 + e^ε).
-
-    What is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is refused. Every
-    ε-private release of a bit can be made from this one (Blackwell: its trade-off curve is the best
-    that ε allows). Warner 1965.
-
-    >>> coin = RandomisedResponse(1.0)
-    >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)
-    ([0.268941, 0.731059], 0.731)
-    """
-
-    nearest = True
-
-    def __init__(self, epsilon: float) -> None:
-        super().__init__(epsilon, 0.0, 1.0)
+        return f"RandomisedResponse({self.epsilon:g})"

@@ -22,11 +22,11 @@ from privest.lattice._coins import WHOLE
 from privest.privacy._range import Range
 from privest.privacy._statement import rows_statement
 
-PureLaw = Literal["laplace", "bit", "coin"]
+PureLaw = Literal["laplace", "coin"]
 _DOWN = 1.0 - 2.0**-50  # a step to the safe side
 
 
-def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0), *, nearest: bool = True) -> Coin:
+def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0)) -> Coin:
     """The coin whose level is the largest that is not above `level`.
 
     >>> coin = coin_of(pure_level("coin", 1.0, 1.0))
@@ -36,7 +36,7 @@ def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0), *, nearest: b
     ends = Range(*range)
     width = Fraction(ends.high) - Fraction(ends.low)
     flips = flips_at(Fraction(as_positive(level, "level")) * width**2)
-    return Coin(flips, ends.low, ends.high, nearest)
+    return Coin(flips, ends.low, ends.high)
 
 
 def coin_epsilon(coin: Coin) -> float:
@@ -81,9 +81,7 @@ def pure_epsilon(law: PureLaw, level: float, width: float) -> float:
 def relative_variance(law: PureLaw, epsilon: float) -> float:
     """Variance of the noise on a reading, in units of the width squared.
 
-    Of one bit the reading itself adds y(1 − y), y its place in the range: at most 1/4.
-
-    >>> [round(relative_variance(law, 1.0), 2) for law in ("laplace", "bit")]
+    >>> [round(relative_variance(law, 1.0), 2) for law in ("laplace", "coin")]
     [2.0, 0.92]
     """
     as_choice(law, get_args(PureLaw), "law")

@@ -7,7 +7,7 @@ own units, τ² the variance of what the attacker believed before, y ~ N(m, τ²
 
 They hold for Gaussian noise. A real release rounds to a grid of 2⁻¹⁰ deviations of the noise: its
 μ, and so each chance Φ(μ/2), is that of `grid_statement`, larger by at most one step. Other laws:
-`coin_chance`, `laplace_chance`, `bit_chance`.
+`coin_chance`, `laplace_chance`.
 
     ε alone says little of this: (ε, δ) allows an attacker to be right with (e^ε + δ)/(1 + e^ε)
     (`allowed_chance`), Gaussian noise at ε = 1, δ = 1e-6 with 0.547 and not 0.731.
@@ -137,21 +137,6 @@ def laplace_chance(epsilon: ArrayLike) -> float:
     0.6967
     """
     return COIN - math.expm1(-_difference(epsilon, "epsilon") / 2) / 2
-
-
-def bit_chance(epsilon: ArrayLike, share: ArrayLike = 1.0) -> float:
-    """½ + share·tanh(ε/2)/2: between two values by one bit, `share` of the range apart.
-
-    The bit is 1 with probability q + (1 − 2q)y/c for y in [0, c], q = 1/(1 + e^ε): two values a
-    share of c apart shift that by share·(1 − 2q). At the two ends it is `coin_chance`.
-
-    >>> round(bit_chance(1.0), 4), round(bit_chance(1.0, 0.1), 4)
-    (0.7311, 0.5231)
-    """
-    part = _difference(share, "share")
-    if part > 1:
-        raise InvalidInput(f"share is of the range, at most 1; received {part:g}.")
-    return COIN + part * math.tanh(_difference(epsilon, "epsilon") / 2) / 2
 
 
 def allowed_chance(epsilon: ArrayLike, delta: ArrayLike = 0.0) -> float:

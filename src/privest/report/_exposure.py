@@ -31,7 +31,7 @@ class Exposed:
     prior       τ: how well an attacker knows the reading beforehand, where `spread` is not known
     apart       c, a difference between two readings that matters; None: nobody stated one
     transform   of the reading: after a logarithm differences are factors
-    law         of the noise; for "coin" and "bit" `epsilon` says all there is to say
+    law         of the noise; for "coin" `epsilon` says all there is to say
     epsilon     of a pure promise
     reading     what is guessed, with a capital letter
     """
@@ -141,16 +141,16 @@ def _laplace_headlines(one: Exposed) -> list[Headline]:
     return [_between_headline(one, lambda c: attacker.laplace_chance(root * c))]
 
 
-def _bit_headlines(one: Exposed) -> list[Headline]:
+def _coin_headlines(one: Exposed) -> list[Headline]:
     assert one.epsilon is not None
-    ends = "a yes from a no" if one.law == "coin" else "the two ends of the range"
     chance = often(attacker.coin_chance(one.epsilon))
-    return [Headline(f"Who must tell {ends}, both as likely before, is right in", chance, COIN)]
+    return [
+        Headline("Who must tell a yes from a no, both as likely before, is right in", chance, COIN)
+    ]
 
 
 HEADLINES = {
-    "gaussian": _gaussian_headlines, "laplace": _laplace_headlines, "coin": _bit_headlines,
-    "bit": _bit_headlines,
+    "gaussian": _gaussian_headlines, "laplace": _laplace_headlines, "coin": _coin_headlines
 }  # fmt: skip
 
 
@@ -265,13 +265,4 @@ def _coin(one: Exposed) -> list[str]:
     ]
 
 
-def _bit(one: Exposed) -> list[str]:
-    assert one.epsilon is not None
-    return [
-        f"{one.reading} leaves as a single bit: whoever sees it can tell the two ends of the range "
-        f"apart in {often(attacker.coin_chance(one.epsilon))} {COIN}, and "
-        f"values a tenth of the range apart in {often(attacker.bit_chance(one.epsilon, 0.1))}."
-    ]
-
-
-LAWS = {"gaussian": _gaussian, "laplace": _laplace, "coin": _coin, "bit": _bit}
+LAWS = {"gaussian": _gaussian, "laplace": _laplace, "coin": _coin}

@@ -45,8 +45,6 @@ def _noise(one: Outcome) -> str | None:
     """Where σ² is from; a count has none of its own."""
     if one.family == "binomial":
         return "How answers scatter follows from how likely a yes is: nobody had to state it."
-    if one.attacked.law == "bit" and one.noise_variance is None:
-        return "How a bit scatters follows from its mean: nobody had to state it."
     if one.family != "gaussian":
         return None
     if one.noise_variance is None:

@@ -13,7 +13,6 @@ from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
 from privest.privacy import PrivacyLevel
 from privest.workflow._column import Column
-from privest.workflow._laws import BITS
 from privest.workflow._record import record_information, record_move
 from privest.workflow._spec import Spec
 from privest.workflow._terms import Terms
@@ -38,8 +37,8 @@ def release_cost(plan: Terms) -> Cost:
     if plan.spec.person is not None:
         return _person_cost(plan.column)
     column = plan.column
-    law = column.coin if column.law in BITS else column.law
-    return cost_of(plan.level, move=plan.move, law=law)  # type: ignore[arg-type] # BITS are out
+    law = column.coin if column.law == "coin" else column.law
+    return cost_of(plan.level, move=plan.move, law=law)
 
 
 def account_name(spec: Spec) -> str:

@@ -24,7 +24,7 @@ from privest.reading._fields import Field, optional
 from privest.records import Record
 from privest.release import extra_variance
 from privest.workflow._header_fields import read_ends, unit_of
-from privest.workflow._laws import BITS, LAWS, Law
+from privest.workflow._laws import Law, read_law
 from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
 from privest.workflow._person import PersonRows
 from privest.workflow._record import record_statement
@@ -116,10 +116,10 @@ class Column(Record):
 
     @cached_property
     def coin(self) -> Coin:
-        """Of a column that leaves as bits."""
+        """Of a column of yes or no."""
         limits = self.limits
         assert limits is not None
-        return coin_of(self.level, (limits.low, limits.high), nearest=self.law == "coin")
+        return coin_of(self.level, (limits.low, limits.high))
 
     def unit(self, *, simulated: bool) -> float:
         """What one step of z is, in the units of the modelled target; of bits, from 0 to 1.
@@ -128,12 +128,12 @@ class Column(Record):
         """
         if self.levels is not None:
             return unit_of(1.0, simulated=simulated)
-        return self.coin.unit if self.law in BITS else unit_of(self.level, simulated=simulated)
+        return self.coin.unit if self.law == "coin" else unit_of(self.level, simulated=simulated)
 
     @property
     def zero(self) -> float:
         """z·unit + zero is a reading with its noise: 0, but for bits."""
-        return self.coin.zero if self.law in BITS else 0.0
+        return self.coin.zero if self.law == "coin" else 0.0
 
     def row_added(self, levels: Array, *, simulated: bool) -> Array:
         """`added` of rows with these levels, all above 0."""
@@ -145,7 +145,7 @@ class Column(Record):
         Of Laplace noise 2/s. Of bits 1/s at both ends of the range; between them they scatter more.
         Where rows have levels of their own: of the largest.
         """
-        if self.law in BITS:
+        if self.law == "coin":
             return 1.0 / float(self.coin.level)
         if self.law == "laplace":
             return (2.0 + (0.0 if simulated else 1.25 * GRID**2)) / self.level
@@ -194,7 +194,6 @@ class Column(Record):
         delta, move, ends = self.delta, self.move, self.range
         wrong = {
             "target must not be empty": not self.target,
-            f"law must be one of {', '.join(LAWS)}": self.law not in LAWS,
             "reference_rows goes with a noise_variance": (
                 self.reference_rows is not None and self.noise_variance is None
             ),
@@ -205,7 +204,7 @@ class Column(Record):
             "scale goes with several columns": self.alone != (self.scale is None),
             "delta must be a probability, below 1": (delta or 0.0) >= 1,
             "delta goes with Gaussian noise": delta is not None and self.law != "gaussian",
-            "bits must have a range, and no move": self.law in BITS
+            "bits must have a range, and no move": self.law == "coin"
             and (ends is None or move is not None),
             "levels of the rows go with Gaussian noise of one column, and one row a person": (
                 self.levels is not None
@@ -295,7 +294,7 @@ class OneColumn:
 
 KINDS: dict[str, Field] = {
     "target": read_text, "level": read_positive, "transform": read_transform,
-    "range": optional(read_ends), "law": read_text,
+    "range": optional(read_ends), "law": read_law,
     "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
     "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
     "scale": optional(read_positive),

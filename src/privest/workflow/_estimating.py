@@ -7,7 +7,6 @@ from pathlib import Path
 
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import TableRelease, read_release
-from privest.workflow._laws import BITS
 from privest.workflow._route_clipped import undo_clipping
 from privest.workflow._route_columns import estimate_columns
 from privest.workflow._route_family import estimate_family
@@ -54,7 +53,5 @@ def _of_one_column(release: TableRelease, errors: str) -> Estimate:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
-    if release.column.law in BITS:  # what a bit scatters says nothing of how readings do
-        return replace(found, sampling=None, classical=None)
     limits = release.limits
     return found if limits is None else undo_clipping(found, limits, errors)

@@ -46,7 +46,6 @@ from privest.workflow._header_fields import (
     require_whole,
 )
 from privest.workflow._held import HELD, HeldTable, KeptBlocks
-from privest.workflow._laws import BITS
 from privest.workflow._person_sums import readings_of
 from privest.workflow._row_levels import require_levels
 from privest.workflow._sections import People, Weights
@@ -244,7 +243,7 @@ class TableRelease(Release, OneColumn):
             if not self.simulated:
                 require_whole(block.targets, where)
             for column, z in zip(self.columns, block.targets.T):
-                if column.law in BITS:
+                if column.law == "coin":
                     require_bits(z, where)
             yield block
 
@@ -404,6 +403,8 @@ def _require_sense(record: Mapping[str, Any]) -> None:
         "reference_rows must be more than the coefficients": any(
             known <= len(record["names"]) for known in rows
         ),
+        "law coin goes with family binomial": any(c.law == "coin" for c in columns)
+        and record["family"] != "binomial",
         f"family must be one of {', '.join(FAMILIES)}": record["family"] not in FAMILIES,
         "persons goes with people": (record["people"] is None) != (record["persons"] is None),
         "person of a column goes with people": any(

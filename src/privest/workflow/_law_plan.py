@@ -3,7 +3,6 @@
 Fisher scoring at one mean for all rows, v the variance of a reading there and a the release noise:
 
     binomial, poisson    cov θ̂ = (v + a)/v² · (HᵀH)⁻¹ ,   1/v · (HᵀH)⁻¹ without privacy
-    numbers as bits      cov θ̂ = ((m − low)(high − m) + a) · (HᵀH)⁻¹
     numbers, Laplace     cov θ̂ = (σ² + a) · (HᵀH)⁻¹ ,   a = 2/s
 """
 
@@ -24,7 +23,7 @@ from privest.estimator.inference import coin_rows
 from privest.model import LinearModel
 from privest.records import standard_errors
 from privest.workflow._column import Column
-from privest.workflow._laws import BITS, LawOffer, offers
+from privest.workflow._laws import LawOffer, offers
 from privest.workflow._planning import CURVE, Plan
 
 PROMISE = 50.0  # beyond this ε nothing is promised, and laws need not be compared
@@ -34,8 +33,7 @@ PROMISE = 50.0  # beyond this ε nothing is promised, and laws need not be compa
 class LawPlan(Plan):
     """What is known before a release whose readings, or whose noise, are not Gaussian.
 
-    guess   public: the share of yes, the mean count, or the mean of a number in its range; None
-            where errors do not depend on it.
+    guess   public: the share of yes, or the mean count; None where errors do not depend on it.
     stated  whether somebody stated it, or it is what is taken otherwise.
     """
 
@@ -61,10 +59,6 @@ class LawPlan(Plan):
             width = limits.width if family == "binomial" and limits is not None else 1.0
             own = self.guess * (1 - self.guess) if family == "binomial" else self.guess
             return 1 / own, (own + added / width**2) / own**2
-        if column.law in BITS:
-            assert limits is not None
-            assert self.guess is not None
-            return variance, (self.guess - limits.low) * (limits.high - self.guess) + added
         return variance, (variance or 0.0) + added
 
     @property
@@ -115,7 +109,7 @@ class LawPlan(Plan):
 
 
 def offered(plan: Plan) -> tuple[LawOffer, ...]:
-    """What the three laws would cost at the ε that is asked for; () where it is none, or coins."""
+    """What each law would cost at the ε that is asked for; () where it is none, or coins."""
     stated = plan.spec.privacy
     if stated.epsilon is None or len(plan.columns) > 1 or plan.people is not None:
         return ()
@@ -140,7 +134,7 @@ def law_plan(plan: Plan, expected: Mapping[str, float] | None) -> LawPlan:
 
 def _guess(plan: Plan, expected: dict[str, float]) -> tuple[float | None, bool]:
     column, family = plan.column, plan.spec.family
-    needed = family != "gaussian" or column.law in BITS
+    needed = family != "gaussian"
     for name in expected:
         if name != column.target or not needed:
             raise InvalidInput(
@@ -153,10 +147,6 @@ def _guess(plan: Plan, expected: dict[str, float]) -> tuple[float | None, bool]:
         return None, False
     low, high = (0.0, math.inf) if family == "poisson" else (0.0, 1.0)
     middle = 1.0 if family == "poisson" else 0.5
-    if family == "gaussian":
-        assert column.limits is not None
-        low, high = column.limits.low, column.limits.high
-        middle = (low + high) / 2
     guess = as_number(expected.get(column.target, middle), f"what is expected of {column.target!r}")
     if not low < guess < high:
         raise InvalidInput(

@@ -2,8 +2,8 @@
 
 gaussian  z = y + N(0, 1/s). The level s is the promise; ε with a δ.
 laplace   z = y + Laplace(1/√s). Pure ε = width·√s.
-bit       one random bit of a number in a range. Pure ε, s = 4 sinh²(ε/2)/width².
-coin      the same of a yes or no (1 or 0): what is neither is the nearer of both.
+coin      randomised response of a yes or no (1 or 0): what is neither is the nearer of both. Pure
+          ε, s = 4 sinh²(ε/2)/width².
 """
 
 from __future__ import annotations
@@ -12,20 +12,30 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from privest.arrays import as_choice
 from privest.errors import InvalidInput
 from privest.privacy import relative_variance
-from privest.privacy.attacker import chance_of_mu, coin_chance, laplace_chance
+from privest.privacy.attacker import chance_of_mu, laplace_chance
 from privest.records import Record
 from privest.workflow._modelled import level_for
 
 if TYPE_CHECKING:
     from privest.workflow._spec import Spec
 
-Law = Literal["gaussian", "laplace", "bit", "coin"]
+Law = Literal["gaussian", "laplace", "coin"]
 LAWS: tuple[str, ...] = get_args(Law)
-BITS = ("bit", "coin")
 YES_NO = (0.0, 1.0)
 DELTA = 1e-6  # of Gaussian noise, where it is only compared
+
+
+def read_law(given: Any, name: str, known: tuple[str, ...] = LAWS) -> Any:  # noqa: ANN401 - a Law
+    """The law of a noise, checked."""
+    if given == "bit":
+        raise InvalidInput(
+            "law bit was removed in version 0.2: use law laplace, or family binomial for a yes or "
+            "no, which has coins without a law."
+        )
+    return as_choice(given, known, name)
 
 
 def law_of(spec: Spec) -> Law:
@@ -58,7 +68,7 @@ def require_law(spec: Spec) -> None:
             privacy.epsilon is not None and privacy.delta is None,
             "privacy: ε needs delta and move, the difference in one reading it speaks of (or a "
             "range, which limits it): an ε without them says nothing. Or take a law that has no "
-            "delta: --law laplace, or --law bit with a range (plan says what each costs).",
+            "delta: --law laplace (plan says what each costs).",
         )
         _refuse_if(
             privacy.delta is None and privacy.move is not None,
@@ -73,15 +83,11 @@ def require_law(spec: Spec) -> None:
         privacy.epsilon is None and privacy.level is None,
         f"privacy: law {law} takes epsilon (or a level).",
     )
+    _refuse_if(
+        law == "coin" and privacy.move is not None,
+        "privacy: a coin hides a yes from a no, and speaks of nothing else: leave move out.",
+    )
     ends = range_of(spec, spec.targets[0])
-    _refuse_if(
-        law in BITS and ends is None,
-        "privacy: one bit of a number needs the public range of the numbers: --range low,high.",
-    )
-    _refuse_if(
-        law in BITS and privacy.move is not None,
-        f"privacy: law {law} speaks of the whole range: leave move out.",
-    )
     _refuse_if(
         privacy.epsilon is not None and ends is None and privacy.move is None,
         "privacy: ε needs to know how far apart two readings can be: --range low,high, which "
@@ -111,10 +117,6 @@ def _require_family(spec: Spec, law: Law) -> None:
         "family binomial: a yes or no has coins (the default), which are better than Laplace noise "
         "at every ε; or --law gaussian.",
     )
-    _refuse_if(
-        kind == "poisson" and law in BITS,
-        "family poisson: counts take noise that is added: --law laplace or gaussian.",
-    )
 
 
 def _refuse_if(wrong: bool, why: str) -> None:
@@ -139,26 +141,20 @@ class LawOffer(Record):
 
 
 def offers(epsilon: float, delta: float | None) -> tuple[LawOffer, ...]:
-    """Gaussian, Laplace and one bit at the same ε, for readings a width apart.
+    """Gaussian and Laplace noise at the same ε, for readings a width apart.
 
     >>> [(one.law, round(one.variance, 2), round(one.guess, 2)) for one in offers(1.0, 1e-6)]
-    [('gaussian', 17.9, 0.55), ('laplace', 2.0, 0.7), ('bit', 0.92, 0.73)]
+    [('gaussian', 17.9, 0.55), ('laplace', 2.0, 0.7)]
     """
     some = DELTA if delta is None else delta
     level = level_for(epsilon, some, 1.0)
-    both: tuple[tuple[Any, float], ...] = (
-        ("laplace", laplace_chance(epsilon)), ("bit", coin_chance(epsilon)),
-    )  # fmt: skip
     return (
         LawOffer(
             law="gaussian", epsilon=epsilon, delta=some, variance=1 / level,
             guess=chance_of_mu(math.sqrt(level)),
         ),
-        *(
-            LawOffer(
-                law=law, epsilon=epsilon, delta=0.0, guess=guess,
-                variance=relative_variance(law, epsilon),
-            )
-            for law, guess in both
+        LawOffer(
+            law="laplace", epsilon=epsilon, delta=0.0, guess=laplace_chance(epsilon),
+            variance=relative_variance("laplace", epsilon),
         ),
     )  # fmt: skip

@@ -15,7 +15,6 @@ from privest.mechanism.source import Source
 from privest.privacy import Range
 from privest.workflow._column import Column
 from privest.workflow._header_fields import unit_of
-from privest.workflow._laws import BITS
 from privest.workflow._modelled import clip_ends, clipped
 from privest.workflow._planning import Plan
 from privest.workflow._pure_rows import CoinRows, LaplaceRows, RowsMechanism
@@ -81,7 +80,7 @@ def mechanism_of(column: Column) -> RowsMechanism | UnequalRows:
     ends = None if limits is None else (limits.low, limits.high)
     if column.levels is not None:
         return UnequalRows(ends, f"{column.level!r} {column.levels.mean!r}")
-    if column.law in BITS:
+    if column.law == "coin":
         return CoinRows(column.coin)
     if column.law == "laplace":
         return LaplaceRows(column.level, range=ends)

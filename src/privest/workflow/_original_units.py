@@ -26,7 +26,6 @@ from privest.linalg._running import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.records import quantile
 from privest.workflow._header import TableRelease
-from privest.workflow._laws import BITS
 
 if TYPE_CHECKING:
     from privest.workflow._estimate import Estimate
@@ -178,11 +177,6 @@ def mean_at(
         raise InvalidInput(
             f"a mean at a row is not there: {range_sentence(found)} The mean of what was clipped "
             "is not that of the readings."
-        )
-    if release.transform != "none" and release.column.law in BITS:
-        raise InvalidInput(
-            "a mean at a row in the units of the file needs the scatter of the readings, and one "
-            f"bit of each does not show it (the target is transformed: {release.transform})."
         )
     h = row_of(found.names, row, release.categories)
     eta, own = float(h @ found.estimate), float(np.sqrt(h @ found.covariance @ h))

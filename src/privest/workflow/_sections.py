@@ -11,7 +11,7 @@ from privest.errors import InvalidInput
 from privest.privacy import Range
 from privest.reading import read_count, read_fields, read_text
 from privest.reading._fields import optional
-from privest.workflow._laws import LAWS, Law
+from privest.workflow._laws import LAWS, Law, read_law
 
 Ends = tuple[float, float]
 Transform = Literal["none", "log"]
@@ -109,7 +109,7 @@ class Privacy:
                            several targets: a mapping with one each.
     units                  of several targets: what counts as one unit in each, for their shares of
                            one budget; the widths of their ranges, where left out.
-    law                    of the noise: "gaussian", "laplace", "bit"; None: as the family needs it.
+    law                    of the noise: "gaussian", "laplace"; None: as the family needs it.
     allocate               True: every row has a level of its own, by its public features
                            (`privest.design`). With standard_error the levels whose sum is least,
                            none above the level of an epsilon or tolerance that is stated beside;
@@ -168,7 +168,7 @@ class Privacy:
         if self.of is not None:
             require_text(self.of, "privacy of")
         if self.law is not None:
-            as_choice(self.law, LAWS[:3], "privacy law")
+            read_law(self.law, "privacy law", LAWS[:2])
 
     def _require_one_way(self) -> None:
         """One of the four, and what belongs to it."""

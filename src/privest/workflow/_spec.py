@@ -28,7 +28,7 @@ level = 1.0                      # larger shows more: one reading is known to ±
 # standard_error = { age = 0.01, bmi = 0.02 } that of several at once
 # allocate = true                  # levels per row, by their public features; cap = 4.0: the most
 # tolerance = 2.0; attacker = 0.75            a guess between values 2 apart is right so often
-# law = "laplace"                  # of the noise: gaussian (the default), laplace, bit (pure ε)
+# law = "laplace"                  # of the noise: gaussian (the default), laplace (pure ε)
 # range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
 # range = { ldl = [1, 9], hdl = [0.3, 4] }    of several targets; or
 # units = { ldl = 1.0, hdl = 0.5 }

@@ -19,7 +19,6 @@ from privest.reading import counted, read_fields, read_text
 from privest.records import Record
 from privest.workflow._account import signed_text
 from privest.workflow._header import TableRelease, read_release
-from privest.workflow._laws import BITS
 from privest.workflow._record import record_information
 
 TABLES = (".csv", ".parquet")
@@ -105,7 +104,7 @@ def _whole_numbers(found: TableRelease) -> str:
     """Which columns hold them."""
     units = [
         f"{c.name} bits, 0 or 1"
-        if c.law in BITS
+        if c.law == "coin"
         else f"{c.name} whole numbers of {c.unit(simulated=False):.6g}"
         for c in found.columns
     ]

@@ -23,7 +23,6 @@ KINDS = {
     "a logarithm": {"transform": "log"},
     "counts": {"family": "poisson", "noise": Noise(), "privacy": Privacy(4.0, range=(0.0, 9.0))},
     "Laplace": {"privacy": Privacy(4.0, law="laplace", range=(2.0, 7.0))},
-    "bits": {"privacy": Privacy(4.0, law="bit", range=(2.0, 7.0))},
     "survey weights": {"features": ("age", "sex"), "weights": Weights("bp")},
     "a record": {
         "target": ("s5", "bmi"), "features": ("age", "sex"), "noise": Noise(),

@@ -254,7 +254,7 @@ def test_yes_or_no_has_effects_and_no_means(client):
     table["sick"] = (np.random.default_rng(2).uniform(size=2000) < 0.4).astype(float)
     work = of_people(
         client, table=table, target="sick", family="binomial", noise=Noise(),
-        privacy=Privacy(epsilon=2.0, law="bit"),
+        privacy=Privacy(epsilon=2.0),
     )  # fmt: skip
     page = shown(client, work)
     assert "odds" in page

@@ -90,42 +90,37 @@ def test_counts_beyond_a_range_are_said_to_be_clipped(run):
     assert words in flat(run("estimate", "p.csv"))
 
 
-@pytest.mark.parametrize("law", ["bit", "laplace"])
-def test_logarithms_under_a_pure_law(run, law):
-    """The range is told in the units of the file. A mean there needs the scatter of readings,
-    which bits do not show; it is exactly unbiased for Gaussian noise alone.
-    """
+def test_logarithms_under_a_pure_law(run):
+    """The range is told in the units of the file; a mean is exact for Gaussian noise alone."""
     done = run(
         "plan", "people.csv", "--target", "ldl", "--features", "age", "--epsilon", 20,
-        "--range", "0.001,1000", "--transform", "log", "--law", law, "--save", "b.toml",
+        "--range", "0.001,1000", "--transform", "log", "--law", "laplace", "--save", "b.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert run("release", "b.toml", "--output", "b.csv").code == 0
     assert "Readings beyond 0.001 to 1000 count as its ends" in flat(run("estimate", "b.csv"))
     done = run("estimate", "b.csv", "--at", "age=50")
-    if law == "bit":
-        assert done.code == 2
-        assert "one bit of each does not show it" in done.err
-    else:
-        assert done.code == 0, done.err
-        assert "exactly" not in flat(done)
-        assert "exact only for Gaussian noise and least squares" in flat(done)
+    assert done.code == 0, done.err
+    assert "exactly" not in flat(done)
+    assert "exact only for Gaussian noise and least squares" in flat(done)
 
 
-def test_an_epsilon_is_offered_three_laws(run):
+def test_an_epsilon_is_offered_two_laws(run):
     shared = ("people.csv", "--target", "ldl", "--features", "age", "--epsilon", 1)
     gaussian = ("--delta", 1e-6, "--range", "0,10", "--noise-variance", 0.25)
     done = run("plan", *shared, *gaussian)
-    assert "one bit (--law bit) needs 15 times fewer rows than this plan" in flat(done)
+    assert "Laplace noise (--law laplace) needs 9 times fewer rows than this plan" in flat(done)
     assert "17.9 × 10²" in flat(done)
     record = json.loads(run("plan", *shared, *gaussian, "--json").out)
-    assert [one["law"] for one in record["offers"]] == ["gaussian", "laplace", "bit"]
-    done = run("plan", *shared, "--range", "0,10", "--law", "bit", "--save", "b.toml")
+    assert [one["law"] for one in record["offers"]] == ["gaussian", "laplace"]
+    done = run("plan", *shared, "--range", "0,10", "--law", "laplace", "--save", "b.toml")
     assert done.code == 0, done.err
     assert "fewer rows" not in flat(done)
-    assert "values a tenth of the range apart" in flat(done)
     assert run("release", "b.toml", "--output", "b.csv").code == 0
     assert "count as its ends" in flat(run("estimate", "b.csv"))
+    done = run("plan", *shared, "--range", "0,10", "--law", "bit")
+    assert done.code == 2
+    assert "law bit was removed in version 0.2: use law laplace, or family" in flat(done)
     done = run("plan", *shared)
     assert done.code == 2
     assert "--law laplace" in done.err

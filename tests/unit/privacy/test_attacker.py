@@ -89,19 +89,13 @@ def test_the_notes_say_the_same():
     assert [float(f"{x:.2g}") for x in found] == [2.3, 5.4, 13.0, 1.2]
 
 
-def test_a_coin_a_bit_and_laplace_noise(rng):
+def test_a_coin_and_laplace_noise(rng):
     epsilon = 1.0
     q = 1 / (1 + math.exp(epsilon))
     truth = rng.integers(0, 2, DRAWS)
     seen = truth ^ (rng.random(DRAWS) < q)
     assert np.mean(seen == truth) == pytest.approx(attacker.coin_chance(epsilon), abs=SHARE)
     assert attacker.epsilon_for_chance(attacker.coin_chance(epsilon)) == pytest.approx(epsilon)
-
-    values = 0.4 + 0.2 * truth  # two readings a fifth of the range [0, 1] apart
-    bits = rng.random(DRAWS) < q + (1 - 2 * q) * values
-    right = np.mean(bits == (truth > 0))
-    assert right == pytest.approx(attacker.bit_chance(epsilon, 0.2), abs=SHARE)
-    assert attacker.bit_chance(epsilon) == pytest.approx(attacker.coin_chance(epsilon), rel=1e-12)
 
     z = truth + rng.laplace(0, 1 / epsilon, DRAWS)
     right = np.mean((z > 0.5) == (truth > 0))
@@ -142,7 +136,6 @@ def test_so_many_rows_tell_as_much():
         (lambda: attacker.reading_error(0.0), "level"),
         (lambda: attacker.neighbours_error(1.0, 1.0, 1.0), "between -1 and 1"),
         (lambda: attacker.as_if_level(2.0, 1.0), "no level"),
-        (lambda: attacker.bit_chance(1.0, 1.5), "at most 1"),
         (lambda: attacker.allowed_chance(1.0, 2.0), "probability"),
         (lambda: attacker.effective_rows(0, 1.0, 1.0), "rows"),
     ],

@@ -44,7 +44,6 @@ KINDS = {
     "a logarithm": {"privacy": Privacy(LEVEL, range=(0.1, 50.0)), "transform": "log"},
     "persons": {"person": People("id"), "privacy": RANGED},
     "yes or no": {"target": "yes", "family": "binomial", "noise": Noise()},
-    "bits": {"privacy": Privacy(LEVEL, law="bit", range=RANGE)},
     "Laplace noise": {"privacy": Privacy(LEVEL, law="laplace", range=RANGE), "noise": Noise()},
     "a record": {
         "target": ("ldl", "hdl"), "noise": Noise(),

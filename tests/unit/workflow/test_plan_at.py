@@ -43,7 +43,6 @@ KINDS = {
     "yes or no": {"target": "yes", "family": "binomial", "noise": Noise()},
     "counts": {"target": "n", "family": "poisson", "noise": Noise()},
     "Laplace noise": {"privacy": Privacy(2.0, law="laplace", range=RANGE)},
-    "bits": {"privacy": Privacy(epsilon=2.0, law="bit", range=RANGE)},
     "two columns": {"target": ("ldl", "hdl"), "noise": Noise(), "privacy": Privacy(2.0, **RECORD)},
     "two columns, ε": {
         "target": ("ldl", "hdl"), "noise": Noise(), "privacy": Privacy(epsilon=1.0, **RECORD),

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -54,9 +53,6 @@ def spec(target="ill", **changes):
 LAWS = {
     "coin": spec(),
     "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range=(1.0, 2.0))),
-    "bit": spec(
-        "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range=(0.0, 8.0), law="bit")
-    ),
     "laplace": spec(
         "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range=(0.0, 8.0), law="laplace")
     ),
@@ -91,7 +87,7 @@ def test_from_the_plan_to_the_estimate(name, real, tmp_path):
     assert verify_release(path, allow_simulated=True).simulated is not real
     column = header.column
     raw = pd.read_csv(path)["z"]
-    if column.law in ("bit", "coin"):
+    if column.law == "coin":
         assert set(raw) == {0, 1}
         assert header.unit == pytest.approx(
             column.limits.width / math.tanh(column.epsilon / 2), rel=1e-12
@@ -102,8 +98,6 @@ def test_from_the_plan_to_the_estimate(name, real, tmp_path):
     own = np.asarray(DATA[column.target], dtype=float)
     noise = header.values - own
     spread = column.added(simulated=not real)
-    if column.law == "bit":
-        spread += np.mean((own - column.range[0]) * (column.range[1] - own))
     assert abs(noise.mean()) < 5 * math.sqrt(spread / K)
     assert np.mean(noise**2) == pytest.approx(spread, rel=5 * math.sqrt(5 / K))
     found = estimate_release(path)
@@ -139,7 +133,7 @@ def test_codes_of_one_and_two_are_a_yes_or_no(tmp_path):
 
 def test_no_value_is_refused_and_text_is_malformed(tmp_path):
     odd = np.array([0.3, 0.5, -7.0, 1e308, np.inf, -np.inf] * 100)
-    for name in ("coin", "bit", "laplace"):
+    for name in ("coin", "laplace"):
         target = LAWS[name].target
         made(name, tmp_path / f"{name}.csv", data=DATA | {target: odd})
         assert len(pd.read_csv(tmp_path / f"{name}.csv")) == K
@@ -219,7 +213,7 @@ def test_a_plan_of_coins_knows_its_errors(tmp_path):
         make_plan(LAWS["coin"], DATA, expected={"age": 2.0})
 
 
-@pytest.mark.parametrize("name", ["bit", "laplace", "counts"])
+@pytest.mark.parametrize("name", ["laplace", "counts"])
 def test_plans_of_other_laws_say_what_releases_attain(name, tmp_path):
     """The standard errors of a release, within 15 % of those of the plan at the true mean."""
     target = LAWS[name].target
@@ -233,31 +227,26 @@ def test_plans_of_other_laws_say_what_releases_attain(name, tmp_path):
     assert np.allclose(found.standard_error, planned, rtol=0.15)
 
 
-def test_three_laws_at_one_epsilon():
-    """real-tables.md §8: 17.8, 2, .92 of the squared range at ε = 1; 15 times fewer rows."""
+def test_two_laws_at_one_epsilon():
+    """real-tables.md §8: 17.8 and 2 of the squared range at ε = 1."""
     found = {one.law: one for one in offers(1.0, 1e-6)}
-    variance = [found[law].variance for law in ("gaussian", "laplace", "bit")]
-    assert variance == pytest.approx([17.84, 2.0, 0.9207], rel=5e-3)  # the grid: whole steps
-    assert found["gaussian"].variance / (found["bit"].variance + 0.25) == pytest.approx(
-        15, rel=0.03
-    )
-    assert found["gaussian"].guess < found["laplace"].guess < found["bit"].guess
+    variance = [found[law].variance for law in ("gaussian", "laplace")]
+    assert variance == pytest.approx([17.84, 2.0], rel=5e-3)  # the grid: whole steps
+    assert found["gaussian"].guess < found["laplace"].guess
 
 
 NUMBERS = {"family": "gaussian", "target": "ldl"}
-BIT = Privacy(epsilon=1, law="bit", range=(0, 9))
+PURE = Privacy(epsilon=1, law="laplace", range=(0, 9))
 WRONG = {
     "leave delta out": {"privacy": Privacy(epsilon=1, delta=1e-6, range=(0, 1))},
-    "--range low,high": NUMBERS | {"privacy": Privacy(epsilon=1, law="bit")},
-    "leave move out": NUMBERS | {"privacy": replace(BIT, move=1)},
+    "leave move out": {"privacy": Privacy(epsilon=1, move=1)},
     "how far apart": NUMBERS | {"privacy": Privacy(epsilon=1, law="laplace")},
     "--law laplace": NUMBERS | {"privacy": Privacy(epsilon=1)},
     "takes epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
     "leave the transform out": {"transform": "log", "privacy": Privacy(epsilon=1, range=(1, 2))},
     "leave the noise variance": {"noise": Noise(0.2)},
     "coins (the default)": {"privacy": Privacy(epsilon=1, law="laplace")},
-    "counts take noise": {"family": "poisson", "privacy": BIT},
-    "one row a person": NUMBERS | {"person": People("w"), "privacy": BIT},
+    "one row a person": NUMBERS | {"person": People("w"), "privacy": PURE},
     "one target": {"target": ("ill", "visits")},
     "state epsilon": {"privacy": Privacy(standard_error=0.1, of="age")},
 }
@@ -268,6 +257,25 @@ def test_what_does_not_go_together_says_what_to_do(said):
     with pytest.raises(InvalidInput) as refused:
         spec(**WRONG[said])
     assert said in str(refused.value)
+
+
+def test_one_bit_of_a_number_is_no_more(tmp_path):
+    for law in ("bit", "coin"):
+        with pytest.raises(InvalidInput, match="law laplace|must be one of gaussian, laplace"):
+            Privacy(epsilon=1, law=law, range=(0, 9))
+    path = tmp_path / "z.csv"
+    made("coin", path)
+    header = tmp_path / "z.csv.json"
+    record = json.loads(header.read_text())
+    for change, said in (
+        (lambda r: r["columns"][0].update(law="bit"), "law bit was removed in version 0.2: use"),
+        (lambda r: r.update(family="gaussian"), "law coin goes with family binomial"),
+    ):
+        other = json.loads(json.dumps(record))
+        change(other)
+        header.write_text(json.dumps(other))
+        with pytest.raises(InvalidInput, match=said):
+            read_release(path)
 
 
 def test_a_bit_that_shows_nothing_is_refused_before_anything_is_drawn(tmp_path):

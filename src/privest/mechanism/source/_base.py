@@ -62,7 +62,7 @@ class Source(ABC):
         or the mechanism, public; a source that keeps releases refuses one of another.
 
         Where `law` is a `Coin`, `shown` are the readings themselves, in doubles; a bit comes back
-        for each, 0 or 1, P(1) = q + (1 − 2q)t. The coin clips, and `clip` is None.
+        for each, 0 or 1, P(wrong) = q. The coin clips, and `clip` is None.
         """
 
     @property
@@ -100,7 +100,7 @@ def in_doubles(shown: Shown, clip: Clip | None = None) -> Array:
 def law_fact(law: Law) -> str:
     """The law of a release, as a text that tells laws apart. Refuses one that is not known."""
     if isinstance(law, Coin):
-        return f"coin {law.flips} {law.low!r} {law.high!r} {law.nearest}"
+        return f"coin {law.flips} {law.low!r} {law.high!r} True"
     return as_choice(law, get_args(Added), "law")
 
 

@@ -2,7 +2,7 @@
 
     z̃ = g(⌊u/g + W⌋ + X) ,   g = 2⁻¹⁰ ,   X discrete Gaussian or Laplace, W uniform
 
-or, where the law is a coin, one bit of every reading, which is 1 with probability q + (1 − 2q)t.
+or, where the law is a coin, one bit of every reading, which is wrong with probability q.
 I_z(u) ≤ 1 for every entry and every u, E z̃ = u, var z̃ ≤ 1 + 3g²/4 (Gaussian): lattice/PROOF.md has
 the proofs.
 """

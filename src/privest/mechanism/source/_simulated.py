@@ -59,10 +59,8 @@ class Simulated(Source):
     def _bits(y: Array, uniform: Array, coin: Coin) -> Array:
         """1 where U < P(1 | y), in doubles; NaN where a reading is missing."""
         q = float(coin.wrong)
-        share = (np.clip(y, coin.low, coin.high) - coin.low) / (coin.high - coin.low)
-        if coin.nearest:
-            share = (y >= coin.middle).astype(float)
-        return np.where(np.isnan(y), np.nan, uniform < q + (1.0 - 2.0 * q) * share)
+        chance = np.where(y >= coin.middle, 1.0 - q, q)
+        return np.where(np.isnan(y), np.nan, uniform < chance)
 
     @abstractmethod
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
