@@ -148,8 +148,12 @@ def _umask() -> int:
     return found
 
 
-def atomic_write(path: str | os.PathLike[str], data: str | bytes) -> None:
+def atomic_write(
+    path: str | os.PathLike[str], data: str | bytes, *, beside: Path | None = None
+) -> None:
     """The file with this content (text in UTF-8), whole or not at all, in a folder made if need be.
+
+    `beside`: as in `atomic_file`.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "new" / "page.txt"
@@ -158,7 +162,7 @@ def atomic_write(path: str | os.PathLike[str], data: str | bytes) -> None:
     ('θ', ['page.txt'])
     """
     try:
-        with atomic_file(path) as file:
+        with atomic_file(path, beside=beside) as file:
             file.write(data.encode() if isinstance(data, str) else data)
     except OSError as error:
         raise _refused(Path(path), error) from None

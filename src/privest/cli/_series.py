@@ -210,7 +210,6 @@ def _released(
     sign = None if holder.ledger is None else holder.ledger.sign
     if not source.simulated:
         holder.start_from(-1, rows_again=True)
-        holder.require_own(y)
     text, chain = linked([facts], "")
     while (done := holder.mechanism.steps) < len(y):
         parts.append(holder.release(y[done : done + holder.rows(len(y) - done)]))

@@ -51,6 +51,14 @@ class Book:
             )
         return found
 
+    def open(self, subject: str, budget: Budget) -> None:
+        last = self.last(subject)
+        floor = 0 if last is None else body_of(last)["floor"]  # burnt before it was opened
+        state = State(self.store.head[0] + 1, floor=floor)
+        self.store.append(
+            "account", {"budget": budget.to_dict(), "state": state.to_list()}, subject
+        )
+
     def profile(self, subject: str, state: State, start: int, stop: int) -> list[Segment]:
         if start >= state.top:
             return [(start, stop, Shown())]
@@ -126,16 +134,16 @@ class Book:
         return row if row is not None and row.start is not None and row.start < stop else None
 
     def require_own(self, subject: str, shared: Sequence[str]) -> None:
-        """Refuse readings of another subject: one of these is part of a line of it, or a mark."""
-        clause = "WHERE subject <> ? AND line IS NOT NULL AND "
-        clause += "(instr('.' || line || '.', ?) > 0 OR instr(body, ?) > 0) ORDER BY seq LIMIT 1"
+        """Refuse rows of another subject: one of these public facts is a part of a line of it."""
+        clause = "WHERE subject <> ? AND instr('.' || line || '.', ?) > 0 ORDER BY seq LIMIT 1"
         for part in shared:
-            row = next(self.store.rows(clause, subject, f".{part}.", f'"{part}"'), None)
+            row = next(self.store.rows(clause, subject, f".{part}."), None)
             if row is not None:
                 raise InvalidInput(
-                    f"these readings have an account: {row.subject!r} (entry {row.seq} of "
-                    f"{self.store.path}). Another name does not give them another budget: use "
-                    "that one."
+                    f"a table with the same target and the same public columns was released for "
+                    f"the account {row.subject!r} (entry {row.seq} of {self.store.path}). If these "
+                    "are the same people, use that account (--subject), so that costs add up. If "
+                    "they are other measurements of the same rows, say --again."
                 )
 
     def require_unchanged(self, subject: str, since: int) -> None:

@@ -44,7 +44,8 @@ class Entry(Record):
 
     It covers start ≤ index < stop of `subject`; `key` names the release among those of the subject;
     `facts` is the SHA-256 of what was public of the release, `of` the reservation it completes.
-    `marks` are hashes of the rows that it is of, by name, where it has any (`Ledger.source`).
+    `marks` are hashes of what is public of its rows, by name, where it has any; privest 0.1 wrote
+    marks of readings beside them, which are not used any more.
     """
 
     sequence: int

@@ -9,14 +9,13 @@ from typing import Any
 
 from privest.arrays import Flags, as_count
 from privest.errors import InvalidInput, LedgerError
-from privest.ledger._account import State, keeps_move
+from privest.ledger._account import keeps_move
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._entries import (
     Entry,
     Integers,
     Written,
     as_entry,
-    body_of,
     facts_hash,
     packed,
     unpacked,
@@ -64,19 +63,13 @@ class Ledger(LedgerView):
         name, wanted = as_subject(subject), as_budget(budget)
         with self._guard.spending():
             found = self._book.account(name)
-            if found is not None and found[1] == wanted:
-                return
-            if found is not None:
+            if found is None:
+                self._book.open(name, wanted)
+            elif found[1] != wanted:
                 raise InvalidInput(
                     f"{name!r} has an account with the budget {found[1].in_words()}. What was "
                     "spent stays spent: change it with raise_budget."
                 )
-            last = self._book.last(name)
-            floor = 0 if last is None else body_of(last)["floor"]  # burnt before it was opened
-            state = State(self._store.head[0] + 1, floor=floor)
-            self._store.append(
-                "account", {"budget": wanted.to_dict(), "state": state.to_list()}, name
-            )
 
     def raise_budget(self, subject: str, budget: Budget) -> Entry:
         """Give a subject another budget, from now on. What was spent stays spent."""
@@ -91,6 +84,11 @@ class Ledger(LedgerView):
             state = replace(state, budget=self._store.head[0] + 1)
             body = {"budget": wanted.to_dict(), "state": state.to_list()}
             return as_entry(self._store.append("raised", body, name))
+
+    def require_writable(self) -> None:
+        """Refuse a ledger, or a mark, that could not be written now."""
+        with self._guard.spending():
+            pass
 
     # --- spending -------------------------------------------------------------------------------
 
@@ -127,6 +125,7 @@ class Ledger(LedgerView):
         known: int | None = None,
         shared: Sequence[str] = (),
         since: int | None = None,
+        budget: Budget | None = None,
         marks: Mapping[str, str] | None = None,
     ) -> Written:
         """Spend, and write what `draw()` gives, in one transaction: then it may leave.
@@ -137,11 +136,16 @@ class Ledger(LedgerView):
         highest index that the receiver or a release file has: if this ledger does not know it,
         entries were lost, and nothing is drawn up to there (burnt). `draw` gives int64 and missing
         flags (or None); it is called at most once, and not where the release is refused.
-        `shared`: parts of the key, or marks; refused where another subject has one of them.
+        `shared`: parts of the key (between points); refused where another subject has one of them.
         `since`: the last entry that was looked at; where others have spent of this subject after
         it, what was decided then does not hold, and it is refused.
-        `marks`: hashes of the rows, by name, that are kept; where the range was released with
-        another mark of the same name it is of other rows, and refused.
+        `budget`: of an account that is opened with this spend, if there is none.
+        `marks`: hashes of what is public of the rows, by name, that are kept; where the range was
+        released with another mark of the same name it is of other rows, and refused.
+
+        Facts, key, `shared` and `marks` must be public, never made of readings. Then whether it is
+        refused, sent again or drawn is the same for all readings; what is sent again was paid for,
+        and what is drawn is charged.
         """
         name, line, size = (
             as_subject(subject),
@@ -150,20 +154,23 @@ class Ledger(LedgerView):
         )
         digest = facts_hash(facts)
         self._burn_up_to(name, line, known)
+        found = None
         with self._store.reading():
-            first = self._book.beginning(name, line, start)
-            found = self._book.released(name, line, first, first + size, digest, marks)
-            if found is None and self._book.unfinished(name, line, first) is None:
-                self._book.charge(
-                    name, cost, first, first + size
-                )  # refused before anything is drawn
+            if budget is None or self._book.account(name) is not None:
+                first = self._book.beginning(name, line, start)
+                found = self._book.released(name, line, first, first + size, digest, marks)
+                if found is None and self._book.unfinished(name, line, first) is None:
+                    self._book.charge(name, cost, first, first + size)  # refused before it is drawn
         if found is not None:
             with self._guard.spending():  # the mark is at its entry before it leaves again
                 return found
         numbers, layout = packed(*draw())
         with self._guard.spending():
-            if start is None:
-                first = self._book.beginning(name, line, None)
+            if since is not None:
+                self._book.require_unchanged(name, since)
+            if budget is not None and self._book.account(name) is None:
+                self._book.open(name, budget)
+            first = self._book.beginning(name, line, start)
             found = self._book.released(name, line, first, first + size, digest, marks)
             if found is not None:
                 return found
@@ -172,8 +179,6 @@ class Ledger(LedgerView):
                 row = self._book.complete(waiting, numbers, layout)
             else:
                 self._book.require_own(name, shared)
-                if since is not None:
-                    self._book.require_unchanged(name, since)
                 body = self._book.charge(name, cost, first, first + size)
                 body |= {"facts": digest, "numbers": layout}
                 if marks is not None:

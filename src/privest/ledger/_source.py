@@ -28,8 +28,8 @@ class LedgerSource(Source):
     the entries of what is shown (one index where the cost is a matrix). A release that is in the
     ledger is sent again as it was, whatever the readings are now, and NaN where they were missing
     then; `resent` says so. `entry` is the last entry. `facts` are public (level, name of a
-    column): with others the range is refused. `marks` are hashes of the rows of the next release,
-    and `shared` those of them that no other subject may have, as in `Ledger.spend_and_write`.
+    column): with others the range is refused. `marks` are hashes of what is public of the rows of
+    the next release, as in `Ledger.spend_and_write`.
     """
 
     simulated = False
@@ -55,7 +55,6 @@ class LedgerSource(Source):
         self.entry: Entry | None = None
         self.resent = False
         self.marks: Mapping[str, str] | None = None
-        self.shared: Sequence[str] = ()
 
     def add_noise(
         self,
@@ -96,7 +95,7 @@ class LedgerSource(Source):
 
         written = self.ledger.spend_and_write(
             self.subject, cost, first, count, facts, draw, key=self.key, known=self.known,
-            shared=self.shared, marks=self.marks,
+            marks=self.marks,
         )  # fmt: skip
         if written.resent and callable(given):
             numbers(given)  # a stream remembers its readings, whatever is sent

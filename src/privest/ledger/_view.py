@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -144,20 +143,6 @@ class LedgerView:
                 return [as_entry(row) for row in self._store.rows("ORDER BY seq")]
             clause = "WHERE subject = ? ORDER BY seq"
             return [as_entry(row) for row in self._store.rows(clause, as_subject(subject))]
-
-    def under_key(self, key: str) -> list[Entry]:
-        """The releases of any subject on a line that is `key`, or has it among its parts.
-
-        Parts of a line stand between points. Cost: one pass over the ledger.
-        """
-        with self._store.reading():
-            clause = "WHERE instr('.' || line || '.', ?) > 0 ORDER BY seq"
-            return [as_entry(row) for row in self._store.rows(clause, f".{key}.")]
-
-    def require_own(self, subject: str, parts: Sequence[str]) -> None:
-        """Refuse readings that have an account under another name: lines with one of the parts."""
-        with self._store.reading():
-            self._book.require_own(as_subject(subject), parts)
 
     def written(self, entry: Entry) -> Written | None:
         """The numbers of an entry, as they were written ahead; None where it has none."""

@@ -6,7 +6,7 @@ which nothing is left here (a checkpoint or a ledger from a backup), is burnt: r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -17,7 +17,6 @@ from privest.arrays import Array
 from privest.ledger import LedgerSource, cost_of
 from privest.mechanism.source import Protected, Source
 from privest.privacy import grid_statement
-from privest.streaming._marks import FIRST, Marks
 from privest.streaming._stated import Account, Trial
 
 REMEMBERED = (
@@ -37,16 +36,14 @@ class Holder:
 
     floor   steps below it were sent, as far as anybody knows: they are not drawn
     burnt   how many steps were released as missing for that reason
-    unseen  how many were sent again and have no marks: whether their rows are the same is not known
     """
 
     def __init__(
         self, mechanism: pv.StreamMechanism, source: Source, ledger: pv.Ledger | None = None
     ) -> None:
         self.mechanism, self.source, self.ledger = mechanism, source, ledger
-        self.floor, self.burnt, self.resent, self.unseen, self.rows_again = 0, 0, 0, 0, True
+        self.floor, self.burnt, self.resent, self.rows_again = 0, 0, 0, True
         self.entry: dict[str, int] = {}  # of the last release, for its line
-        self.marks = None if ledger is None else Marks(ledger.sign, mechanism.level.block or 1)
 
     def start_from(self, known: int, *, rows_again: bool) -> None:
         """Nothing is drawn up to step `known`, the last that was sent, nor what a ledger has.
@@ -55,8 +52,6 @@ class Holder:
         else it is burnt too, because the public part of these steps is gone.
         """
         self.floor, self.rows_again = max(known + 1, self.mechanism.steps), rows_again
-        if self.marks is not None:
-            self.marks.restart(self.mechanism.steps)
         if isinstance(self.source, LedgerSource):
             source = self.source
             source.known = self.floor - 1
@@ -82,12 +77,11 @@ class Holder:
         found = source.ledger.entry_at(source.subject, self.mechanism.steps, source.key)
         return None if found is None or found.kind == "burnt" else found
 
-    def release(
-        self, values: Array, public: Callable[[], Mapping[str, str]] = dict
-    ) -> pv.StreamRelease:
+    def release(self, values: Array, public: Mapping[str, str] | None = None) -> pv.StreamRelease:
         """The release of the next steps, `rows` of them; `public`: the mark of their columns.
 
-        With a ledger: refused where these steps were sent, and their rows are not those of then.
+        With a ledger: refused where these steps were sent beside other public columns. What was
+        sent leaves again, whatever the readings are now: they are never compared.
         """
         if self.source.simulated:
             return self.mechanism.simulate(values, self.source)
@@ -95,54 +89,19 @@ class Holder:
             return self.burn(np.size(values) // (self.mechanism.level.block or 1))
         if not isinstance(self.source, LedgerSource):
             return self.mechanism.release(values, self.source)
-        return self._charged(self.source, values, public())
-
-    def _charged(
-        self, source: LedgerSource, values: Array, public: Mapping[str, str]
-    ) -> pv.StreamRelease:
-        assert self.marks is not None
-        before = self._entry()
-        if before is None:
-            source.marks = self.marks.new(values, public)
-        else:
-            source.marks = self.marks.again(values, public, before.marks or {})
-        source.shared = [mark for name, mark in source.marks.items() if name == FIRST]
-        release = self.mechanism.release(values, source)
-        entry, source.known = source.entry, None
-        assert entry is not None
-        self.marks.passed(values, entry.marks or {})
-        self.resent += release.steps * source.resent
-        self.unseen += release.steps * (source.resent and entry.marks is None)
-        self.entry = {"entry": entry.sequence}
+        self.source.marks = public
+        release = self.mechanism.release(values, self.source)
+        self.source.known = None
+        assert self.source.entry is not None
+        self.resent += release.steps * self.source.resent
+        self.entry = {"entry": self.source.entry.sequence}
         return release
-
-    @property
-    def remembered(self) -> int:
-        """How many of the last readings `passed` wants."""
-        return 0 if self.marks is None else self.marks.remembered
-
-    def passed(self, readings: Array) -> None:
-        """The last readings that were used before, up to the next step."""
-        if self.marks is not None:
-            width = self.mechanism.level.block or 1
-            self.marks.restart(self.mechanism.steps - len(readings) // width)
-            self.marks.passed(readings, {})
-
-    def require_own(self, beginning: Array) -> None:
-        """Refuse a stream that has an account of another name, by its first readings."""
-        source = self.source
-        if isinstance(source, LedgerSource) and self.marks is not None:
-            first = self.marks.first_of(beginning)
-            source.ledger.require_own(source.subject, [] if first is None else [first])
 
     def burn(self, steps: int) -> pv.StreamRelease:
         """Steps that show nothing: no reading goes in."""
         self.burnt, self.entry = self.burnt + steps, {}
         nothing = np.full((steps, self.mechanism.level.block or 1), np.nan)
-        release = self.mechanism.release(nothing, Protected())
-        if self.marks is not None:
-            self.marks.restart(self.mechanism.steps)
-        return release
+        return self.mechanism.release(nothing, Protected())
 
     def account(self) -> dict[str, str] | None:
         """Where in which ledger the releases are, for the first line."""

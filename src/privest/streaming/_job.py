@@ -7,8 +7,8 @@ restart, with the same numbers.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -33,12 +33,10 @@ from privest.streaming._lines import (
     released_records,
     sent_since,
 )
-from privest.streaming._marks import LEAST, public_mark
 from privest.streaming._noise import noise_of
 from privest.streaming._plan import StreamPlan
 from privest.streaming._receiver import Receiver
 from privest.streaming._rows import Row
-from privest.streaming._used import Used
 
 INTERCEPT = "intercept"
 
@@ -73,7 +71,7 @@ class Job:
         self.told = -1  # the last step that the output has
         self.used, self.missing = 0, 0
         self.trail = Trail()
-        self.digest = self._nothing_used()
+        self.digest = _hashed(repr(self.features))  # of the public columns that were used
         self.output = LineOutput(plan.output.output, stack)
         self.source: Iterator[Row] = iter(())  # the rows that are left
         self.kept: pv.Checkpoint | None = None
@@ -157,13 +155,13 @@ class Job:
             )
         counts = dict.fromkeys(("used", "missing", "offset"), read_count)
         texts = dict.fromkeys(("digest", "lines", "chain"), _text)
-        form = {**counts, **texts, "grid": optional(read_number), "readings": optional(_text)}
+        form = {**counts, **texts, "grid": optional(read_number)}
         try:
-            notes = read_fields({"readings": None} | said, form, "its notes", others=True)
+            notes = read_fields(said, form, "its notes", others=True)
         except InvalidInput as error:
             raise CheckpointError(f"{path} was saved by another command: {error}") from None
         self.used, self.missing = notes["used"], notes["missing"]
-        self.digest, self.chain = Used(notes["digest"], notes["readings"]), notes["chain"]
+        self.digest, self.chain = notes["digest"], notes["chain"]
         if isinstance(self.side, Receiver):
             self.side.grid = notes["grid"]
         return notes
@@ -200,11 +198,7 @@ class Job:
         elif self.plan.replay is False:
             self._burn(side)
         elif self.resumed:
-            self._skip(self.source, side)
-        elif side.ledger is not None and self.plan.source != "-":  # which may come slowly
-            beginning = list(itertools.islice(self.source, LEAST))
-            side.require_own(np.array([row.value for row in beginning]))
-            self.source = itertools.chain(beginning, self.source)
+            self._skip(self.source)
 
     def next_block(self) -> bool:
         """Read, release, use, save and print one block of rows; False at the end of the input.
@@ -236,28 +230,18 @@ class Job:
             unknown = np.full((count * self.width, len(self.features)), np.nan)
             self._finish(side.burn(count), Public(self.features, unknown, self.times, ()))
 
-    def _skip(self, source: Iterator[Row], side: Holder) -> None:
-        """Pass over the rows that were used before, and see that they are the same."""
-        digest, count = self._nothing_used(), 0
-        last: deque[float] = deque(maxlen=side.remembered)
+    def _skip(self, source: Iterator[Row]) -> None:
+        """Pass over the rows that were used before, and see that their public columns are."""
+        digest, count = _hashed(repr(self.features)), 0
         for row in itertools.islice(source, self.used):
-            digest, count = digest.after(row), count + 1
-            last.append(row.value)
-        if count < self.used or not digest.agrees(self.digest):
+            digest, count = _hashed(digest + repr(row.features)), count + 1
+        if count < self.used or digest != self.digest:
             raise CheckpointError(
                 f"The input does not begin with the {self.used} rows that were used before: it is "
-                "shorter, or its features differ, or (with a ledger) its readings. Give the same "
-                "input, or --continue on new rows. Other readings need an account of their own "
-                "(--subject) and another --output and --checkpoint."
+                "shorter, or its features differ. Give the same input, or --continue on new rows. "
+                "Other readings need an account of their own (--subject) and another --output and "
+                "--checkpoint."
             )
-        self.digest = digest
-        if self.used == side.mechanism.steps * self.width:
-            side.passed(np.array(last))
-
-    def _nothing_used(self) -> Used:
-        ledger = self.side.ledger if isinstance(self.side, Holder) else None
-        secret = None if ledger is None else ledger.sign(b"privest stream rows of a checkpoint")
-        return Used.begun(self.features, secret)
 
     def _block(self, block: list[Row]) -> None:
         public = Public(
@@ -266,17 +250,14 @@ class Job:
         )  # fmt: skip
         values = np.array([row.value for row in block])
         if isinstance(self.side, Holder):
-            named = [*self.features, *self.times]
-            release = self.side.release(
-                values, lambda: public_mark(named, public.features, public.written)
-            )
+            release = self.side.release(values, public.mark)
         else:
             assert self.estimator is not None
             release = self.side.release(self.estimator.steps, values)
         self.used += len(block)
         if self.kept is not None:
             for row in block:
-                self.digest = self.digest.after(row)
+                self.digest = _hashed(self.digest + repr(row.features))
         self._finish(release, public)
 
     def _finish(self, release: pv.StreamRelease, public: Public) -> None:
@@ -294,8 +275,7 @@ class Job:
             notes = {
                 "used": self.used,
                 "missing": self.missing,
-                "digest": self.digest.features,
-                "readings": self.digest.readings,
+                "digest": self.digest,
                 "offset": self.output.offset,
                 "lines": lines,
                 "chain": self.chain,
@@ -362,6 +342,10 @@ class Job:
             readings=[plan.target], features=self.features, range=plan.span, ledger=side.account(),
             **more,
         )  # fmt: skip
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _text(given: object, name: str) -> str:

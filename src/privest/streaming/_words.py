@@ -23,15 +23,13 @@ def counts_of(job: Job, *, stopped: bool) -> str:
     if job.width > 1:
         gone = f"in steps of {job.width} with a missing reading, which show nothing"
     repeated = side.repeated if isinstance(side, Receiver) else 0
-    resent, unseen = (side.resent, side.unseen) if isinstance(side, Holder) else (0, 0)
+    resent = side.resent if isinstance(side, Holder) else 0
     parts = {
         f"{job.used:,} rows": True,
         f"{job.missing:,} of them {gone}": job.missing,
         f"{job.unfinished:,} more of a step that is not complete, not used": job.unfinished,
         f"{repeated:,} repeated releases left out": repeated,
-        f"{resent:,} steps sent again as they were": resent,
-        f"whether {unseen:,} of these are of the same rows is not known (an earlier privest kept "
-        "no marks of them)": unseen,
+        f"{resent:,} steps sent again as they were (readings are not compared)": resent,
         "resumed": job.resumed,
         "stopped" + ("" if job.kept is None else "; the same command goes on"): stopped,
     }

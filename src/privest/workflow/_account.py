@@ -2,8 +2,9 @@
 
 The order is: all of the table in a draft that nobody sees, on disk; the entry, with the SHA-256 of
 that table; the header, with the entry; the table to its place. Whoever is killed in between finds
-either a draft that no entry knows (nobody saw it: it is drawn anew) or one that is paid for (it is
-finished, the very same table). A table that is lost after its entry stays spent.
+either a draft that no entry knows (nobody saw it: it is emptied and drawn anew) or one that is paid
+for (it is finished, the very same table). Whatever fails in between leaves no draft but one that is
+paid for. A table that is lost after its entry stays spent.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any, Self
 import numpy as np
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
-from privest.files import part_path
+from privest.files import part_path, require_writable
 from privest.ledger import Budget, Cost, Entry, Ledger
 from privest.ledger._mark import marks_folder
 from privest.ledger._opening import require_none_before
 from privest.records import plain
-from privest.workflow._account_terms import measure_of, release_cost
+from privest.workflow._account_terms import PublicRows, measure_of, release_cost
 from privest.workflow._header import TableRelease, digest, parsed_header
 from privest.workflow._header_fields import LedgerPlace
 from privest.workflow._record import record_information
@@ -44,7 +45,8 @@ class Account:
     budget   of an account that is opened by this release: the most Fisher information about one
              reading. None: what this release costs, and nothing more.
     again    True: release once more what was released before, with new noise, if the budget allows
-             it; what was shown adds up.
+             it; what was shown adds up. Of an account of its own: these are other measurements,
+             whatever other accounts have released beside the same public columns.
     """
 
     def __init__(
@@ -78,14 +80,21 @@ class Account:
             self._ledger = None
 
     def open(self, plan: Terms, folder: Path) -> None:
-        """Before anything is drawn: refuse what will not be paid for.
+        """Before anything is drawn: refuse what will not be paid for, or could not be written.
 
         What is decided here holds for the entries there are now; `charge` asks the ledger whether
         it still does, in the transaction that spends.
         """
+        self._require_allowed(plan, folder)
+        if self.path.exists():
+            self.ledger.require_writable()
+
+    def _require_allowed(self, plan: Terms, folder: Path) -> None:
         self._seen = 0
         if not self.path.exists():  # nothing was spent yet
             require_none_before(self.path, marks_folder())
+            for place in (self.path, marks_folder() / "mark"):
+                require_writable(place)
             self._require_within(plan, None)
             return
         self._seen = self.ledger.head.sequence
@@ -120,7 +129,7 @@ class Account:
         killed run has left there, and that is paid for, is found. Other processes may spend at the
         same time: a release asks again.
         """
-        unfinished = table is not None and self._is_paid(part_path(table.resolve()))
+        unfinished = table is not None and self._has_paid_draft(table)
         folder = Path() if table is None else table.resolve().parent
         refusal = None if unfinished else self._refusal(plan, folder, self.again)
         shown = record_information(plan.columns)
@@ -145,7 +154,7 @@ class Account:
         ledger = self.path if self._ledger is None else self._ledger
         try:
             with Account(ledger, self.subject, self.budget, again=again) as same:
-                same.open(plan, folder)
+                same._require_allowed(plan, folder)
         except PrivestError as error:
             return str(error)
         return None
@@ -178,33 +187,24 @@ class Account:
                 "recorded."
             )
 
-    def charge(self, plan: Terms, found: TableRelease, readings: Sequence[bytes]) -> TableRelease:
-        """The release with its entry, which is on disk now; `readings`: a digest of each column.
+    def charge(self, plan: Terms, found: TableRelease, rows: PublicRows) -> TableRelease:
+        """The release with its entry, which is on disk now; `rows`: what it is known by.
 
-        The ledger keeps HMACs of the digests, so that the same readings under another name, or
-        among other columns, are noticed, and nobody who has not its key can try out what they may
-        have been.
+        Nothing of an entry is made of readings: its key of public columns, its numbers of the
+        release. Hence neither is its hash, which the header shows, and whether the ledger refuses
+        does not depend on them.
         """
-        tags = [self.ledger.sign(b"privest readings " + digest) for digest in readings]
-        tag = ".".join([*tags, measure_of(plan)])
-        self.ledger.require_own(self.subject, tags)  # before an account is opened for nothing
-        known = [entry for one in tags for entry in self.ledger.under_key(one)]
-        key = f"{tag}.{len(known)}" if known and self.again else tag
+        known = rows.names(plan.spec.targets)
+        key = ".".join([*known, measure_of(plan), found.sha256[:32]])
         rest = [found.dropped] if found.persons is None else [found.dropped, found.rows]
         numbers = np.append(
             np.frombuffer(bytes.fromhex(found.sha256), dtype="<i8"), np.array(rest, dtype=np.int64)
         )
-        if self.subject not in self.ledger.subjects():
-            self.ledger.open_account(self.subject, self._budget(plan))
         written = self.ledger.spend_and_write(
             self.subject, release_cost(plan), 0, found.charged, _facts(found),
-            lambda: (numbers, None), key=key, shared=tags, since=self._seen,
+            lambda: (numbers, None), key=key, shared=() if self.again else known,
+            since=self._seen, budget=self._budget(plan),
         )  # fmt: skip
-        if written.resent and not np.array_equal(written.integers, numbers):
-            raise BudgetExceeded(
-                f"{self.subject!r}: another process has released these readings (entry "
-                f"{written.entry.sequence}). Nothing was spent: use that release."
-            )
         return self._sealed(found, written.entry)
 
     def paid(self, found: TableRelease) -> TableRelease | None:
@@ -237,12 +237,18 @@ class Account:
                 return entry, rest.tolist()
         return None
 
-    def _is_paid(self, part: Path) -> bool:
-        """Whether a draft is there, whole and in the ledger."""
+    def is_paid(self, sha256: str) -> bool:
+        """Whether a table is known to be in the ledger."""
         try:
-            with part.open("rb") as file:
-                return self._entry_of(digest(file)) is not None
-        except (OSError, LedgerError):
+            return self._entry_of(sha256) is not None
+        except LedgerError:
+            return False
+
+    def _has_paid_draft(self, table: Path) -> bool:
+        try:
+            with part_path(table.resolve()).open("rb") as file:
+                return self.is_paid(digest(file))
+        except OSError:
             return False
 
     def _sealed(self, found: TableRelease, entry: Entry) -> TableRelease:

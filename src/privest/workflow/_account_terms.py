@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
+from privest.arrays import AnyArray, Array
 from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
 from privest.privacy import PrivacyLevel
@@ -17,7 +20,40 @@ from privest.workflow._record import record_information, record_move
 from privest.workflow._spec import Spec
 from privest.workflow._terms import Terms
 
+LEAST = 16  # different public rows: tables with fewer often have the same, and are not compared
 DELTA = 1e-6  # where none is stated: μ and ρ, which an entry holds, do not depend on it
+
+
+class PublicRows:
+    """What a table is known by in a ledger: its public columns as they leave, never a reading.
+
+    Block by block, in blocks of any size. `features`: how many columns of a block they are.
+    """
+
+    def __init__(self, features: int) -> None:
+        self.features = features
+        self._digest, self._different = hashlib.sha256(), np.zeros((0, features))
+
+    def through(self, blocks: Iterator[Sequence[AnyArray]]) -> Iterator[Sequence[AnyArray]]:
+        """The blocks as they are, seen."""
+        for block in blocks:
+            if self.features:
+                self._add(np.column_stack(block[: self.features]) + 0.0)  # −0 is 0
+            yield block
+
+    def _add(self, rows: Array) -> None:
+        self._digest.update(rows.astype("<f8").tobytes())
+        if len(self._different) < LEAST:
+            every = np.concatenate([self._different, rows])
+            self._different = np.unique(every, axis=0)[:LEAST]
+
+    def names(self, targets: Sequence[str]) -> list[str]:
+        """A name for each target beside these rows; none where too few of them differ."""
+        if len(self._different) < LEAST:
+            return []
+        rows = self._digest.hexdigest()
+        facts = [json.dumps([target, self.features, rows]) for target in targets]
+        return ["t" + hashlib.sha256(fact.encode()).hexdigest()[:32] for fact in facts]
 
 
 def measure_of(plan: Terms) -> str:

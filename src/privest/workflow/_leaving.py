@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 
@@ -90,8 +89,7 @@ def mechanism_of(column: Column) -> RowsMechanism | UnequalRows:
 class LeavingRows:
     """The rows of a table as they leave, block by block: public columns, and z for each target.
 
-    `dropped`: rows left out so far, for gaps. `readings`: a digest of each private
-    column.
+    `dropped`: rows left out so far, for gaps.
     """
 
     persons: int | None = None  # `LeavingPeople` counts them
@@ -99,7 +97,7 @@ class LeavingRows:
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
         self.plan, self.source = plan, source
         self.data = table_of(plan, data)
-        self.dropped, self.readings = 0, [hashlib.sha256() for _ in plan.columns]
+        self.dropped = 0
         self.mechanisms = [mechanism_of(column) for column in plan.columns]
         for mechanism in self.mechanisms:
             if isinstance(mechanism, UnequalRows):
@@ -120,8 +118,6 @@ class LeavingRows:
             rows += len(block.H)
             if sums is not None:
                 add_rows(sums, block.H)
-            for digest, y in zip(self.readings, block.targets.T):
-                digest.update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
             public = [np.asarray(block.beside[name]) for name in beside]
             for name, weights in zip(beside, public):
                 require_weights(weights, name, self.data.name)

@@ -6,7 +6,6 @@ persons; none with a cap, where the level of a row does not depend on them).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -26,8 +25,7 @@ class LeavingPeople:
     """The rows of a table as they leave, block by block: features, the person's number, z.
 
     `dropped`: rows left out so far, for gaps; how many are beyond a cap is what the cap is there to
-    hide, and is not counted. `readings`: a digest, as of a table whose rows are persons, of those
-    beyond the cap too. `persons`: how many there are.
+    hide, and is not counted. `persons`: how many there are.
     """
 
     def __init__(self, plan: Terms, source: Source, data: object) -> None:
@@ -41,7 +39,7 @@ class LeavingPeople:
         self.column, self.rows = column, column.person
         self.most = plan.spec.person.most
         self.mechanism = column.person.mechanism(column.level, column.limits)
-        self.dropped, self.readings, self.persons = 0, [hashlib.sha256()], 0
+        self.dropped, self.persons = 0, 0
         self.expected = self._counted()
 
     def _counted(self) -> Index | None:
@@ -80,7 +78,6 @@ class LeavingPeople:
             before = persons.add(numbers)
             H, y = block.H, block.y
             self.dropped += block.dropped
-            self.readings[0].update(np.add(y, 0.0, dtype="<f8").tobytes())  # −0 is 0
             if self.most is not None:
                 kept = before < self.most
                 H, y, numbers = H[kept], y[kept], numbers[kept]

@@ -16,10 +16,11 @@ import numpy as np
 
 from privest.arrays import AnyArray, Array, fingerprint_of
 from privest.data._writer import table_writer
-from privest.errors import BudgetExceeded, InvalidInput
-from privest.files import Draft, atomic_write, draft, require_writable
+from privest.errors import InvalidInput
+from privest.files import Draft, atomic_write, draft, part_path, require_writable
 from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.workflow._account import Account
+from privest.workflow._account_terms import PublicRows
 from privest.workflow._header import TableRelease, digest, header_path
 from privest.workflow._held import HeldTable
 from privest.workflow._leaving import LeavingRows
@@ -136,14 +137,15 @@ def _released(
             account.open(plan, table.resolve().parent)
         part.empty()
         form = described(plan, table, source, "")
-        count = write(part.file, form.table_columns, _told(rows.blocks(), progress))
+        public = PublicRows(len(plan.names) - plan.spec.design.intercept)
+        blocks = rows.blocks() if account is None else public.through(rows.blocks())
+        count = write(part.file, form.table_columns, _told(blocks, progress))
         part.settle()
         found = replace(
             form, sha256=_digest(part), rows=count, dropped=rows.dropped, persons=rows.persons
         )
         if account is not None:
-            digests = [one.digest() for one in rows.readings]
-            found = _charged(plan, found, part, account, digests)
+            found = _charged(plan, found, part, account, public)
         return _shown(found, table, part)
 
 
@@ -176,14 +178,15 @@ def _paid(
 
 
 def _charged(
-    plan: Terms, found: TableRelease, part: Draft, account: Account, readings: list[bytes]
+    plan: Terms, found: TableRelease, part: Draft, account: Account, public: PublicRows
 ) -> TableRelease:
-    """The release, paid for. From here on its draft stays where it is, whatever happens."""
+    """The release, paid for: its draft stays from here on. One that is not paid for goes."""
     part.kept = True
     try:
-        return account.charge(plan, found, readings)
-    except (BudgetExceeded, InvalidInput):
-        part.kept = False  # refused, nothing spent
+        return account.charge(plan, found, public)
+    except BaseException:
+        part.kept = False
+        part.kept = account.is_paid(found.sha256)  # what failed may have come after the entry
         raise
 
 
@@ -206,7 +209,8 @@ def _digest(part: Draft) -> str:
 
 
 def _write_header(found: TableRelease, path: Path) -> None:
-    atomic_write(path, found.header_text)
+    """At a fixed name first, under the lock of the draft: what a killed run left there goes."""
+    atomic_write(path, found.header_text, beside=part_path(path.resolve()))
 
 
 def _require_free(table: Path) -> None:

@@ -420,8 +420,10 @@ def test_two_apps_on_one_ledger_release_the_same_readings_at_once(tmp_path):
     troubles = [job.trouble for job in ended_jobs]
     assert sorted(one is None for one in troubles) == [False, True], troubles
     loser = troubles.index(next(one for one in troubles if one))
-    assert "these readings have an account" in troubles[loser]
-    assert "These readings have an account" in shown(clients[loser], works[loser])
+    assert "the same public columns was released for the account" in troubles[loser]
+    page = shown(clients[loser], works[loser])
+    assert "the same public columns was released for the account" in page
+    assert 'id="again"' in clients[loser].get(url(works[loser])).text  # the way out is there
     assert [one.name for one in folders[loser].iterdir()] == []
     assert len(real_entries(tmp_path)) == 1
     estimate_release(folders[1 - loser] / "ldl-release.csv")

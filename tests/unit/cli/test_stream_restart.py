@@ -284,18 +284,6 @@ def test_other_rows_under_the_account_are_refused(privest, drawn):
     assert Path("d.jsonl").read_text().startswith(sent)
 
 
-def test_standard_input_under_another_name_ends_when_it_is_known(privest, monkeypatch):
-    write(30)
-    run(privest, "m.csv", *RELEASES, *BOOK)
-    with open("m.csv") as given:
-        monkeypatch.setattr("sys.stdin", given)
-        done = privest("stream", "-", *RELEASES, "--ledger", "l.db", "--subject", "b", "--replay",
-                       "--output", "b.jsonl")  # fmt: skip
-    assert done.code == 2, done
-    assert "have an account: 'y of m.csv'" in " ".join(done.err.split())
-    assert steps("b.jsonl") == list(range(15))
-
-
 def test_a_budget_ends_a_stream_before_anything_leaves(privest, drawn):
     write(6)
     more = ("--ledger", "l.db", "--subject", "anna")

@@ -243,12 +243,21 @@ def test_rows_of_another_mark_are_refused(tmp_path):
         noise.marks = {"x": "a", "y": "c"}
         with pytest.raises(InvalidInput, match="not those that were released"):
             GaussianMechanism(1.0, 1).release([3.0], noise)
-        # a mark of one subject is no other's
+        # marks are of one subject: two sensors may have the same times
         ledger.open_account("u", Budget(level=1.0))
         noise = ledger.source("u", cost_of(1.0), start=0)
-        noise.marks, noise.shared = {"x": "a"}, ["a"]
-        with pytest.raises(InvalidInput, match="have an account: 't'"):
-            GaussianMechanism(1.0, 1).release([3.0], noise)
-        noise.shared = ["c"]
+        noise.marks = {"x": "a"}
         GaussianMechanism(1.0, 1).release([3.0], noise)
+        ledger.verify()
+
+
+def test_marks_of_readings_in_a_ledger_of_before_are_not_used(tmp_path):
+    """privest 0.1 kept HMACs of readings: such a ledger is read, and they decide nothing."""
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.open_account("t", Budget(level=1.0))
+        noise = ledger.source("t", cost_of(1.0), start=0)
+        noise.marks = {"public x": "a", "readings from step 0": "b", "first readings": "c"}
+        first = GaussianMechanism(1.0, 1).release([3.0], noise)
+        noise.marks = {"public x": "a"}
+        assert np.array_equal(GaussianMechanism(1.0, 1).release([4.0], noise), first)
         ledger.verify()

@@ -53,7 +53,13 @@ def raced(tmp_path, table, first, second, terms=None):
 
 def test_under_another_name(tmp_path, table):
     words = raced(tmp_path, table, {"subject": "ldl"}, {"account": {"subject": "others"}})
-    assert "these readings have an account: 'others'" in words
+    assert "released for the account 'others'" in words
+
+
+def test_a_refused_race_leaves_no_account(tmp_path, table):
+    raced(tmp_path, table, {"subject": "new"}, {"account": {"subject": "others"}})
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert ledger.subjects() == ["ldl", "others"]
 
 
 def test_under_the_same_name(tmp_path, table):

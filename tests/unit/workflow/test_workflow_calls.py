@@ -72,7 +72,7 @@ def test_a_real_release_is_charged_once(ledger, tmp_path):
     np.testing.assert_array_equal(np.diff(release.to_frame()["age"]), np.diff(PEOPLE["age"]))
     with pytest.raises(BudgetExceeded, match="was released on"):
         plan.release(ledger=ledger, subject="ldl")
-    with pytest.raises(InvalidInput, match="these readings have an account"):
+    with pytest.raises(InvalidInput, match="released for the account 'ldl'"):
         plan.release(tmp_path / "b.csv", ledger=ledger, subject="another")
     with pytest.raises(BudgetExceeded, match="is more than the budget allows"):
         plan.release(tmp_path / "b.csv", ledger=ledger, subject="ldl", again=True)

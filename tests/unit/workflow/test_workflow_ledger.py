@@ -1,21 +1,28 @@
 """A release and its ledger: paid for before it appears, never twice, never under another name."""
 
+import functools
 import json
 import os
+import secrets
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError
 from privest.files import part_path
 from privest.ledger import Budget, Ledger
-from privest.mechanism.source import seeded
+from privest.mechanism.source import Protected, seeded
 from privest.workflow import (
     Account,
     Noise,
@@ -73,11 +80,12 @@ def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl"))
     with pytest.raises(BudgetExceeded, match="more than the budget"):
         release(terms, tmp_path / "y.csv", table, account=Account(ledger, "ldl", again=True))
-    with pytest.raises(InvalidInput, match="these readings have an account: 'ldl'"):
-        release(terms, tmp_path / "y.csv", table, account=Account(ledger, "other"))
-    as_file = write(table, tmp_path / "people.parquet")  # the same readings in another form
-    with pytest.raises(InvalidInput, match="these readings have an account"):
-        release(terms, tmp_path / "y.csv", as_file, account=Account(ledger, "other"))
+    as_file = write(table, tmp_path / "people.parquet")  # the same rows in another form
+    for data in (table, as_file):
+        with pytest.raises(InvalidInput, match=r"for the account 'ldl' .*--subject.*--again") as no:
+            release(terms, tmp_path / "y.csv", data, account=Account(ledger, "other"))
+        assert "\n" not in str(no.value)
+    assert ledger.subjects() == ["ldl"]
     assert sorted(os.listdir(tmp_path)) == [
         "ledger", "marks", "people.parquet", "z.csv", "z.csv.json",
     ]  # fmt: skip
@@ -168,6 +176,152 @@ def test_a_draft_is_finished_under_its_own_plan_only(terms, table, ledger, tmp_p
     release(terms, tmp_path / "z.csv", table, account=account)
 
 
+@pytest.mark.parametrize("fails", ["before", "in"])
+def test_nothing_drawn_outlives_a_ledger_that_cannot_be_written(terms, table, tmp_path, fails):
+    """Before anything is drawn where that is known; else the draft goes."""
+    place, drawn = tmp_path / "l.db", []
+
+    class Counted(Protected):
+        def add_noise(self, *args, **how):
+            drawn.append(1)
+            return super().add_noise(*args, **how)
+
+    class Full(Ledger):
+        def spend_and_write(self, *args, **how):
+            raise LedgerError("the disk is full. Nothing was released.")
+
+    Ledger(place).close()
+    other = sqlite3.connect(place, isolation_level=None)
+    if fails == "before":
+        other.execute("BEGIN IMMEDIATE")
+    with (
+        (Ledger if fails == "before" else Full)(place, busy=0.05) as ledger,
+        pytest.raises(LedgerError, match="Nothing was released"),
+    ):
+        release(terms, tmp_path / "z.csv", table, source=Counted(), account=Account(ledger, "x"))
+    other.close()
+    assert bool(drawn) == (fails == "in")
+    assert not [one for one in os.listdir(tmp_path) if one.endswith(".part") or "z.csv" in one]
+    with Ledger(place) as ledger:
+        assert ledger.subjects() == []
+
+
+def test_a_ledger_that_cannot_be_made_is_refused_before_anything_is_drawn(
+    terms, table, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="not a folder"):
+        release(terms, tmp_path / "z.csv", table, account=Account(tmp_path / "file" / "l.db", "x"))
+    monkeypatch.setenv("PRIVEST_STATE_HOME", str(tmp_path / "file" / "marks"))
+    with pytest.raises(InvalidInput, match="not a folder"):
+        release(terms, tmp_path / "z.csv", table, account=Account(tmp_path / "l.db", "x"))
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_mark_that_fails_after_the_entry_keeps_the_table(terms, table, tmp_path, monkeypatch):
+    """It is paid for: the same call shows it, once the mark is on disk."""
+    real, account = os.fsync, Account(tmp_path / "l.db", "x")
+
+    def failing(descriptor):
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(tmp_path / "marks")):
+            raise OSError(30, "Read-only file system")
+        return real(descriptor)
+
+    class Late(Ledger):
+        def spend_and_write(self, *args, **how):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(os, "fsync", failing)
+                return super().spend_and_write(*args, **how)
+
+    monkeypatch.setenv("PRIVEST_STATE_HOME", str(tmp_path / "marks"))
+    with Late(tmp_path / "l.db") as ledger, pytest.raises(LedgerError, match="Read-only"):
+        release(terms, tmp_path / "z.csv", table, account=Account(ledger, "x"))
+    kept = part_path(tmp_path / "z.csv").read_bytes()
+    with account:
+        release(terms, tmp_path / "z.csv", table, account=account)
+    assert (tmp_path / "z.csv").read_bytes() == kept
+    assert not part_path(tmp_path / "z.csv").exists()
+
+
+# --- whose rows these are: by public columns, never by readings -----------------------------------
+
+
+def decided(y, second, *, again=False, feature=None):
+    """What is said when `second` is released after `y` under another name, and what is kept."""
+    rows = len(y)
+    age = np.linspace(20, 80, rows) if feature is None else np.resize(feature, rows)
+    own = spec(features=("age",), categories={}, privacy=Privacy(LEVEL, range=(0.0, 9.0)))
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRIVEST_STATE_HOME", place)
+        with Ledger(Path(place) / "l.db") as ledger:
+            said = []
+            for name, values in (("one", y), ("two", second)):
+                account = Account(ledger, name, again=again)
+                try:
+                    release(
+                        stated_terms(own), Path(place) / f"{name}.csv", {"age": age, "ldl": values},
+                        account=account,
+                    )  # fmt: skip
+                    said.append("released")
+                except InvalidInput as error:
+                    said.append(str(error).replace(place, ""))
+            entries = [one.to_dict() for one in ledger.history()]
+    for one in entries:  # the key ends with the hash of the release
+        del one["time"], one["hash"]
+        one["key"] = one["key"] and one["key"].split(".")[:-1]
+    return said, entries[1:]
+
+
+ZEROS = np.zeros(20)
+values = st.lists(st.floats(-1, 10), min_size=20, max_size=20).map(np.array)
+hows = st.sampled_from([(), (("again", True),), (("feature", tuple(range(9))),)])
+of_zeros = functools.cache(lambda how: decided(ZEROS, ZEROS, **dict(how)))
+
+
+@given(values, values | st.none(), hows)
+@example(ZEROS, np.append(ZEROS[1:], 1.0), ())
+@example(ZEROS, np.append(ZEROS[1:], 1.0), (("feature", tuple(range(9))),))
+@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_no_reading_decides_whose_rows_these_are(y, other, how):
+    """All zeros, the same readings twice, one reading that differs: decided and kept alike."""
+    said, kept = of_zeros(how)
+    assert decided(y, y if other is None else other, **dict(how)) == (said, kept)
+    assert ("account 'one'" in said[1]) == (not how)
+
+
+def test_two_groups_without_an_event_are_both_released(ledger, tmp_path):
+    """An intercept alone says nothing of whose rows these are; other public columns say it."""
+    mean = stated_terms(spec(features=(), categories={}))
+    for k in range(3):
+        rows = {"ldl": np.zeros(30)}
+        release(mean, tmp_path / f"m{k}.csv", rows, account=Account(ledger, f"group {k}"))
+        rows = people(seed=k) | {"ldl": np.zeros(200)}
+        release(stated_terms(spec()), tmp_path / f"r{k}.csv", rows, account=Account(ledger, f"{k}"))
+    assert len(ledger.subjects()) == 6
+
+
+def test_what_the_public_header_shows_is_not_made_of_readings(tmp_path, monkeypatch):
+    """Two ledgers, the same noise and two tables whose z are the same: the same entry.hash."""
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    monkeypatch.setattr(secrets, "token_bytes", lambda size: b"k" * size)
+
+    class Same(Protected):
+        def add_noise(self, shown, **how):
+            return 0.0 * super().add_noise(shown, **how)
+
+    found = []
+    for k in range(2):
+        monkeypatch.setenv("PRIVEST_STATE_HOME", str(tmp_path / f"marks{k}"))
+        with Ledger(tmp_path / f"{k}" / "l.db") as ledger:
+            rows = people() | {"ldl": people(seed=k)["ldl"]}
+            account = Account(ledger, "ldl")
+            terms = stated_terms(spec())
+            made = release(terms, tmp_path / f"{k}/z.csv", rows, source=Same(), account=account)
+            found.append((made.sha256, made.entry.hash))
+    assert found[0] == found[1]
+
+
 # --- values -----------------------------------------------------------------------------------
 
 
@@ -256,7 +410,7 @@ def test_a_column_among_others_is_still_the_same(ledger, tmp_path):
     for target in ("ldl", "bmi"):
         features = ("age", "sex")
         one = spec(target=target, features=features, noise=Noise())
-        with pytest.raises(InvalidInput, match="these readings have an account: 'ldl and bmi'"):
+        with pytest.raises(InvalidInput, match="released for the account 'ldl and bmi'"):
             release(
                 make_plan(one, table), tmp_path / "z.csv", table, account=Account(ledger, target)
             )
