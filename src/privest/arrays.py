@@ -114,6 +114,16 @@ def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = Inva
     return number
 
 
+def as_nonnegative(
+    value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput
+) -> float:
+    """Return `value` as a finite float ≥ 0."""
+    number = as_number(value, name, error=error)
+    if number < 0:
+        raise error(f"{name} must be ≥ 0; received {number:g}.")
+    return number
+
+
 def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
     """Return `value` as a number strictly between 0 and 1, and not so near to 1 that both are one.
 

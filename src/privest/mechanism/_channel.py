@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_nonnegative, as_positive
 from privest.errors import InvalidInput, NotCalibratable
 from privest.mechanism.source import Added
 from privest.noise import Quadrature, ScalarLaw
@@ -153,7 +153,4 @@ class Channel(ABC):
 
 def as_move(move: float) -> float:
     """A distance c ≥ 0 by which one number may move."""
-    length = as_number(move, "move")
-    if length < 0:
-        raise InvalidInput(f"move is a distance and must be ≥ 0; received {length:g}.")
-    return length
+    return as_nonnegative(move, "move")

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_number
+from privest.arrays import Array, ArrayLike, as_array, as_nonnegative
 from privest.errors import InvalidInput
 from privest.linalg import PSD
-from privest.noise import JointNoise, Noise, ScalarLaw, as_joint
+from privest.noise import Noise, ScalarLaw, as_joint
 
 
 class LinearModel:
@@ -41,9 +41,7 @@ class LinearModel:
         names: Sequence[str] | None = None,
         accuracy: float = 0.0,
     ) -> None:
-        self.accuracy = as_number(accuracy, "accuracy of H")
-        if self.accuracy < 0:
-            raise InvalidInput(f"accuracy of H must be ≥ 0; received {self.accuracy:g}.")
+        self.accuracy = as_nonnegative(accuracy, "accuracy of H")
         self.matrix = as_array(matrix, "H")
         if self.matrix.ndim != 2:
             raise InvalidInput(
@@ -115,12 +113,9 @@ class LinearModel:
         return self.matrix @ vector + self.noise.sample(self.readings, rng, trials)
 
     def __repr__(self) -> str:
-        given = self._given_noise
-        if isinstance(given, Sequence):
-            noise = f"{len(given)} laws"
-        elif isinstance(given, ScalarLaw | JointNoise):
-            noise = repr(given)
-        else:
+        given: object = self._given_noise
+        noise = repr(given if isinstance(given, ScalarLaw) else self.noise)
+        if isinstance(given, int | float):
             noise = f"Gaussian(cov={given:g})"
         return f"LinearModel({self.readings} readings, {self.parameters} parameters, noise={noise})"
 

@@ -9,7 +9,7 @@ from typing import cast, overload
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_nonnegative, as_number
 from privest.errors import InfiniteInformation, InvalidInput
 from privest.linalg import PSD, Diagonal, Scalar, psd
 from privest.noise._law import ScalarLaw
@@ -119,15 +119,22 @@ class Independent(JointNoise):
 
 
 class MultivariateGaussian(JointNoise):
-    """w ~ N(mean, cov) with a diagonal, block-diagonal or dense covariance, singular or not."""
+    """w ~ N(mean, cov) with a diagonal, block-diagonal or dense covariance, singular or not.
+
+    A number is the variance of every reading, however many there are.
+    """
 
     def __init__(self, cov: ArrayLike, mean: ArrayLike = 0.0) -> None:
-        self.cov = psd(cov, "the noise covariance")
-        self.size = self.cov.size
+        given = as_array(cov, "the noise covariance")
         self.mean = as_array(mean, "the noise mean", ndim=(0, 1))
+        if given.ndim:
+            self.cov = psd(given, "the noise covariance")
+        else:
+            self.cov = Scalar(as_nonnegative(given, "the noise variance"), 1)
+        self.size = self.cov.size if given.ndim else None
         if self.mean.ndim and len(self.mean) != self.size:
             raise InvalidInput(
-                f"the noise mean must have length {self.size}; received {len(self.mean)}."
+                f"the noise mean must have length {self.size or 1}; received {len(self.mean)}."
             )
 
     @property
@@ -138,17 +145,17 @@ class MultivariateGaussian(JointNoise):
         return f"MultivariateGaussian(size={self.size}, rank={self.cov.rank})"
 
     def covariance(self, size: int) -> PSD:
-        return self.cov
+        return self.cov if self.size else Scalar(self.cov.norm(), size)
 
     def expectation(self, size: int) -> Array | float:
         return self.mean if self.mean.ndim else float(self.mean)
 
     def inverse_information(self, size: int) -> PSD:
-        return self.cov
+        return self.covariance(size)
 
     def sample(self, size: int, rng: np.random.Generator, trials: int | None = None) -> Array:
         white = rng.standard_normal((size, 1 if trials is None else trials))
-        coloured = self.cov.times_factor(white).T + self.mean
+        coloured = self.covariance(size).times_factor(white).T + self.mean
         return coloured[0] if trials is None else coloured
 
 
@@ -160,8 +167,8 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
     """Gaussian noise of covariance `cov`: a number cov·I, a vector diag(cov), or a matrix.
 
     A number gives a scalar law (`GaussianLaw`: density, score, ...), used for every reading;
-    a vector or matrix gives a `MultivariateGaussian`, which may be singular: readings without
-    noise have variance 0 in the vector.
+    a vector, a matrix or the number 0 gives a `MultivariateGaussian`, which may be singular:
+    readings without noise have variance 0.
 
     >>> Gaussian(cov=0.04).fisher_information
     25.0
@@ -169,15 +176,9 @@ def Gaussian(cov: ArrayLike = 1.0, mean: ArrayLike = 0.0) -> GaussianLaw | Multi
     2
     """
     given = as_array(cov, "the noise covariance")
-    if given.ndim:
+    if given.ndim or given <= 0:
         return MultivariateGaussian(given, mean)
-    if given == 0:
-        raise InvalidInput(
-            "the noise variance must be > 0; received 0. Readings without noise are given as a "
-            "vector of variances with zeros."
-        )
-    variance = as_positive(float(given), "the noise variance")
-    return GaussianLaw(variance, as_number(mean, "the noise mean"))
+    return GaussianLaw(float(given), as_number(mean, "the noise mean"))
 
 
 # What every door that takes noise takes: a law, a joint law, laws in a row, or numbers: a variance,
@@ -200,9 +201,8 @@ def as_joint(noise: Noise) -> JointNoise:
     """
     if isinstance(noise, JointNoise):
         return noise
-    if isinstance(noise, int | float | np.number) and not isinstance(noise, bool):
-        return Independent(GaussianLaw(as_positive(noise, "the noise variance")))
-    if _are_numbers(noise):
+    number = isinstance(noise, int | float | np.number) and not isinstance(noise, bool)
+    if number or _are_numbers(noise):
         law = Gaussian(cov=cast("ArrayLike", noise))
         return law if isinstance(law, JointNoise) else Independent(law)
     if isinstance(noise, ScalarLaw | Sequence):

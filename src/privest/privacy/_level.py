@@ -15,7 +15,7 @@ from privest.arrays import (
     Index,
     as_array,
     as_count,
-    as_number,
+    as_nonnegative,
     as_positive,
     fingerprint_of,
 )
@@ -177,9 +177,7 @@ class PrivacyLevel(Convertible):
 
     def __mul__(self, factor: float) -> PrivacyLevel:
         """A level `factor` ≥ 0 times as permissive."""
-        number = as_number(factor, "factor of a privacy level", error=NotAPrivacyLevel)
-        if number < 0:
-            raise NotAPrivacyLevel(f"factor of a privacy level must be ≥ 0; received {number:g}.")
+        number = as_nonnegative(factor, "factor of a privacy level", error=NotAPrivacyLevel)
         if self._number is not None:
             return PrivacyLevel(number * self._number)
         assert self._matrix is not None
@@ -223,9 +221,7 @@ class PrivacyLevel(Convertible):
         Without a shape: s·I with s = (μ/c)². Rounded down by a few units in the last place, so
         that converting back never exceeds the promise.
         """
-        strength = as_number(mu, "mu")
-        if strength < 0:
-            raise InvalidInput(f"mu must be ≥ 0; received {strength:g}.")
+        strength = as_nonnegative(mu, "mu")
         unit = cls(1.0) if shape is None else shape
         if not isinstance(unit, PrivacyLevel):
             raise InvalidInput(f"shape must be a PrivacyLevel; received {type(unit).__name__}.")

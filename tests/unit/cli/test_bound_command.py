@@ -115,7 +115,7 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         ("1,2,3\n4,5,7\n", 0.04, 1, "2 readings cannot determine 3 parameters"),
         ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns: no reading depends on θ[1]"),
         ("1,2\n2,4\n3,6\n", 0.04, 1, "H has rank 1 of 2"),
-        (None, -0.04, 1, "the noise variance must be > 0; received -0.04"),
+        (None, -0.04, 1, "the noise variance must be ≥ 0; received -0.04"),
         (None, 0.04, -1, "eigenvalue -1"),
         (None, 0.04, "nan", "must be finite; it has NaN"),
         (None, 0.04, "inf", "must be finite; it has an infinity"),

@@ -16,8 +16,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 
-from privest.arrays import Array, ArrayLike, Flags, Index, as_number, as_positive
-from privest.errors import InvalidInput
+from privest.arrays import Array, ArrayLike, Flags, Index, as_nonnegative, as_positive
 from privest.estimator.likelihood._pieces import Piece, Spot, above, below, between, joined, piece
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Terms, likelihood_of
 from privest.mechanism import Inverse, TruncatedInverse
@@ -41,9 +40,7 @@ class InverseLikelihood(Likelihood):
 
     def __init__(self, variance: ArrayLike, truncation: float) -> None:
         super().__init__(variance)
-        self.truncation = as_number(truncation, "truncation")
-        if self.truncation < 0:
-            raise InvalidInput(f"truncation must be ≥ 0; received {self.truncation:g}.")
+        self.truncation = as_nonnegative(truncation, "truncation")
         # Of 1500 trials 10 missed the best of 252 fits with 15 of them, 5 with 30.
         self.fits = 30 if self.truncation > 0 else 15  # type: ignore[misc]
 
