@@ -33,7 +33,7 @@ def _table(folder, **more):
 def _persons(folder):
     _table(folder, id=lambda table: np.repeat(np.arange(20), 3))
     return Spec(
-        "people.csv", "ldl", ("age",), Privacy(3.0, range=(0, 5)), person=People("id", "B", 3)
+        "people.csv", "ldl", ("age",), Privacy(3.0, range=(0, 5)), person=People("id", most=3)
     )
 
 
@@ -57,10 +57,10 @@ def _yes(folder):
     return Spec("people.csv", "ill", ("age",), Privacy(epsilon=3.0), family="binomial")
 
 
-def _allocated(folder):
-    _table(folder)
-    wanted = Privacy(standard_error={"age": 0.008, "bmi": 0.06}, allocate=True, cap=40.0)
-    return Spec("people.csv", "ldl", ("age", "bmi"), wanted, Noise(0.3))
+def _levels(folder):
+    _table(folder, level=lambda table: 5.0 * (np.arange(60) % 3))
+    own = Privacy(level_column="level")
+    return Spec("people.csv", "ldl", ("age", "bmi"), own, Noise(0.3))
 
 
 def _formula(folder):
@@ -82,5 +82,5 @@ def _mean(folder):
 
 CASES = {
     "embedded": _embedded, "messy": _messy, "persons": _persons, "weights": _weights,
-    "several": _several, "yes": _yes, "allocated": _allocated, "formula": _formula, "mean": _mean,
+    "several": _several, "yes": _yes, "levels": _levels, "formula": _formula, "mean": _mean,
 }  # fmt: skip

@@ -410,7 +410,7 @@ SEVERAL = workflow_tables.spec(
 
 
 UNEQUAL = workflow_tables.spec(
-    privacy=workflow.Privacy(standard_error={"age": 0.02, "bmi": 0.09}, allocate=True, cap=40.0)
+    privacy=workflow.Privacy(level_column="level"),
 )
 
 
@@ -430,8 +430,9 @@ def _released() -> dict[str, bytes]:
             workflow.release(plan, real, PEOPLE, account=workflow.Account(ledger, "ldl"))
         several = workflow.make_plan(SEVERAL, data=PEOPLE)
         workflow.release(several, Path(folder) / "several.csv", PEOPLE)
-        unequal = workflow.make_plan(UNEQUAL, data=PEOPLE)
-        workflow.release(unequal, Path(folder) / "unequal.csv", PEOPLE)
+        levels = PEOPLE | {"level": np.arange(40.0)}
+        unequal = workflow.make_plan(UNEQUAL, data=levels)
+        workflow.release(unequal, Path(folder) / "unequal.csv", levels)
         return {one.name: one.read_bytes() for one in Path(folder).glob("*.csv*")}
 
 

@@ -318,12 +318,6 @@ def contributions(g):
     return [g.keep(s.contribution(z)) for s, z in zip(made, sent)] * 2
 
 
-def allocated():
-    """A plan with a level for every row."""
-    own = spec(privacy=workflow.Privacy(level=2.0, allocate=True))
-    return workflow.make_plan(own, people())
-
-
 def plan(g):
     table = {name: g(column) if column.dtype.kind == "f" else column
              for name, column in people(40).items()}  # fmt: skip
@@ -989,8 +983,6 @@ CASES = {
         ["a"], level=1.0, noise=0.5, simulate=0),
     "workflow.make_plan": lambda g: [plan(g), workflow.make_plan(
         spec(), g.keep(pd.DataFrame(people(40))))],
-    "workflow.AllocatedPlan.row_levels": lambda g: allocated().row_levels(
-        g.keep(np.array([3, 7]))),
     "workflow.plan": lambda g: [
         workflow.plan(g.keep(given), "ldl ~ age + C(sex)", categories=g.keep(
             {"sex": ["female", "male"]}), level=1.0, noise_variance=1.0,
@@ -1031,7 +1023,6 @@ NO_DATA = {
     "workflow.ColumnsEstimate.__init__": RESULT,
     "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
-    "workflow.Terms.row_levels": "refuses: a plan of the table has them",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
     "streaming.Job.__init__": "takes names", "streaming.Trial.source": "takes names and numbers",
     "report.tidy": "takes axes of matplotlib, which it is there to change",

@@ -24,7 +24,7 @@ NAMES = {
     },
     "app": {"Desk", "make_app", "serve"},
     "workflow": {
-        "Account", "AllocatedPlan", "ColumnsEstimate", "Estimate", "Fit", "Noise",
+        "Account", "ColumnsEstimate", "Estimate", "Fit", "Noise",
         "People", "Plan", "Privacy", "RecordPlan", "Spec", "Spending", "TableMechanism",
         "TableRelease", "Terms", "Verified", "Weights", "account_name", "estimate",
         "estimate_release", "load_spec", "make_plan", "plan", "read_release", "release",
@@ -40,7 +40,7 @@ NAMES = {
         "BAND", "Course", "CoursePanel", "Exposed", "Line", "Note", "Panel", "Section",
         "TableBlock", "Track", "Trail", "at_least", "at_most", "charged_to", "curve_of",
         "ellipse_points", "exposed_by", "exposure", "freedom_text", "left_out", "level_of",
-        "level_words", "levels_words", "new_figure", "often", "plural", "printable",
+        "level_words", "new_figure", "often", "plural", "printable",
         "render_section", "report_sections", "require_files", "rounded",
         "save", "save_convergence", "save_courses", "save_diagnosis", "save_plan_figure",
         "save_plane", "save_report", "save_states", "short", "tidy", "total_words",

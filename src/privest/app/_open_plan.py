@@ -57,6 +57,10 @@ def opened(request: Request, form: Form) -> Response:
 def _fill(desk: Desk, work: Work, form: Form) -> None:
     """The table, the plan, and what the data screen would show had it been typed there."""
     spec = _spec(desk, form)
+    if spec.privacy.level_column is not None:
+        raise InvalidInput(
+            "plans with a level column are for the command line: privest release PLAN."
+        )
     work.table = _table(desk, form, spec)
     spec = replace(spec, data=work.table.name, noise=_noise(desk, work.table, spec))
     seen = look(work.table.data, spec.reading)

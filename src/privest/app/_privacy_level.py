@@ -24,7 +24,7 @@ from privest.report._choosing import (
     level_text,
     takes_apart,
 )
-from privest.workflow import AllocatedPlan, Plan
+from privest.workflow import Plan
 from privest.workflow._law_plan import LawPlan
 from privest.workflow._replanning import at_level
 
@@ -58,7 +58,7 @@ def chosen_by(plan: Plan, form: Form) -> Chosen:
     if "delta" in form and (not isinstance(plan, LawPlan) or plan.column.law == "gaussian"):
         delta = form.optional_number("delta")
     same = level == chosen_level(plan) and delta == stated.delta  # to the last digit
-    if not same and not isinstance(plan, AllocatedPlan):
+    if not same:
         plan = plan.under(replace(at_level(plan, level), delta=delta))
     apart = form.text("apart", "") if "apart" in form else apart_text(plan)
     return Chosen(plan, scale, level, moved, apart, as_typed(delta))
@@ -107,6 +107,4 @@ def numbers_of(chosen: Chosen) -> dict[str, Any]:
 
 def pictures_of(chosen: Chosen) -> list[Any]:
     """The pictures beside it."""
-    if isinstance(chosen.plan, AllocatedPlan):
-        return [intervals_sketch(chosen.plan)]
     return [intervals_sketch(chosen.plan), curve_sketch(chosen.plan, chosen.scale)]

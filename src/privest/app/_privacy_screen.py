@@ -1,5 +1,5 @@
 """Screen 2, privacy: one slider, and beside it what others will know of one person and what you
-will know of all; accuracy first; levels that differ from row to row; what if a group says no.
+will know of all; accuracy first; what if a group says no.
 
 The plan keeps what was counted of the features: an answer reads no data.
 """
@@ -7,7 +7,6 @@ The plan keeps what was counted of the features: an answer reads no data.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
@@ -16,23 +15,15 @@ from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
 from privest.app._pages import Form, as_typed, page, place, screen, see_other
-from privest.app._privacy_level import Chosen, as_shown, chosen_by, numbers_of, pictures_of
+from privest.app._privacy_level import chosen_by, numbers_of, pictures_of
 from privest.app._uploads import changed
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
-from privest.report import levels_words
-from privest.report._choice_pictures import levels_sketch
-from privest.report._choosing import (
-    choice_table,
-    level_text,
-    takes_apart,
-)
+from privest.report._choosing import level_text, takes_apart
 from privest.report._coefficients import INTERCEPT
 from privest.report._withdrawal_words import withdrawal_words
-from privest.workflow import AllocatedPlan, Plan, Privacy, Spec, make_plan
+from privest.workflow import Plan, Spec
 from privest.workflow._law_plan import LawPlan
-from privest.workflow._replanning import equal_levels, error_of_half
-from privest.workflow._row_levels import not_together
 from privest.workflow._withdrawing import withdrawn
 
 KEPT = "privacy"  # under which this screen keeps what it was asked
@@ -45,12 +36,10 @@ class Kept:
     """What was asked besides the level, for one model of one table.
 
     model     which, as the work counts them.
-    proposed  levels per row, not adopted yet.
     said      what if a group says no, in words, at the level and all else of `said_of`.
     """
 
     model: int
-    proposed: AllocatedPlan | None = None
     said: list[str] = field(default_factory=list)
     said_of: Spec | None = None
     ticked: frozenset[str] = frozenset()
@@ -76,28 +65,21 @@ def privacy(request: Request, work: Work, form: Form) -> Response:
         return _shown(request, work, EMPTY, str(error))
 
 
-def _shown(
-    request: Request, work: Work, form: Form, message: str | None = None, **typed: str
-) -> Response:
+def _shown(request: Request, work: Work, form: Form, message: str | None = None) -> Response:
     """The screen; with a message, what was typed is still there."""
     with work.lock:
         plan, model, kept = work.plan, work.models, replace(_kept(work))
     if plan is None:
         return see_other(request, "data", work)
-    chosen, proposed = chosen_by(plan, form), kept.proposed
+    chosen = chosen_by(plan, form)
     return page(
         request, "privacy.html", work, 422 if message else 200,
         message=message, step="privacy", plan=plan, model=model, pictures=pictures_of(chosen),
         takes_apart=takes_apart(plan), factor=plan.spec.transform == "log",
-        takes_delta=_takes_delta(plan), allocated=isinstance(plan, AllocatedPlan),
-        alone=_alone(plan), accuracy=len(plan.columns) == 1,
-        typed={"half": form.text("half", ""), "of": form.text("of", _first_of(plan)), "mean": "",
-               "cap": "", "kind": "mean", "groups": ""} | typed,
-        groups=dict(plan.spec.categories), designable=_not_designable(plan.spec),
-        proposed=proposed, ticked=kept.ticked,
+        takes_delta=_takes_delta(plan), alone=_alone(plan), accuracy=len(plan.columns) == 1,
+        typed={"half": form.text("half", ""), "of": form.text("of", _first_of(plan))},
+        groups=dict(plan.spec.categories), ticked=kept.ticked,
         said=kept.said if kept.said_of == chosen.plan.spec else [],
-        proposal=None if proposed is None else _proposal(proposed),
-        adopted=_proposal(plan) if isinstance(plan, AllocatedPlan) else None,
         **numbers_of(chosen),
     )  # fmt: skip
 
@@ -110,29 +92,6 @@ def _takes_delta(plan: Plan) -> bool:
 def _alone(plan: Plan) -> bool:
     """Whether an accuracy can only be that of what privacy adds."""
     return len(plan.columns) == 1 and plan.noise_variance is None and not isinstance(plan, LawPlan)
-
-
-def _not_designable(spec: Spec) -> str | None:
-    """Why levels per row are not offered; None: they are."""
-    for what, there in not_together(spec).items():
-        if there:
-            return f"Not together with {what} yet."
-    if spec.noise.variance is None and spec.noise.reference is None:
-        return (
-            "It needs the noise variance of the readings: how much a row is worth depends on it. "
-            "State a guess from public knowledge on the data screen."
-        )
-    return None
-
-
-def _proposal(found: AllocatedPlan) -> dict[str, Any]:
-    """Who gives up how much, for the template."""
-    return {
-        "words": levels_words(found),
-        "picture": levels_sketch(found),
-        "groups": found.by_group(),
-        "table": choice_table(found),
-    }
 
 
 def privacy_numbers(request: Request, work: Work, form: Form) -> Response:
@@ -196,12 +155,12 @@ def _still_shown(form: Form) -> Form:
     return Form(QueryParams(form.text("shown", "")))
 
 
-def _again(request: Request, work: Work, form: Form, message: str, **typed: str) -> Response:
+def _again(request: Request, work: Work, form: Form, message: str) -> Response:
     """The screen with a message: with what was typed where that can be shown, else as stored."""
     try:
-        return _shown(request, work, form, message, **typed)
+        return _shown(request, work, form, message)
     except PrivestError:
-        return _shown(request, work, EMPTY, message, **typed)
+        return _shown(request, work, EMPTY, message)
 
 
 def _kept(work: Work) -> Kept:
@@ -210,43 +169,6 @@ def _kept(work: Work) -> Kept:
     if not isinstance(found, Kept) or found.model != work.models:
         found = work.more[KEPT] = Kept(work.models)
     return found
-
-
-def privacy_design(request: Request, work: Work, form: Form) -> Response:
-    """Levels per row or group, from a design; they are shown first and adopted by a second form."""
-    if work.plan is None:
-        return see_other(request, "data", work)
-    typed = {name: form.text(name, "") for name in ("kind", "mean", "half", "of", "cap", "groups")}
-    shown = _still_shown(form)
-    try:
-        plan, model = _planned(work, form)
-        spec = replace(plan.spec, privacy=_asked_levels(chosen_by(plan, shown), form))
-        found = make_plan(spec, data=_table(work))
-        assert isinstance(found, AllocatedPlan)
-        with work.lock:  # it took a while: another tab may have changed the model, or the table
-            work.require_model(model)
-            _kept(work).proposed = found
-    except PrivestError as error:
-        return _again(request, work, shown, str(error), **typed)
-    return _to(request, work, shown, part="#who")
-
-
-def _asked_levels(chosen: Chosen, form: Form) -> Privacy:
-    """The section on privacy that the form asks for."""
-    plan, stated = chosen.plan, chosen.plan.spec.privacy
-    named = tuple(plan.spec.categories)
-    which = form.choice("groups", [str(k) for k in range(len(named))] + [""], "")
-    shared: dict[str, Any] = {
-        "allocate": True, "cap": form.optional_number("cap"),
-        "groups": named[int(which)] if which else None,
-        "delta": stated.delta, "move": stated.move, "range": stated.range,
-    }  # fmt: skip
-    if form.choice("kind", ("mean", "accuracy"), "mean") == "mean":
-        mean = form.number("mean", chosen.level)
-        mean = chosen.level if as_shown(mean, chosen.level) else mean
-        return Privacy(level=mean, **shared)
-    wanted = error_of_half(form.number("half"), CONFIDENCE)
-    return Privacy(standard_error={_coefficient(plan, form): wanted}, **shared)
 
 
 def _coefficient(plan: Plan, form: Form) -> str:
@@ -269,28 +191,6 @@ def _table(work: Work) -> str:
     return work.table.data
 
 
-def privacy_adopt(request: Request, work: Work, form: Form) -> Response:
-    """Adopt the levels that were proposed, drop them, or go back to one level for all."""
-    if work.plan is None:
-        return see_other(request, "data", work)
-    then = form.choice("then", ("adopt", "drop", "equal"), "drop")
-    with work.lock:
-        try:
-            plan, _ = _planned(work, form)
-            if then != "drop":
-                work.require_idle()
-        except InvalidInput as error:
-            return _again(request, work, EMPTY, str(error))
-        kept = _kept(work)
-        if then == "adopt" and kept.proposed is not None:
-            work.spec, work.plan = kept.proposed.spec, kept.proposed
-        if then == "equal" and isinstance(plan, AllocatedPlan):
-            work.plan = plan.under(equal_levels(plan))
-            work.spec = work.plan.spec
-        kept.proposed = None
-    return _to(request, work, _still_shown(form) if then == "drop" else EMPTY)
-
-
 def privacy_without(request: Request, work: Work, form: Form) -> Response:
     """What if groups say no?"""
     if work.plan is None:
@@ -301,7 +201,7 @@ def privacy_without(request: Request, work: Work, form: Form) -> Response:
         plan = chosen_by(stored, shown).plan
         column, groups = _ticked(plan.spec, ticked)
         said = withdrawal_words(withdrawn(plan, column, groups, _table(work)), plan)
-        with work.lock:  # as with a design
+        with work.lock:  # it took a while: another tab may have changed the model, or the table
             work.require_model(model)
             kept = _kept(work)
             kept.said, kept.said_of, kept.ticked = said, plan.spec, ticked
@@ -331,7 +231,5 @@ ROUTES = [
     screen("/privacy", privacy_done, "privacy_done", post=True),
     screen("/privacy/numbers", privacy_numbers, "privacy_numbers"),
     screen("/privacy/pictures", privacy_pictures, "privacy_pictures"),
-    screen("/privacy/design", privacy_design, "privacy_design", post=True),
-    screen("/privacy/adopt", privacy_adopt, "privacy_adopt", post=True),
     screen("/privacy/without", privacy_without, "privacy_without", post=True),
 ]

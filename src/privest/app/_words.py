@@ -28,7 +28,6 @@ TURNS: tuple[tuple[str, str], ...] = (
     (r"state --separator '[^']*'", "choose it under “Between columns”"),
     (r"\(--most-rows (\d+|…)\)", r"(“Most rows of a person”: \1)"),
     (r"--range \S+?=LOW,HIGH|--range low,high", "“Lowest” and “Highest”"),
-    (r" \(without --allocate\)", ""),
     (r"; on the command line --level, --epsilon, --standard-error, --tolerance", ""),
     (r"--standard-error \w+=[\d.]+(?:,\w+=[\d.]+)*", "--standard-error"),
     (r"(L|l)eave --person out", r"\1et no column be one that “says whose row it is”"),
@@ -42,9 +41,7 @@ TURNS: tuple[tuple[str, str], ...] = (
 # What is left, by option: the name that the thing has on a screen.
 FIELDS = {
     "again": "“Release them once more”",
-    "allocate": "“Who gives up how much?”",
     "budget": "“Budget of a new account”",
-    "cap": "“No row above the level”",
     "category": "“Public categories”",
     "decimal": "“In numbers”",
     "delta": "“δ”",
@@ -52,7 +49,6 @@ FIELDS = {
     "epsilon": "“ε”",
     "errors": "“How errors are made”",
     "features": "the public columns",
-    "groups": "“Rows that share a level”",
     "ledger": "the ledger",
     "level": "“Privacy level s”",
     "missing": "“Rows with a missing value”",
@@ -66,7 +62,7 @@ FIELDS = {
     "seed": "“Seed”",
     "separator": "“Between columns”",
     "simulate": "“A trial”",
-    "standard-error": "“± for 95 % that is wanted”",
+    "standard-error": "“Accuracy first”",
     "subject": "“name of their account”",
 }
 # These have no field here: the words of the option itself are the best there are.

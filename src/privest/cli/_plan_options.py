@@ -133,32 +133,11 @@ class WantedPrivacy(common.PrivacyOfReading):
             "LAW",
         ),
     ] = None
-
-    allocate: Annotated[
-        bool,
-        option(
-            "Levels per row, by their public features: with --standard-error the least privacy "
-            "loss in total, no row above --cap, or above the --epsilon or --tolerance given "
-            "beside; with --level, the mean of all rows, the best accuracy.",
-            "",
-            names=("--allocate",),
-        ),
-    ] = False
-    cap: Annotated[
-        float | None, option("With --allocate: no row is above this level.", "LEVEL")
-    ] = None
-    criterion: Annotated[
+    level_column: Annotated[
         str | None,
         option(
-            "With --allocate and --level: A, the sum of the squared errors, each as a multiple of "
-            "that without privacy (the default), D, the volume of the confidence region, or E, the "
-            "worst direction.",
-            "A|D|E",
+            "Instead: a public column with the level of each row; 0: the row is withheld.", "NAME"
         ),
-    ] = None
-    groups: Annotated[
-        str | None,
-        option("With --allocate: rows that agree in this public column share a level.", "COLUMN"),
     ] = None
 
     def stated(self) -> Privacy:
@@ -175,10 +154,7 @@ class WantedPrivacy(common.PrivacyOfReading):
             self.attacker,
             numbers_by_name(self.unit, "--unit"),
             self.law,  # type: ignore[arg-type] # checked by Privacy
-            self.allocate,
-            self.cap,
-            self.criterion,  # type: ignore[arg-type] # checked by Privacy
-            self.groups,
+            self.level_column,
         )
 
 

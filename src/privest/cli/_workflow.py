@@ -134,8 +134,8 @@ def plan(
     output.require_possible()
     spec = spec_of(source, model, privacy, noise, files)
     output.require_free()
-    if output.png is not None and len(spec.targets) > 1:
-        raise InvalidInput("--png draws the errors of one target: plan each alone for a figure.")
+    if output.png is not None and (len(spec.targets) > 1 or spec.privacy.level_column is not None):
+        raise InvalidInput("--png draws the errors of one target at one level for all rows.")
     found = make_plan(spec, expected=_expected(output.expect))
     rows = _rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it

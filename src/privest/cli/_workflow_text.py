@@ -18,49 +18,54 @@ from privest.cli._people_text import print_people_plan
 from privest.estimator import CostByShare
 from privest.report import (
     BAND,
+    at_most,
     exposed_by,
     exposure,
     freedom_text,
     left_out,
     level_of,
     level_words,
-    levels_words,
+    plural,
     rounded,
     short,
 )
 from privest.report._plan_words import differential_words
-from privest.workflow import AllocatedPlan, Estimate, Plan, TableRelease
+from privest.workflow import Estimate, Plan, TableRelease
 from privest.workflow._law_plan import LawPlan
+from privest.workflow._planning_levels import LevelPlan
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
 
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
 
 
-def print_allocated_plan(console: Console, found: AllocatedPlan, rows: Mapping[str, int]) -> None:
-    """Errors, who gives up how much, and what that saves."""
+def print_level_plan(console: Console, found: LevelPlan, rows: Mapping[str, int]) -> None:
+    """Errors, and which levels the rows have."""
+    withheld = f" Level 0, withheld: {plural(found.withheld, 'row')}." if found.withheld else ""
     sentences = [
-        _noise(found) + ".",
-        *levels_words(found),
+        f"Every row has its own privacy level (larger shows more), the public column "
+        f"{found.column.level_column!r}: up to {at_most(found.level)}, the mean "
+        f"{short(found.mean_level)}.{withheld} The largest is promised to all rows.",
         *(line for one in exposed_by(found) for line in exposure(one)),
         *differential_words(found),
         *_unclipped(found),
     ]  # before anything is printed: it may fail
+    known = found.noise_variance is not None
     console.print(shown(_head(found)))
-    console.print(_error_table(found))
-    for line in sentences:
+    console.print(_error_table(found) if known else guess_table(found))
+    for line in [f"{_noise(found)}.", *sentences] if known else sentences:
         console.print(shown(line))
     for want, count in rows.items():
         console.print(shown(f"For {want} at these levels {count:,} rows like these are needed."))
 
 
-def _unclipped(found: AllocatedPlan) -> list[str]:
+def _unclipped(found: LevelPlan) -> list[str]:
     """A range costs something, which is not known for levels of the rows before the estimate."""
     if found.range is None:
         return []
     return [
         f"What is clipped at the range {found.range[0]:.6g} to {found.range[1]:.6g} is not in "
-        "these errors; the estimate says what share it was, and undoes the bias."
+        "these errors; the estimate says what share it was."
     ]
 
 
@@ -75,8 +80,8 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
     if isinstance(found, LawPlan):
         print_law_plan(console, found, rows)
         return
-    if isinstance(found, AllocatedPlan):
-        print_allocated_plan(console, found, rows or {})
+    if isinstance(found, LevelPlan):
+        print_level_plan(console, found, rows or {})
         return
     sentences = _sentences(found)  # before anything is printed: it may fail
     console.print(shown(_head(found)))

@@ -18,7 +18,6 @@ from privest.report._in_units import total_words
 from privest.report._innovations import save_diagnosis
 from privest.report._page import Note, Section, TableBlock, render_section
 from privest.report._released import charged_to, left_out, level_of
-from privest.report._row_levels import levels_words
 from privest.report._streams import (
     Line,
     Panel,
@@ -34,7 +33,7 @@ from privest.report._workflow import curve_of, report_sections, save_plan_figure
 __all__ = [
     "BAND", "Course", "CoursePanel", "Exposed", "Line", "Note", "Panel", "Section", "TableBlock",
     "Track", "Trail", "at_least", "at_most", "charged_to", "curve_of", "ellipse_points",
-    "exposed_by", "exposure", "freedom_text", "left_out", "level_of", "level_words", "levels_words",
+    "exposed_by", "exposure", "freedom_text", "left_out", "level_of", "level_words",
     "new_figure", "often", "plural", "printable", "render_section",
     "report_sections", "require_files", "rounded", "save", "save_convergence", "save_courses",
     "save_diagnosis", "save_plan_figure", "save_plane", "save_report", "save_states", "short",

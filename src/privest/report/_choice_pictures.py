@@ -14,11 +14,10 @@ from privest.arrays import Array
 from privest.report._canvas import INK, OPEN, PRIVATE, shown
 from privest.report._choosing import Half, LevelScale, chosen_level, halves, parts_of
 from privest.report._digits import rounded, short, span
-from privest.report._drawing import Drawn, embedded
-from privest.report._row_levels import levels_picture
+from privest.report._drawing import Drawn
 from privest.report._svg import Sketch
 from privest.report._tradeoff import COLOURS, alike, multiples
-from privest.workflow import AllocatedPlan, Plan
+from privest.workflow import Plan
 from privest.workflow._law_plan import LawPlan
 
 WIDTH, MARGIN = 400, 10
@@ -92,12 +91,6 @@ def _numbers(one: Half) -> str:
 def _key(picture: Sketch, y: float, colour: str, height: float, text: str, x: float) -> None:
     picture.bar(MARGIN + x, y - height / 2 - 4, 28, height, colour)
     picture.text(MARGIN + x + 36, y, text)
-
-
-def levels_sketch(found: AllocatedPlan) -> Sketched:
-    """Who gives up how much: rows by their level."""
-    picture = levels_picture(found)
-    return Sketched(embedded(picture.figure), picture.alt, picture.caption)
 
 
 # --- errors against levels ------------------------------------------------------------------------

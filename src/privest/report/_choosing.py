@@ -99,14 +99,13 @@ def _width(plan: Plan) -> float | None:
 
 
 def chosen_level(plan: Plan) -> float:
-    """What `Plan.at` takes: the level, the budget of a record, the mean of levels per row."""
+    """What `Plan.at` takes: the level, or the budget of a record."""
     stated = plan.spec.privacy.level
     if stated is not None:
         return stated
     if len(plan.columns) > 1:
         return float(f"{sum(c.level * (c.scale or 1.0) ** 2 for c in plan.columns):.12g}")
-    own = plan.column.levels
-    return plan.level if own is None else own.mean
+    return plan.level
 
 
 def level_text(level: float) -> str:

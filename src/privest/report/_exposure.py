@@ -74,7 +74,7 @@ def exposed_of(column: Column, apart: float | None = None) -> Exposed:
 def _what(column: Column) -> str:
     """What is guessed: of persons with several rows the level is that of their mean."""
     what = "One reading"
-    if column.levels is not None:
+    if column.level_column is not None:
         what = "The reading of the row with the highest level"
     if column.person is not None:
         what = "The mean of one person's readings (where all of them are higher or lower alike)"

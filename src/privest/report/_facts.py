@@ -12,7 +12,6 @@ from privest.errors import InvalidInput
 from privest.estimator.result import Result
 from privest.report._coefficients import FACTORS, open_errors
 from privest.report._exposure import Exposed
-from privest.report._page import Part
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve
 
@@ -114,7 +113,7 @@ class Facts:
     curve, pair, trail
                     the errors over levels, two coefficients together, the estimates as rows came:
                     told where they are given, of one column
-    levels          who gives up how much, where rows have levels of their own: sentences, a picture
+    levels          where rows have levels of their own: which, in a sentence
     commands        how to repeat it; none: that is not told
     confidence      of the intervals
     """
@@ -133,7 +132,7 @@ class Facts:
     pair: Result | None = None
     trail: Trail | None = None
     provenance: Provenance | None = None
-    levels: tuple[Part, ...] = ()
+    levels: str | None = None
     confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:

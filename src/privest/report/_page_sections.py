@@ -45,7 +45,7 @@ def further(facts: Facts) -> list[Section]:
         picture = trail_picture(facts.trail, facts.outcomes[0].result.names)
         more.append(Section("How the estimates settled", (_TRAIL, picture)))
     if facts.levels:
-        more.insert(0, Section("Who gives up how much", facts.levels))
+        more.insert(0, Section("Privacy levels of the rows", (facts.levels,)))
     which = () if facts.provenance is None else (identity(facts.provenance),)
     repeat = (_REPEAT, Commands(tuple(facts.commands))) if facts.commands else ()
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privest.report._digits import at_most, plural
-from privest.report._exposure import level_number, level_words
+from privest.report._exposure import level_words
 from privest.workflow import Account, TableRelease
 from privest.workflow._record import record_information
 
@@ -21,9 +21,8 @@ def level_of(header: TableRelease) -> str:
     if len(header.columns) == 1:
         if header.column.law != "gaussian" and header.epsilon is not None:
             return f"ε = {at_most(header.epsilon)}, no δ"
-        if header.column.levels is not None:
-            mean = level_number(header.column.levels.mean)
-            return f"privacy levels per row up to {at_most(header.level)}, mean {mean}"
+        if header.column.level_column is not None:
+            return f"privacy levels per row up to {at_most(header.level)}"
         return level_words(header.level)
     budget = float(record_information(header.columns))
     return f"a budget of {budget:.6g} units for the record of {len(header.columns)} columns"

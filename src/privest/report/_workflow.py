@@ -18,16 +18,15 @@ from privest.linalg.tolerances import SINGULAR, condition
 from privest.privacy import PrivacyLevel
 from privest.report._canvas import save
 from privest.report._coefficients import INTERCEPT
-from privest.report._digits import plural, short
+from privest.report._digits import at_most, plural, short
 from privest.report._exposure import exposed_by, exposed_of
 from privest.report._facts import Facts, Outcome, Provenance
-from privest.report._page import Part, Section, save_page
+from privest.report._page import Section, save_page
 from privest.report._page_sections import found, further
-from privest.report._row_levels import levels_picture, levels_words
 from privest.report._split import added_variance
 from privest.report._streams import Trail
 from privest.report._tradeoff import Curve, tradeoff_figure
-from privest.workflow import AllocatedPlan, Estimate, Plan, TableRelease
+from privest.workflow import Estimate, Plan, TableRelease
 from privest.workflow._original_units import range_sentence
 from privest.workflow._route_columns import ColumnsEstimate
 
@@ -130,7 +129,7 @@ def _facts(plan: Plan | None, estimate: Estimate) -> Facts:
         people=_people(header),
         weights=_weights(header),
         joint=_joint(estimate),
-        levels=_levels(plan),
+        levels=_levels(header),
     )
 
 
@@ -150,7 +149,7 @@ def save_report(
     save_page(
         f"{names}: what a private release shows",
         f"{_whose(header)}, {plural(len(header.names), 'coefficient')}, privacy level "
-        f"s {'=' if header.columns[0].levels is None else 'up to'} "
+        f"s {'=' if header.columns[0].level_column is None else 'up to'} "
         f"{', '.join(short(column.level) for column in header.columns)} (larger shows more)",
         report_sections(plan, estimate, commands, confidence=confidence, date=date),
         path,
@@ -158,11 +157,16 @@ def save_report(
     )
 
 
-def _levels(plan: Plan | None) -> tuple[Part, ...]:
-    """Who gives up how much, where rows have levels of their own."""
-    if not isinstance(plan, AllocatedPlan):
-        return ()
-    return (*levels_words(plan), levels_picture(plan))
+def _levels(header: TableRelease) -> str | None:
+    """Where rows have levels of their own: which, and what is promised."""
+    column = header.columns[0]
+    if column.level_column is None:
+        return None
+    return (
+        f"Every row has its own privacy level, the public column “{column.level_column}” of the "
+        f"release. A row of level 0 is withheld. The largest, s = {at_most(column.level)}, is "
+        "promised to all rows."
+    )
 
 
 def _record(header: TableRelease) -> tuple[float, float] | None:
@@ -304,7 +308,7 @@ def _curve(plan: Plan, estimate: Estimate) -> Curve | None:
         and estimate.clipped is None
         and header.people is None
         and header.weights is None
-        and header.column.levels is None
+        and header.column.level_column is None
         and header.family == "gaussian"
         and header.column.law == "gaussian"
     )

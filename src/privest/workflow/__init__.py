@@ -8,7 +8,6 @@ from privest.workflow._estimating import estimate_release
 from privest.workflow._header import TableRelease, read_release
 from privest.workflow._leaving import TableMechanism
 from privest.workflow._planning import Plan, make_plan
-from privest.workflow._planning_levels import AllocatedPlan
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._releasing import release, simulate_release, trial_source
 from privest.workflow._route_columns import ColumnsEstimate
@@ -22,7 +21,6 @@ from privest.workflow._verifying import Verified, verify_release
 
 __all__ = [
     "Account",
-    "AllocatedPlan",
     "ColumnsEstimate",
     "Estimate",
     "Fit",

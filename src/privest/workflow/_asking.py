@@ -30,7 +30,7 @@ def error_ways(release: TableRelease) -> dict[str, str]:
         return {"auto": AUTO, "model": "as the model says", "HC3": SCATTER["HC3"]}
     known = all(column.noise_variance is not None for column in release.columns)
     stated = {"stated": STATED} if known else {}
-    if release.columns[0].levels is not None:
+    if release.columns[0].level_column is not None:
         return {"auto": AUTO} | stated
     if release.weights is not None:
         return {"auto": AUTO} | SCATTER

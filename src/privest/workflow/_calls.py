@@ -53,8 +53,7 @@ def plan(
                of the readings given the features: known, or from a public file; may be left out.
     privacy    one of level=, epsilon= (with delta= and move= or range=), standard_error= (with
                of=, or a mapping of names to errors), tolerance= (with attacker=); range=, units=,
-               law= as in `Privacy`. With allocate=True rows have levels of their own, by their
-               public features: an `AllocatedPlan`.
+               law= as in `Privacy`; or level_column=, a public column with the level of each row.
     person, weights
                the columns that say whose row it is and what it weighs; or `People`, `Weights`.
     reading    how the file is written, where it does not say it itself.

@@ -28,7 +28,6 @@ from privest.workflow._laws import Law, read_law
 from privest.workflow._modelled import Ends, counted_move, epsilon_of, modelled_range
 from privest.workflow._person import PersonRows
 from privest.workflow._record import record_statement
-from privest.workflow._row_levels import RowLevels
 from privest.workflow._sections import read_no_exponent, read_transform
 
 READING = "z"
@@ -50,9 +49,8 @@ class Column(Record):
     alone           whether it is the only private column of its table.
     scale           what counts as one unit of it, where several columns share one budget,
                     Σ_j scale_j²·level_j; None where it is alone.
-    levels          where every row has a level of its own: in which public column, and how it was
-                    chosen. `level` is then the largest of them, and z·unit/√(level of the row) a
-                    reading with its noise.
+    level_column    the public column with the level of each row, where they differ. `level` is then
+                    the largest of them, and z·unit/√(level of the row) a reading with its noise.
     person          where persons have several rows: how the level is spread over them. z·unit is
                     then z̃/√s (`mechanism.PeopleMechanism`), and ε is that of a whole person.
     """
@@ -69,7 +67,7 @@ class Column(Record):
     alone: bool = True
     scale: float | None = None
     person: PersonRows | None = None
-    levels: RowLevels | None = None
+    level_column: str | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("epsilon",)
 
@@ -126,7 +124,7 @@ class Column(Record):
 
         Where rows have levels of their own, in deviations of the noise.
         """
-        if self.levels is not None:
+        if self.level_column is not None:
             return unit_of(1.0, simulated=simulated)
         return self.coin.unit if self.law == "coin" else unit_of(self.level, simulated=simulated)
 
@@ -156,8 +154,8 @@ class Column(Record):
         found = self.to_dict() | {"name": self.name, "unit": self.unit(simulated=simulated)}
         found |= {"zero": self.zero, "exponent": None}  # of Box-Cox, which is no more
         del found["epsilon"]  # written for readers; another machine may round it otherwise
-        if self.levels is None:  # headers from before there were any stay what they are
-            del found["levels"]
+        if self.level_column is None:  # headers from before there were any stay what they are
+            del found["level_column"]
         return found
 
     def header(self, *, simulated: bool) -> dict[str, Any]:
@@ -168,7 +166,12 @@ class Column(Record):
     def read(cls, given: object, *, simulated: bool) -> Self:
         """The inverse of `header`: every field checked, what follows from others computed again."""
         if isinstance(given, Mapping):
-            given = {"levels": None, **given}
+            if given.get("levels") is not None:
+                raise InvalidInput(
+                    "levels designed inside a plan were removed in version 0.2: read this release "
+                    "with the version that wrote it."
+                )
+            given = {"level_column": None, **given}
         record = read_fields(given, KINDS | FOLLOWS, "each of the columns")
         found = cls(**{name: record[name] for name in KINDS})
         found._require_sense()
@@ -207,7 +210,7 @@ class Column(Record):
             "bits must have a range, and no move": self.law == "coin"
             and (ends is None or move is not None),
             "levels of the rows go with Gaussian noise of one column, and one row a person": (
-                self.levels is not None
+                self.level_column is not None
                 and (self.law != "gaussian" or not self.alone or self.person is not None)
             ),
             "a transform must have a range above 0": (
@@ -298,7 +301,7 @@ KINDS: dict[str, Field] = {
     "noise_variance": optional(read_positive), "reference_rows": optional(read_count),
     "delta": optional(read_positive), "move": optional(read_positive), "alone": read_flag,
     "scale": optional(read_positive),
-    "person": optional(PersonRows.read), "levels": optional(RowLevels.read),
+    "person": optional(PersonRows.read), "level_column": optional(read_text),
 }  # fmt: skip
 FOLLOWS: dict[str, Field] = {
     "epsilon": optional(read_positive), "name": read_text, "unit": read_positive,

@@ -47,7 +47,7 @@ def _of_one_column(release: TableRelease, errors: str) -> Estimate:
         return estimate_people(release, errors)  # what a range does is in its remark
     if release.family != "gaussian":
         return estimate_family(release, errors)
-    if release.column.levels is not None:
+    if release.column.level_column is not None:
         found = estimate_levels(release, errors)
     elif release.weights is not None:
         found = estimate_weighted(release, errors)

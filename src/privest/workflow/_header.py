@@ -92,7 +92,7 @@ class TableRelease(Release, OneColumn):
                     file. `blocks`, `stream`, `values` read it.
     columns         of private readings: how each of them left, its level among that. z·unit is a
                     reading with its noise, in the units of the modelled target; z·unit/√level
-                    where a public column has a level for every row.
+                    where a level column has a level for every row.
     names           of the coefficients, `intercept` among them where there is one.
     categories      the public list of each column of categories, as the plan states it.
     family          of the readings given the features.
@@ -178,7 +178,7 @@ class TableRelease(Release, OneColumn):
         units = np.array([column.unit(simulated=self.simulated) for column in self.columns])
         zeros = np.array([column.zero for column in self.columns])
         for block in self._read():
-            z, levels = block.targets * units + zeros, self._row_levels(block)
+            z, levels = block.targets * units + zeros, self._levels(block)
             if levels is not None:
                 with np.errstate(divide="ignore", invalid="ignore"):
                     z = np.where(levels > 0, z[:, 0] / np.sqrt(levels), np.nan)[:, None]
@@ -203,13 +203,13 @@ class TableRelease(Release, OneColumn):
             if len(shown := part.shown):
                 yield shown
 
-    def _row_levels(self, block: Block) -> Array | None:
+    def _levels(self, block: Block) -> Array | None:
         """The levels of some rows, where each has its own."""
         column = self.columns[0]
-        if column.levels is None:
+        if column.level_column is None:
             return None
-        found = np.asarray(block.beside[column.levels.column])
-        require_levels(found, column.level, Path(self.table) if self.path is None else self.path)
+        found = np.asarray(block.beside[column.level_column])
+        require_levels(found, column.level, self.table if self.path is None else self.path)
         return found
 
     def stream(self) -> Iterator[tuple[StreamRelease, Array]]:
@@ -217,7 +217,7 @@ class TableRelease(Release, OneColumn):
 
         Of one private column, one reading a person.
         """
-        if self.column.levels is not None:
+        if self.column.level_column is not None:
             raise InvalidInput(
                 "rows of this release have levels of their own, and a stream at one level has not: "
                 "read it by `blocks`."
@@ -279,9 +279,9 @@ class TableRelease(Release, OneColumn):
         for part, own in ((self.weights, "weights"), (self.people, "people")):
             if part is not None:
                 columns[part.column] = np.concatenate([getattr(block, own) for block in blocks])
-        unequal = self.columns[0].levels
+        unequal = self.columns[0].level_column
         if unequal is not None:
-            columns[unequal.column] = np.concatenate([np.asarray(block.levels) for block in blocks])
+            columns[unequal] = np.concatenate([np.asarray(block.levels) for block in blocks])
         readings = np.concatenate([block.z for block in blocks])
         columns |= {column.name: z for column, z in zip(self.columns, readings.T)}
         return as_frame(columns, library or self.library)
@@ -294,8 +294,10 @@ class TableRelease(Release, OneColumn):
     @property
     def _beside(self) -> tuple[str, ...]:
         """Columns that are neither features nor readings."""
-        parts = (self.weights, self.people, self.columns[0].levels)
-        return tuple(part.column for part in parts if part is not None)
+        parts = (self.weights, self.people)
+        found = [*(None if part is None else part.column for part in parts),
+                 self.columns[0].level_column]  # fmt: skip
+        return tuple(name for name in found if name is not None)
 
     def _found(self, part: Weights | People | None, block: Block) -> Array | None:
         return None if part is None else np.asarray(block.beside[part.column])
@@ -380,9 +382,9 @@ def _require_sense(record: Mapping[str, Any]) -> None:
     """What the fields must be to each other."""
     columns: tuple[Column, ...] = record["columns"]
     targets = {column.target for column in columns}
-    levels = [column.levels for column in columns if column.levels is not None]
+    levels = [column.level_column for column in columns if column.level_column is not None]
     parts = [part for part in (record["people"], record["weights"]) if part is not None]
-    beside = [part.column for part in (*parts, *levels)]
+    beside = [*(part.column for part in parts), *levels]
     rows = [column.reference_rows for column in columns if column.reference_rows is not None]
     wrong = {
         "the table must have a name": not record["table"],
@@ -397,9 +399,6 @@ def _require_sense(record: Mapping[str, Any]) -> None:
         or len(set(beside)) < len(beside),
         "levels of the rows have neither persons nor weights nor a family": bool(levels)
         and (bool(parts) or record["family"] != "gaussian"),
-        "standard errors that were asked for must be of the coefficients": any(
-            set(one.standard_error) - set(record["names"]) for one in levels
-        ),
         "reference_rows must be more than the coefficients": any(
             known <= len(record["names"]) for known in rows
         ),

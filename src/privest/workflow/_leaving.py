@@ -18,7 +18,8 @@ from privest.workflow._modelled import clip_ends, clipped
 from privest.workflow._planning import Plan
 from privest.workflow._pure_rows import CoinRows, LaplaceRows, RowsMechanism
 from privest.workflow._route_weighted import require_weights
-from privest.workflow._same_table import levels_of, require_all_rows, table_of
+from privest.workflow._row_levels import require_levels
+from privest.workflow._same_table import require_all_rows, table_of
 from privest.workflow._terms import Terms, add_rows, new_sums, require_full
 from privest.workflow._unequal_rows import UnequalRows
 
@@ -77,8 +78,8 @@ def mechanism_of(column: Column) -> RowsMechanism | UnequalRows:
     """What puts noise on the readings of a column, after their transform."""
     limits = column.limits
     ends = None if limits is None else (limits.low, limits.high)
-    if column.levels is not None:
-        return UnequalRows(ends, f"{column.level!r} {column.levels.mean!r}")
+    if column.level_column is not None:
+        return UnequalRows(ends, repr(column.level))
     if column.law == "coin":
         return CoinRows(column.coin)
     if column.law == "laplace":
@@ -99,19 +100,15 @@ class LeavingRows:
         self.data = table_of(plan, data)
         self.dropped = 0
         self.mechanisms = [mechanism_of(column) for column in plan.columns]
-        for mechanism in self.mechanisms:
-            if isinstance(mechanism, UnequalRows):
-                mechanism.require(plan.row_levels())
 
     def blocks(self) -> Iterator[Sequence[AnyArray]]:
         """The columns of each block, in the order of the header's `table_columns`."""
         plan, spec, design = self.plan, self.plan.spec, self.plan.spec.design
         sums, rows = None if isinstance(plan, Plan) else new_sums(design), 0
-        beside = () if spec.weights is None else (spec.weights.column,)
-        groups = () if spec.privacy.groups is None else (spec.privacy.groups,)  # not shown
+        weights = None if spec.weights is None else spec.weights.column
+        beside = [name for name in (weights, spec.privacy.level_column) if name is not None]
         for block in read_rows(
-            self.data, design, spec.targets, beside=(*beside, *groups),
-            text=[name for name in groups if name not in design.columns], missing=spec.missing,
+            self.data, design, spec.targets, beside=beside, missing=spec.missing,
             infinite=not self.source.simulated,
         ):  # fmt: skip
             self.dropped += block.dropped
@@ -119,12 +116,12 @@ class LeavingRows:
             if sums is not None:
                 add_rows(sums, block.H)
             public = [np.asarray(block.beside[name]) for name in beside]
-            for name, weights in zip(beside, public):
-                require_weights(weights, name, self.data.name)
+            if weights is not None:
+                require_weights(public[0], weights, self.data.name)
             levels = None
-            if plan.columns[0].levels is not None:
-                levels = levels_of(plan, block)
-                public.append(levels)
+            if spec.privacy.level_column is not None:
+                levels = public[0]
+                require_levels(levels, plan.level, self.data.name)
             noisy = [
                 self._noisy(mechanism, column, y, levels)
                 for mechanism, column, y in zip(self.mechanisms, plan.columns, block.targets.T)

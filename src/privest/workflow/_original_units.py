@@ -184,7 +184,7 @@ def mean_at(
         return _linear(found, h, eta, own, confidence)
     if found.likelihood is not None:
         return _by_likelihood(found, h, eta, confidence)
-    unequal = release.column.levels is not None
+    unequal = release.column.level_column is not None
     if release.people is not None or release.weights is not None or unequal:
         return _by_residuals(found, h, eta, own, confidence)
     mean = _by_scatter(found, h, eta, own, confidence)
@@ -277,7 +277,7 @@ def _row_spread(found: Estimate) -> tuple[float, float]:
     """σ̂² = Σw(e²K/(K − n) − 1/s)/Σw over rows, and the variance of it."""
     release, sums = found.release, np.zeros(5)
     rows = found.rows
-    if release.column.levels is not None:
+    if release.column.level_column is not None:
         rows = sum(len(part) for part in release.shown_blocks())
     more = rows / max(rows - len(found.names), 1)
     for part in release.shown_blocks():
@@ -323,7 +323,7 @@ def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:
             "a total is for tables with one private column and one row a person, whose readings "
             "are numbers: rows of one person share their noise."
         )
-    if release.column.levels is not None:
+    if release.column.level_column is not None:
         raise InvalidInput(
             "a total needs every reading at one level: the rows of this release have levels of "
             "their own, and of some of them next to nothing is shown."

@@ -120,7 +120,8 @@ class PlanCalls:
 
 def _promise(column: Column) -> str:
     """What the level of a column means, in a line."""
-    text = f"privacy level s = {column.level:.6g} (larger shows more)"
+    how = "=" if column.level_column is None else "of each row, up to"
+    text = f"privacy level s {how} {column.level:.6g} (larger shows more)"
     if column.person is not None:
         text += ", spread over the rows of a person"
     elif column.law != "gaussian":

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from privest.estimator import (
 from privest.model import LinearModel
 from privest.privacy import Range
 from privest.records import Record, plain, standard_errors
+from privest.workflow._modelled import modelled_range
 from privest.workflow._plan_calls import PlanCalls
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
 from privest.workflow._planning_weights import WeightReader
@@ -48,6 +49,9 @@ from privest.workflow._terms import (
     require_full,
     require_target,
 )
+
+if TYPE_CHECKING:
+    from privest.workflow._planning_levels import LevelReader
 
 CURVE = (1e-2, 1e2, 41)  # levels of the curve: around the chosen one
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
@@ -171,11 +175,11 @@ class Plan(PlanCalls, Terms):
 
         With coefficients to expect, of the reference set or as stated, a `ClippingCost`; where
         nothing public tells them what it costs by the share that is clipped, a `CostByShare`; None
-        without a range, and of persons, levels per row, other laws and families.
+        without a range, and of persons, level columns, other laws and families.
         """
         if self._cost is not None or len(self.columns) > 1 or self.people is not None:
             return self._cost
-        plain = self.column.law == self.spec.family == "gaussian" and self.column.levels is None
+        plain = self.column.law == self.spec.family == "gaussian"
         if self.limits is None or not plain:
             return None
         return clipping_cost_by_share(self.noise_variance, self.level, self.limits)
@@ -247,9 +251,9 @@ class Plan(PlanCalls, Terms):
     def at(self, level: float) -> Plan:
         """The same plan at another level, as `make_plan` would give it; the data are not read.
 
-        Of several private columns it is the budget of the record, of levels per row their mean (the
-        levels are then designed again). What a range costs with coefficients to expect would need
-        the features: `clipping` then says it by the share that is clipped, a `CostByShare`.
+        Of several private columns it is the budget of the record. What a range costs with
+        coefficients to expect would need the features: `clipping` then says it by the share that is
+        clipped, a `CostByShare`.
         """
         from privest.workflow._replanning import at_level, replanned  # which is made of plans
 
@@ -303,12 +307,19 @@ def make_plan(
     counted_by = None if design.columns else spec.targets
     people = None if spec.person is None else PeopleReader(spec, source)
     weights = None if spec.weights is None else WeightReader(spec, source, counted_by)
-    for H, gaps in _blocks(spec, source, counted_by, people or weights):
+    known, levels = noise_of(spec, design), None
+    if spec.privacy.level_column is not None:
+        from privest.workflow._planning_levels import LevelReader  # which makes a plan
+
+        limits = modelled_range(spec.transform, spec.privacy.range_of(spec.targets[0]))
+        levels = LevelReader(spec, source, counted_by, known[0].variance or 0.0, limits)
+    for H, gaps in _blocks(spec, source, counted_by, people or weights or levels):
         add_rows(sums, H)
         rows, dropped = rows + len(H), dropped + gaps
     require_full(sums, design.names, source.name, rows)
     triangle = np.triu(sums.triangle[:-1, :-1]) if weights is None else weights.triangle()
     unit = classical_bound(LinearModel(triangle, 1.0, names=design.names))
+    spec = spec if levels is None else levels.at_most()
     found = Plan(
         spec=spec,
         names=design.names,
@@ -318,7 +329,7 @@ def make_plan(
         people=None if people is None else people.facts(),
         _stamp=source.stamp,
         **columns_of(
-            spec, design.names, noise_of(spec, design), unit,
+            spec, design.names, known, unit,
             None if people is None else people.person,
         ),
     )  # fmt: skip
@@ -328,10 +339,9 @@ def make_plan(
         for block in read_rows(again, design, counted_by, missing=spec.missing):
             yield block.H
 
-    if spec.privacy.allocate:
-        from privest.workflow._allocating import allocated_plan  # which is made of a plan
-
-        return allocated_plan(found, data)
+    if levels is not None:
+        _require_finite(found)
+        return levels.plan(found)
     if len(found.columns) == 1:
         return finished(found, expected, features)
     from privest.workflow._record_plan import record_plan  # which is made of plans
@@ -343,7 +353,7 @@ def _blocks(
     spec: Spec,
     source: Source,
     counted_by: tuple[str, ...] | None,
-    reader: PeopleReader | WeightReader | None,
+    reader: PeopleReader | WeightReader | LevelReader | None,
 ) -> Iterator[tuple[Array, int]]:
     """The rows of each block, and how many were dropped."""
     if reader is not None:

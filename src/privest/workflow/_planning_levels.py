@@ -1,212 +1,166 @@
-"""The plan of a table whose rows have levels of their own, by their public features.
-
-The design (`privest.design`) sees H and the noise variance, never a reading: levels are a public
-function of public columns. All of H is held while it is made. Rows that the release leaves out
-because their reading is missing were counted in the design; the others keep their levels.
-"""
+"""The plan of a table with a level column: errors from Σ_k h_kh_kᵀ/(σ² + 1/s_k), in one pass."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Never
 
 import numpy as np
 
-from privest.arrays import Array, Index
-from privest.bounds import Bound, bound
-from privest.data._cells import is_number
+from privest.arrays import Array
+from privest.bounds import classical_bound
+from privest.data import Source, read_rows
 from privest.errors import InvalidInput
 from privest.model import LinearModel
-from privest.privacy import PrivacyLevel
-from privest.records import Record, plain
-from privest.workflow._planning import CURVE, Plan
-from privest.workflow._row_levels import RowLevels, free_name
+from privest.privacy import Range
+from privest.records import standard_errors
+from privest.workflow._planning import Plan
+from privest.workflow._spec import Spec
+from privest.workflow._terms import Terms, add_rows, new_sums, require_full
+from privest.workflow._unequal_rows import UnequalRows
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the rows: quartiles of their levels
 
+class LevelReader:
+    """The features of a table with a level column, block by block, and what the levels add up to.
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LevelsSummary(Record):
-    """Who gives up how much, in numbers.
-
-    least, median, most, mean   of the levels of all rows; `quartiles` (5,).
-    silent                      the share of rows of which nothing is shown.
-    total                       Σ_k s_k.
-    top                         the share of the total that the tenth with the highest levels has.
-    equal                       the level that, the same for all rows, gives what was asked for;
-                                with a mean level that is stated, that one.
-    equal_error                 standard errors at equal levels with the same total.
+    variance  σ² of the readings; 0 where it is not stated: errors are then those of privacy alone.
     """
 
-    least: float
-    median: float
-    most: float
-    mean: float
-    quartiles: Array
-    silent: float
-    total: float
-    top: float
-    equal: float
-    equal_error: Array
+    def __init__(
+        self,
+        spec: Spec,
+        source: Source,
+        counted_by: tuple[str, ...] | None,
+        variance: float,
+        limits: Range | None,
+    ) -> None:
+        assert spec.privacy.level_column is not None
+        self.spec, self.source, self.column = spec, source, spec.privacy.level_column
+        self.most, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
+        self._counted_by, self._variance = counted_by, variance
+        self._rows = UnequalRows(None if limits is None else (limits.low, limits.high))
+        self._sums = new_sums(spec.design)
 
+    def blocks(self) -> Iterator[tuple[Array, int]]:
+        """The rows of each block, and how many were dropped."""
+        for block in read_rows(
+            self.source, self.spec.design, self._counted_by, missing=self.spec.missing,
+            beside=(self.column,),
+        ):  # fmt: skip
+            levels = np.asarray(block.beside[self.column])
+            if not bool((np.isfinite(levels) & (levels >= 0)).all()):
+                raise InvalidInput(
+                    f"{self.source.name}, column {self.column!r}: levels are finite numbers, 0 or "
+                    "more."
+                )
+            self._rows.require(levels)  # the grid holds the range: before anything is drawn
+            add_rows(self._sums, block.H * np.sqrt(levels / (1 + self._variance * levels))[:, None])
+            self.most = max(self.most, float(levels.max(initial=0.0)))
+            self.total += float(levels.sum())
+            self.shown += int(np.count_nonzero(levels))
+            self.rows += len(levels)
+            yield block.H, block.dropped
 
-class GroupShare(NamedTuple):
-    """The rows that share a level."""
+    def at_most(self) -> Spec:
+        """The spec with the largest level for all rows: what everybody is promised."""
+        if self.shown <= len(self.spec.design.names):
+            raise InvalidInput(
+                f"{self.source.name}, column {self.column!r}: {self.shown} rows have a level above "
+                "0, and more than there are coefficients are needed."
+            )
+        where = f"{self.source.name}, rows with a level above 0"
+        require_full(self._sums, self.spec.design.names, where, self.shown)
+        return replace(
+            self.spec, privacy=replace(self.spec.privacy, level=self.most, level_column=None)
+        )
 
-    group: str
-    rows: int
-    level: float
-
-
-def group_name(value: object) -> str:
-    """A value of the column of groups; whole numbers without a point."""
-    text = str(value)
-    return f"{float(text):.15g}" if is_number(text) else text
+    def plan(self, base: Plan) -> LevelPlan:
+        """The plan of these levels, from that of the largest for all rows."""
+        known = {one.name: getattr(base, one.name) for one in fields(Plan)}
+        known |= {"spec": self.spec, "columns": (replace(base.column, level_column=self.column),)}
+        return LevelPlan(
+            **known, mean_level=self.total / self.rows, withheld=self.rows - self.shown,
+            _released=np.triu(self._sums.triangle[:-1, :-1]),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AllocatedPlan(Plan):
+class LevelPlan(Plan):
     """What is known before a release whose rows have levels of their own.
 
-    `level` is the largest of them, which is promised to every row; `row_levels` gives them all.
-    equal  the level that, the same for all rows, gives what was asked for.
-    gap    no levels within the same limits are better by more than this part (of log det: by more
-           than this), proved; NaN where levels were given by hand.
+    `level` is the largest of them. mean_level: of all rows. withheld: rows of level 0, of which
+    nothing is shown.
     """
 
-    equal: float
-    gap: float = math.nan
-    design: Any = None  # a `privest.design.Allocation`; None: levels were given by hand
-    _levels: Array = field(repr=False)
-    _lines: Index = field(repr=False)
-    _rows: Array = field(repr=False)
-    _groups: Index | None = field(default=None, repr=False)  # the number of each row's group
-    _labels: tuple[object, ...] = field(default=(), repr=False)  # what these numbers stand for
+    mean_level: float
+    withheld: int
+    _released: Array = field(repr=False)
 
     DERIVED: ClassVar[tuple[str, ...]] = (
         "epsilon", "standard_error", "classical_error", "privacy_error", "reading_error",
-        "informed_error", "spread", "clipping",
+        "informed_error",
     )  # fmt: skip
 
-    def row_levels(self, lines: Index | None = None) -> Array:
-        """The levels of rows by their numbers in the table; None: of all rows of the plan."""
-        if lines is None:
-            return self._levels
-        places = np.minimum(np.searchsorted(self._lines, lines), len(self._lines) - 1)
-        if not (self._lines[places] == lines).all():
-            raise InvalidInput(
-                "the table has rows that the plan has not seen: it was changed since the plan was "
-                "made. Make the plan again."
-            )
-        return self._levels[places]
+    def _errors(self) -> Array:
+        return standard_errors(classical_bound(LinearModel(self._released, 1.0, names=self.names)))
 
-    @cached_property
-    def model(self) -> LinearModel:
-        """The linear model of the readings, with all of H."""
-        return LinearModel(self._rows, self._known_noise, names=self.names)
-
-    @cached_property
-    def bound(self) -> Bound:
-        """Of the levels of the rows."""
-        return bound(self.model, PrivacyLevel(self._levels))
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors at these levels; NaN where σ² is not stated."""
+        known = self.noise_variance is not None
+        return self._errors() if known else np.full(len(self.names), np.nan)
 
     @property
     def privacy_error(self) -> Array:
-        """√diag of what privacy adds to the covariance, at the stated noise variance."""
-        return np.sqrt(np.diagonal(self.bound.privacy_cost))
+        """The root of the variance that privacy adds; all of it where σ² is not stated."""
+        if self.noise_variance is None:
+            return self._errors()
+        return np.sqrt(np.maximum(self._errors() ** 2 - self.classical_error**2, 0.0))
 
     @property
     def privacy_share(self) -> float:
         """The part of the variance that privacy costs, of the first coefficient: they differ."""
         return float(1 - (self.classical_error[0] / self.standard_error[0]) ** 2)
 
-    def errors_at(self, level: float) -> Array:
-        """Standard errors if all levels are multiplied, so that the largest is this one."""
-        return bound(self.model, PrivacyLevel(self._levels * (level / self.level))).standard_error
+    @property
+    def classical_error(self) -> Array:
+        """Standard errors without privacy; NaN where σ² is not stated."""
+        variance = math.nan if self.noise_variance is None else self.noise_variance
+        return math.sqrt(variance) * standard_errors(self._unit_covariance)
 
-    def curve(self) -> tuple[Array, Array]:
-        """Largest levels around the chosen one, and the standard errors (levels, n) there."""
-        low, high, count = CURVE
-        levels = self.level * np.geomspace(low, high, int(count))
-        return levels, np.array([self.errors_at(float(level)) for level in levels])
+    @property
+    def guesses(self) -> tuple[()]:
+        """None."""
+        return ()
 
-    @cached_property
-    def spread(self) -> LevelsSummary:
-        """Who gives up how much, in numbers."""
-        own = np.sort(self._levels)
-        total, tenth = float(own.sum()), max(1, round(len(own) / 10))
-        quartiles = np.quantile(own, SHARES)
-        return LevelsSummary(
-            least=float(own[0]),
-            median=float(quartiles[2]),
-            most=float(own[-1]),
-            mean=total / len(own),
-            quartiles=quartiles,
-            silent=float((own == 0).mean()),
-            total=total,
-            top=float(own[-tenth:].sum()) / total,
-            equal=self.equal,
-            equal_error=bound(self.model, total / len(own)).standard_error,
-        )
+    @property
+    def clipping(self) -> None:
+        """Not known before the estimate."""
 
-    @cached_property
-    def leverage(self) -> Array:
-        """(rows,) h_kᵀ(HᵀH)⁻¹h_k: how far a row stands out by its features."""
-        return np.asarray(((self._rows @ self._unit_covariance) * self._rows).sum(axis=1))
+    @property
+    def bound(self) -> Never:
+        """Refused, as all that speaks of one level for all rows."""
+        _refuse()
 
-    def by_group(self) -> list[GroupShare]:
-        """What each group gives up, those that show most first; [] where levels are of rows."""
-        if self._groups is None:
-            return []
-        count = np.bincount(self._groups)
-        _, first = np.unique(self._groups, return_index=True)
-        levels = self._levels[first]
-        order = np.argsort(-levels, kind="stable")
-        return [
-            GroupShare(group_name(self._labels[g]), int(count[g]), float(levels[g])) for g in order
-        ]
+    def errors_at(self, level: float) -> Never:
+        """Refused."""
+        _refuse()
+
+    def curve(self) -> Never:
+        """Refused."""
+        _refuse()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON; of the levels what sums them up."""
-        design = plain(self.design)
-        if design is not None:
-            del design["levels"]  # as many as rows: `row_levels` has them
-        return super().to_dict() | {"design": design}
+        """Plain numbers and lists, for JSON."""
+        record = Terms.to_dict(self)
+        del record["triangle"]
+        return record
 
 
-def with_levels(
-    plan: Plan,
-    levels: Array,
-    lines: Index,
-    H: Array,
-    *,
-    design: object = None,
-    equal: float | None = None,
-    gap: float = math.nan,
-    groups_of: tuple[Index | None, tuple[object, ...]] = (None, ()),
-    **asked: Any,  # noqa: ANN401 - fields of RowLevels
-) -> AllocatedPlan:
-    """The plan with these levels of its rows (`lines`: their numbers in the table, increasing).
-
-    groups_of  the number of the group of each, where levels go by groups, and their names.
-    """
-    own = np.array(levels, dtype=np.float64)
-    own.setflags(write=False)
-    good = own.shape == (plan.rows,) and np.isfinite(own).all() and (own >= 0).all()
-    if not (good and own.max() > 0):
-        raise InvalidInput(
-            f"levels of the rows are {plan.rows} finite numbers, 0 or more and not all 0; received "
-            f"shape {own.shape}."
-        )
-    column, spec = plan.column, plan.spec
-    _ = replace(column, level=float(own.max())).epsilon  # now, and not when it is asked for
-    name = free_name({*plan.names, *spec.design.columns, *spec.targets})
-    facts = RowLevels(name, float(own.mean()), **asked)
-    known = {one.name: getattr(plan, one.name) for one in fields(Plan)}
-    known["columns"] = (replace(column, level=float(own.max()), levels=facts),)
-    return AllocatedPlan(
-        **known, equal=column.level if equal is None else equal, gap=gap, design=design,
-        _levels=own, _lines=lines, _rows=H, _groups=groups_of[0], _labels=groups_of[1],
-    )  # fmt: skip
+def _refuse() -> Never:
+    raise InvalidInput(
+        "the levels of this plan are a column of its table: change them there (`privest design` "
+        "chooses them), and plan again."
+    )

@@ -27,13 +27,13 @@ DECADES = 10.0
 
 def replanned(plan: Plan, privacy: Privacy) -> Plan:
     """The plan of the same table and model with another section on privacy; nothing is read."""
+    if privacy.level_column is not None:
+        raise InvalidInput("a level column is read from its table: make_plan(spec).")
     spec = replace(plan.spec, privacy=privacy)
     person = None if plan.people is None else plan.people.person
     facts = columns_of(spec, plan.names, _known(plan), plan._unit_covariance, person)
     kept = {one.name: getattr(plan, one.name) for one in fields(Plan)}
     whole = Plan(**kept | facts | {"spec": spec, "_cost": None})
-    if privacy.allocate:
-        return _allocated(plan, whole)
     if len(whole.columns) == 1:
         return finished(whole, _expected(plan), None)
     from privest.workflow._record_plan import RecordPlan, joined
@@ -60,47 +60,12 @@ def _expected(plan: Plan) -> dict[str, float] | None:
     return None
 
 
-def _allocated(plan: Plan, whole: Plan) -> Plan:
-    """Levels of the rows, designed again from the features that such a plan holds."""
-    from privest.workflow._allocating import allocated, rows_of
-    from privest.workflow._planning_levels import AllocatedPlan
-
-    same = isinstance(plan, AllocatedPlan) and plan.spec.privacy.groups == whole.spec.privacy.groups
-    if not (same and isinstance(plan, AllocatedPlan)):
-        raise InvalidInput(
-            "levels per row need all features and groups of the table, which this plan does not "
-            "hold: make_plan(spec) reads them."
-        )
-    return allocated(whole, rows_of(plan))
-
-
 def at_level(plan: Plan, level: float) -> Privacy:
-    """The plan's section on privacy with this level, in place of what it follows from.
-
-    Of levels per row it is the mean; the limit of a row that was stated stays as their cap.
-    """
-    privacy, cap = plan.spec.privacy, None
-    if privacy.allocate:
-        from privest.workflow._allocating import limit_of
-
-        cap = limit_of(plan)
+    """The plan's section on privacy with this level, in place of what it follows from."""
     return replace(
-        privacy, level=as_positive(level, "level"), epsilon=None, standard_error=None, of=None,
-        tolerance=None, attacker=None, cap=cap,
+        plan.spec.privacy, level=as_positive(level, "level"), epsilon=None, standard_error=None,
+        of=None, tolerance=None, attacker=None, level_column=None,
     )  # fmt: skip
-
-
-def equal_levels(plan: Plan) -> Privacy:
-    """The section on privacy with one level for all rows, the mean of those per row."""
-    own, level = plan.column.levels, plan.spec.privacy.level
-    if level is None:
-        level = plan.level if own is None else own.mean
-    return replace(at_level(plan, level), allocate=False, cap=None, groups=None, criterion=None)
-
-
-def error_of_half(half: float, confidence: float) -> float:
-    """The standard error whose interval at this confidence is ± `half`."""
-    return as_positive(half, "the ± that is wanted") / float(quantile(confidence))
 
 
 def level_for(
@@ -130,11 +95,10 @@ def level_for(
 
 
 def _require_one_level(plan: Plan, of: str) -> None:
-    if plan.spec.privacy.allocate or len(plan.columns) > 1:
+    if plan.spec.privacy.level_column is not None or len(plan.columns) > 1:
         raise InvalidInput(
             f"the level for the error of {of!r} is that of one private column with the same level "
-            "for all rows: plan it so. (Levels per row take standard errors themselves: "
-            "--standard-error with --allocate.)"
+            "for all rows: plan it so."
         )
 
 

@@ -77,7 +77,7 @@ def undo_clipping(found: Estimate, limits: Range, errors: str = "auto") -> Estim
 
 def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], Clipped]:
     """The readings at which some rows were clipped: all at the same, or each at its own."""
-    if release.column.levels is None:
+    if release.column.level_column is None:
         same = row_ends(np.array([release.level]), limits)
         ends = float(same[0][0]), float(same[1][0])
         return lambda part: ends
@@ -155,7 +155,7 @@ def _variance(found: Estimate) -> float:
     release, added = found.release, added_of(found.release)
     freedom = max(found.rows - len(found.names), 1)
     shown = found.noise_found
-    if release.column.levels is not None:
+    if release.column.level_column is not None:
         assert shown is not None  # the route of levels looks for it
         upper = shown if found.noise_interval is None else found.noise_interval[1]
         return max((shown + upper) / 2, release.noise_variance or 0.0)

@@ -116,13 +116,13 @@ def _misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, An
 def _estimated(
     release: TableRelease, theta: Array, errors: Errors, more: dict[str, Any]
 ) -> Estimate:
-    assert release.column.levels is not None
+    assert release.column.level_column is not None
     return Estimate(
         estimate=theta,
         **errors.fields(),
         names=release.names,
         simulated=release.simulated,
-        level=release.column.levels.column,
+        level=release.column.level_column,
         noise=release.noise_variance,
         rows=release.rows,
         dropped=release.dropped,

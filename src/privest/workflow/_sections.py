@@ -95,7 +95,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Privacy:
-    """The privacy wanted, in one of four ways; `delta` and `move` also explain a level as ε.
+    """The privacy wanted, in one of five ways; `delta` and `move` also explain a level as ε.
 
     level                  s: at most this Fisher information about each reading.
     epsilon, delta, move   (ε, δ)-differential privacy when one reading moves by at most `move`.
@@ -110,15 +110,7 @@ class Privacy:
     units                  of several targets: what counts as one unit in each, for their shares of
                            one budget; the widths of their ranges, where left out.
     law                    of the noise: "gaussian", "laplace"; None: as the family needs it.
-    allocate               True: every row has a level of its own, by its public features
-                           (`privest.design`). With standard_error the levels whose sum is least,
-                           none above the level of an epsilon or tolerance that is stated beside;
-                           with level, which is then the mean of all rows, those of the best
-                           accuracy by `criterion`: "A" (the default), the sum of squared errors,
-                           each as a multiple of that without privacy; "D", the volume of the
-                           confidence region; "E", the worst direction.
-    cap                    with allocate: no row is above this level.
-    groups                 with allocate: a public column; rows that agree in it share a level.
+    level_column           a public column with the level of each row; 0: the row is withheld.
     """
 
     level: float | None = None
@@ -132,10 +124,7 @@ class Privacy:
     attacker: float | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     law: Law | None = None
-    allocate: bool = False
-    cap: float | None = None
-    criterion: Literal["A", "D", "E"] | None = None
-    groups: str | None = None
+    level_column: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.standard_error, Mapping):
@@ -143,8 +132,7 @@ class Privacy:
         self._require_one_way()
         if self.range is not None:
             object.__setattr__(self, "range", _ranges(self.range))
-        numbers = ("level", "epsilon", "delta", "move", "standard_error", "tolerance", "cap")
-        for name in numbers:
+        for name in ("level", "epsilon", "delta", "move", "standard_error", "tolerance"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping):
                 object.__setattr__(self, name, as_positive(value, f"privacy {name}"))
@@ -167,19 +155,20 @@ class Privacy:
             object.__setattr__(self, "attacker", chance)
         if self.of is not None:
             require_text(self.of, "privacy of")
+        if self.level_column is not None:
+            require_text(self.level_column, "privacy level_column")
         if self.law is not None:
             read_law(self.law, "privacy law", LAWS[:2])
 
     def _require_one_way(self) -> None:
-        """One of the four, and what belongs to it."""
-        ways = ("level", "epsilon", "standard_error", "tolerance")
+        """One of the five, and what belongs to it."""
+        ways = ("level", "level_column", "epsilon", "standard_error", "tolerance")
         stated = [name for name in ways if getattr(self, name) is not None]
-        self._require_allocation(stated)
-        if len(stated) != 1 and not (self.allocate and stated):
+        if len(stated) != 1:
             raise InvalidInput(
-                "privacy: give exactly one of level, epsilon (with delta and move), "
+                "privacy: give exactly one of level, level_column, epsilon (with delta and move), "
                 "standard_error (with of) or tolerance (with attacker); on the command line "
-                "--level, --epsilon, --standard-error, --tolerance. "
+                "--level, --level-column, --epsilon, --standard-error, --tolerance. "
                 f"Received {', '.join(stated) or 'none of them'}."
             )
         single = self.standard_error is not None and not isinstance(self.standard_error, Mapping)
@@ -194,40 +183,6 @@ class Privacy:
                 "apart may be right (0.75, say), and attacker needs tolerance."
             )
         self._require_epsilon()
-
-    def _require_allocation(self, stated: list[str]) -> None:
-        """What goes with levels of the rows, and only with them."""
-        if not isinstance(self.allocate, bool):
-            raise InvalidInput("privacy allocate is true or false.")
-        if not self.allocate:
-            for name in ("cap", "criterion", "groups"):
-                if getattr(self, name) is not None:
-                    raise InvalidInput(
-                        f"privacy {name} goes with allocate: levels that differ from row to row."
-                    )
-            return
-        if self.criterion is not None:
-            as_choice(self.criterion, ("A", "D", "E"), "privacy criterion")
-        if self.groups is not None:
-            require_text(self.groups, "privacy groups")
-        promised = [name for name in stated if name in ("epsilon", "tolerance")]
-        wrong = {
-            "with a standard error the limit of a row is cap (--cap), not level; a level alone "
-            "is the mean of all rows": {"level", "standard_error"} <= set(stated),
-            f"{' and '.join(promised)} is a promise to every reading, and the best release under "
-            "it has the same level for all rows. Say what accuracy is enough "
-            "(--standard-error): no row is then above the promise; or give --level, the mean of "
-            "all rows, and --cap": bool(promised) and "standard_error" not in stated,
-            "a row has one limit: epsilon, tolerance or cap": len(promised) > 1
-            or (bool(promised) and self.cap is not None),
-            "the criterion goes with a level, the mean of all rows; standard errors say themselves "
-            "what is wanted": self.criterion is not None and "standard_error" in stated,
-            "allocate needs standard errors (--standard-error age=0.01,bmi=0.02), or a level, the "
-            "mean of all rows": not stated,
-        }
-        for what, is_wrong in wrong.items():
-            if is_wrong:
-                raise InvalidInput(f"privacy: {what}.")
 
     def _require_epsilon(self) -> None:
         if self.delta is not None and self.move is None and self.range is None:

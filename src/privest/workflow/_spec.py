@@ -26,7 +26,7 @@ level = 1.0                      # larger shows more: one reading is known to ±
 # epsilon = 1.0; delta = 1e-6; move = 2.0     one reading differs by at most this; or
 # standard_error = 0.1; of = "bmi"            the level that gives this accuracy; or
 # standard_error = { age = 0.01, bmi = 0.02 } that of several at once
-# allocate = true                  # levels per row, by their public features; cap = 4.0: the most
+# level_column = "level"           # a public column with the level of each row; 0: withheld
 # tolerance = 2.0; attacker = 0.75            a guess between values 2 apart is right so often
 # law = "laplace"                  # of the noise: gaussian (the default), laplace (pure ε)
 # range = [20.0, 400.0]            # public, in units of the file: readings beyond it are clipped
@@ -60,7 +60,7 @@ from privest.reading import parse_toml, parse_yaml, read_document, require_param
 from privest.records import plain
 from privest.workflow._laws import require_law
 from privest.workflow._record import require_record
-from privest.workflow._row_levels import require_allocation
+from privest.workflow._row_levels import require_level_column
 from privest.workflow._sections import (
     Noise,
     People,
@@ -120,10 +120,10 @@ class Spec:
                 "private readings would leak. The reference must be other, public data."
             )
         require_parameters(len(self.design.names), "features")  # bad ones are refused with it
+        if self.privacy.level_column is not None:
+            require_level_column(self, self.privacy.level_column)
         require_law(self)
         self._require_codes()
-        if self.privacy.allocate:
-            require_allocation(self)
         if len(self.targets) > 1:
             require_record(self)
         if self.person is not None:
@@ -344,6 +344,11 @@ def _section(kind: type[T], record: object, where: str) -> T:
         raise InvalidInput(f"{where}: names with values are expected.")
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(map(str, set(record) - set(known)))
+    if kind is Privacy and {"allocate", "cap", "criterion", "groups"} & set(unknown):
+        raise InvalidInput(
+            f"{where}: levels designed inside a plan were removed in version 0.2; use level_column "
+            "(`privest design PLAN --output TABLE` writes one)."
+        )
     if unknown:
         raise InvalidInput(
             f"{where}: {unknown[0]!r} is not known. Names are {', '.join(sorted(known))}."

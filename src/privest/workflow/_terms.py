@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array
 from privest.data import Source, open_source, read_rows
 from privest.data._cells import Texts, is_number
 from privest.data._dates import is_date
@@ -55,13 +55,6 @@ class Terms(Record, OneColumn):
     columns: tuple[Column, ...]
     expected: tuple[tuple[float, ...], ...] = ()
 
-    def row_levels(self, lines: Index | None = None) -> Array:
-        """The levels of rows by their numbers in the table; None: of all rows of the plan.
-
-        Where rows have levels of their own, which a plan of the table knows (`AllocatedPlan`).
-        """
-        raise InvalidInput("levels of the rows are those of a plan of the table: make_plan(spec).")
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values; with one private column its facts also by their own names."""
         record = super().to_dict()
@@ -71,12 +64,12 @@ class Terms(Record, OneColumn):
 def stated_terms(spec: Spec) -> Terms | None:
     """The terms where they follow from the spec and its reference alone.
 
-    None where the level is that of a wanted accuracy, which depends on the features, where rows
-    have levels of their own, which do too, or where persons have several rows, which are counted:
-    a plan is needed.
+    None where the level is that of a wanted accuracy, which depends on the features, or the largest
+    of a level column, or where persons have several rows, which are counted: a plan is needed.
     """
     privacy = spec.privacy
-    if privacy.standard_error is not None or privacy.allocate or spec.person is not None:
+    counted = privacy.level_column is not None or spec.person is not None
+    if privacy.standard_error is not None or counted:
         return None
     design = spec.design
     known = noise_of(spec, design)

@@ -82,7 +82,7 @@ def _table(file: Path, ledger: Ledger | None) -> Verified:
     if rows != found.rows:
         raise InvalidInput(f"{file} has {rows} rows, its header says {found.rows}.")
     numbers = "" if found.simulated else f", {_whole_numbers(found)}"
-    if found.columns[0].levels is not None:
+    if found.columns[0].level_column is not None:
         numbers += ", a level for every row, none above that of the header"
     examined = [
         "every field of the header, alone and beside the others, and its checksum",

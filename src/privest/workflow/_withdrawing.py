@@ -19,10 +19,9 @@ from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import Record
-from privest.workflow._allocating import held_rows
+from privest.workflow._held_rows import group_name, held_rows
 from privest.workflow._planning import Plan
-from privest.workflow._planning_levels import group_name
-from privest.workflow._row_levels import not_together, require_groups
+from privest.workflow._row_levels import plain_rows
 
 SEEN = 1e-8  # of a direction of length 1: a smaller part is rounding
 
@@ -51,10 +50,9 @@ class Withdrawal(Record):
 
 def withdrawn(plan: Plan, column: str, groups: Sequence[str], data: object = None) -> Withdrawal:
     """The plan if these groups of a public column say no; `data` as in `make_plan`."""
-    require_groups(plan.spec, column)
     rows = held_rows(plan.spec, data, column)
     assert rows.groups is not None
-    names = [group_name(one) for one in rows.labels]
+    names = list(rows.labels)
     out = np.isin(rows.groups, [_place(names, group_name(one), column) for one in groups])
     if not out.any():
         raise InvalidInput("choose at least one group that says no.")
@@ -94,7 +92,6 @@ def _errors(
     plan: Plan, model: LinearModel, levels: Array, verdict: Identifiability
 ) -> Array | None:
     """Of rows that count alike; others have them from a plan without the groups."""
-    plain = not any(not_together(plan.spec).values()) and plan.noise_variance is not None
-    if not (plain and verdict.identifiable):
+    if not (plain_rows(plan.spec) and plan.noise_variance is not None and verdict.identifiable):
         return None
     return bound(model, PrivacyLevel(levels)).standard_error

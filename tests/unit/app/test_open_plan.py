@@ -102,7 +102,14 @@ def test_what_does_not_go_is_said(client, tmp_path, form, files, words):
     assert [one.name for one in client.desk.private.iterdir()] == ["alive"]
 
 
-@pytest.mark.parametrize("case", CASES)
+def test_a_plan_with_a_level_column_is_for_the_command_line(client, tmp_path):
+    plan_of("levels", tmp_path)
+    answer = client.post("/plan", {"plan_path": str(tmp_path / "plan.toml")})
+    assert answer.status_code == 422
+    assert "with a level column are for the command line" in answer.text.replace("\n", " ")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "levels"])
 def test_the_data_screen_says_the_same(client, tmp_path, case):
     """Sent as it is shown it states the same plan, at the same level."""
     spec = plan_of(case, tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from app_client import Client
 from privest.report import at_least, at_most
 from privest.report._choosing import chosen_level, level_scale
-from privest.workflow import AllocatedPlan, Noise, People, Privacy, Weights
+from privest.workflow import Noise, People, Privacy, Weights
 from workflow_tables import people, write
 
 SEX = {"categories": {"sex": ("0", "1")}}
@@ -29,7 +29,6 @@ KINDS = {
         "privacy": Privacy(4.0, delta=1e-6, range={"s5": (2.0, 7.0), "bmi": (10.0, 60.0)}),
     },
     "persons": {"features": ("bmi",), "person": People("age")},
-    "levels per row": {"privacy": Privacy(4.0, allocate=True)},
 }  # fmt: skip
 
 
@@ -230,45 +229,14 @@ def test_without_a_noise_variance_it_is_what_privacy_adds(client):
     assert 1.959964 * found.privacy_error[3] == pytest.approx(0.02, rel=1e-4)
 
 
-# --- levels per row -------------------------------------------------------------------------------
-
-
-def test_levels_per_row_are_proposed_then_adopted_then_given_back(client):
-    work = client.planned(**SEX)
-    page = client.follow(client.post(at(work, "/design"), {"kind": "mean", "mean": "3"}))
-    assert "Proposed levels" in words(page)
-    assert "the mean 3" in words(page)
-    assert not isinstance(work.plan, AllocatedPlan)
-    page = client.follow(client.post(at(work, "/adopt"), {"then": "adopt"}))
-    assert isinstance(work.plan, AllocatedPlan)
-    assert work.spec.privacy.allocate
-    assert work.plan.spec == work.spec
-    assert "Proposed levels" not in words(page)
-    assert "One level for all rows instead" in words(page)
-    page = client.follow(client.post(at(work, "/adopt"), {"then": "equal"}))
-    assert not isinstance(work.plan, AllocatedPlan)
-    assert work.spec.privacy == Privacy(level=3.0, delta=1e-6, range=(2.0, 7.0))
-    assert fields(page)["level"] == "3"
-
-
 def test_other_forms_leave_the_slider_where_it_is(client):
-    """A level that is shown, not taken yet: proposals and groups come back to it, and are of it."""
+    """A level that is shown, not taken yet: the groups come back to it, and are of it."""
     work = client.planned(**SEX)
     page = client.follow(client.post(at(work), {"level": "1.23456789", "before": "4"}))
-    assert fields(page)["mean"] == "1.23457"
-    page = client.follow(client.post(at(work, "/design"), fields(page) | {"kind": "mean"}))
-    assert (fields(page)["before"], "Proposed levels" in words(page)) == ("1.23456789", True)
-    assert work.more["privacy"].proposed.spec.privacy.level == 1.23456789
     page = client.follow(
         client.post(at(work, "/without"), {"no": "0-1"} | {"shown": fields(page)["shown"]})
     )
     assert (fields(page)["before"], "“sex=1”" in words(page)) == ("1.23456789", True)
-    wrong = client.post(at(work, "/design"), {"mean": "x", "shown": fields(page)["shown"]})
-    assert (wrong.status_code, fields(wrong)["before"]) == (422, "1.23456789")
-    page = client.follow(
-        client.post(at(work, "/adopt"), {"then": "drop", "shown": fields(page)["shown"]})
-    )
-    assert fields(page)["before"] == "1.23456789"
     moved = client.get(at(work, "/numbers"), params={"level": "2", "before": "4", "apart": "0.7"})
     assert fields(moved)["shown"] == "level=2&apart=0.7&delta=1e-06"  # the other forms follow
     assert work.plan.level == 4.0
@@ -277,44 +245,9 @@ def test_other_forms_leave_the_slider_where_it_is(client):
 def test_an_accuracy_is_first_asked_of_what_explains(client):
     work = client.planned()
     assert work.plan.names[:2] == ("intercept", "age")
-    assert client.get(at(work)).text.count('<option value="1" selected>age') == 2
+    assert client.get(at(work)).text.count('<option value="1" selected>age') == 1
     mean = client.planned(features=())
-    assert client.get(at(mean)).text.count('<option value="0" selected>intercept') == 2
-
-
-def test_groups_share_a_level_below_a_cap_for_an_accuracy(client):
-    work = client.planned(**SEX)
-    asked = {"kind": "accuracy", "half": "0.02", "of": "3", "cap": "6", "groups": "0"}
-    client.follow(client.post(at(work, "/design"), asked))
-    page = client.follow(client.post(at(work, "/adopt"), {"then": "adopt"}))
-    plan = work.plan
-    assert plan.level <= 6
-    assert sorted(one.rows for one in plan.by_group()) == [207, 235]
-    assert 1.959964 * plan.standard_error[3] == pytest.approx(0.02, rel=1e-4)
-    assert "Levels by group" in page.text
-
-
-def test_a_design_that_cannot_be_says_why(client):
-    work = client.planned(**SEX)
-    answer = client.post(at(work, "/design"), {"kind": "mean", "mean": "3", "cap": "1"})
-    assert answer.status_code == 422
-    assert "the cap must be above the mean" in words(answer)
-    assert (fields(answer)["mean"], fields(answer)["cap"]) == ("3", "1")
-    answer = client.post(at(work, "/design"), {"kind": "mean", "mean": "3", "groups": "7"})
-    assert answer.status_code == 422
-    unknown = client.planned(noise=Noise())
-    assert "It needs the noise variance" in words(client.get(at(unknown)))
-    assert client.post(at(unknown, "/design"), {"mean": "3"}).status_code == 422
-
-
-def test_a_proposal_is_of_its_model_only(client):
-    """The data screen states another model: what was proposed for the other is gone."""
-    work, other = client.planned(**SEX), client.planned(features=("age", "bmi"))
-    client.post(at(work, "/design"), {"kind": "mean", "mean": "3"})
-    work.restate(other.spec, other.plan)
-    assert "Proposed levels" not in words(client.get(at(work)))
-    client.post(at(work, "/adopt"), {"then": "adopt"})
-    assert not isinstance(work.plan, AllocatedPlan)
+    assert client.get(at(mean)).text.count('<option value="0" selected>intercept') == 1
 
 
 # --- what if a group says no ----------------------------------------------------------------------
@@ -339,7 +272,7 @@ def test_a_group_that_says_no(client):
 def test_without_a_plan_every_route_leads_to_the_data(client):
     work = client.desk.begin()
     answers = [client.get(at(work, rest)) for rest in ("", "/numbers", "/pictures")]
-    answers += [client.post(at(work, rest)) for rest in ("", "/design", "/adopt", "/without")]
+    answers += [client.post(at(work, rest)) for rest in ("", "/without")]
     for answer in answers:
         assert answer.status_code == 303
         assert answer.headers["location"].endswith("/data")

@@ -331,11 +331,8 @@ def by_path(client, tmp_path, table=None, privacy=None):
 
 
 @pytest.mark.parametrize("how", ["sorted", "other rows", "gone"])
-@pytest.mark.parametrize("allocate", [False, True])
-def test_a_file_that_was_changed_after_the_page_is_not_released(
-    client, folder, tmp_path, how, allocate
-):
-    work = by_path(client, tmp_path, privacy=Privacy(level=2.0, allocate=allocate))
+def test_a_file_that_was_changed_after_the_page_is_not_released(client, folder, tmp_path, how):
+    work = by_path(client, tmp_path, privacy=Privacy(level=2.0))
     confirmed = ticket(client, work)
     if how == "sorted":
         write({name: column[::-1] for name, column in people().items()}, work.table.path)

@@ -29,7 +29,7 @@ HTMX = {"hx-request": "true"}
 
 FIGURES = (
     "_pictures.intervals_figure", "_pictures.pair_figure", "_pictures.trail_figure",
-    "_tradeoff.tradeoff_figure", "_row_levels.levels_figure",
+    "_tradeoff.tradeoff_figure",
 )  # fmt: skip
 
 
@@ -144,12 +144,19 @@ def test_another_confidence(client):
         assert f'value="{chosen}" selected' in page
 
 
+LEVELS = Privacy(level_column="level")
+
+
+def levelled():
+    return people(200) | {"level": np.linspace(1.0, 3.0, 200)}
+
+
 def test_every_way_of_errors_that_is_offered(client):
     table = people(200) | {"w": np.full(200, 2.0), "who": np.arange(200) // 2}
     works = [
         of_people(client), of_people(client, table=table, weights=Weights("w")),
         of_people(client, table=table, person=People("who")),
-        of_people(client, noise=spec().noise, privacy=Privacy(2.0, allocate=True)),
+        of_people(client, table=levelled(), noise=spec().noise, privacy=LEVELS),
     ]  # fmt: skip
     for work in works:
         offered = re.findall(
@@ -230,7 +237,7 @@ def test_the_total(client):
     work = tried(client)
     assert "Total of" not in shown(client, work)
     assert "Total of s5 over 442 rows" in part(client, work, "/ask", {"total": "yes"})[1]
-    weighed = of_people(client, noise=spec().noise, privacy=Privacy(2.0, allocate=True))
+    weighed = of_people(client, table=levelled(), noise=spec().noise, privacy=LEVELS)
     assert "There is none" in part(client, weighed, "/ask", {"total": "yes"})[1]
 
 
@@ -265,7 +272,6 @@ def test_yes_or_no_has_effects_and_no_means(client):
 KINDS = {
     "persons": {"person": People("who")},
     "weights": {"weights": Weights("w")},
-    "levels of rows": {"privacy": Privacy(2.0, allocate=True)},
     "laplace": {"privacy": Privacy(epsilon=1.0, range=(-9.0, 9.0), law="laplace")},
     "counts": {"target": "visits", "family": "poisson", "noise": Noise()},
     "record": {

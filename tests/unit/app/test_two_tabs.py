@@ -13,7 +13,6 @@ import privest.app._release_screen as release_screen
 import privest.app._results_screen as results_screen
 from app_client import Client
 from privest.app._release_job import CHOICE
-from privest.workflow import AllocatedPlan
 
 ROLES = {
     "role-0": "public", "role-1": "public", "list-1": "a\nb", "lists_public": "yes",
@@ -82,40 +81,6 @@ def at(work, rest):
     return f"/work/{work.id}{rest}"
 
 
-@pytest.mark.parametrize("other", ["table", "model", "cleared"])
-def test_a_design_of_another_model_is_not_kept(other, client, work, monkeypatch):
-    with held(monkeypatch, privacy_screen, "make_plan") as (begin, answers):
-        begin(lambda: client.post(at(work, "/privacy/design"), {"kind": "mean", "mean": "3"}))
-        if other == "table":
-            send(client, work, "second.csv", 2, **{"high-2": "50"})
-        elif other == "model":
-            assert client.post(at(work, "/data"), ROLES | {"high-2": "50"}).status_code == 303
-        else:
-            assert client.post(at(work, "/data/another")).status_code == 303
-    (answer,) = answers
-    if other == "cleared":
-        assert answer.headers["location"].endswith("/data")
-        assert work.plan is work.spec is None
-        return
-    assert answer.status_code == 422
-    assert "was changed meanwhile" in answer.text
-    assert "Proposed levels" not in client.get(at(work, "/privacy")).text
-    plan = work.plan
-    assert client.post(at(work, "/privacy/adopt"), {"then": "adopt"}).status_code == 303
-    assert work.plan is plan
-    assert work.spec.privacy.range == (0.0, 50.0)
-    assert work.spec.data == work.table.name
-
-
-def test_a_design_outlives_another_level(client, work, monkeypatch):
-    with held(monkeypatch, privacy_screen, "make_plan") as (begin, answers):
-        begin(lambda: client.post(at(work, "/privacy/design"), {"kind": "mean", "mean": "3"}))
-        client.post(at(work, "/privacy"), {"level": "2", "then": "take"})
-    assert answers[0].status_code == 303
-    client.post(at(work, "/privacy/adopt"), {"then": "adopt"})
-    assert isinstance(work.plan, AllocatedPlan)
-
-
 def test_what_is_said_of_a_group_is_said_of_its_table(client, work, monkeypatch):
     with held(monkeypatch, privacy_screen, "withdrawn") as (begin, answers):
         begin(lambda: client.post(at(work, "/privacy/without"), {"no": ["0-1"]}))
@@ -137,11 +102,9 @@ def test_a_page_of_another_model_decides_nothing(client, work):
     assert client.post(at(work, "/data"), ROLES | {"high-2": "50"}).status_code == 303
     plan, old = work.plan, {"model": str(model)}
     taken = {"level": "3", "then": "take"}
-    for rest, form in {"": taken, "/design": {"mean": "3"}, "/without": {"no": "0-1"}}.items():
+    for rest, form in {"": taken, "/without": {"no": "0-1"}}.items():
         answer = client.post(at(work, f"/privacy{rest}"), form | old)
         assert (answer.status_code, "was changed meanwhile" in answer.text) == (422, True)
-    client.post(at(work, "/privacy/design"), {"mean": "3"})
-    assert client.post(at(work, "/privacy/adopt"), {"then": "adopt"} | old).status_code == 422
     assert client.get(at(work, "/privacy/numbers"), params=old).status_code == 422
     assert work.plan is plan
 

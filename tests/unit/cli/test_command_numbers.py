@@ -113,24 +113,6 @@ def require_sense(done, where, *, failing=False):
         assert not re.search(r"\b(nan|inf)\b", done.out), where
 
 
-ALLOCATED = {
-    "--cap": {}, "--level": {}, "--noise-variance": {}, "--standard-error": {"--level": None},
-    "--epsilon": DP | {"--level": None, "--standard-error": "age=1"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("option", ALLOCATED)
-def test_numbers_that_nobody_means_for_levels_per_row(folder, capsys, monkeypatch, option):
-    monkeypatch.chdir(folder)
-    privest = runner(capsys, monkeypatch)
-    for value in VALUES:
-        own = {option: f"age={value}" if option == "--standard-error" else value}
-        given = BASE["plan"][1] | ALLOCATED[option] | own
-        pairs = [(k, v) for k, v in given.items() if v is not None]
-        done = privest("plan", "people.csv", "--allocate", *(x for pair in pairs for x in pair))
-        require_sense(done, (option, value, done))
-
-
 def test_every_command_is_tried():
     # These take no numbers; `app` a port, which has a test of its own.
     assert set(COMMANDS) == {*BASE, "app", "demo", "report", "verify"}

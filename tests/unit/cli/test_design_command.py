@@ -1,17 +1,16 @@
-"""`privest design` and `privest plan --allocate`, from the plan to the report, and wrong uses."""
+"""`privest design` and `privest plan --level-column`, from a plan to a report, and wrong uses."""
 
 import json
-import re
 
 import numpy as np
+import pandas as pd
 import pytest
-import scipy
 
 import privest as pv
+from privest.lattice import GRID
 from privest.workflow import load_spec, make_plan
-from privest.workflow._allocating import held_rows, model_of
 from workflow_command import runner
-from workflow_tables import people, spec, write
+from workflow_tables import matrix, people, spec, write
 
 ERRORS = "age=0.004,bmi=0.05"
 
@@ -45,20 +44,21 @@ def words(text):
     return " ".join(text.split())
 
 
-def test_from_plan_to_report(run, data, tmp_path):
-    file, table, page = tmp_path / "plan.toml", tmp_path / "z.csv", tmp_path / "page.html"
-    done = planned(run, data, "--standard-error", ERRORS, "--allocate", "--delta", 1e-6,
-                   "--move", 1, "--save", file, "--want", "age=0.003")  # fmt: skip
+def test_from_a_design_to_the_report(run, data, plan, tmp_path):
+    levels, file, table, page = (
+        tmp_path / name for name in ("levels.csv", "own.toml", "z.csv", "page.html")
+    )
+    done = run("design", plan, "--standard-error", ERRORS, "--output", levels)
     assert done.code == 0, done.err
-    said = words(done.out)
-    found = make_plan(load_spec(file))
-    own = found.spread
+    assert run("design", plan, "--output", levels).code == 2  # it exists
+    done = planned(run, levels, "--level-column", "level", "--delta", 1e-6, "--move", 1, "--save",
+                   file, "--want", "age=0.003")  # fmt: skip
+    assert done.code == 0, done.err
+    said, found = words(done.out), make_plan(load_spec(file))
+    assert found.standard_error[1] == pytest.approx(0.004, rel=1e-4)
     assert "200 rows, 4 coefficients: all of them can be estimated." in said
-    assert "by their public features: from 0 to" in said
-    assert f"Of {100 * own.silent:.3g} % of the rows nothing is shown" in said
-    assert f"show {100 * (1 - own.mean / own.equal):.3g} % less in total" in said
-    assert "The tenth of the rows with the highest levels bears" in said
-    assert "(proved)" in said
+    assert "the public column 'level': up to" in said
+    assert f"Level 0, withheld: {found.withheld} rows." in said
     assert "The reading of the row with the highest level: whoever sees" in said
     assert "As differential privacy: ε =" in said
     assert f"For age=0.003 at these levels {found.rows_for(0.003, 'age'):,} rows" in said
@@ -67,33 +67,49 @@ def test_from_plan_to_report(run, data, tmp_path):
     assert "200 rows released at privacy levels per row up to" in words(done.err)
     done = run("estimate", table)
     assert done.code == 0, done.err
-    assert "Errors: REML over the levels, Knapp-Hartung" in words(done.out)
-    assert "Check of the stated noise variance" in words(done.out)
     record = json.loads(run("estimate", table, "--json").out)
-    assert record["release"]["columns"][0]["levels"]["standard_error"] == {
-        "age": 0.004, "bmi": 0.05}  # fmt: skip
-    assert run("estimate", table, "--errors", "stated").code == 0
+    assert record["release"]["columns"][0]["level_column"] == "level"
     done = run("report", file, table, "-o", page)
     assert done.code == 0, done.err
     told = words(page.read_text())
-    assert "Who gives up how much" in told
+    assert "the public column “level” of the release" in told
     assert "privacy level s up to" in told
     assert "was released at privacy levels per row, the largest of them s =" in told
-    assert "How many rows have which privacy level" in told  # what the picture shows, in words
+    done = run("report", plan, table, "-o", tmp_path / "other.html")
+    assert done.code == 2
+    assert "another plan than this one: the level" in words(done.err)
     done = run("plan", file, "--png", tmp_path / "curve.png")
+    assert done.code == 2
+    assert "--png draws the errors of one target at one level" in words(done.err)
+    assert run("design", file).code == 2  # it has its levels
+
+
+def test_a_plan_with_a_level_column_and_no_noise_variance(run, tmp_path):
+    table = write(people() | {"level": np.linspace(0, 2, 200)}, tmp_path / "people.csv")
+    done = run("plan", table, "--target", "ldl", "--features", "age,bmi", "--level-column", "level")
     assert done.code == 0, done.err
+    assert "by privacy alone" in words(done.out)
+    assert "nan" not in done.out
 
 
-def test_a_release_under_another_allocation_is_told_apart(run, data, tmp_path):
-    files = [tmp_path / "one.toml", tmp_path / "two.toml", tmp_path / "three.toml"]
-    planned(run, data, "--standard-error", ERRORS, "--allocate", "--save", files[0])
-    planned(run, data, "--standard-error", "age=0.005", "--allocate", "--save", files[1])
-    planned(run, data, "--level", 2, "--save", files[2])
-    assert run("release", files[0], "-o", tmp_path / "z.csv", "--simulate").code == 0
-    for other in files[1:]:
-        done = run("report", other, tmp_path / "z.csv", "-o", tmp_path / "page.html")
-        assert done.code == 2
-        assert "levels of the rows (--allocate) differs" in words(done.err)
+def test_the_table_that_is_written_is_the_table_with_its_levels(run, tmp_path):
+    table = {name: list(column) for name, column in people(100).items()} | {
+        "note": ['a "quoted", word', None, *["b"] * 98]
+    }
+    table["age"][7] = None
+    file = write(table, tmp_path / "people.csv")
+    planned(run, file, "--level", 2, "--missing", "drop", "--save", tmp_path / "plan.toml")
+    done = run("design", tmp_path / "plan.toml", "-o", tmp_path / "levels.csv")
+    assert done.code == 0, done.err
+    before, after = pd.read_csv(file), pd.read_csv(tmp_path / "levels.csv")
+    pd.testing.assert_frame_equal(after.drop(columns="level"), before)
+    assert after["level"][7] == 0
+    assert after["level"].sum() / 99 == pytest.approx(2.0, rel=1e-4)
+    done = planned(run, tmp_path / "levels.csv", "--level", 2, "--save", tmp_path / "again.toml",
+                   "--missing", "drop")  # fmt: skip
+    done = run("design", tmp_path / "again.toml", "-o", tmp_path / "more.csv")
+    assert done.code == 2
+    assert "the table has a column 'level' already" in words(done.err)
 
 
 def test_what_a_design_shows(run, plan, tmp_path):
@@ -102,35 +118,38 @@ def test_what_a_design_shows(run, plan, tmp_path):
     said = words(done.out)
     assert "Standard errors of 200 rows" in said
     assert "0.004" in said
-    assert "show" in said
-    assert "% less in total" in said
+    assert "Equal levels for the same accuracy lose" in said
+    assert "Proved: no levels within the limits have a privacy loss below" in said
     assert "One per cent more in total lowers" in said
     assert (tmp_path / "who.png").stat().st_size > 1000
     record = json.loads(run("design", plan, "--standard-error", ERRORS, "--json").out)
     assert record["design"]["gap"] <= 1e-6
-    assert record["spread"]["total"] >= record["design"]["floor"]
+    assert 200 * record["mean"] >= record["design"]["floor"] * (1 - 1e-4)
     asked = dict(zip(record["names"], record["standard_error"]))
-    assert asked["age"] <= 0.004 * (1 + 1e-12)
-    assert asked["bmi"] <= 0.05 * (1 + 1e-12)
-    assert max(asked["age"] / 0.004, asked["bmi"] / 0.05) > 1 - 1e-6
+    assert max(asked["age"] / 0.004, asked["bmi"] / 0.05) == pytest.approx(1, rel=1e-4)
 
 
-def test_the_same_levels_as_a_plan_with_allocate(run, data, plan, tmp_path):
-    planned(run, data, "--standard-error", ERRORS, "--allocate", "--cap", 3, "--save",
-            tmp_path / "own.toml")  # fmt: skip
-    own = make_plan(load_spec(tmp_path / "own.toml"))
-    for arguments in ((tmp_path / "own.toml",), (plan, "--standard-error", ERRORS, "--cap", 3)):
-        record = json.loads(run("design", *arguments, "--json").out)
-        assert record["spread"]["total"] == pytest.approx(own.spread.total, rel=1e-9)
-        assert record["level"] == own.level
+def test_no_row_is_above_the_cap(run, plan):
+    record = json.loads(run("design", plan, "--standard-error", ERRORS, "--cap", 3, "--json").out)
+    assert record["level"] == 3.0
+
+
+def test_levels_that_the_grid_cannot_hold_are_withheld(run, data, tmp_path):
+    planned(run, data, "--level", 2, "--range", "0,0.003", "--save", tmp_path / "narrow.toml")
+    levels = tmp_path / "levels.csv"
+    done = run("design", tmp_path / "narrow.toml", "-o", levels)
+    assert done.code == 0, done.err
+    done = planned(run, levels, "--level-column", "level", "--range", "0,0.003")
+    assert done.code == 0, done.err
+    own = pd.read_csv(levels)["level"]
+    assert own[own > 0].min() >= (4 * GRID / 0.003) ** 2
 
 
 def test_without_options_it_is_what_the_plan_asks_for(run, plan):
     record = json.loads(run("design", plan, "--json").out)
-    assert record["spread"]["mean"] == pytest.approx(2.0, rel=1e-6)
-    assert record["levels"]["criterion"] == "A"
+    assert record["mean"] == pytest.approx(2.0, rel=1e-4)
     other = json.loads(run("design", plan, "--budget", 400, "--criterion", "D", "--json").out)
-    assert other["spread"]["mean"] == pytest.approx(2.0, rel=1e-6)
+    assert other["mean"] == pytest.approx(2.0, rel=1e-4)
     assert other["design"]["value"] < other["design"]["equal"]
 
 
@@ -139,13 +158,12 @@ def test_equalised_levels_are_the_lowest_largest(run, data, plan, tmp_path):
                            "--json").out)  # fmt: skip
     least = json.loads(run("design", plan, "--standard-error", ERRORS, "--json").out)
     assert equal["level"] < least["level"]
-    assert equal["spread"]["total"] > least["spread"]["total"]
+    assert equal["mean"] > least["mean"]
     planned(run, data, "--standard-error", ERRORS, "--save", tmp_path / "own.toml")
     own = json.loads(run("design", tmp_path / "own.toml", "--equalised", "--json").out)
     assert own["level"] == equal["level"]  # a plan's own errors
     done = run("design", plan, "--standard-error", ERRORS, "--equalised")
-    assert "Every row has the privacy level s =" in words(done.out)
-    assert "No levels give these errors with a lower largest one" in words(done.out)
+    assert "with nobody giving up more than needed" in words(done.out)
 
 
 def test_groups(run, plan):
@@ -196,9 +214,9 @@ def test_wrong_uses_get_a_sentence(run, plan, case):
     ("changes", "sentence"),
     [
         (["--level", 2], "states no noise variance"),
-        (["--level", 2, "--person", "ward"], "persons with several rows"),
-        (["--level", 2, "--weights", "age"], "weights"),
-        (["--epsilon", 1, "--move", 1, "--law", "laplace"], "law laplace"),
+        (["--level", 2, "--person", "ward"], "one row per person"),
+        (["--level", 2, "--weights", "age"], "without weights"),
+        (["--epsilon", 1, "--move", 1, "--law", "laplace"], "Gaussian noise"),
     ],
 )
 def test_plans_that_a_design_is_not_for(run, data, tmp_path, changes, sentence):
@@ -227,11 +245,8 @@ def test_the_price_of_standard_errors_is_of_the_errors_and_not_of_their_squares(
     less = float(said.split("(age 0.004) by ")[1].split(" %")[0])
     record = json.loads(run("design", plan, "--standard-error", "age=0.004", "--json").out)
     more = {"budget": 1.01 * record["design"]["spent"]}
-    found = make_plan(load_spec(plan))
-    rows = held_rows(found.spec, None, None)
-    better = pv.design.allocate(
-        model_of(found, rows), criterion=pv.design.C([0, 1, 0, 0]), **more
-    ).value
+    model = pv.LinearModel(matrix(people()), noise=0.3)
+    better = pv.design.allocate(model, criterion=pv.design.C([0, 1, 0, 0]), **more).value
     assert less == pytest.approx(100 * (1 - np.sqrt(better) / 0.004), rel=0.02)
 
 
@@ -239,44 +254,10 @@ def test_levels_that_hide_a_coefficient_are_refused_by_its_name(run, tmp_path):
     rng = np.random.default_rng(4)
     table = {"age": rng.uniform(20, 80, 60), "kind": np.repeat(["a", "b"], [57, 3]),
              "y": rng.standard_normal(60)}  # fmt: skip
-    file = write(table, tmp_path / "rare.csv")
-    asked = ("plan", file, "--target", "y", "--features", "age,kind", "--category", "kind=a,b",
-             "--noise-variance", 1, "--allocate", "--standard-error")  # fmt: skip
-    done = run(*asked, "age=0.05")
+    file, plan = write(table, tmp_path / "rare.csv"), tmp_path / "plan.toml"
+    run("plan", file, "--target", "y", "--features", "age,kind", "--category", "kind=a,b",
+        "--noise-variance", 1, "--level", 1, "--save", plan)  # fmt: skip
+    done = run("design", plan, "--standard-error", "age=0.05")
     assert done.code == 2
     assert "do not show 'kind=b'. Ask for a standard error of that too" in words(done.err)
-    assert run(*asked, "age=0.05,kind=b=5").code == 0
-
-
-def test_levels_of_as_many_rows_as_coefficients_are_refused_before_the_release(run, tmp_path):
-    rng = np.random.default_rng(3)
-    table = {"x": np.r_[0.0, 100.0, rng.uniform(49, 51, 40)], "y": rng.standard_normal(42)}
-    file = write(table, tmp_path / "few.csv")
-    asked = ("plan", file, "--target", "y", "--features", "x", "--noise-variance", 0.1,
-             "--allocate", "--level", 0.01, "--criterion", "D")  # fmt: skip
-    done = run(*asked)
-    assert done.code == 2
-    assert "the best levels show 2 of 42 rows" in words(done.err)
-    assert run(*asked, "--cap", 0.02).code == 0
-
-
-def test_a_range_that_hides_rows_does_not_miss_what_was_asked_for_in_silence(run, data):
-    done = planned(run, data, "--allocate", "--standard-error", ERRORS, "--range", "0,0.003")
-    assert done.code == 2
-    assert "the range is so narrow" in words(done.err)
-    assert "asked for: 0.004" in words(done.err)
-
-
-def test_a_plan_that_shows_few_rows_says_what_that_costs(run, tmp_path):
-    rng = np.random.default_rng(3)
-    table = tmp_path / "few.csv"
-    rows = np.round(rng.standard_normal((40, 3)), 3)
-    lines = ["a,b,y", *(",".join(map(str, row)) for row in rows)]
-    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    common = ["plan", table, "--target", "y", "--features", "a,b", "--noise-variance", "0.01"]
-    few = words(run(*common, "--allocate", "--level", "0.005").out)
-    shown = int(re.search(r"Only (\d+) rows are shown", few)[1])
-    wide = scipy.stats.t.ppf(0.975, shown - 3) / scipy.stats.norm.ppf(0.975)
-    assert f"{wide:.3g} times as wide" in few
-    assert "are missing" in few
-    assert "rows are shown, for" not in words(run(*common, "--allocate", "--level", "100").out)
+    assert run("design", plan, "--standard-error", "age=0.05,kind=b=5").code == 0

@@ -49,7 +49,6 @@ KINDS = {
         "target": ("ldl", "hdl"), "noise": Noise(),
         "privacy": Privacy(LEVEL, range={"ldl": RANGE, "hdl": (0.0, 4.0)}, delta=1e-6),
     },
-    "levels per row": {"privacy": Privacy(LEVEL, allocate=True)},
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def made(folder, table=None, **changes):
         {"noise": Noise()},
         {"weights": Weights("w")},
         {"person": People("who")},
-        {"privacy": Privacy(2.0, allocate=True)},
+        {"privacy": Privacy(level_column="w")},
         {"target": "sick", "family": "binomial", "noise": Noise()},
     ],
 )

@@ -47,13 +47,6 @@ KINDS = {
     "two columns, ε": {
         "target": ("ldl", "hdl"), "noise": Noise(), "privacy": Privacy(epsilon=1.0, **RECORD),
     },
-    "levels per row": {"privacy": Privacy(2.0, allocate=True)},
-    "levels of groups": {"privacy": Privacy(2.0, allocate=True, cap=5.0, groups="sex")},
-    "levels for errors": {
-        "privacy": Privacy(
-            allocate=True, standard_error={"age": 0.006}, tolerance=1.0, attacker=0.9
-        )
-    },
 }  # fmt: skip
 
 
@@ -76,8 +69,6 @@ def test_a_plan_at_another_level_is_that_of_its_spec(kind, tmp_path):
     assert found.spec == wanted.spec
     assert found.to_dict() == wanted.to_dict()
     np.testing.assert_array_equal(found.triangle, wanted.triangle)
-    if found.spec.privacy.allocate:
-        np.testing.assert_array_equal(found.row_levels(), wanted.row_levels())
 
 
 def test_another_section_on_privacy(tmp_path):
@@ -92,16 +83,14 @@ def test_another_section_on_privacy(tmp_path):
     wanted = [make_plan(replace(plan.spec, privacy=one)) for one in sections]
     file.unlink()
     assert [plan.under(one).to_dict() for one in sections] == [one.to_dict() for one in wanted]
-    allocated = Privacy(2.0, allocate=True)
-    with pytest.raises(InvalidInput, match="which this plan does not hold"):
-        plan.under(allocated)
+    with pytest.raises(InvalidInput, match="a level column is read from its table"):
+        plan.under(Privacy(level_column="w"))
 
 
-def test_levels_per_row_are_put_aside_for_one_level(tmp_path):
+def test_a_level_column_is_put_aside_for_one_level(tmp_path):
     file = write(table(), tmp_path / "people.csv")
-    allocated = make_plan(spec(file, privacy=Privacy(2.0, allocate=True)))
-    found = allocated.under(Privacy(2.0))
-    assert found.to_dict() == make_plan(spec(file)).to_dict()
+    own = make_plan(spec(file, privacy=Privacy(level_column="w")))
+    assert own.at(2.0).to_dict() == make_plan(spec(file)).to_dict()
 
 
 def test_a_reference_set_is_not_read_again(tmp_path):
@@ -172,9 +161,8 @@ def test_what_has_no_level_for_an_accuracy_says_so():
     unknown = make_plan(spec(noise=Noise()), table())
     with pytest.raises(InvalidInput, match="needs the noise variance"):
         unknown.level_for(0.01, "age")
-    for kind in ("levels per row", "two columns"):
-        with pytest.raises(InvalidInput, match="one private column"):
-            make_plan(spec(**KINDS[kind]), table()).level_for(0.01, "age")
+    with pytest.raises(InvalidInput, match="one private column"):
+        make_plan(spec(**KINDS["two columns"]), table()).level_for(0.01, "age")
     with pytest.raises(InvalidInput, match="no coefficient 'agee'"):
         make_plan(spec(), table()).level_for(0.01, "agee")
     bits = make_plan(spec(**KINDS["bits"]), table())

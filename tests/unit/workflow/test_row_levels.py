@@ -1,28 +1,24 @@
-"""Levels that differ from row to row: the plan chooses them, the release holds them, all use them.
-
-Levels by hand (`with_levels`) show that release and estimate do not depend on how they were chosen.
-"""
+"""A level column: levels of the rows in the table, the plan, the release and the estimate."""
 
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import privest as pv
-from privest import design
-from privest.errors import BudgetExceeded, InvalidInput
+from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import LevelRows, fit_levels
 from privest.estimator.inference._weighted_sums import in_memory
 from privest.lattice import GRID, literal_root
 from privest.mechanism.source import Generated
+from privest.privacy import grid_statement
 from privest.workflow import (
     Account,
-    AllocatedPlan,
     Noise,
     People,
     Privacy,
+    Spec,
     Weights,
     estimate_release,
     load_spec,
@@ -35,27 +31,21 @@ from privest.workflow import (
     trial_source,
     verify_release,
 )
-from privest.workflow._planning_levels import with_levels
-from workflow_tables import THETA, VARIANCE, matrix, people, spec, write
-
-WANTED = {"age": 0.004, "bmi": 0.05}
-
-
-def allocated(table=None, **privacy):
-    """A plan with levels per row for the errors WANTED."""
-    stated = Privacy(**({"standard_error": WANTED, "allocate": True} | privacy))
-    return make_plan(spec(privacy=stated), people() if table is None else table)
-
-
-def by_hand(levels, table, **changes):
-    plan = make_plan(spec(**changes), table)
-    return with_levels(plan, levels, np.arange(1, len(levels) + 1), matrix(table))
+from workflow_tables import POSITIVE, THETA, VARIANCE, matrix, people, spec, write
 
 
 def unequal(rows=200, silent=20, seed=3):
     levels = np.random.default_rng(seed).uniform(0.5, 8.0, rows)
     levels[:silent] = 0.0
     return levels
+
+
+def planned(levels=None, table=None, privacy=None, **changes):
+    """The table with its levels, and the plan of both."""
+    given = people() if table is None else table
+    given = given | {"level": unequal() if levels is None else levels}
+    stated = Privacy(**{"level_column": "level"} | (privacy or {}))
+    return given, make_plan(spec(privacy=stated, **changes), given)
 
 
 class Silent(Generated):
@@ -71,177 +61,110 @@ class Silent(Generated):
 # --- the plan -------------------------------------------------------------------------------------
 
 
-def test_the_errors_asked_for_are_met_exactly_and_at_the_least_total():
-    plan, H = allocated(), matrix(people())
-    levels = plan.row_levels()
+def test_errors_are_those_of_the_levels_by_the_formula():
+    levels, H = unequal(), matrix(people())
+    _, plan = planned()
     x = levels / (1 + VARIANCE * levels)
-    errors = np.sqrt(np.diagonal(np.linalg.inv((H.T * x) @ H)))  # dense, by the formula
+    errors = np.sqrt(np.diagonal(np.linalg.inv((H.T * x) @ H)))  # dense
+    open_ = np.sqrt(VARIANCE * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(plan.standard_error, errors, rtol=1e-9)
-    got = errors[[1, 2]] / list(WANTED.values())
-    assert got.max() <= 1 + 1e-12
-    assert got.max() > 1 - 1e-9  # and not better than asked for: that would cost
-    # Proved by the floor of the design, whoever found the levels; equal ones cost more.
-    assert 0 <= plan.gap < 2e-6
-    assert levels.sum() * (1 - plan.gap) <= plan.design.floor * (1 + 1e-12)
-    equal = make_plan(spec(privacy=Privacy(standard_error=WANTED)), people())
-    assert levels.sum() < 0.8 * 200 * equal.level
-    assert plan.equal == pytest.approx(equal.level, rel=1e-6)
-    assert plan.level == levels.max() == plan.column.level
-    assert plan.reading_error == levels.max() ** -0.5
+    np.testing.assert_allclose(plan.classical_error, open_, rtol=1e-9)
+    np.testing.assert_allclose(plan.privacy_error, np.sqrt(errors**2 - open_**2), rtol=1e-9)
+    assert plan.privacy_share == pytest.approx(1 - (open_[0] / errors[0]) ** 2)
+    assert plan.level == plan.column.level == levels.max()
+    assert plan.reading_error == pytest.approx(levels.max() ** -0.5)
+    assert (plan.mean_level, plan.withheld) == (pytest.approx(levels.mean()), 20)
+    record = json.loads(json.dumps(plan.to_dict()))
+    assert (record["mean_level"], record["withheld"]) == (plan.mean_level, 20)
+    assert "ldl: privacy level s of each row, up to" in plan.summary()
+    _, silent = planned(noise=Noise())
+    alone = np.sqrt(np.diagonal(np.linalg.inv((H.T * levels) @ H)))
+    np.testing.assert_allclose(silent.privacy_error, alone, rtol=1e-9)
+    assert np.isnan(silent.standard_error).all()
 
 
-def test_a_mean_level_buys_the_best_accuracy_whatever_the_units():
-    plan = allocated(level=2.0, standard_error=None)
-    levels = plan.row_levels()
-    assert levels.mean() == pytest.approx(2.0, rel=1e-6)
-    assert levels.mean() <= 2.0 * (1 + 1e-12)
-    relative = (plan.standard_error / plan.classical_error) ** 2
-    equal = (plan.spread.equal_error / plan.classical_error) ** 2
-    assert relative.sum() < equal.sum()
-    days = people()
-    days["age"] = days["age"] * 365.25
-    other = allocated(days, level=2.0, standard_error=None).row_levels()
-    np.testing.assert_allclose(other, levels, rtol=1e-2, atol=1e-3)
-
-
-@pytest.mark.parametrize("criterion", ["D", "E"])
-def test_other_criteria_are_better_by_their_own_measure(criterion):
-    plan = allocated(level=2.0, standard_error=None, criterion=criterion)
-    root = np.diag(1 / plan.classical_error)
-
-    def value(level):
-        scaled = root @ pv.bound(plan.model, level).ppcrlb @ root
-        return np.linalg.slogdet(scaled)[1] if criterion == "D" else np.linalg.eigvalsh(scaled)[-1]
-
-    assert value(plan.row_levels()) < value(2.0)
-
-
-@pytest.mark.parametrize("limit", ["cap", "epsilon", "tolerance"])
-def test_no_row_is_above_the_limit(limit):
-    given = {
-        "cap": {"cap": 1.5},
-        "epsilon": {"epsilon": 7.0, "delta": 1e-6, "move": 1.0},
-        "tolerance": {"tolerance": 1.0, "attacker": 0.74},
-    }[limit]
-    plan = allocated(**given)
-    most = given.get("cap")
-    if most is None:
-        most = stated_terms(spec(privacy=Privacy(**given))).level
-    assert plan.column.levels.cap == most
-    assert plan.level <= most
-    assert plan.row_levels().max() > 0.99 * most  # it binds here
-    if limit == "epsilon":
-        assert plan.epsilon <= 7.0
-
-
-def test_groups_share_a_level():
-    table = people()
-    plan = allocated(table, groups="sex")
-    levels = plan.row_levels()
-    assert len(np.unique(levels)) == 2
-    assert len(np.unique(levels[table["sex"] == "male"])) == 1
-    with_gap = {name: list(column) for name, column in table.items()} | {
-        "ward": [None, *(["a", "b"] * 100)[:199]]
-    }
-    stated = spec(missing="drop", privacy=Privacy(level=2.0, allocate=True, groups="ward"))
-    found = make_plan(stated, with_gap)
-    assert (found.rows, found.dropped) == (199, 1)
-    held = simulate(found, with_gap)
-    assert (held.rows, held.dropped) == (199, 1)
-    assert "ward" not in held.table_columns
-
-
-def simulate(plan, table, seed=1):
-    return replace(plan, _data=table).simulate(seed=seed)
-
-
-def test_what_the_plan_says_of_itself_as_json():
-    record = json.loads(json.dumps(allocated().to_dict()))
-    assert record["levels"]["standard_error"] == WANTED
-    assert record["design"]["direction"] == "target"
-    assert "levels" not in record["design"]  # as many as rows
-    assert record["spread"]["most"] == record["level"]
-    assert record["spread"]["silent"] > 0
-
-
-def test_the_design_does_not_depend_on_the_readings():
-    table, other = people(), people()
-    other["ldl"] = -100 * other["ldl"][::-1]
-    np.testing.assert_array_equal(allocated(table).row_levels(), allocated(other).row_levels())
-
-
-def test_several_errors_at_one_level_for_all():
-    plan = make_plan(spec(privacy=Privacy(standard_error=WANTED)), people())
-    got = plan.standard_error[[1, 2]] / list(WANTED.values())
-    assert got.max() == pytest.approx(1.0, rel=1e-12)
-    one = make_plan(spec(privacy=Privacy(standard_error=0.004, of="age")), people())
-    assert plan.level == one.level
-    same = make_plan(spec(privacy=Privacy(standard_error={"age": 0.004})), people())
-    assert same.level == one.level
+def test_epsilon_is_that_of_the_largest_level_over_the_range():
+    _, plan = planned(privacy={"delta": 1e-6, "range": (-2.0, 8.0)})
+    assert plan.epsilon == grid_statement(plan.level, move=10.0, delta=1e-6).epsilon
 
 
 def test_from_python_and_from_a_plan_file(tmp_path):
-    table = people()
+    table = people() | {"level": unequal()}
     held = pv.plan(
         table, target="ldl", features=("age", "bmi", "sex"),
-        categories={"sex": ("female", "male")}, noise_variance=VARIANCE, standard_error=WANTED,
-        allocate=True, cap=3.0,
+        categories={"sex": ("female", "male")}, noise_variance=VARIANCE, level_column="level",
     )  # fmt: skip
-    assert isinstance(held, AllocatedPlan)
-    assert "ldl: privacy level" in held.summary()
     stated = replace(held.spec, data=str(write(table, tmp_path / "people.csv")))
     save_spec(stated, tmp_path / "plan.toml")
+    assert 'level_column = "level"' in (tmp_path / "plan.toml").read_text()
     again = make_plan(load_spec(tmp_path / "plan.toml"))
-    np.testing.assert_array_equal(again.row_levels(), held.row_levels())
-    with pytest.raises(ValueError, match="read-only"):
-        held.row_levels()[0] = 1.0
+    np.testing.assert_array_equal(again.standard_error, held.standard_error)
+    assert stated_terms(stated) is None
 
 
+NEEDS = "needs Gaussian noise on one numeric outcome, one row per person, without weights"
 WRONG = {
-    "rows of persons": ({"person": People("id")}, {}, "persons with several rows"),
-    "weights": ({"weights": Weights("w")}, {}, "weights do not go together"),
-    "a family": ({"family": "poisson", "noise": Noise()}, {}, "family poisson"),
-    "a law": ({}, {"law": "laplace"}, "law laplace"),
-    "several targets": ({"target": ("ldl", "hdl")}, {}, "several targets"),
-    "no noise": ({"noise": Noise()}, {}, "need the noise variance"),
-    "private groups": ({}, {"groups": "ldl"}, "public column"),
-    "a level and errors": ({}, {"level": 2.0}, "the limit of a row is cap"),
-    "two limits": ({}, {"cap": 1.0, "epsilon": 1.0, "delta": 1e-6, "move": 1.0}, "one limit"),
-    "a criterion": ({}, {"criterion": "D"}, "goes with a level"),
-    "epsilon alone": (
-        {}, {"standard_error": None, "epsilon": 1.0, "delta": 1e-6, "move": 1.0},
-        "the same level for all rows",
-    ),
-    "nothing": ({}, {"standard_error": None}, "allocate needs standard errors"),
-    "a cap for equal levels": ({}, {"allocate": False, "cap": 2.0}, "cap goes with allocate"),
-    "no coefficient": ({}, {"standard_error": {}}, "has no coefficient"),
-    "no number": ({}, {"allocate": 1}, "allocate is true or false"),
-    "a word": ({}, {"standard_error": None, "level": 1.0, "criterion": "F"}, "must be one of A"),
-}  # fmt: skip
+    "rows of persons": ({"person": People("id")}, {}, NEEDS),
+    "weights": ({"weights": Weights("w")}, {}, NEEDS),
+    "a family": ({"family": "poisson", "noise": Noise()}, {}, NEEDS),
+    "coins": ({"family": "binomial", "noise": Noise()}, {}, NEEDS),
+    "a law": ({}, {"law": "laplace"}, NEEDS),
+    "several targets": ({"target": ("ldl", "hdl")}, {}, NEEDS),
+    "the target": ({}, {"level_column": "ldl"}, "a public column of its own"),
+    "a feature": ({}, {"level_column": "age"}, "a public column of its own"),
+    "a coefficient": ({}, {"level_column": "sex=male"}, "a public column of its own"),
+    "z": ({}, {"level_column": "z"}, "a public column of its own"),
+    "another promise": ({}, {"level": 2.0}, "give exactly one of level, level_column"),
+    "no text": ({}, {"level_column": 1}, "level_column must be a text"),
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_go_together_is_said(case):
     fields, privacy, match = WRONG[case]
     with pytest.raises(InvalidInput, match=match):
-        spec(privacy=Privacy(**({"standard_error": WANTED, "allocate": True} | privacy)), **fields)
+        spec(privacy=Privacy(**{"level_column": "level"} | privacy), **fields)
 
 
-@pytest.mark.parametrize(
-    ("privacy", "match"),
-    [
-        ({"standard_error": {"age": 1e-4}}, "without any privacy it is 0.00"),
-        ({"cap": 0.1}, r"level 0.1, standard errors are at best 'age' 0.01\d+ \(asked for: 0.004"),
-        ({"standard_error": None, "level": 2.0, "cap": 1.0}, "the cap must be above the mean"),
-        ({"standard_error": {"agee": 0.1}}, "there is no coefficient 'agee'"),
-        ({"standard_error": {"agee": 0.1}, "cap": 2.0}, "there is no coefficient 'agee'"),
-        ({"epsilon": 0.1, "delta": 1e-6, "move": 1.0}, "are at best"),
-        ({"groups": "ward"}, "ward"),
-    ],
-)
-def test_what_cannot_be_reached_is_said_with_what_can(privacy, match):
-    with pytest.raises(InvalidInput, match=match):
-        allocated(**privacy)
+@pytest.mark.parametrize("bad", [np.inf, -1.0, np.nan])
+def test_levels_are_finite_and_not_negative(bad):
+    levels = unequal()
+    levels[40] = bad
+    with pytest.raises(InvalidInput, match=r"levels are finite numbers|missing|not a finite"):
+        planned(levels)
+
+
+def test_levels_that_show_too_little_are_refused_by_the_plan():
+    few = np.where(np.arange(200) < 4, 1.0, 0.0)
+    with pytest.raises(InvalidInput, match="4 rows have a level above 0"):
+        planned(few)
+    women = np.where(people()["sex"] == "male", 0.0, 1.0)
+    with pytest.raises(NotIdentifiable, match="sex=male"):
+        planned(women)
+
+
+@pytest.mark.parametrize("name", ["bound", "curve", "errors_at"])
+def test_what_speaks_of_one_level_is_refused(name):
+    _, plan = planned()
+    with pytest.raises(InvalidInput, match="a column of its table"):
+        {"bound": lambda: plan.bound, "curve": plan.curve,
+         "errors_at": lambda: plan.errors_at(1.0)}[name]()  # fmt: skip
+    with pytest.raises(InvalidInput, match="the same level for all rows"):
+        plan.level_for(0.1, "age")
+
+
+def test_old_plans_and_headers_with_designed_levels_are_refused(tmp_path):
+    old = spec().to_dict() | {"privacy": {"level": 2.0, "allocate": True}}
+    with pytest.raises(InvalidInput, match="were removed in version"):
+        Spec.from_dict(old)
+    table, plan = planned()
+    release(plan, tmp_path / "z.csv", table)
+    header = tmp_path / "z.csv.json"
+    record = json.loads(header.read_text())
+    record["columns"][0]["levels"] = {"column": record["columns"][0].pop("level_column")}
+    header.write_text(json.dumps(record))
+    with pytest.raises(InvalidInput, match="were removed in version"):
+        read_release(tmp_path / "z.csv")
 
 
 # --- the release ----------------------------------------------------------------------------------
@@ -249,25 +172,24 @@ def test_what_cannot_be_reached_is_said_with_what_can(privacy, match):
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_the_receiver_has_the_very_levels_of_the_holder(tmp_path, ending):
-    table, path = people(), tmp_path / f"z{ending}"
-    plan = allocated(table)
+    path = tmp_path / f"z{ending}"
+    table, plan = planned()
     release(plan, path, table)
     found = read_release(path)
     levels = np.concatenate([part.levels for part in found.blocks()])
-    np.testing.assert_array_equal(levels, plan.row_levels())  # to the bit
+    np.testing.assert_array_equal(levels, table["level"])  # to the bit
     assert found.level == levels.max()
     shown = np.concatenate([part.z[:, 0] for part in found.blocks()])
     np.testing.assert_array_equal(np.isnan(shown), levels == 0)
     assert sum(len(part) for part in found.shown_blocks()) == (levels > 0).sum()
-    frame = found.to_frame()
-    assert list(frame.columns) == ["age", "bmi", "sex=male", "level", "z"]
+    assert list(found.to_frame().columns) == ["age", "bmi", "sex=male", "level", "z"]
     assert verify_release(path).examined[1].count("a level for every row") == 1
 
 
 def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
     """Without the noise √s_k·y_k; with it whole numbers: n·unit/√s_k is y_k and its noise."""
-    table, levels = people(), unequal()
-    plan = by_hand(levels, table)
+    levels = unequal()
+    table, plan = planned()
     simulate_release(plan, tmp_path / "s.csv", Silent(), table)
     found = read_release(tmp_path / "s.csv")
     np.testing.assert_allclose(found.values[20:], table["ldl"][20:], rtol=1e-12)
@@ -283,50 +205,51 @@ def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
     assert abs((noise**2).mean() - 1) < 5 * np.sqrt(2 / 180)
 
 
-def test_rows_without_a_reading_are_left_out_and_the_others_keep_their_levels(tmp_path):
+def test_rows_are_dropped_with_their_levels(tmp_path):
     table = people()
     table["ldl"][[3, 50, 51]] = np.nan
     table["age"][[0, 199]] = np.nan
-    plan = make_plan(
-        spec(missing="drop", privacy=Privacy(standard_error=WANTED, allocate=True)), table
-    )
+    table, plan = planned(table=table, missing="drop")
     assert (plan.rows, plan.dropped) == (198, 2)
     release(plan, tmp_path / "z.csv", table)
     found = read_release(tmp_path / "z.csv")
     assert (found.rows, found.dropped) == (195, 5)
-    kept = np.setdiff1d(np.arange(1, 199), [3, 50, 51]) + 1  # lines count from 1
     levels = np.concatenate([part.levels for part in found.blocks()])
-    np.testing.assert_array_equal(levels, plan.row_levels(kept))
-    with pytest.raises(InvalidInput, match="has not seen"):
-        plan.row_levels(np.array([1]))  # its age is missing
+    np.testing.assert_array_equal(levels, np.delete(table["level"], [0, 3, 50, 51, 199]))
 
 
 def test_infinite_readings_are_clipped_and_never_refused(tmp_path):
     table = people()
     table["ldl"][[0, 30]] = np.inf, -np.inf
     for ends in (None, (-2.0, 8.0)):
-        privacy = Privacy(2.0, range=ends)
-        plan = by_hand(unequal(), table, privacy=privacy)
+        given, plan = planned(table=table, privacy={"range": ends})
         path = tmp_path / f"{ends is None}.csv"
-        release(plan, path, table)
+        release(plan, path, given)
         z = read_release(path).values
         assert np.isnan(z[0])
         assert z[30] < -1.0
 
 
-def test_levels_at_which_the_grid_cannot_hold_the_range(tmp_path):
-    """Refused before anything is drawn where somebody gives them; a design makes them 0."""
-    table, levels = people(), unequal()
+def test_levels_at_which_the_grid_cannot_hold_the_range_are_refused_by_the_plan():
+    levels = unequal()
     levels[40] = 1e-12
-    plan = by_hand(levels, table, privacy=Privacy(2.0, range=(-2.0, 8.0)))
     with pytest.raises(InvalidInput, match="narrower than a step"):
-        release(plan, tmp_path / "z.csv", table)
-    assert not (tmp_path / "z.csv").exists()
+        planned(levels, privacy={"range": (-2.0, 8.0)})
+
+
+def test_no_row_leaves_above_what_the_plan_promised(tmp_path):
+    table, plan = planned()
+    other = table | {"level": np.where(np.arange(200) == 150, 9.0, table["level"])}
+    with pytest.raises(InvalidInput, match="not between 0 and"):
+        release(plan, tmp_path / "z.csv", other)
+    assert list(tmp_path.iterdir()) == []
+    order = np.argsort(table["level"])
+    same = {name: column[order] for name, column in table.items()}  # levels go with their rows
+    assert release(plan, tmp_path / "z.csv", same).rows == 200
 
 
 def test_the_ledger_is_charged_the_largest_level(tmp_path):
-    table = people()
-    plan = allocated(table)
+    table, plan = planned()
     small = Account(tmp_path / "l.db", "ldl", budget=plan.level * 0.99)
     with small, pytest.raises(BudgetExceeded):
         release(plan, tmp_path / "z.csv", table, account=small)
@@ -337,12 +260,12 @@ def test_the_ledger_is_charged_the_largest_level(tmp_path):
 
 
 def test_a_seed_repeats_a_trial_of_these_levels_only(tmp_path):
-    table, levels = people(), unequal()
+    levels = unequal()
     other = levels.copy()
     other[30] /= 2  # not the largest, which the header names
     made = []
     for k, own in enumerate((levels, levels, other)):
-        plan = by_hand(own, table)
+        table, plan = planned(own)
         simulate_release(plan, tmp_path / f"{k}.csv", trial_source(plan, 7), table)
         made.append(read_release(tmp_path / f"{k}.csv").values[20:])
     np.testing.assert_array_equal(made[0], made[1])
@@ -363,8 +286,9 @@ def changed(path, change):
 
 @pytest.mark.parametrize("level", ["99", "-1", "inf"])
 def test_levels_that_the_header_does_not_allow_are_refused(tmp_path, level):
-    table, path = people(), tmp_path / "z.csv"
-    release(allocated(table), path, table)
+    path = tmp_path / "z.csv"
+    table, plan = planned()
+    release(plan, path, table)
 
     def change(lines):
         cells = lines[5].split(",")
@@ -372,17 +296,8 @@ def test_levels_that_the_header_does_not_allow_are_refused(tmp_path, level):
         return [*lines[:5], ",".join(cells), *lines[6:]]
 
     changed(path, change)
-    with pytest.raises(InvalidInput, match=r"levels of rows lie between|not a finite number"):
+    with pytest.raises(InvalidInput, match=r"a level of a row is not between|not a finite number"):
         estimate_release(path)
-
-
-def test_a_feature_that_is_called_level():
-    table = people() | {"level": np.arange(200.0)}
-    stated = spec(features=("age", "level"), categories={},
-                  privacy=Privacy(level=2.0, allocate=True))  # fmt: skip
-    found = simulate(make_plan(stated, table), table)
-    assert found.table_columns == ("age", "level", "z:level", "z")
-    assert pv.estimate(found).names == ("intercept", "age", "level")
 
 
 def test_headers_without_levels_are_what_they_were(tmp_path):
@@ -390,7 +305,7 @@ def test_headers_without_levels_are_what_they_were(tmp_path):
     table = people()
     release(make_plan(spec(), table), tmp_path / "z.csv", table)
     record = json.loads((tmp_path / "z.csv.json").read_text())
-    assert "levels" not in record["columns"][0]
+    assert "level_column" not in record["columns"][0]
     read_release(tmp_path / "z.csv")
 
 
@@ -400,8 +315,9 @@ def test_headers_without_levels_are_what_they_were(tmp_path):
 @pytest.mark.parametrize("silent", [0, 20])
 def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     """By restricted maximum likelihood of `fit_levels`, with σ² stated by the dense formulas."""
-    table, levels = people(), unequal(silent=silent)
-    release(by_hand(levels, table), tmp_path / "z.csv", table)
+    levels = unequal(silent=silent)
+    table, plan = planned(levels)
+    release(plan, tmp_path / "z.csv", table)
     found, header = estimate_release(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
     shown, H, z = levels > 0, matrix(table), header.values
     added = header.column.row_added(levels[shown], simulated=False)
@@ -427,12 +343,11 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
 
 
 def test_too_little_noise_and_a_wrong_noise_variance_are_noticed(tmp_path):
-    table, levels = people(), unequal()
-    quiet = by_hand(levels, {**table, "ldl": matrix(table) @ THETA}, noise=Noise(1e-3))
+    table, quiet = planned(noise=Noise(1e-3))
     simulate_release(quiet, tmp_path / "q.csv", Silent(), {**table, "ldl": matrix(table) @ THETA})
     found = estimate_release(tmp_path / "q.csv")
     assert "less noise than it says" in found.less_noise
-    wild = by_hand(levels, table, noise=Noise(VARIANCE))
+    _, wild = planned()
     loud = {**table, "ldl": table["ldl"] + np.random.default_rng(0).normal(0, 3, 200)}
     simulate_release(wild, tmp_path / "w.csv", np.random.default_rng(1), loud)
     assert "times as much as the noise variance" in estimate_release(tmp_path / "w.csv").doubt
@@ -444,7 +359,7 @@ def test_clipped_readings_are_undone_by_the_likelihood(tmp_path):
     low, high = np.quantile(table["ldl"], [0.2, 0.8])
     levels = np.random.default_rng(1).uniform(2.0, 40.0, 2000)
     levels[:100] = 0.0
-    plan = by_hand(levels, table, privacy=Privacy(2.0, range=(low, high)))
+    table, plan = planned(levels, table, {"range": (low, high)})
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(2), table)
     found = estimate_release(tmp_path / "z.csv")
     assert found.likelihood is not None
@@ -462,40 +377,11 @@ def test_means_on_the_original_scale(tmp_path):
     """Of a logarithm: E y at a row is exp(hᵀθ + σ²/2)."""
     table = people(3000)
     table["ldl"] = np.exp(table["ldl"])
-    plan = by_hand(np.random.default_rng(1).uniform(1.0, 20.0, 3000), table, transform="log")
+    levels = np.random.default_rng(1).uniform(1.0, 20.0, 3000)
+    table, plan = planned(levels, table, {"range": POSITIVE}, transform="log")
     simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(2), table)
     mean = estimate_release(tmp_path / "z.csv").mean_at({"age": 50, "bmi": 27, "sex": "male"})
     truth = np.exp(np.array([1.0, 50.0, 27.0, 1.0]) @ THETA + VARIANCE / 2)
     half = (mean.interval[1] - mean.interval[0]) / 2
     assert abs(mean.mean - truth) < 2.5 * half  # five standard errors
     assert half < 0.1 * truth
-
-
-def test_the_release_is_written_in_blocks(tmp_path, monkeypatch):
-    """One pass, block after block: levels follow the lines of the table, whatever the blocks."""
-    table, plan = people(), allocated()
-    module = sys.modules["privest.workflow._leaving"]
-    read = module.read_rows
-    release(plan, tmp_path / "a.csv", table)
-    monkeypatch.setattr(module, "read_rows", lambda *a, **k: read(*a, **k, size=17))
-    release(plan, tmp_path / "b.csv", table)
-    columns = [np.loadtxt(tmp_path / name, delimiter=",", skiprows=1)[:, :-1]
-               for name in ("a.csv", "b.csv")]  # fmt: skip
-    np.testing.assert_array_equal(*columns)
-
-
-def test_levels_by_hand_are_checked():
-    table = people()
-    for levels in (np.zeros(200), np.ones(199), np.full(200, np.nan), -np.ones(200)):
-        with pytest.raises(InvalidInput, match="levels of the rows are 200 finite numbers"):
-            by_hand_of(levels, table)
-
-
-def by_hand_of(levels, table):
-    return with_levels(make_plan(spec(), table), levels, np.arange(1, 201), matrix(table))
-
-
-def test_the_design_is_that_of_the_library():
-    plan = allocated(cap=3.0)
-    found = design.least_loss(plan.model, WANTED, cap=3.0)
-    assert plan.row_levels().sum() == pytest.approx(found.spent, rel=1e-5)

@@ -243,7 +243,7 @@ def test_a_saved_plan_holds_what_was_stated_and_nothing_else(tmp_path):
     plan = spec("people.csv", person=People(column="name"))
     save_spec(plan, tmp_path / "plan.toml")
     text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
-    unstated = ("law", "intercept", "missing", "transform", "family", "design", "most", "allocate")
+    unstated = ("law", "intercept", "missing", "transform", "family", "design", "most")
     assert not [name for name in unstated if f"{name} =" in text]
     assert load_spec(tmp_path / "plan.toml").person == plan.person
     other = spec("people.csv", intercept=False, missing="drop")
