@@ -13,7 +13,7 @@ BENCH_ENV := $(VENV)/.ready-bench
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo picture pictures test processes browser test-slow lint types layers unit bench format lock clean
+.PHONY: help demo picture pictures test processes pythons browser test-slow lint types layers unit bench format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,9 @@ test: lint types layers unit ## everything but browser, processes and the longer
 
 processes: $(TEST_ENV) ## clusters, MPI, and what is killed again and again
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"
+
+pythons: ## the theorems on every Python found, with the newest NumPy and SciPy
+	@.ci/pythons
 
 browser: $(TEST_ENV) ## the app and the report in a real browser (installs Debian's chromium where it can)
 	@.ci/chromium
