@@ -10,7 +10,7 @@ import numpy as np
 from privest.arrays import Array
 from privest.design._criteria import Criterion
 from privest.errors import NotIdentifiable
-from privest.linalg import PSD, psd
+from privest.linalg import PSD, psd, weighted_roots
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.privacy._level import NAME
@@ -105,11 +105,10 @@ class Allocation(PrivacyLevel):
 
     @property
     def leverage(self) -> Array:
-        """h_kᵀ(HᵀH)⁻¹h_k, (m,): how much a reading alone says about θ; public."""
-        from privest.bounds._trace_budget import inverse_gram
-
+        """h_kᵀ(HᵀH)⁺h_k, (m,): how much a reading alone says about θ; public."""
         H = self._model.matrix
-        return np.asarray(np.einsum("ij,ij->i", H @ inverse_gram(self._model), H))
+        scale, basis = weighted_roots(H, [1.0])[0].row_space
+        return np.asarray(np.square(np.linalg.qr(H / scale @ basis)[0]).sum(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

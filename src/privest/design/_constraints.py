@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_choice, as_positive
+from privest.bounds import functional
 from privest.bounds._classical import in_range, require_seen
-from privest.design._criteria import Criterion
+from privest.design._criteria import C, Criterion
 from privest.design._problem import Problem
 from privest.design._scaled import Scaled
 from privest.errors import InvalidInput
@@ -131,14 +132,27 @@ def posed(
     m = model.readings
     costs = per_reading(cost, m, "cost", least_open=True)
     caps = per_reading(cap, m, "cap", least_open=False)
-    root = weighted_roots(model.matrix, [1.0 / costs])[0]
-    require_seen(model, root)
+    small, asked = _estimable(model, criterion)
+    root = weighted_roots(small.matrix, [1.0 / costs])[0]
+    require_seen(small, root)
     triangle = root.triangle / np.sqrt(m)
-    rows = np.ascontiguousarray(substitute(triangle, model.matrix.T, transposed=True).T)
+    rows = np.ascontiguousarray(substitute(triangle, small.matrix.T, transposed=True).T)
     problem = _with_atoms(
         rows, np.array(sigma.diagonal(), dtype=float), costs, caps, groups, persons
     )
-    return Posed(problem, criterion.scaled(triangle, model.names), criterion, model, triangle)
+    return Posed(problem, asked.scaled(triangle, small.names), criterion, model, triangle)
+
+
+def _estimable(model: LinearModel, criterion: Criterion) -> tuple[LinearModel, Criterion]:
+    """Both in coordinates of the row space of H, where one combination asks for no more than it."""
+    root = weighted_roots(model.matrix, [1.0])[0].with_tolerance(model.accuracy)
+    if not isinstance(criterion, C) or root.rank == model.parameters:
+        return model, criterion
+    if not functional(model, 1.0, criterion.vector).identifiable:
+        return model, criterion
+    scale, basis = root.row_space
+    small = LinearModel(model.matrix / scale @ basis, model.noise)
+    return small, C(basis.T @ (criterion.vector / scale))
 
 
 def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
