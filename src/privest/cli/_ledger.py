@@ -65,6 +65,7 @@ def _print_accounts(
 ) -> None:
     console = to_people()
     table = new_table("Accounts", "subject", "budget", "spent", "left")
+    table.columns[0].min_width, table.columns[1].no_wrap = 20, False  # whose it is, before all
     for name, account in accounts.items():
         left = {k: v for k, v in account["remaining"].items() if _is_number(v) and k != "delta"}
         spent = [f"{unit} {account['spent'][unit]:.6g}" for unit in left]

@@ -176,7 +176,8 @@ class Charged:
     again: Annotated[
         bool,
         option(
-            "Release once more what was released before, with new noise: levels add up.",
+            "Release an account once more, with new noise: levels add up. Of a new account: these "
+            "are other measurements of rows that another account has.",
             "",
             names=("--again",),
         ),
@@ -204,7 +205,7 @@ def release(
     The readings themselves are never written. The noise is exact and has no seed: z are whole
     numbers, and z·unit (the header says it) is a reading with its noise. No reading is refused:
     beyond the range it is clipped. What it shows is written to a ledger before the table appears:
-    the same readings are not released again, with new noise, unless their budget allows it and
+    an account is not released again, with new noise, unless its budget allows it and
     you say so. A run that was killed is finished by the same command. `--simulate` is a trial that
     spends nothing and gives no protection.
 

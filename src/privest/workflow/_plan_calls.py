@@ -47,7 +47,7 @@ class PlanCalls:
         subject  whose readings these are. None: the target and the name of the data.
         budget, again   as in `Account`.
 
-        The same readings are not released twice unless their budget allows it and you say `again`.
+        An account is not released twice unless its budget allows it and you say `again`.
         Without a path a run that is killed after the charge has spent it for nothing.
         """
         from privest.workflow._account import LEDGER, Account

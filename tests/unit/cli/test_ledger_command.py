@@ -22,6 +22,17 @@ def path(tmp_path, privest):
     return path
 
 
+def test_an_account_has_its_name_in_a_narrow_terminal(path, privest):
+    """At 80 columns, beside the longest budget."""
+    limits = ("--level", 4, "--epsilon", 3, "--delta", 1e-6, "--move", 0.5)
+    for name in ("ldl of people.csv", "blood pressure of nhanes-2017-2018-examined.csv"):
+        assert privest("ledger", "budget", path, "--subject", name, *limits).code == 0
+    lines = privest("ledger", "show", path).out.splitlines()
+    column = "".join(line[1:].split("│")[0].strip() for line in lines if line.startswith("│"))
+    for name in ("people.csv", "ldl of people.csv", "nhanes-2017-2018-examined.csv"):
+        assert name in column
+
+
 def test_a_life_of_a_ledger(path, privest):
     with Ledger(path) as ledger:
         ledger.spend("people.csv", Cost(1.5), start=0, stop=300)
