@@ -22,9 +22,9 @@ from privest.errors import InvalidInput
 from privest.files import atomic_file
 from privest.ledger import Ledger
 from privest.ledger._export import as_json
-from privest.report._along_cells import Cell, cells_of, extras_of, one_line
+from privest.report._along_cells import Cell, cells_of, extras_of, for_colleagues, one_line
 from privest.workflow import Spec, TableRelease
-from privest.workflow._commands import Commands, Steps, commands_of
+from privest.workflow._commands import Commands, Steps, commands_of, shell_file
 from privest.workflow._header import header_path
 
 README, COMMANDS, SCRIPT, NOTEBOOK, ENTRY = (
@@ -82,7 +82,7 @@ class Along:
             *([_comment(NO_PROTECTION)] if steps.trial else []),
             *(["", _comment(self._needs)] if self._needs else []),
             "set -e",
-            *("", _comment("What it costs. Nothing is spent."), lines.plan),
+            *("", _comment("What it costs. Nothing is spent."), self._costs),
             *("", *release),
         ]
         waiting = "" if steps.made or steps.repeatable else "# "
@@ -93,6 +93,12 @@ class Along:
         for text, line in rest:
             told += ["", _comment(text), waiting + line]
         return "\n".join(told) + "\n"
+
+    @property
+    def _costs(self) -> str:
+        """The plan; whoever has a release and not the data goes on without it."""
+        missing = f"[ ! -e {shell_file(self.spec.data)} ] || "
+        return f"{missing if for_colleagues(self.spec, self.steps) else ''}{self.commands.plan}"
 
     @property
     def _why_not(self) -> str:

@@ -76,7 +76,7 @@ def _plan(spec: Spec, steps: Steps) -> Cell:
         f"depends on the private readings. ({steps.plan} says the same: "
         f"pv.workflow.make_plan(pv.workflow.load_spec({str(steps.plan)!r})).)",
     ]
-    if _colleagues(spec, steps):
+    if for_colleagues(spec, steps):
         text.append(
             "The data stay with their holder. Where they are not here this step is left out; the "
             "estimate below needs the release only."
@@ -176,7 +176,7 @@ def _afterwards(steps: Steps) -> Cell:
     )
 
 
-def _colleagues(spec: Spec, steps: Steps) -> bool:
+def for_colleagues(spec: Spec, steps: Steps) -> bool:
     """Whether somebody without the data can go on: from a real release."""
     return steps.made and not steps.trial and spec.data != EMBEDDED
 

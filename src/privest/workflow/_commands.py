@@ -82,7 +82,7 @@ def commands_of(steps: Steps) -> Commands:
     privest estimate 'my release.csv'
     privest report plan.toml 'my release.csv' --output report.html
     """
-    plan, table, page = (_file(path) for path in (steps.plan, steps.table, steps.page))
+    plan, table, page = (shell_file(path) for path in (steps.plan, steps.table, steps.page))
     how = ["--allow-simulated"] if steps.trial else ["--ledger", str(steps.ledger or LEDGER)]
     return Commands(
         plan=f"privest plan {plan}",
@@ -126,7 +126,7 @@ def _options(words: list[str]) -> str:
     return "".join(f" {quoted(word)}" for word in words)
 
 
-def _file(path: str | Path) -> str:
+def shell_file(path: str | Path) -> str:
     """A file as an argument: its name cannot be taken for an option."""
     name = str(path)
     return quoted(f"./{name}" if name.startswith("-") else name)
