@@ -82,23 +82,23 @@ class Along:
             *([_comment(NO_PROTECTION)] if steps.trial else []),
             *(["", _comment(self._needs)] if self._needs else []),
             "set -e",
-            *("", _comment("What it costs. Nothing is spent."), self._costs),
+            *("", _comment("What it costs. Nothing is spent."), self._with_data(lines.plan)),
             *("", *release),
         ]
         waiting = "" if steps.made or steps.repeatable else "# "
         whole, owner = ("Is it whole?", waiting) if steps.trial else (CHARGED, "# ")
         told += ["", _comment(whole), owner + lines.verify]
         rest = (("The estimate, from the release alone.", lines.estimate),
-                ("A page for people.", again))  # fmt: skip
+                ("A page for people.", self._with_data(again)))  # fmt: skip
         for text, line in rest:
             told += ["", _comment(text), waiting + line]
         return "\n".join(told) + "\n"
 
-    @property
-    def _costs(self) -> str:
-        """The plan; whoever has a release and not the data goes on without it."""
-        missing = f"[ ! -e {shell_file(self.spec.data)} ] || "
-        return f"{missing if for_colleagues(self.spec, self.steps) else ''}{self.commands.plan}"
+    def _with_data(self, line: str) -> str:
+        """A step that reads the data; whoever has the release alone goes on without it."""
+        if not for_colleagues(self.spec, self.steps):
+            return line
+        return f"[ ! -e {shell_file(self.spec.data)} ] || {line}"
 
     @property
     def _why_not(self) -> str:
