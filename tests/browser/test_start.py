@@ -1,5 +1,6 @@
 """The first page in a browser, and the process behind it: how it starts, and how it stops."""
 
+import re
 import socket
 import time
 from contextlib import closing
@@ -64,6 +65,50 @@ def test_the_file_that_a_browser_is_given_leads_into_the_app(chromium, tmp_path,
     finally:
         assert running.stop() == 0
     assert len(running.tokens) == 1
+
+
+@pytest.mark.parametrize(("width", "dark"), [(400, False), (1400, True)])
+def test_a_server_that_stopped_is_seen(chromium, tmp_path, width, dark):
+    """On a page that is only looked at, and at once where something is asked of it."""
+    running = AppProcess(tmp_path)
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+    )
+    pages = []
+    for _ in range(2):
+        page = context.new_page()
+        page.goto(running.address)
+        page.get_by_role("button", name="Begin with a table").click()
+        page.get_by_role("button", name="Use the example").click()
+        page.get_by_role("button", name=re.compile("^Go on")).click()
+        page.locator("#position").wait_for()
+        assert not page.locator("#gone").is_visible()
+        pages.append(page)
+    assert running.stop() == 0
+    asked, still = pages
+    asked.bring_to_front()
+    asked.locator("#position").press("ArrowRight")
+    for page in (asked, still):
+        page.bring_to_front()
+        page.get_by_text("The app does not answer.").wait_for(timeout=20_000)
+        looks_right(page, dark=dark)
+    context.close()
+
+
+def test_back_to_a_form_with_an_error(watch):
+    seen = watch()
+    seen.forgiven.append("422")
+    page = seen.open()
+    page.get_by_role("link", name="Open a plan").click()
+    page.get_by_label(re.compile("or where it is on this machine")).first.fill("nowhere.toml")
+    page.get_by_role("button", name=re.compile("^Open")).click()
+    page.get_by_role("alert").get_by_text("There is no such file").wait_for()
+    page.locator("a.brand").click()
+    page.get_by_role("button", name="Begin with a table").wait_for()
+    page.go_back()
+    page.get_by_role("alert").get_by_text("There is no such file").wait_for()
+    page.reload()
+    page.get_by_role("alert").get_by_text("There is no such file").wait_for()
 
 
 def test_it_listens_on_this_machine_only(app):

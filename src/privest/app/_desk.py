@@ -31,6 +31,7 @@ STEPS = {
     "data": "Data", "privacy": "Privacy", "release": "Release", "results": "Results",
     "take": "Take it along",
 }  # fmt: skip
+MOST_ANSWERS = 20  # pages that are kept for the Back button
 MOST_WORKS = 50  # on one desk: each may hold a table on disk
 
 
@@ -202,6 +203,7 @@ class Desk:
         self.read_only = read_only
         self.key, self.session, self.csrf = (secrets.token_urlsafe(24) for _ in range(3))
         self._tokens: dict[str, Callable[[], object]] = {}
+        self.answers: dict[str, object] = {}  # pages that answered forms, the last ones
         self.hosts: frozenset[str] = frozenset()
         self.works: dict[str, Work] = {}
         self.closing = threading.Event()
@@ -248,6 +250,15 @@ class Desk:
             work.made.remove()
         work.released = work.made = None
         work.asked.clear()
+
+    def keep(self, answer: object) -> str:
+        """The name under which an answer to a form is kept, among the last of them."""
+        name = secrets.token_urlsafe(9)
+        with self._lock:
+            self.answers[name] = answer
+            while len(self.answers) > MOST_ANSWERS:
+                del self.answers[next(iter(self.answers))]
+        return name
 
     def new_token(self, used: Callable[[], object] = lambda: None) -> str:
         """A secret that opens the app once; `used` is called when it does."""

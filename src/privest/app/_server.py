@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from privest.app import (
     _data_screen,
     _open_plan,
+    _pages,
     _privacy_screen,
     _release_screen,
     _results_screen,
@@ -37,7 +38,7 @@ HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
 # Each has its ROUTES.
 SCREENS = (
-    _start, _open_plan, _data_screen, _privacy_screen, _release_screen, _results_screen,
+    _start, _pages, _open_plan, _data_screen, _privacy_screen, _release_screen, _results_screen,
     _take_screen,
 )  # fmt: skip
 

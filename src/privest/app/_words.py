@@ -87,5 +87,5 @@ def sentence(text: str) -> str:
     >>> sentence("the plan was changed."), sentence("people.csv has no rows."), sentence("ε is 1.")
     ('The plan was changed.', 'people.csv has no rows.', 'ε is 1.')
     """
-    words = re.match(r"(?:a|[a-z][a-z'’-]+)(?=[\s,:;)]|$)", text)
+    words = re.match(r"(?:a|[a-z][a-z'’-]+)(?=[\s,;)]|$)", text)
     return text if words is None else text[0].upper() + text[1:]

@@ -41,6 +41,7 @@ from privest.cli._series import (
     take_series,
     tell_diagnosis,
 )
+from privest.data._names import require_no_formula
 from privest.dynamics import (
     DynamicBound,
     Filtered,
@@ -163,6 +164,7 @@ def read_model(path: Path) -> tuple[StateSpace, list[str]]:
         good = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if not good or len(set(names)) != system.states or len(names) != system.states:
             raise InvalidInput(f"states must be {system.states} different names.")
+        require_no_formula(names)
     return system, names
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from privest.data._cells import is_number
 from privest.data._dates import is_date
+from privest.errors import InvalidInput
 
 MOST = 20  # names that are listed
 
@@ -33,6 +35,19 @@ def joined(names: Iterable[str]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerow(names)  # letters of this are quoted
     return text.getvalue().removesuffix("\r\n")
+
+
+FORMULA = re.compile(r"[=@\t\r]|[+-].*[(|!=]", re.DOTALL)
+
+
+def require_no_formula(texts: Iterable[str]) -> None:
+    """Refuse names and categories that a spreadsheet would compute when it opens a CSV file."""
+    for text in texts:
+        if FORMULA.match(text):
+            raise InvalidInput(
+                f"{text!r} begins as a formula, which a spreadsheet would compute in a CSV file: "
+                "rename it, or write another format (.parquet, JSON lines)."
+            )
 
 
 def meant(name: str, known: Sequence[str]) -> str:

@@ -274,7 +274,7 @@ def require_ending(name: str) -> str:
     found = ending_of(name)
     if found is None:
         raise InvalidInput(
-            f"{name}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
+            f"{name!r}: a table can be {', '.join(TEXT)} (these also {' or '.join(PACKED)}), "
             f"{', '.join(OTHERS)}, or the word {EMBEDDED}."
             f"{' Save it as .xlsx or .csv.' if name.lower().endswith(OLDER) else ''}"
         )

@@ -16,6 +16,7 @@ import numpy as np
 
 from privest.arrays import AnyArray, ArrayLike
 from privest.data._arrow import arrow, in_threads
+from privest.data._names import require_no_formula
 from privest.errors import InvalidInput
 from privest.files import atomic_file
 
@@ -71,6 +72,8 @@ def _write(
             "a column name is empty, or begins or ends with spaces, which a CSV file loses: "
             "rename the column, or write .parquet."
         )
+    if form is _write_csv:
+        require_no_formula(names)
     pa, rows = arrow(), 0
     batches = _batches(names, blocks)
     first = next(batches, None)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import privest as pv
+from privest.data._names import require_no_formula
 from privest.data._release_lines import facts_of, linked
 from privest.errors import CheckpointError, InvalidInput
 from privest.estimator._stream_conclusion import StreamConclusion, conclude
@@ -60,6 +61,8 @@ class Job:
         self.held = Held()  # releases, for estimates that need them all
         self.names = [INTERCEPT, *features] if plan.intercept else self.features
         require_parameters(len(self.names), "the features")
+        if not plan.json_out:
+            require_no_formula([*self.names, *self.times])
         self.side: Holder | Receiver = self._side(stack)
         self.estimator = None
         self.noise = noise_of(plan, self.features)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privest.arrays import AnyArray, Array
+from privest.data._names import require_no_formula
 from privest.data._writer import table_writer
 from privest.errors import InvalidInput
 from privest.files import Draft, atomic_write, draft, part_path, require_writable
@@ -120,6 +122,9 @@ def _released(
     progress: Progress | None = None,
 ) -> TableRelease:
     write = table_writer(table)
+    if table.suffix.lower() == ".csv":  # now: before an account is opened
+        spec = plan.spec
+        require_no_formula(chain(spec.targets, spec.features, *spec.categories.values()))
     require_writable(table)
     _ = [
         column.epsilon for column in plan.columns

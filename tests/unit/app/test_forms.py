@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from starlette.datastructures import FormData
 
-from app_client import Client
+from app_client import HOST, Client
 from privest.app._pages import Form
 from privest.errors import InvalidInput
 
@@ -73,3 +73,19 @@ def test_a_range_of_a_thousand_is_asked_back(client):
     said = unescape(answer.text)
     assert "Each end of the range of 'bmi' can be read in two ways: write 1000 if" in said
     assert work.plan is None
+
+
+def test_what_answers_a_form_has_an_address_of_its_own(client):
+    """A page that answers a POST cannot be gone back to: a browser would have to send it again."""
+    work, fields = client.desk.begin(), {"csrf": client.desk.csrf, "path": "nowhere.csv"}
+    place, origin = client.path(f"/work/{work.id}/data/path"), {"origin": f"http://{HOST}"}
+    answer = client.http.post(place, data=fields, headers=origin)
+    assert answer.status_code == 303
+    for _ in range(2):  # Back, or loaded again
+        kept = client.get(answer.headers["location"])
+        assert (kept.status_code, "There is no such file" in kept.text) == (422, True)
+    part = client.http.post(place, data=fields, headers=origin | {"hx-request": "true"})
+    assert (part.status_code, "There is no such file" in part.text) == (422, True)
+    for _ in range(20):
+        client.http.post(place, data=fields, headers=origin)
+    assert client.get(answer.headers["location"]).status_code == 404  # not for ever

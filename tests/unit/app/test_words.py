@@ -85,6 +85,7 @@ def test_by_example(text, said):
         ("“budget” is missing.", "“budget” is missing."),
         ("ε needs a range.", "ε needs a range."),
         ("z is noisy.", "z is noisy."),
+        ("shadow: no table.", "shadow: no table."),
         ("/tmp/a exists.", "/tmp/a exists."),
         ("", ""),
     ],

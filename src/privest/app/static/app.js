@@ -5,13 +5,34 @@ document.addEventListener("submit", (event) => {
   // A form that is sent twice by a double click does its work twice: once is enough.
   const form = event.target;
   if (form.dataset.sent) { event.preventDefault(); return; }
-  if (form.method === "post" && !form.hasAttribute("hx-post")) { form.dataset.sent = "yes"; }
+  if (form.method === "post" && !form.hasAttribute("hx-post")) { form.dataset.sent = "yes"; works(true); }
 });
 
 window.addEventListener("pageshow", () => {
   // Back with the browser: forms can be sent again.
   for (const form of document.forms) { delete form.dataset.sent; }
+  works(false);
 });
+
+// Whether the app answers: it is asked now and then, and each request tells.
+const gone = document.getElementById("gone"), busy = document.getElementById("busy");
+function answers(yes) { gone.hidden = yes; }
+function works(yes) {
+  clearTimeout(works.soon);
+  if (yes) { works.soon = setTimeout(() => { busy.hidden = false; }, 300); } else { busy.hidden = true; }
+}
+async function ask() {
+  if (document.hidden) { return; }
+  try {
+    answers((await fetch(gone.dataset.alive, { method: "HEAD", cache: "no-store" })).ok);
+  } catch { answers(false); }
+}
+setInterval(ask, 5000);
+document.addEventListener("visibilitychange", ask);
+document.addEventListener("htmx:sendError", () => answers(false));
+document.addEventListener("htmx:afterOnLoad", () => answers(true));
+document.addEventListener("htmx:beforeRequest", () => works(true));
+document.addEventListener("htmx:afterRequest", () => works(false));
 
 for (const button of document.querySelectorAll("button[data-copy]")) {
   // Take it along: a text to the clipboard. Without this it is selected and copied by hand.
