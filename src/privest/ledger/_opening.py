@@ -31,8 +31,9 @@ def make(path: Path, wanted: bool, busy: float, folder: Path) -> None:
 
     try:
         create(path, busy, body, {"key": key}, begin_mark)
-    except FileExistsError:
-        return  # another process was quicker
+    except (FileExistsError, LedgerError):
+        if not path.exists():  # else another process was quicker
+            raise
 
 
 def require_none_before(path: Path, folder: Path) -> None:

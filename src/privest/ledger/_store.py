@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -322,8 +323,11 @@ def create(
             os.link(part, path)  # unlike a rename, never over another
             sync_folder(path.parent)
         finally:
-            for ending in ("", "-wal", "-shm"):
-                Path(f"{part}{ending}").unlink(missing_ok=True)
+            made = r"[0-9a-f]{8}" if path.exists() else part.name.split(".")[-2]
+            parts = re.compile(rf"\.{re.escape(path.name)}\.{made}\.part(-wal|-shm)?")
+            for left in path.parent.iterdir():  # once it is made: those of killed processes too
+                if parts.fullmatch(left.name):
+                    left.unlink(missing_ok=True)
 
 
 def damaged(path: Path, what: str) -> LedgerError:

@@ -172,7 +172,39 @@ def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where):
         old.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn)
 
 
+def test_nothing_is_left_of_a_ledger_that_was_being_made(tmp_path):
+    path, marks = tmp_path / "ledger.db", tmp_path / "marks"
+    child = os.fork()
+    if child == 0:
+        os.link = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
+        Ledger(path, marks=marks)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert [*tmp_path.glob(".*.part")]
+    (tmp_path / ".ledger.db.csv.part").touch()  # the draft of a release is none of its own
+    Ledger(path, marks=marks).close()
+    assert [one.name for one in tmp_path.glob(".*.part*")] == [".ledger.db.csv.part"]
+
+
 # --- many threads and processes -------------------------------------------------------------------
+
+
+def test_several_that_make_one_ledger(tmp_path):
+    """Whoever is first; all of them have the same."""
+    path, marks = tmp_path / "ledger.db", tmp_path / "marks"
+    workers = []
+    for _ in range(6):
+        worker = os.fork()
+        if worker == 0:
+            code = 1
+            try:
+                with Ledger(path, marks=marks) as own:
+                    code = 0 if own.trouble is None else 2
+            finally:
+                os._exit(code)
+        workers.append(worker)
+    assert [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in workers] == [0] * 6
+    assert not [*tmp_path.glob(".*.part*")]
 
 
 def test_two_that_check_before_they_spend(tmp_path):
