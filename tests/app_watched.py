@@ -92,7 +92,7 @@ class Watched:
         """No request to anybody else; no complaint of the browser."""
         assert self.wire.outside == [], "requests to others"
         bad = [c for c in self.complaints if not any(part in c for part in self.forgiven)]
-        assert bad == [], "complaints of the browser"
+        assert bad == [], f"complaints of the browser: {bad}"
         assert [one[:2] for one in self.answers if one[1] >= 500] == [], "errors of the app"
 
     def close(self):

@@ -39,12 +39,38 @@ def test_everything_follows_the_slider(privacy):
     expect(page.locator("#spoken")).to_have_text(slider.get_attribute("aria-valuetext"))
     expect(page.locator("#before")).to_have_value(level.input_value())
     expect(page.locator("#pictures img").last).not_to_have_attribute("src", drawn)
-    # The other forms of the page know what is shown, too: they come back to it.
-    for one in page.locator("input.shown").all():
-        expect(one).to_have_value(re.compile(f"^level={level.input_value()}&"))
-    moved = [asked for asked, _, _ in privacy.answers if "/privacy/numbers?" in asked]
-    assert moved
-    assert not any("csrf" in asked for asked in moved)
+    assert not any("csrf" in asked for asked, _, _ in privacy.answers)
+    shown = level.input_value()
+    page.reload()
+    expect(level).to_have_value(shown)
+
+
+@pytest.mark.parametrize("rest", [0, 30, 2000])
+def test_the_step_bar_goes_on_with_what_is_shown(privacy, rest):
+    """However soon after the last move it is used."""
+    page = privacy.page
+    page.locator("#position").focus()
+    for _ in range(25):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(rest)
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Release").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Release")
+    said = page.locator("#at-level").inner_text()
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Privacy").click()
+    expect(page.locator("#numbers .big").first).to_be_visible()
+    assert page.locator("#numbers .big").first.inner_text() in said
+    assert page.locator("#numbers .big").last.inner_text().startswith("ε")
+    assert page.locator("#numbers .big").last.inner_text() in said
+    moved = int(page.locator("#position").input_value())
+    page.get_by_role("button", name="Take this level and go on").click()
+    assert page.locator("#at-level").inner_text() == said
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Privacy").click()
+    page.locator("#position").focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("link", name="Release").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Release")
+    page.go_back()
+    expect(page.locator("#position")).to_have_value(str(moved + 1))
 
 
 def test_a_number_moves_the_slider_and_a_wrong_one_is_said_in_place(privacy):
@@ -60,16 +86,6 @@ def test_a_number_moves_the_slider_and_a_wrong_one_is_said_in_place(privacy):
     expect(page.locator("#numbers .big").first).to_have_text("± 0.1")
 
 
-def test_levels_are_proposed_where_the_slider_is(privacy):
-    page = privacy.page
-    page.locator("#level").fill("2.5")
-    expect(page.locator("#before")).to_have_value("2.5")
-    page.get_by_text("Propose levels for rows or groups").click()
-    page.get_by_role("button", name="Propose levels").click()
-    expect(page.get_by_role("heading", name="Proposed levels")).to_be_visible()
-    expect(page.locator("#level")).to_have_value("2.5")
-
-
 def test_accuracy_first_moves_the_slider(privacy):
     page = privacy.page
     before = page.locator("#position").input_value()
@@ -83,14 +99,8 @@ def test_accuracy_first_moves_the_slider(privacy):
     expect(page.locator("#numbers .big").first).to_be_visible()
 
 
-def test_levels_per_group_and_a_group_that_says_no(privacy):
+def test_a_group_that_says_no(privacy):
     page = privacy.page
-    page.get_by_text("Propose levels for rows or groups").click()
-    page.locator("#groups").select_option(label="those with the same sex")
-    page.get_by_role("button", name="Propose levels").click()
-    expect(page.get_by_role("heading", name="Proposed levels")).to_be_visible()
-    page.get_by_role("button", name="Adopt these levels").click()
-    page.get_by_role("button", name="One level for all rows instead").click()
     page.get_by_text("Nothing is shown of some groups").click()
     page.get_by_role("group", name="sex").get_by_role("checkbox").last.check()
     page.get_by_role("button", name="What is hidden then?").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -26,6 +27,7 @@ from privest.errors import InvalidInput, PrivestError
 from privest.report import printable
 
 THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}(e[+-]?[0-9]+)?", re.IGNORECASE)
+NUMBERS = itertools.count(1)
 MOST_FIELDS = 5_000  # a table may have a thousand columns with a few choices each
 MOST_TEXT = 100_000  # characters of one field
 MOST_BYTES = 4_000_000  # of a form without a file
@@ -265,6 +267,7 @@ def plain_route(
     """A route that belongs to no piece of work."""
 
     async def endpoint(request: Request) -> Response:
+        request.state.number = next(NUMBERS)  # as they came: threads may overtake each other
         if not post:
             return await run_in_threadpool(handler, request, Form(request.query_params))
         if most is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
@@ -20,7 +19,6 @@ from privest.report._choosing import (
     choice_words,
     chosen_level,
     cost_words,
-    level_scale,
     level_text,
     takes_apart,
 )
@@ -50,9 +48,9 @@ class Chosen:
         return apart_meant(self.plan, typed) if takes_apart(self.plan) else None
 
 
-def chosen_by(plan: Plan, form: Form) -> Chosen:
+def chosen_by(plan: Plan, form: Form, scale: LevelScale) -> Chosen:
     """The plan at the level of the form; without one as it is stored."""
-    scale, stated = level_scale(plan), plan.spec.privacy
+    stated = plan.spec.privacy
     level, moved = _level(plan, scale, form)
     delta = stated.delta
     if "delta" in form and (not isinstance(plan, LawPlan) or plan.column.law == "gaussian"):
@@ -92,9 +90,6 @@ def numbers_of(chosen: Chosen) -> dict[str, Any]:
         "chosen": chosen,
         "level": level_text(chosen.level),
         "before": as_typed(chosen.level),
-        "shown": urlencode(
-            {"level": as_typed(chosen.level), "apart": chosen.apart, "delta": chosen.delta}
-        ),
         "position": chosen.scale.position(chosen.level),
         "positions": POSITIONS,
         "headlines": said,

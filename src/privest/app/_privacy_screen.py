@@ -1,25 +1,32 @@
 """Screen 2, privacy: one slider, and beside it what others will know of one person and what you
 will know of all; accuracy first; what if a group says no.
 
-The plan keeps what was counted of the features: an answer reads no data.
+What is shown is what is stored: a move of the slider changes the plan at once. The plan keeps what
+was counted of the features: an answer reads no data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
-from privest.app._pages import Form, as_typed, page, place, screen, see_other
-from privest.app._privacy_level import chosen_by, numbers_of, pictures_of
+from privest.app._pages import Form, page, place, screen, see_other
+from privest.app._privacy_level import Chosen, chosen_by, numbers_of, pictures_of
 from privest.app._uploads import changed
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
-from privest.report._choosing import level_text, takes_apart
+from privest.report._choosing import (
+    LevelScale,
+    apart_text,
+    level_scale,
+    level_text,
+    takes_apart,
+)
 from privest.report._coefficients import INTERCEPT
 from privest.report._withdrawal_words import withdrawal_words
 from privest.workflow import Plan, Spec
@@ -27,8 +34,7 @@ from privest.workflow._law_plan import LawPlan
 from privest.workflow._withdrawing import withdrawn
 
 KEPT = "privacy"  # under which this screen keeps what it was asked
-EMPTY = Form(QueryParams())
-ASKED = ("level", "apart", "delta", "half", "of")  # in the address: all of it is public
+ASKED = ("apart", "half", "of")  # what is no part of the plan
 
 
 @dataclass
@@ -36,10 +42,16 @@ class Kept:
     """What was asked besides the level, for one model of one table.
 
     model     which, as the work counts them.
+    scale     of the slider: it stays while the level moves.
+    asked     what was typed besides the level.
+    request   the last one that moved the level: one that comes late changes nothing.
     said      what if a group says no, in words, at the level and all else of `said_of`.
     """
 
     model: int
+    scale: LevelScale
+    asked: dict[str, str]
+    request: int = 0
     said: list[str] = field(default_factory=list)
     said_of: Spec | None = None
     ticked: frozenset[str] = frozenset()
@@ -58,28 +70,27 @@ def _planned(work: Work, form: Form) -> tuple[Plan, int]:
 
 
 def privacy(request: Request, work: Work, form: Form) -> Response:
-    """The screen at the level of the address, or at the one that is stored."""
-    try:
-        return _shown(request, work, form)
-    except PrivestError as error:
-        return _shown(request, work, EMPTY, str(error))
+    """The screen at the level that is stored."""
+    return _shown(request, work)
 
 
-def _shown(request: Request, work: Work, form: Form, message: str | None = None) -> Response:
-    """The screen; with a message, what was typed is still there."""
+def _shown(
+    request: Request, work: Work, message: str | None = None, typed: Mapping[str, str] | None = None
+) -> Response:
+    """The screen; with a message, what was typed besides the level is still there."""
     with work.lock:
-        plan, model, kept = work.plan, work.models, replace(_kept(work))
-    if plan is None:
-        return see_other(request, "data", work)
-    chosen = chosen_by(plan, form)
+        plan, model = work.plan, work.models
+        if plan is None:
+            return see_other(request, "data", work)
+        kept = replace(_kept(work))
+    chosen = chosen_by(plan, Form(QueryParams({"apart": kept.asked["apart"]})), kept.scale)
     return page(
         request, "privacy.html", work, 422 if message else 200,
         message=message, step="privacy", plan=plan, model=model, pictures=pictures_of(chosen),
         takes_apart=takes_apart(plan), factor=plan.spec.transform == "log",
         takes_delta=_takes_delta(plan), alone=_alone(plan), accuracy=len(plan.columns) == 1,
-        typed={"half": form.text("half", ""), "of": form.text("of", _first_of(plan))},
-        groups=dict(plan.spec.categories), ticked=kept.ticked,
-        said=kept.said if kept.said_of == chosen.plan.spec else [],
+        typed=kept.asked | dict(typed or {}), groups=dict(plan.spec.categories),
+        ticked=kept.ticked, said=kept.said if kept.said_of == plan.spec else [],
         **numbers_of(chosen),
     )  # fmt: skip
 
@@ -98,8 +109,7 @@ def privacy_numbers(request: Request, work: Work, form: Form) -> Response:
     """The numbers alone, while the slider moves."""
     if work.plan is None:
         return see_other(request, "data", work)
-    chosen = chosen_by(_planned(work, form)[0], form)
-    return page(request, "_privacy_live.html", work, **numbers_of(chosen))
+    return page(request, "_privacy_live.html", work, **numbers_of(_moved(request, work, form)))
 
 
 def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
@@ -107,7 +117,10 @@ def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
     if work.plan is None:
         return see_other(request, "data", work)
     try:
-        pictures = pictures_of(chosen_by(_planned(work, form)[0], form))
+        plan, _ = _planned(work, form)
+        with work.lock:
+            scale = _kept(work).scale
+        pictures = pictures_of(chosen_by(plan, form, scale))
     except PrivestError:
         return Response(status_code=204)
     return page(request, "_privacy_pictures.html", work, pictures=pictures)
@@ -116,58 +129,51 @@ def privacy_pictures(request: Request, work: Work, form: Form) -> Response:
 # --- what is decided ------------------------------------------------------------------------------
 
 
+def _moved(request: Request, work: Work, form: Form) -> Chosen:
+    """The level of the form, which is from now on that of the plan."""
+    with work.lock:
+        plan, _ = _planned(work, form)
+        kept = _kept(work)
+        chosen = chosen_by(plan, form, kept.scale)
+        _ = chosen.meant  # refused where it is none
+        if chosen.plan is not plan:
+            work.require_idle()
+        if request.state.number > kept.request:
+            kept.request = request.state.number
+            kept.asked |= {name: form.text(name, "") for name in ASKED if name in form}
+            work.spec, work.plan = chosen.plan.spec, chosen.plan
+        return chosen
+
+
 def privacy_done(request: Request, work: Work, form: Form) -> Response:
-    """Look at a level, find the one for an accuracy, or take it and go on."""
+    """Look at a level, find the one for an accuracy, or go on with it."""
     if work.plan is None:
         return see_other(request, "data", work)
     try:
         then = form.choice("then", ("show", "accuracy", "take"), "show")
-        with work.lock:
-            plan, _ = _planned(work, form)
-            if then == "accuracy":
-                half, of = form.number("half"), _coefficient(plan, form)
-                level = plan.level_for(half, of, CONFIDENCE, alone=_alone(plan))
-                return _to(request, work, form, level_text(level))
-            chosen = chosen_by(plan, form)
-            _ = chosen.meant  # refused here, where what was typed can be shown again
-            if then == "take":
-                if chosen.plan is not plan:
-                    work.require_idle()
-                work.spec, work.plan = chosen.plan.spec, chosen.plan
-                return see_other(request, "release", work)
+        if then == "accuracy":
+            plan, model = _planned(work, form)
+            half, of = form.number("half"), _coefficient(plan, form)
+            level = plan.level_for(half, of, CONFIDENCE, alone=_alone(plan))
+            given = {name: form.text(name, "") for name in (*ASKED, "delta") if name in form}
+            form = Form(QueryParams(given | {"level": level_text(level), "model": str(model)}))
+        _moved(request, work, form)
     except PrivestError as error:
-        return _again(request, work, form, str(error))
-    return _to(request, work, form, as_typed(chosen.level))
+        return _shown(request, work, str(error), _typed(form))
+    return see_other(request, "release" if then == "take" else "privacy", work)
 
 
-def _to(
-    request: Request, work: Work, form: Form, level: str | None = None, part: str = ""
-) -> Response:
-    """The screen at a level (a part of it): an address that can be opened again."""
-    asked = {name: form.text(name, "") for name in ASKED if name in form}
-    query = urlencode(asked if level is None else asked | {"level": level})
-    where = place(request, "privacy", id=work.id)
-    return RedirectResponse(f"{where}?{query}{part}" if query else f"{where}{part}", 303)
-
-
-def _still_shown(form: Form) -> Form:
-    """What the slider showed when another form of the page was sent."""
-    return Form(QueryParams(form.text("shown", "")))
-
-
-def _again(request: Request, work: Work, form: Form, message: str) -> Response:
-    """The screen with a message: with what was typed where that can be shown, else as stored."""
-    try:
-        return _shown(request, work, form, message)
-    except PrivestError:
-        return _shown(request, work, EMPTY, message)
+def _typed(form: Form) -> dict[str, str]:
+    return {name: form.text(name, "") for name in ("half", "of") if name in form}
 
 
 def _kept(work: Work) -> Kept:
     """What was asked of this model; of another it is forgotten. Within the lock of the work."""
     found = work.more.get(KEPT)
     if not isinstance(found, Kept) or found.model != work.models:
-        found = work.more[KEPT] = Kept(work.models)
+        assert work.plan is not None
+        asked = {"apart": apart_text(work.plan), "half": "", "of": _first_of(work.plan)}
+        found = work.more[KEPT] = Kept(work.models, level_scale(work.plan), asked)
     return found
 
 
@@ -195,10 +201,9 @@ def privacy_without(request: Request, work: Work, form: Form) -> Response:
     """What if groups say no?"""
     if work.plan is None:
         return see_other(request, "data", work)
-    shown, ticked = _still_shown(form), frozenset(form.listed("no"))
+    ticked = frozenset(form.listed("no"))
     try:
-        stored, model = _planned(work, form)
-        plan = chosen_by(stored, shown).plan
+        plan, model = _planned(work, form)
         column, groups = _ticked(plan.spec, ticked)
         said = withdrawal_words(withdrawn(plan, column, groups, _table(work)), plan)
         with work.lock:  # it took a while: another tab may have changed the model, or the table
@@ -206,8 +211,8 @@ def privacy_without(request: Request, work: Work, form: Form) -> Response:
             kept = _kept(work)
             kept.said, kept.said_of, kept.ticked = said, plan.spec, ticked
     except PrivestError as error:
-        return _again(request, work, shown, str(error))
-    return _to(request, work, shown, part="#no")
+        return _shown(request, work, str(error))
+    return RedirectResponse(f"{place(request, 'privacy', id=work.id)}#no", 303)
 
 
 def _ticked(spec: Spec, ticked: frozenset[str]) -> tuple[str, list[str]]:
@@ -229,7 +234,7 @@ def _ticked(spec: Spec, ticked: frozenset[str]) -> tuple[str, list[str]]:
 ROUTES = [
     screen("/privacy", privacy, "privacy"),
     screen("/privacy", privacy_done, "privacy_done", post=True),
-    screen("/privacy/numbers", privacy_numbers, "privacy_numbers"),
+    screen("/privacy/numbers", privacy_numbers, "privacy_numbers", post=True),
     screen("/privacy/pictures", privacy_pictures, "privacy_pictures"),
     screen("/privacy/without", privacy_without, "privacy_without", post=True),
 ]

@@ -24,6 +24,7 @@ from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Entry
 from privest.ledger._view import as_subject
 from privest.report import level_of, plural
+from privest.report._choosing import choice_headlines
 from privest.report._exposure import level_number
 from privest.workflow import Plan, Spending
 from privest.workflow._header import header_path
@@ -105,6 +106,7 @@ def _written(plan: Plan, name: str) -> dict[str, Any]:
     return {
         "table": name, "header": header_path(Path(name)).name,
         "columns": form.table_columns, "level": level_of(form),
+        "headlines": choice_headlines(plan, None),
         "facts": json.dumps(described_before(plan, name), indent=1, ensure_ascii=False),
     }  # fmt: skip
 

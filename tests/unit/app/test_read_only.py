@@ -21,8 +21,8 @@ class Everything:
             "begin": {}, "clear": {}, "opened_plan": {"plan_path": "plan.toml"},
             "data_file": {}, "data_path": {"path": "people.csv"}, "data_example": {},
             "data_another": {}, "data_written": {}, "data_reference": {}, "data_done": {},
-            "privacy_done": {"then": "take", "level": "4"}, "privacy_design": {"kind": "mean"},
-            "privacy_adopt": {"then": "adopt"}, "privacy_without": {"no": "0"},
+            "privacy_done": {"then": "take", "level": "4"}, "privacy_numbers": {"level": "3"},
+            "privacy_without": {"no": "0"},
             "release_look": {"name": "r.csv"}, "release_make": self.ticket,
             "release_trial": {"seed": "1"}, "release_stop": {},
             "results_ask": {"total": "yes"}, "results_predict": {"at-0": "1"},
@@ -38,8 +38,8 @@ class Everything:
 
     def place(self, route):
         """The address of a route, of the work."""
-        ids = {"key": self.client.desk.key, "what": "all", "id": self.work.id}
-        names = [name for name in ("key", "id", "what") if f"{{{name}}}" in route.path]
+        ids = {"key": self.client.desk.key, "what": "all", "id": self.work.id, "number": "x"}
+        names = [name for name in ids if f"{{{name}}}" in route.path]
         return route.url_path_for(route.name, **{name: ids[name] for name in names})
 
     def go(self, route):

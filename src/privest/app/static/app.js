@@ -5,7 +5,7 @@ document.addEventListener("submit", (event) => {
   // A form that is sent twice by a double click does its work twice: once is enough.
   const form = event.target;
   if (form.dataset.sent) { event.preventDefault(); return; }
-  if (form.method === "post" && !form.hasAttribute("hx-post")) { form.dataset.sent = "yes"; works(true); }
+  if (form.method === "post" && (form.id === "choose" || !form.hasAttribute("hx-post"))) { form.dataset.sent = "yes"; works(true); }
 });
 
 window.addEventListener("pageshow", () => {
@@ -80,7 +80,29 @@ document.addEventListener("htmx:xhr:progress", (event) => {
   }
 });
 
-// Privacy: what the slider stands for now, for those who hear it.
+// Privacy: what was moved is stored before one goes on to another page.
+let changes = 0, sent = 0, saved = 0, next = null;
+const ofChoice = (event) => event.target.id === "choose";
+document.addEventListener("input", (event) => {
+  if (event.target.form && event.target.form.id === "choose") { changes += 1; }
+});
+document.addEventListener("htmx:beforeRequest", (event) => { if (ofChoice(event)) { sent = changes; } });
+document.addEventListener("htmx:sendError", () => { saved = changes; next = null; });
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (!ofChoice(event)) { return; }
+  const { successful, failed } = event.detail;  // neither: the next one took its place
+  if (successful || failed) { saved = sent; }
+  if (failed) { next = null; }
+  if (next && saved === changes) { window.location.assign(next); }
+});
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (!link || saved === changes || event.ctrlKey || event.metaKey || event.shiftKey) { return; }
+  event.preventDefault();
+  next = link.href;
+});
+
+// What the slider stands for now, for those who hear it.
 document.addEventListener("htmx:afterSwap", () => {
   const slider = document.getElementById("position");
   const answers = document.querySelector("#numbers [data-spoken]");
