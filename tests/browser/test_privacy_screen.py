@@ -41,6 +41,7 @@ def test_everything_follows_the_slider(privacy):
     expect(page.locator("#pictures img").last).not_to_have_attribute("src", drawn)
     assert not any("csrf" in asked for asked, _, _ in privacy.answers)
     shown = level.input_value()
+    page.wait_for_timeout(1000)  # what is under way when a page goes is complained of
     page.reload()
     expect(level).to_have_value(shown)
 
