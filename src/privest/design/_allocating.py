@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_number
 from privest.design import _engines
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import (
@@ -34,13 +34,14 @@ from privest.design._limits import (
 )
 from privest.design._polishing import budget_polished, meeting, root_of, target_polished
 from privest.design._problem import Problem
-from privest.design._scaled import Scaled
+from privest.design._scaled import Scaled, as_size
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.model import LinearModel
 
 TOLERANCE = 1e-6
 POOR = 1e-3  # gap of a target after which a run of budgets is tried, which takes ten times as long
+FARTHEST = 1000.0  # of log det
 SMALL = 100_000  # readings: an engine takes seconds at most, and may be asked twice
 Engine = Callable[[Problem, Scaled, float, float], Point]
 
@@ -82,7 +83,7 @@ def allocate(
     [0.2, 0.2, 2.6]
     """
     asked = as_criterion(criterion)
-    most = as_positive(budget, "the budget")
+    most = as_size(budget, "the budget")
     if shape != "diagonal":
         from privest.design._joint._full import full_budget
 
@@ -129,7 +130,7 @@ def least_loss(
     >>> least_loss(model, 1.0).levels.round(4).tolist()  # variance (1 + 1/s)/2 = 1
     [1.0, 1.0]
     """
-    asked, wanted = _target_of(target, criterion)
+    asked, wanted = target_of(target, criterion)
     if shape != "diagonal":
         from privest.design._joint._full import full_target
 
@@ -187,7 +188,7 @@ def equalised(
     >>> equalised(model, 0.5).levels.round(4).tolist()
     [0.2222, 0.2222, 0.2222]
     """
-    asked, wanted = _target_of(target, criterion)
+    asked, wanted = target_of(target, criterion)
     given = seen(posed(model, asked, cost=cost, cap=cap, groups=groups))
     wanted -= given.criterion.offset
     dearest = _dearest(given, cost)
@@ -242,16 +243,18 @@ def _dearest(given: Posed, cost: ArrayLike) -> Array:
     return dearest
 
 
-def _target_of(target: object, criterion: object) -> tuple[Criterion, float]:
+def target_of(target: object, criterion: object) -> tuple[Criterion, float]:
     """The criterion, and its value that is asked for."""
     if isinstance(target, Mapping):
         target = StandardErrors(target)
     if isinstance(target, StandardErrors):
         return target, 1.0
     asked = as_criterion(criterion)
+    if asked.symbol != "D":
+        return asked, as_size(target, "the target")  # type: ignore[arg-type]
     value = as_number(target, "the target")  # type: ignore[arg-type]
-    if asked.symbol != "D" and not value > 0:
-        raise InvalidInput(f"the target must be > 0; received {value:g}.")
+    if not abs(value) < FARTHEST:
+        raise InvalidInput(f"the target must lie within ± {FARTHEST:g}: choose other units.")
     return asked, value
 
 
@@ -314,6 +317,7 @@ def _answer(
         gap = (spent - proof.floor) / spent if spent > 0 else 0.0
         floor, equal, asked = proof.floor, _equal_spent(problem, criterion, value), asked + offset
     limit = asked if direction == "budget" else np.inf
+    spent = min(spent, limit)
     price = 0.0
     if proof.witness is not None and proof.prices is not None:
         price = proof.prices.budget * criterion.per_unit(proof.witness, value)

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_number, as_positive
+from privest.arrays import Array, ArrayLike
 from privest.bounds._classical import level_for
 from privest.design import _oracle as oracle
-from privest.design._allocating import TOLERANCE, allocate, least_loss
+from privest.design._allocating import TOLERANCE, allocate, least_loss, target_of
 from privest.design._allocation import Allocation
 from privest.design._certificate import relative_gap
 from privest.design._constraints import Labels, Persons, posed
 from privest.design._criteria import A, Criterion, as_criterion
 from privest.design._problem import Problem
-from privest.design._scaled import Largest, Least
+from privest.design._scaled import Largest, Least, as_size
 from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
 from privest.linalg import private_root
 from privest.model import LinearModel
@@ -87,17 +87,17 @@ def certify(
     if budget is not None and target is not None:
         raise InvalidInput("give a budget or a target, not both.")
     if target is not None:
-        wanted = as_number(target, "the target") - offset
+        wanted = target_of(target, asked)[1] - offset
         if witness is None:
             return Certificate(value + offset, spent, 0.0, np.inf)
         q, needed = given.problem.squares(witness.factor), witness.needed(wanted)
         prices = oracle.target_prices(given.problem, q, needed, 1.0)
         floor = oracle.least(given.problem, q, needed, prices)
         if shared and spent - floor > TOLERANCE * spent:
-            least = partial(least_loss, model, wanted, criterion=asked, **limits)
+            least = partial(least_loss, model, wanted + offset, criterion=asked, **limits)
             floor = max(floor, _searched(least))
         return Certificate(value + offset, spent, floor, (spent - floor) / spent)
-    most = as_positive(spent if budget is None else budget, "the budget")
+    most = as_size(spent if budget is None else budget, "the budget")
     if witness is None:
         return Certificate(value + offset, spent, -np.inf, np.inf)
     q = given.problem.squares(witness.factor)

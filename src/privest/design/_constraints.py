@@ -13,7 +13,7 @@ from privest.bounds import functional
 from privest.bounds._classical import in_range, require_seen
 from privest.design._criteria import C, Criterion
 from privest.design._problem import Problem
-from privest.design._scaled import Scaled
+from privest.design._scaled import Scaled, require_sizes
 from privest.errors import InvalidInput
 from privest.linalg import weighted_roots
 from privest.linalg.batched import substitute
@@ -45,6 +45,7 @@ class Persons(Record):
         as_choice(self.measure, ("trace", "largest"), "measure of persons")
         if not float(self.most) > 0:
             raise InvalidInput(f"what a person gives up at most must be > 0; received {self.most}.")
+        require_sizes(np.asarray(float(self.most)), "what a person gives up at most")
 
     @classmethod
     def from_epsilon(
@@ -137,9 +138,10 @@ def posed(
     require_seen(small, root)
     triangle = root.triangle / np.sqrt(m)
     rows = np.ascontiguousarray(substitute(triangle, small.matrix.T, transposed=True).T)
-    problem = _with_atoms(
-        rows, np.array(sigma.diagonal(), dtype=float), costs, caps, groups, persons
-    )
+    variance = np.array(sigma.diagonal(), dtype=float)
+    require_sizes(variance, "the variance of the noise")
+    require_sizes(np.abs(np.diagonal(triangle)), "every column of H")
+    problem = _with_atoms(rows, variance, costs, caps, groups, persons)
     return Posed(problem, asked.scaled(triangle, small.names), criterion, model, triangle)
 
 
@@ -166,6 +168,7 @@ def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Arr
     bad = ~(values > 0) if least_open else ~(values >= 0)
     if bad.any():
         raise InvalidInput(f"{name} must be {'> 0' if least_open else '≥ 0'} everywhere.")
+    require_sizes(values, name)
     return np.broadcast_to(values, (m,)).astype(float)
 
 

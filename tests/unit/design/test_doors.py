@@ -1,6 +1,8 @@
 """The doors of a design: both directions, constraints, certificates, words."""
 
 import json
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ RNG = np.random.default_rng(17)
 H = RNG.standard_normal((60, 3))
 MODEL = pv.LinearModel(H, noise=0.7)
 LABELS = np.arange(60) // 4
+MODEST = pv.LinearModel(H[:12], noise=1.0)
 
 
 def value_of(criterion, model, level):
@@ -314,3 +317,68 @@ def test_prices_that_prove_enough_are_not_looked_for_again(monkeypatch):
     assert not searches
     _polishing.target_polished(problem, criterion, 1.0, point, gap)
     assert searches
+
+
+EXTREME = {
+    "budget 1e-300": lambda: design.allocate(MODEST, 1e-300),
+    "budget 1e300": lambda: design.allocate(MODEST, 1e300, criterion=design.E()),
+    "full budget 1e-300": lambda: design.allocate(MODEST, 1e-300, shape="full"),
+    "target 1e300": lambda: design.least_loss(MODEST, 1e300),
+    "full target 1e300": lambda: design.least_loss(MODEST, 1e300, shape="full"),
+    "errors of 1e200": lambda: design.least_loss(MODEST, {0: 1e200}),
+    "log det 1e100": lambda: design.least_loss(MODEST, 1e100, criterion=design.D()),
+    "equalised at 1e-300": lambda: design.equalised(MODEST, 1e-300),
+    "certify budget 1e300": lambda: design.certify(MODEST, np.ones(12), design.A(), 1e300),
+    "certify target 1e300": lambda: design.certify(MODEST, np.ones(12), design.E(), target=1e300),
+    "cost 1e300": lambda: design.allocate(MODEST, 1.0, cost=1e300),
+    "cap 1e-300": lambda: design.allocate(MODEST, 1.0, cap=1e-300),
+    "persons 1e-300": lambda: design.Persons([0, 1], 1e-300),
+    "weight 1e200": lambda: design.allocate(MODEST, 1.0, criterion=design.A([1e200, 1.0, 1.0])),
+    "vector 1e200": lambda: design.C([1e200, 1.0, 1.0]),
+    "noise 1e-200": lambda: design.allocate(pv.LinearModel(MODEST.matrix, noise=1e-200), 1.0),
+    "H 1e-100": lambda: design.allocate(pv.LinearModel(1e-100 * MODEST.matrix, noise=1.0), 1.0),
+    "spread 1e-300": lambda: design.spread(MODEST, 1e-300),
+    "anytime 1e300": lambda: design.anytime(MODEST, 1e300),
+    "correlated 1e-300": lambda: design.correlated(MODEST, 1e-300),
+}
+
+
+@pytest.mark.parametrize("case", EXTREME)
+def test_sizes_beyond_all_numbers_are_refused_in_one_sentence(case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pv.errors.InvalidInput, match="other units"):
+            EXTREME[case]()
+
+
+@pytest.mark.parametrize("size", [1e-45, 1e45])
+def test_sizes_up_to_the_limit_have_an_answer_without_a_warning(size):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for criterion in (design.A(), design.C([1.0, 0.0, 2.0]), design.D(), design.E()):
+            assert np.isfinite(design.allocate(MODEST, size, criterion=criterion).value)
+        assert np.isfinite(design.spread(MODEST, size).value)
+        assert np.isfinite(design.least_loss(MODEST, 1e45).spent)
+
+
+def exact_cost(cost, levels):
+    return sum(Fraction(float(c)) * Fraction(float(s)) for c, s in zip(cost, levels))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_levels_keep_their_budget_to_the_letter(seed):
+    """Decided in fractions: Σ c_k s_k ≤ budget. A spread went beyond it in one of four."""
+    rng = np.random.default_rng(seed)
+    model = pv.LinearModel(rng.normal(size=(15, 2)), noise=float(10.0 ** rng.uniform(-2, 2)))
+    budget, cost = 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-1, 1, size=15)
+    found = [
+        design.spread(model, budget, cost=cost),
+        design.spread(model, budget, "final", cost=cost),
+        design.allocate(model, budget, cost=cost),
+        design.allocate(model, budget, cost=cost, shape="full"),
+    ]
+    for one in found:
+        assert exact_cost(cost, one.levels) <= Fraction(budget)
+        assert one.spent <= budget
+    endless = design.spread(model, budget, 0.8, endless=True)
+    assert exact_cost(np.ones(len(endless.levels)), endless.levels) <= Fraction(budget)

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_number, as_positive
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_number
 from privest.design._allocating import TOLERANCE
 from privest.design._allocation import Allocation
 from privest.design._constraints import Posed, posed
 from privest.design._criteria import A
 from privest.design._limits import refuse
 from privest.design._over_time._course import Course, Found, solve
-from privest.design._scaled import Trace
+from privest.design._scaled import Trace, as_size
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd, weighted_roots
 from privest.model import LinearModel
@@ -128,7 +128,7 @@ def spread(
     >>> round(found.equal / found.value, 2)  # what equal levels lose
     1.41
     """
-    most, worth = as_positive(budget, "the budget"), weights
+    most, worth = as_size(budget, "the budget"), weights
     if endless:
         return _endless(model, most, worth, weight, cost, cap, tol)
     given, course = _course(model, most, worth, weight, cost, cap)
@@ -263,12 +263,14 @@ def _answer(
     problem = given.problem
     levels = problem.within(found.levels, budget)
     value = course.value(problem.precisions(levels))
+    kept = given.levels(levels, budget)  # within the budget to the letter
     equal = problem.within(np.ones(problem.readings), budget)
     exponent, power = best_power(course, budget)
     return Spread(
-        psd(given.levels(levels), "the levels"), given.model, given.asked,
+        psd(kept, "the levels"), given.model, given.asked,
         direction="budget", value=value, floor=found.floor, tolerance=tol,
-        gap=max((value - found.floor) / value, 0.0), spent=problem.spent(levels), asked=budget,
+        gap=max((value - found.floor) / value, 0.0), asked=budget,
+        spent=min(problem.spent(levels), budget),
         price=found.price, iterations=found.steps, method=found.method,
         equal=course.value(problem.precisions(equal)), worth=course.worth,
         error=_errors(course, levels), equal_error=_errors(course, equal),
