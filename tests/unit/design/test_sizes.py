@@ -142,5 +142,5 @@ def test_readings_without_noise():
 
 def test_a_wanted_error_beyond_all_numbers_is_refused():
     model = pv.LinearModel(np.ones((3, 1)), noise=1.0)
-    with pytest.raises(pv.errors.InvalidInput, match="so small"):
+    with pytest.raises(pv.errors.InvalidInput, match="other units"):
         sample_size(model, 1.0, {0: 1e-160})
