@@ -180,7 +180,7 @@ def test_an_interruption_leaves_nothing(tmp_path, error, ending):
 
 
 def test_a_table_whose_header_fails_goes_too(plan, table, tmp_path, monkeypatch):
-    def fail(path, text):
+    def fail(path, text, **how):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "atomic_write", fail)
