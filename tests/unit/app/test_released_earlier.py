@@ -132,7 +132,8 @@ def test_once_more_keeps_the_first(client):
     ("rest", "form"),
     [
         ("/data", OTHER), ("/data/written", {}), ("/data/another", {}), ("/data/example", {}),
-        ("/data/path", {"path": "diabetes"}), ("/clear", {}), ("/privacy/numbers", {"level": "0.5"}),
+        ("/data/path", {"path": "diabetes"}), ("/clear", {}),
+        ("/privacy/numbers", {"level": "0.5"}),
         ("/privacy", {"then": "take", "level": "0.5", "before": "1"}),
     ],
 )  # fmt: skip
