@@ -71,7 +71,8 @@ def _beyond(entry: object) -> bool:
 def _described(value: object, raw: AnyArray) -> str:
     """What was given instead of numbers: what numpy took for one object by its own name."""
     if raw.dtype.kind != "O" or raw.ndim:
-        return f"an array of type {raw.dtype}"
+        kind = {"U": "texts", "S": "bytes", "M": "dates", "m": "durations", "O": "objects"}
+        return f"an array of {kind.get(raw.dtype.kind, f'type {raw.dtype}')}"
     return "None" if value is None else f"a {type(value).__name__}"
 
 

@@ -74,6 +74,10 @@ class FewReadings(PrivestError, UserWarning):
     """A warning: a formula for many readings is off here; what is given instead was simulated."""
 
 
+class DoubtfulNumbers(PrivestError, UserWarning):
+    """A warning: commas that are said to be decimal commas may stand between thousands."""
+
+
 class InfeasibleTarget(PrivestError, ValueError):
     """No levels reach the accuracy that was asked for.
 

@@ -29,6 +29,10 @@ LOOK = "data"  # under which this screen keeps what it saw of the table
 SEPARATORS = {"comma": "commas", "semicolon": "semicolons", "tab": "tabs", "bar": "vertical bars"}
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 DECIMALS = {"point": "a point: 1.5", "comma": "a comma: 1,5"}
+THOUSANDS = {
+    "": "nothing: 139750", ",": "a comma: 139,750", ".": "a point: 139.750",
+    "'": "an apostrophe: 139'750", " ": "a space: 139 750",
+}  # fmt: skip
 ENCODINGS = {
     "utf-8": "UTF-8 (most files)", "utf-16": "UTF-16", "utf-16-le": "UTF-16, little end first",
     "utf-16-be": "UTF-16, big end first", "cp1252": "Windows, Western Europe (cp1252)",
@@ -109,6 +113,7 @@ def _shown(
         endings=",".join(ENDINGS),
         separators=SEPARATORS,
         decimals=DECIMALS,
+        thousands=THOUSANDS,
         encodings=_encodings(seen),
         kinds=KINDS,
         roles=ROLES,
@@ -122,6 +127,7 @@ def _written(seen: TableLook) -> dict[str, str]:
     return {
         "separator": SIGNS.get(seen.separator or "", ""),
         "decimal": "comma" if seen.decimal == "," else "point",
+        "thousands": seen.reading.thousands or "",
         "encoding": seen.encoding or "",
         "sheet": seen.reading.sheet or (seen.sheets[0] if seen.sheets else ""),
     }
@@ -234,7 +240,8 @@ def data_written(request: Request, work: Work, form: Form) -> Response:
         if table is None:
             return see_other(request, "data", work)
         given = {
-            name: form.text(name, "") for name in ("separator", "decimal", "encoding", "sheet")
+            name: form.text(name, "")
+            for name in ("separator", "decimal", "thousands", "encoding", "sheet")
         }
         try:
             work.require_idle()
@@ -258,6 +265,7 @@ def _reading(given: dict[str, str]) -> Reading:
         decimal=given["decimal"] or None,
         encoding=given["encoding"] or None,
         sheet=given["sheet"] or None,
+        thousands=given["thousands"] or None,
     )
 
 

@@ -25,6 +25,7 @@ TURNS: tuple[tuple[str, str], ...] = (
     (r"categories \(\[categories\], --category \S+=a,b\)", "“Public categories”"),
     (r"\((?:missing_codes|separator|encoding), (--[a-z-]+)\)", r"(\1)"),
     (r"\(decimal = \",\", --decimal ,\)", "(“In numbers”)"),
+    (r"\(thousands = \",\", --thousands ,\)", "(“Between thousands”)"),
     (r"state --separator '[^']*'", "choose it under “Between columns”"),
     (r"\(--most-rows (\d+|…)\)", r"(“Most rows of a person”: \1)"),
     (r"--range \S+?=LOW,HIGH|--range low,high", "“Lowest” and “Highest”"),
@@ -63,6 +64,7 @@ FIELDS = {
     "separator": "“Between columns”",
     "simulate": "“A trial”",
     "standard-error": "“Accuracy first”",
+    "thousands": "“Between thousands”",
     "subject": "“name of their account”",
 }
 # These have no field here: the words of the option itself are the best there are.

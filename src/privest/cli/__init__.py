@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 
 
 def main() -> None:
@@ -12,6 +13,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show θ is no reason to fail.
             stream.reconfigure(errors="replace")
+    warnings.formatwarning = lambda message, *_: f"privest: {message}\n"
     try:
         from privest.cli._app import run
 

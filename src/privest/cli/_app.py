@@ -32,7 +32,7 @@ from privest.errors import InvalidInput, PrivestError
 from privest.files import atomic_write
 from privest.ledger import discard
 from privest.paper import _commands as reproduce
-from privest.report import charged_to, level_words, save_report
+from privest.report import charged_to, level_words, plural, save_report
 from privest.workflow._account import LEDGER
 from privest.workflow._commands import Steps, commands_of
 from privest.workflow._header import header_path
@@ -179,7 +179,9 @@ def _show_demo(console: Console, folder: Path, seed: int | None) -> None:
     else:
         header = workflow.simulate_release(found, release, workflow.trial_source(found, seed))
         more = header.warning or ""
-    console.print(shown(f"{header.rows:,} rows released at {level_words(header.level)}. {more}"))
+    console.print(
+        shown(f"{plural(header.rows, 'row')} released at {level_words(header.level)}. {more}")
+    )
     _type(console, commands.estimate)
     estimated = workflow.estimate_release(release)
     print_estimate(console, estimated, CONFIDENCE)

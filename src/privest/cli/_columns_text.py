@@ -7,7 +7,7 @@ from rich.table import Table
 
 from privest.cli._console import new_table, shown
 from privest.report import at_least, exposed_by, exposure, rounded
-from privest.report._plan_words import differential_words
+from privest.report._plan_words import differential_words, left_out_words, size_words
 from privest.workflow._record import record_information
 from privest.workflow._record_plan import RecordPlan
 from privest.workflow._route_columns import ColumnsEstimate
@@ -18,13 +18,13 @@ SURE = 1e-4  # smaller chances are printed as less than this
 def print_record_plan(console: Console, found: RecordPlan) -> None:
     """One table: what each column costs, and what one who sees the release knows of a record."""
     sentences = _sentences(found)  # before anything is printed: it may fail
-    left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
+    left = left_out_words(found.dropped)
     if found.spec.missing == "drop":
         left += (
             " Rows without a reading in any of the targets will be left out whole: which they are "
             "becomes public."
         )
-    head = f"{found.rows:,} rows, {len(found.names)} coefficients for each of "
+    head = f"{size_words(found)} for each of "
     console.print(shown(f"{head}{len(found.columns)} private columns.{left}"))
     console.print(_columns_table(found))
     console.print(_errors_table(found))

@@ -11,7 +11,7 @@ from rich.console import Console
 from privest.cli._console import new_table, shown
 from privest.estimator.inference._categorical import ENOUGH
 from privest.report import BAND, at_most, exposed_by, exposure, level_words, rounded
-from privest.report._plan_words import differential_words
+from privest.report._plan_words import differential_words, left_out_words, size_words
 from privest.workflow import Estimate, Plan
 from privest.workflow._law_plan import LawPlan, offered
 from privest.workflow._laws import YES_NO
@@ -21,8 +21,8 @@ SCALES = {"gaussian": "", "binomial": ", in log odds", "poisson": ", in logarith
 
 def print_law_plan(console: Console, found: LawPlan, rows: Mapping[str, int] | None = None) -> None:
     """The plan as tables and sentences."""
-    left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
-    head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
+    left = left_out_words(found.dropped)
+    head = f"{size_words(found)}: all of them can be estimated."
     console.print(shown(head + left))
     table = new_table(
         f"Standard errors to expect (± for 95 %){SCALES[found.spec.family]}",

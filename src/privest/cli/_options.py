@@ -352,13 +352,16 @@ class TextOptions:
         str | None, option("Of columns: , ; | or tab. Left out: found in the first lines.", "SIGN")
     ] = None
     decimal: Annotated[str | None, option("Decimal sign: . (the default) or ,", "SIGN")] = None
+    thousands: Annotated[
+        str | None, option("Between thousands: comma, point, apostrophe, space or none.", "SIGN")
+    ] = None
     encoding: Annotated[
         str | None, option("Of a text file: utf-8 (the default), utf-16, cp1252, …", "NAME")
     ] = None
 
     def reading(self) -> Reading:
         """The same as one record."""
-        return Reading(self.separator, self.decimal, self.encoding)
+        return Reading(self.separator, self.decimal, self.encoding, thousands=self.thousands)
 
 
 @group(OUTPUT)

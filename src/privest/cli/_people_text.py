@@ -9,7 +9,7 @@ from rich.console import Console
 
 from privest.cli._console import new_table, shown
 from privest.report import BAND, at_least, exposed_by, exposure, level_words, short
-from privest.report._plan_words import differential_words
+from privest.report._plan_words import differential_words, left_out_words, size_words
 from privest.workflow import Plan
 from privest.workflow._planning_people import PlannedPeople
 
@@ -50,13 +50,12 @@ def _head(found: Plan, people: PlannedPeople) -> str:
     left = ""
     if people.cut:
         left += f" {people.cut:,} rows beyond the first {people.person.rows} of a person are cut."
-    if found.dropped:
-        left += f" {found.dropped:,} rows with missing features are left out."
+    left += left_out_words(found.dropped)
     if found.spec.missing == "drop":
         left += " Rows without a reading will be left out too: which they are becomes public."
     return (
         f"{people.persons:,} persons with {each} rows ({short(people.mean_rows)} on average), "
-        f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated.{left}"
+        f"{size_words(found)}: all of them can be estimated.{left}"
     )
 
 

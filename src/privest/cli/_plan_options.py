@@ -86,7 +86,12 @@ class FileOptions(common.TextOptions):
     def reading(self) -> Reading:
         """The same as one record."""
         return Reading(
-            self.separator, self.decimal, self.encoding, tuple(self.missing_code or ()), self.sheet
+            self.separator,
+            self.decimal,
+            self.encoding,
+            tuple(self.missing_code or ()),
+            self.sheet,
+            self.thousands,
         )
 
 

@@ -31,6 +31,7 @@ from privest.report import (
     charged_to,
     left_out,
     level_of,
+    plural,
     require_files,
     save_plan_figure,
     save_report,
@@ -225,7 +226,7 @@ def release(
             header = release_table(terms, output, account=account)
             more = charged_to(header, account)
     console = to_stderr()
-    done = f"{header.rows:,} rows released at {level_of(header)}."
+    done = f"{plural(header.rows, 'row')} released at {level_of(header)}."
     console.print(shown(f"{done} {left_out(header)}".strip()))
     console.print(shown(f"Table: {output}\nHeader: {header_path(output)}"), soft_wrap=True)
     console.print(shown(more, style="bold" if header.simulated else ""), soft_wrap=True)

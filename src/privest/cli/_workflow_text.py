@@ -29,7 +29,7 @@ from privest.report import (
     rounded,
     short,
 )
-from privest.report._plan_words import differential_words
+from privest.report._plan_words import differential_words, left_out_words, size_words
 from privest.workflow import Estimate, Plan, TableRelease
 from privest.workflow._law_plan import LawPlan
 from privest.workflow._planning_levels import LevelPlan
@@ -95,10 +95,10 @@ def print_plan(console: Console, found: Plan, rows: Mapping[str, int] | None = N
 
 def _head(found: Plan) -> str:
     """How many rows, and which are left out."""
-    left = f" {found.dropped:,} rows with missing features are left out." if found.dropped else ""
+    left = left_out_words(found.dropped)
     if found.spec.missing == "drop":
         left += " Rows without a reading will be left out too: which they are becomes public."
-    head = f"{found.rows:,} rows, {len(found.names)} coefficients: all of them can be estimated."
+    head = f"{size_words(found)}: all of them can be estimated."
     return head + left
 
 

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from privest.arrays import Array
-from privest.data._cells import MISSING, NUMBER, TRUTHS, Spelled, Texts
-from privest.data._dates import DATE, DAYS, dates_held, durations_held
-from privest.data._reading_options import Reading
+from privest.data._cells import MISSING, TRUTHS, Spelled, Texts
+from privest.data._dates import dates_held, durations_held
+from privest.data._reading_options import THOUSANDS, Reading
 from privest.data._recoding import STATE_ENCODING
 from privest.data._source import Columns, FileSource
 from privest.errors import InvalidInput, MissingDependency
@@ -27,9 +27,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 THREADS = min(4, os.cpu_count() or 1)
-WITH_COMMAS = r"^[+-]?[\d.]+(,[\d.]+)+$"
-WITH_POINTS = r"^[+-]?[\d,]+([.][\d,]+)+$"
-DECIMAL_COMMA = NUMBER.replace(r"\.", ",")  # the same pattern, where numbers have one
 
 
 def arrow() -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -124,10 +121,10 @@ class AtRow(Exception):
         return InvalidInput(f"{self.where}, row {before + self.row}{self.what}")
 
 
-def parse(column: Any, name: str, decimal: str = ".", gaps: Collection[str] = ()) -> Array:  # noqa: ANN401
+def parse(column: Any, name: str, reading: Reading, gaps: Collection[str] = ()) -> Array:  # noqa: ANN401
     """Numbers out of texts: spaces around, the words true and false (any case), gaps.
 
-    `decimal`: the mark in the numbers; `gaps`: what else stands for a missing value. The first cell
+    `reading`: how numbers are written; `gaps`: what else stands for a missing value. The first cell
     that is none of these raises AtRow.
     """
     pa = arrow()
@@ -136,27 +133,27 @@ def parse(column: Any, name: str, decimal: str = ".", gaps: Collection[str] = ()
     column = pc.utf8_trim_whitespace(column)
     column = pc.if_else(pc.is_in(column, pa.array([*MISSING, *gaps])), None, column)
     column = _with_truths(column)
-    bad = pc.invert(pc.match_substring_regex(column, _pattern(decimal))).fill_null(False)
+    bad = pc.invert(pc.match_substring_regex(column, reading.pattern)).fill_null(False)
     row = pc.index(bad, True).as_py()
     if row >= 0:
-        raise AtRow(name, row + 1, f": {_hint(column[row : row + 1], decimal)}.")
-    return numbers(_with_points(column, decimal).cast(pa.float64()), name)
+        raise AtRow(name, row + 1, f": {reading.not_a_number(column[row].as_py())}.")
+    return numbers(_with_points(column, reading).cast(pa.float64()), name)
 
 
-def spelled_numbers(texts: Spelled, decimal: str) -> Array:
+def spelled_numbers(texts: Spelled, reading: Reading) -> Array:
     """The number that each text is, as `parse` reads it; NaN where it is none."""
     pa = arrow()
     pc = pa.compute
     ends, data = pa.py_buffer(texts.offsets.astype(np.int32)), pa.py_buffer(texts.data)
     column = pa.Array.from_buffers(pa.string(), len(texts), [None, ends, data])
     try:
-        if decimal == ".":  # in one go, where all of them are
+        if reading.plain:  # in one go, where all of them are
             return numbers(column.cast(pa.float64()), "")
     except pa.ArrowException:
         pass
     column = _with_truths(column)
-    written = pc.match_substring_regex(column, _pattern(decimal))
-    column = _with_points(pc.if_else(written, column, None), decimal)
+    written = pc.match_substring_regex(column, reading.pattern)
+    column = _with_points(pc.if_else(written, column, None), reading)
     return numbers(column.cast(pa.float64()), "")
 
 
@@ -169,33 +166,12 @@ def _with_truths(column: Any) -> Any:  # noqa: ANN401
     return column
 
 
-def _pattern(decimal: str) -> str:
-    return DECIMAL_COMMA if decimal == "," else NUMBER
-
-
-def _with_points(column: Any, decimal: str) -> Any:  # noqa: ANN401
-    return arrow().compute.replace_substring(column, ",", ".") if decimal == "," else column
-
-
-def _hint(cell: Any, decimal: str) -> str:  # noqa: ANN401
-    """What to do about a cell that is not a number, by what it is like; never its text."""
-    match = arrow().compute.match_substring_regex
-    if match(cell, DATE)[0].as_py():
-        return f"a date or a time, not a number; {DAYS}"
-    if decimal == "." and match(cell, WITH_COMMAS)[0].as_py():
-        return (
-            "not a number; it has a comma: where that is the decimal comma say so (decimal = "
-            '",", --decimal ,), and write nothing between thousands'
-        )
-    if decimal == "," and match(cell, WITH_POINTS)[0].as_py():
-        return (
-            "not a number; it has a point, and the decimal mark is said to be a comma: correct "
-            "what is said, and write nothing between thousands"
-        )
-    return (
-        "not a number; correct it, say that it stands for a missing value (missing_codes, "
-        "--missing-code), or give the column a public list of categories"
-    )
+def _with_points(column: Any, reading: Reading) -> Any:  # noqa: ANN401
+    """Numbers as Arrow reads them, from those that match the pattern."""
+    pc = arrow().compute
+    if reading.thousands:
+        column = pc.replace_substring_regex(column, THOUSANDS[reading.thousands], "")
+    return pc.replace_substring(column, ",", ".") if reading.decimal == "," else column
 
 
 def require_utf8(column: Any, name: str) -> None:  # noqa: ANN401

@@ -25,8 +25,6 @@ WORDS = ("na", "n/a", "nan", "null", "none")
 MISSING = ("", ".", *(text for word in WORDS for text in _any_case(word)))
 _GAPS = frozenset(MISSING)
 TRUTHS = {"true": 1.0, "false": 0.0}  # in any case
-# A number as a pattern, for Arrow; `is_number` is the same rule in Python.
-NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
 
 
 def is_number(text: str) -> bool:

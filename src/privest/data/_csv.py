@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +21,11 @@ from typing import Any, BinaryIO, cast
 from privest.arrays import Array
 from privest.data._arrow import AtRow, arrow, in_threads, numbers, parse, require_utf8, texts
 from privest.data._cells import MISSING
-from privest.data._reading_options import SEPARATORS, Reading
+from privest.data._reading_options import GROUPED, SEPARATORS, Reading
 from privest.data._recoding import STATE_ENCODING, Recoded, encoding_of
 from privest.data._source import Columns, FileSource
 from privest.data._text_table import MARK, first_rows, found_separator, opened
-from privest.errors import InvalidInput
+from privest.errors import DoubtfulNumbers, InvalidInput
 from privest.reading import MOST_COLUMNS
 
 PIECE = 1 << 20  # bytes
@@ -49,6 +50,7 @@ class CsvSource(FileSource):
         with self._opened() as file:
             self._header = read_header(file, self.name, reading.separator_of(self.path.name))
         self.columns = self._header.names
+        self._doubted: set[str] = set()
 
     @property
     def separator(self) -> str:
@@ -59,6 +61,7 @@ class CsvSource(FileSource):
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
         before = 0
+        self._doubt([name for name in columns if name not in text])
         with self._opened() as file:
             found = in_threads(
                 partial(self._parsed, columns=columns, text=text),
@@ -92,11 +95,37 @@ class CsvSource(FileSource):
                 found[name] = self._numbers(column, name, plain)
         return found
 
+    def _doubt(self, columns: Sequence[str]) -> None:
+        """Warn of decimal commas that may be thousands: 139,750 and no 1,5 in the first piece."""
+        wanted = [name for name in columns if name not in self._doubted]
+        self._doubted.update(wanted)
+        if self.reading.decimal != "," or self.reading.thousands is not None or not wanted:
+            return
+        pa = arrow()
+        with self._opened() as file:
+            piece = next(pieces(file, self._header, self.name), None)
+        if piece is None:
+            return
+        match = pa.compute.match_substring_regex
+        table = self._read(piece, dict.fromkeys(wanted, pa.string()), strict=True)
+        for name in wanted:
+            cells = pa.compute.utf8_trim_whitespace(table.column(name))
+            commas = cells.filter(match(cells, ",").fill_null(False))
+            if len(commas) and pa.compute.all(match(commas, GROUPED)).as_py():
+                warnings.warn(
+                    f"{self._where(name)}: its numbers have three digits after every comma, which "
+                    "is read as the decimal comma, as stated: 139,750 is 139.75. If commas stand "
+                    'between thousands, say so instead (thousands = ",", --thousands ,); if not, '
+                    'say that nothing does (thousands = "none", --thousands none).',
+                    DoubtfulNumbers,
+                    stacklevel=2,
+                )
+
     def _numbers(self, column: Any, name: str, plain: bool) -> Array:  # noqa: ANN401
         where, reading = self._where(name), self.reading
         if plain:
             return numbers(column, where)
-        return parse(column, where, reading.decimal or ".", reading.codes(name))
+        return parse(column, where, reading, reading.codes(name))
 
     def _read(self, piece: memoryview, types: dict[str, Any], strict: bool = False) -> Any:  # noqa: ANN401
         """Arrow's table. With `strict` a failure is told in our words: its own may show a cell."""

@@ -228,6 +228,11 @@ def _count(node: Any, counts: Mapping[int, int]) -> int:  # noqa: ANN401
         power = str(getattr(node.args[1], "token", ""))
         if not re.fullmatch(r"[1-9]", power):
             raise InvalidInput("formula: after ** stands a number from 1 to 9.")
+        if sides[0] == 1:
+            raise InvalidInput(
+                f"formula: a single column {symbol} {power} is the column itself, as powers make "
+                f"products of different columns. A power of its values is I(column**{power})."
+            )
         found: int = sides[0] ** int(power)
     elif symbol in GROWTH:
         found = GROWTH[symbol](*sides)

@@ -34,8 +34,8 @@ NOT_UTF8 = (
     "wrong, choose another encoding."
 )
 COMMAS = (
-    "Some numbers have commas, and it is not clear whether these are decimal commas: say which "
-    "mark is in the numbers. Between thousands there must be nothing."
+    "Some numbers have commas (139,750), and it is not clear whether these are decimal commas or "
+    "stand between thousands: say which mark is in the numbers, and what is between thousands."
 )
 ONE_COLUMN = (
     "Only one column was found. If there are more, something else is between them; or there are "
@@ -135,9 +135,10 @@ def _opened(data: object, stated: Reading) -> tuple[Source, list[str]]:
     source = open_source(data, stated)
     if _separator(source) is None:
         return source, notes
-    decimal = stated.decimal or found_decimal(_first_texts(source))
-    if decimal is None:
+    seen = "." if stated.thousands is not None else found_decimal(_first_texts(source))
+    if seen is None and stated.decimal != ".":
         notes.append(COMMAS)
+    decimal = stated.decimal or seen
     wanted = replace(stated, decimal="," if decimal == "," else None, separator=None)
     between = _separator(source)
     if between not in (wanted.decimal, wanted.separator_of(source.name)):

@@ -71,7 +71,7 @@ class ColumnCounts:
         if self._texts:
             values = np.full(len(spelled), np.nan)
         elif isinstance(column.held, Spelled):
-            values = spelled_numbers(spelled, self._reading.decimal or ".")
+            values = spelled_numbers(spelled, self._reading)
         else:
             values = np.array([self._value(text) for text in spelled.texts[:-1]])
         values = np.where(count > 0, values, np.nan) if len(values) else np.empty(0)

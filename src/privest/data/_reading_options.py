@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data._cells import MISSING, is_number
+from privest.data._dates import DATE, DAYS
 from privest.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -20,6 +22,13 @@ SPELLED = {
     "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|",
 }  # fmt: skip
 DECIMALS = {"point": ".", "comma": ","}
+THOUSANDS = {",": ",", ".": r"\.", "'": "['’]", " ": "[ \u00a0\u202f]"}  # as patterns
+MARKS = {"comma": ",", "point": ".", "apostrophe": "'", "space": " ", "none": ""}
+GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"  # 139,750: commas between thousands
+WITH_COMMAS = r"^[+-]?[\d.]+(,[\d.]+)+$"
+WITH_POINTS = r"^[+-]?[\d,]+([.][\d,]+)+$"
+LIMIT = r"^[<>≤≥]=?\s*[\d.,]+$"
+YES_NO = r"(?i)^(yes|no|y|n|ja|nein|oui|non)$"
 # Alphabets that turn into Unicode piece by piece, under the names that `codecs` gives them.
 ENCODINGS = frozenset(
     ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp437", "cp850", "cp852", "cp866"]
@@ -36,7 +45,8 @@ class Reading:
 
     separator      between the columns of a text file: , ; | or a tab (the words comma, semicolon,
                    tab and bar do too). None: a tab in .tsv files, else found in the first lines.
-    decimal        "." (None, too) or ",", the decimal comma. Thousands have nothing between them.
+    decimal        "." (None, too) or ",", the decimal comma.
+    thousands      between thousands: "," "." "'" or " "; "" (None, too): nothing. Never found.
     encoding       of a text file: "utf-8", "utf-16", "latin-1", "cp1252" (Windows) and others.
                    None: UTF-8, or UTF-16 where the file begins with its mark.
     missing_codes  what stands for a missing value beside an empty cell, NA and their like: "77777"
@@ -52,11 +62,12 @@ class Reading:
     encoding: str | None = None
     missing_codes: tuple[str, ...] = ()
     sheet: str | None = None
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         for name, check in (
             ("separator", _separator), ("decimal", _decimal), ("encoding", _encoding),
-            ("sheet", _sheet),
+            ("sheet", _sheet), ("thousands", _thousands),
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None:
@@ -66,6 +77,11 @@ class Reading:
             raise InvalidInput(
                 "reading: a comma cannot be both between columns and in numbers; state the "
                 "separator, for example ';'."
+            )
+        if self.thousands == (self.decimal or "."):
+            raise InvalidInput(
+                "reading: the same mark cannot be between thousands and before decimals: state "
+                "the decimal mark too (decimal, --decimal)."
             )
 
     def separator_of(self, name: str) -> str | None:
@@ -121,10 +137,62 @@ class Reading:
 
         >>> Reading(decimal=",").with_point("1,5"), Reading(decimal=",").with_point("1.5")
         ('1.5', '1!5')
+        >>> Reading(thousands=",").with_point("139,750.5"), Reading(thousands=",").with_point("1,5")
+        ('139750.5', '1,5')
         """
-        if self.decimal != "," or text.strip() in MISSING:
+        if self.plain or text.strip() in MISSING:
             return text
-        return text.replace(".", "!").replace(",", ".")
+        if self.thousands and re.match(self.pattern, text.strip()):
+            text = re.sub(THOUSANDS[self.thousands], "", text.strip())
+        return text.replace(".", "!").replace(",", ".") if self.decimal == "," else text
+
+    @property
+    def plain(self) -> bool:
+        """Whether numbers have a decimal point, and nothing between thousands."""
+        return self.decimal != "," and not self.thousands
+
+    @cached_property
+    def pattern(self) -> str:
+        """Of numbers as they are written; thousands have marks between all of them, or none."""
+        point, whole = "," if self.decimal == "," else r"\.", ""
+        if self.thousands:
+            whole = rf"\d{{1,3}}({THOUSANDS[self.thousands]}\d{{3}})+({point}\d*)?|"
+        number = rf"({whole}\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?"
+        return rf"^[+-]?({number}|(?i:inf|infinity|nan))$"
+
+    def not_a_number(self, text: str) -> str:
+        """What to do about a text that is not a number, by what it is like; never the text."""
+        if re.match(DATE, text):
+            return f"a date or a time, not a number; {DAYS}"
+        if self.decimal != "," and re.match(GROUPED, text):
+            return (
+                'not a number; it has commas between thousands: say so (thousands = ",", '
+                "--thousands ,)"
+            )
+        if self.decimal != "," and re.match(WITH_COMMAS, text):
+            return (
+                "not a number; it has a comma: where that is the decimal comma say so (decimal = "
+                '",", --decimal ,)'
+            )
+        if self.decimal == "," and re.match(WITH_POINTS, text):
+            return (
+                "not a number; it has a point, and the decimal mark is said to be a comma: correct "
+                "what is said, or say what is between thousands (thousands, --thousands)"
+            )
+        if re.match(LIMIT, text):
+            return (
+                "a limit, not a number: write a number in its place (half of a limit of detection, "
+                "say), or say that it stands for a missing value (missing_codes, --missing-code)"
+            )
+        if re.match(YES_NO, text):
+            return (
+                "a yes or no in words, not a number: write 1 for yes and 0 for no, or give a "
+                "public column its list of categories"
+            )
+        return (
+            "not a number; correct it, say that it stands for a missing value (missing_codes, "
+            "--missing-code), or give the column a public list of categories"
+        )
 
     def _is(self, code: str) -> bool:
         return not math.isnan(self.as_number(code))
@@ -168,6 +236,16 @@ def _decimal(given: str) -> str:
     found = DECIMALS.get(given.lower(), given)
     if found not in (".", ","):
         raise InvalidInput(f"reading: decimal is a point or a comma; received {given!r}.")
+    return found
+
+
+def _thousands(given: str) -> str:
+    found = MARKS.get(given.lower(), given)
+    if found not in ("", *THOUSANDS):
+        raise InvalidInput(
+            "reading: between thousands is a comma, a point, an apostrophe, a space or none; "
+            f"received {given!r}."
+        )
     return found
 
 

@@ -136,7 +136,7 @@ def _require_values(source: Source, empty: Sequence[str], rows: int, kept: int) 
     if empty:
         raise _no_value(source, empty[0])
     if not kept:
-        raise InvalidInput(f"{source.name}: each of its {rows} rows has a missing value.")
+        raise InvalidInput(f"{source.name}: every row has a missing value ({rows:,} in all).")
 
 
 def _matrix(columns: Columns, line: NDArray[np.intp], source: Source, features: Design) -> Array:

@@ -131,12 +131,16 @@ class Source(ABC):
         absent = [name for name in wanted if not count[name]]
         if absent:
             said = absent_columns(absent, self.columns, certain=self.certain)
-            raise InvalidInput(f"{self.name} has {said}")
+            raise InvalidInput(f"{self.name} has {said}{self._elsewhere()}")
         repeated = [name for name in wanted if count[name] > 1]
         if repeated:
             raise InvalidInput(
                 f"{self.name} has more than one column called {_quoted(repeated)}: rename them."
             )
+
+    def _elsewhere(self) -> str:
+        """Where else columns may be."""
+        return ""
 
     def _held(self, name: str) -> list[str]:
         """The columns of this name: as it is written, failing that as it is seen."""

@@ -77,6 +77,13 @@ class WorkbookSource(FileSource):
                 }
                 before += len(chunk)
 
+    def _elsewhere(self) -> str:
+        if len(self.sheets) < 2 or self.reading.sheet is not None:
+            return ""
+        others = ", ".join(repr(title) for title in self.sheets[1:])
+        first = self.sheets[0]
+        return f" Its first sheet {first!r} was read; there are also {others} (sheet, --sheet)."
+
     def _numbers(self, cells: Sequence[Any], name: str, before: int) -> Array:
         found = np.empty(len(cells))
         for row, cell in enumerate(cells):
@@ -86,9 +93,7 @@ class WorkbookSource(FileSource):
                 what = (
                     f"a date or a time, not a number; {DAYS}"
                     if is_date(cell)
-                    else "not a number; correct it, say that it stands for a missing value "
-                    "(missing_codes, --missing-code), or give the column a public list of "
-                    "categories"
+                    else self.reading.not_a_number(str(cell).strip())
                 )
                 raise InvalidInput(
                     f"{self._where(name)}, row {before + row + 1}: {what}."
@@ -103,11 +108,7 @@ class WorkbookSource(FileSource):
         text = cell.strip()
         if text in self.reading.codes(name):
             return math.nan
-        if self.reading.decimal == ",":
-            if "." in text and text != ".":  # alone it is a gap
-                raise ValueError
-            text = text.replace(",", ".")
-        return number(text)
+        return number(self.reading.with_point(text))
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from privest.errors import BudgetExceeded
-from privest.ledger._budget import Budget, Cost, short
+from privest.ledger._budget import Budget, Cost, move_words, short
 from privest.ledger._exact import read_exact, written
 from privest.ledger._limits import broken, gaussian, spent_epsilon
 from privest.ledger._shown import Shown, whole
@@ -141,9 +141,9 @@ def require_within(
     if _known(unit, budget, shown, state.trace) is None:
         raise BudgetExceeded(
             f"{subject!r} has a budget of {unit}"
-            f"{f' for {budget.move}' if unit in ('mu', 'rho', 'epsilon') else ''}, and what this "
-            f"release or an earlier one costs is not known in that unit at {place}. State it in "
-            "the Cost, for the same move; nothing was spent."
+            f"{f' for {move_words(budget.move)}' if unit in ('mu', 'rho', 'epsilon') else ''}, and "
+            f"what this release or an earlier one costs is not known in that unit at {place}. "
+            "State it in the Cost, for the same move; nothing was spent."
         )
     limit = getattr(budget, unit)
     said = "" if unit == "trace" else f" at {place}"

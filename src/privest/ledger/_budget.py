@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,6 +45,16 @@ def move_text(move: float | Move | str | None) -> str | None:
     if isinstance(found, Along):
         return f"Along({fingerprint_of('along', found.direction)})"
     return repr(found)
+
+
+def move_words(move: str | None) -> str:
+    """The same for people.
+
+    >>> move_words("OneReading(by=0.5)")
+    'one reading that differs by 0.5'
+    """
+    own = re.fullmatch(r"OneReading\(by=(.*)\)", move or "")
+    return f"one reading that differs by {float(own[1]):g}" if own else str(move)
 
 
 def as_matrix(given: ArrayLike, name: str) -> Matrix:
@@ -283,7 +294,7 @@ class Budget(Record):
         words = [f"{unit} {short(getattr(self, unit))}" for unit in LIMITS if self._has(unit)]
         if self.delta is not None:
             words.append(f"delta {short(self.delta)}")
-        return ", ".join(words) + (f" for {self.move}" if self.move else "")
+        return ", ".join(words) + (f" for {move_words(self.move)}" if self.move else "")
 
     def _has(self, unit: str) -> bool:
         return getattr(self, unit) is not None

@@ -10,7 +10,7 @@ from typing import Any
 from privest.arrays import Flags, as_count
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger._account import keeps_move
-from privest.ledger._budget import Budget, Cost
+from privest.ledger._budget import Budget, Cost, move_words
 from privest.ledger._entries import (
     Entry,
     Integers,
@@ -78,8 +78,9 @@ class Ledger(LedgerView):
             state, old = self._book.require_account(name)
             if not keeps_move(old, wanted):
                 raise InvalidInput(
-                    f"the account of {name!r} is about {old.move}: what was spent was counted for "
-                    "it, and is not known for another move. Keep the move, or open another account."
+                    f"the account of {name!r} is about {move_words(old.move)}: what was spent was "
+                    "counted for it, and is not known for another move. Keep the move, or open "
+                    "another account."
                 )
             state = replace(state, budget=self._store.head[0] + 1)
             body = {"budget": wanted.to_dict(), "state": state.to_list()}

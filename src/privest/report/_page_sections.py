@@ -47,7 +47,8 @@ def further(facts: Facts) -> list[Section]:
     if facts.levels:
         more.insert(0, Section("Privacy levels of the rows", (facts.levels,)))
     which = () if facts.provenance is None else (identity(facts.provenance),)
-    repeat = (_REPEAT, Commands(tuple(facts.commands))) if facts.commands else ()
+    said = _MADE if facts.simulated else f"{_MADE} {_REPEAT}"
+    repeat = (said, Commands(tuple(facts.commands))) if facts.commands else ()
     return [
         Section("What it cost", _cost(facts)),
         Section("What one person is exposed to", _exposed(facts)),
@@ -74,8 +75,9 @@ _TRAIL = (
     "What an analyst would conclude who has only the first rows of the release, as more of them "
     "come in."
 )
+_MADE = "These commands made this page."
 _REPEAT = (
-    "These commands made this page. The second one is for the data holder, and once: every further "
+    "The second one is for the data holder, and once: every further "
     "release of the same readings, with new noise, spends their privacy again, and a release that "
     "exists is not written over."
 )

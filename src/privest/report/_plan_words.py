@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import math
 
-from privest.report._digits import at_most, short
+from privest.report._digits import at_most, plural, short
 from privest.workflow import Plan, RecordPlan
+
+
+def size_words(plan: Plan) -> str:
+    """`442 rows, 3 coefficients`."""
+    return f"{plural(plan.rows, 'row')}, {plural(len(plan.names), 'coefficient')}"
+
+
+def left_out_words(dropped: int) -> str:
+    """What a plan says of rows with gaps, after its first sentence."""
+    return f" Left out for missing features: {plural(dropped, 'row')}." if dropped else ""
 
 
 def differential_words(found: Plan) -> list[str]:

@@ -59,7 +59,7 @@ class Rows:
     ) -> None:
         self.times = [] if time is None else [time]
         self.value, self.others, self.finite = value, tuple(others), finite
-        self._decimal_comma, self._reading = reading.decimal == "," and not json_lines, reading
+        self._plain, self._reading = reading.plain or json_lines, reading
         self._records, names = (
             json_records(lines, any_number=not finite)
             if json_lines
@@ -123,7 +123,7 @@ class Rows:
 
     def _cells(self, cells: tuple[Any, ...]) -> Sequence[Any]:
         """Cells that hold numbers, with decimal points."""
-        return [*map(self._reading.with_point, cells)] if self._decimal_comma else cells
+        return cells if self._plain else [*map(self._reading.with_point, cells)]
 
     def _time(self, record: dict[str, Any], line: int) -> tuple[str, ...]:
         found = tuple(_text(record.get(name)) for name in self.times)

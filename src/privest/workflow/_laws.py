@@ -56,12 +56,13 @@ def require_law(spec: Spec) -> None:
     """Refuse what law, family and privacy cannot be to each other, saying what to do."""
     law, privacy, kind = law_of(spec), spec.privacy, spec.family
     several = law != "gaussian" or kind != "gaussian"
+    other = "" if law == "gaussian" else ", or Gaussian noise"
     if kind != "gaussian":
         _require_family(spec, law)
     _refuse_if(
         several and spec.person is not None,
         f"law {law}, family {kind}: people with several rows are not there for it: what the rows "
-        "of a person show adds up to as many times ε. Give one row a person, or Gaussian noise.",
+        f"of a person show adds up to as many times ε. Give one row a person{other}.",
     )
     if law == "gaussian":
         _refuse_if(

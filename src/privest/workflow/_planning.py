@@ -47,7 +47,6 @@ from privest.workflow._terms import (
     new_sums,
     noise_of,
     require_full,
-    require_target,
 )
 
 if TYPE_CHECKING:
@@ -301,7 +300,7 @@ def make_plan(
     """
     design = spec.design
     source = open_source(spec.data if data is None else data, spec.reading)
-    require_target(spec, source)
+    source.require(spec.targets)
     sums = new_sums(design)
     rows = dropped = 0
     counted_by = None if design.columns else spec.targets

@@ -132,10 +132,10 @@ def _released(
     with draft(table) as part:  # now no other process can begin
         part.kept = part.left  # until it is known whether it was paid for
         if table.exists() or account is None or not part.left:
-            _require_free(table)
+            _require_free(table, simulated=source.simulated)
         elif (found := _paid(plan, table, source, part, account)) is not None:
             return _shown(found, table, part)
-        _require_free(table)
+        _require_free(table, simulated=source.simulated)
         part.kept = False
         rows = leaving_of(plan, source, data)
         if account is not None:
@@ -218,8 +218,10 @@ def _write_header(found: TableRelease, path: Path) -> None:
     atomic_write(path, found.header_text, beside=part_path(path.resolve()))
 
 
-def _require_free(table: Path) -> None:
+def _require_free(table: Path, *, simulated: bool) -> None:
     """Refuse to write over a release, a part of one, or anything else."""
+    if simulated and (there := [one for one in (table, header_path(table)) if one.exists()]):
+        raise InvalidInput(f"{there[0]} exists: choose another name.")
     again = "Releasing the same readings again, with new noise, spends their privacy again"
     if table.exists():
         raise InvalidInput(

@@ -36,6 +36,7 @@ level = 1.0                      # larger shows more: one reading is known to ±
 [reading]                        # how the files are written, where they do not say it themselves
 separator = ";"
 decimal = ","
+thousands = "."                  # between thousands; left out: nothing
 """
 
 from __future__ import annotations

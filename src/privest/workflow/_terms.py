@@ -146,7 +146,8 @@ def require_target(spec: Spec, source: Source) -> None:
             else:
                 raise InvalidInput(
                     f"{source.name}, column {target!r}: the target must be a column of numbers; "
-                    "this one holds texts. Name another target, or write it as numbers."
+                    "this one holds texts. Name another target, or write it as numbers: of a yes "
+                    "or no 1 and 0."
                 ) from None
 
 
@@ -179,8 +180,8 @@ def _refuse(hidden: Array, sizes: Array, names: tuple[str, ...], where: str, row
     """Say which columns (of these sizes) take part in the hidden directions, and what to do."""
     if rows < len(names):
         raise NotIdentifiable(
-            f"{where}: {rows} rows do not determine {len(names)} coefficients. More rows are "
-            "needed, or fewer features.",
+            f"{where}: {rows} row{'s' * (rows != 1)} cannot determine {len(names)} coefficients. "
+            "More rows are needed, or fewer features.",
             hidden,
         )
     zero = [name for name, size in zip(names, sizes) if size == 0]

@@ -176,7 +176,6 @@ def test_the_same_words_are_missing_everywhere(privest, folder, word):
         (("identify", "y.csv", "--family", "ar1", "--level", 1, "--readings", "yy"),
          "Did you mean 'y'?"),
         (("identify", "y.csv", "--level", 1), "Missing option '--family'"),
-        (("plan", "people.csv", *PLAN, "--target", "sex"), "'sex': the target must be a column"),
         (("plan", "people.csv", *PLAN, "--transform", "box-cox"), "was removed in version 0.2"),
         (("plan", "people.csv", *PLAN, "--want", "age=1", "--want", "age=2"), "wanted twice"),
         (("plan", "bare.toml"), "bare.toml: there is no 'data', and a plan needs it"),

@@ -31,7 +31,7 @@ REFUSED = {
     "constant column": ((*PEOPLE, "age,same"), ["'same' is constant", "leave one"]),
     "more coefficients than rows": (
         ("two.csv", "--target", "y", "--level", "4", "--features", "age,id,ill"),
-        ["2 rows do not determine 4 coefficients", "More rows"],
+        ["2 rows cannot determine 4 coefficients", "More rows"],
     ),
     "weights of zero": ((*PEOPLE, "age", "--weights", "zero"), ["above 0", "leave such rows out"]),
     "a category that is not in the list": (

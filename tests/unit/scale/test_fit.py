@@ -112,7 +112,7 @@ def test_a_column_of_gaps_only(missing):
 def test_no_complete_row():
     frame = table(2)
     frame.loc[0, "a"] = frame.loc[1, "z"] = np.nan
-    with pytest.raises(InvalidInput, match="each of its 2 rows has a missing value"):
+    with pytest.raises(InvalidInput, match="every row has a missing value"):
         fitted(framed(frame, 2), missing="drop")
 
 
@@ -194,7 +194,7 @@ def test_tied_columns_are_named():
     frame["b"] = 2 * frame["a"] + 1
     with pytest.raises(NotIdentifiable, match=r"'intercept', 'a', 'b' are tied"):
         fitted(framed(frame))
-    with pytest.raises(NotIdentifiable, match="2 rows do not determine 3"):
+    with pytest.raises(NotIdentifiable, match="2 rows cannot determine 3"):
         fitted(framed(table(2), 2))
 
 
