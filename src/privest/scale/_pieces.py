@@ -140,7 +140,7 @@ def judge(piece: Piece, job: Job) -> None:
         if name not in piece.valued:
             raise InvalidInput(f"the frame, column {name!r}: every value is missing.")
     if not piece.rls.readings:
-        raise InvalidInput(f"the frame: each of its {rows} rows has a missing value.")
+        raise InvalidInput(f"the frame: every row has a missing value ({rows:,} in all).")
 
 
 def _blocks(part: Any, partition: int, job: Job) -> Iterator[Columns]:  # noqa: ANN401
