@@ -1,4 +1,4 @@
-"""Levels per row, chosen by a design, through release and estimate: do errors and intervals hold?
+"""A level column, chosen by a design, through release and estimate: do errors and intervals hold?
 
 Trials are whole releases (`simulate_held`: as `privest release --simulate` writes them) of readings
 that are drawn anew, with `estimate_table`, as `privest estimate`.
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
+import privest as pv
 from privest.workflow import Noise, Privacy, Spec, make_plan
 from privest.workflow._estimating import estimate_table
 from privest.workflow._releasing import simulate_held
@@ -17,14 +18,20 @@ WANTED = {"x": 0.16, "t": 0.10}
 FIVE = 2 * scipy.stats.norm.sf(5)  # one false alarm in two million
 
 
-def planned(rows, variance=0.5, scale=1.0, **privacy):
+def planned(rows, variance=0.5, scale=1.0, levels=None):
     """A table with heavy-tailed features: a few rows tell much more than others."""
     rng = np.random.default_rng(rows)
     table = {"x": rng.standard_normal(rows), "t": rng.standard_t(3, rows), "y": np.zeros(rows)}
-    wanted = {name: scale * error for name, error in WANTED.items()}
-    stated = Privacy(**({"standard_error": wanted, "allocate": True} | privacy))
+    H = np.column_stack([np.ones(rows), table["x"], table["t"]])
+    model = pv.LinearModel(H, noise=variance, names=("intercept", "x", "t"))
+    if levels is None:
+        wanted = {name: scale * error for name, error in WANTED.items()}
+        found = pv.design.least_loss(model, pv.design.StandardErrors(wanted))
+    else:
+        found = levels(model)
+    table["level"] = np.where(found.levels < 1e-5 * found.levels.mean(), 0.0, found.levels)
     spec = Spec(data="table", target="y", features=("x", "t"), noise=Noise(variance),
-                privacy=stated)  # fmt: skip
+                privacy=Privacy(level_column="level"))  # fmt: skip
     return make_plan(spec, table), table
 
 
@@ -63,8 +70,8 @@ def require_variances(plan, found):
 def test_the_standard_errors_asked_for_are_those_of_the_estimates():
     """σ² known: exactly; intervals of the stated variance hold in 95 %."""
     plan, table = planned(120)
-    assert plan.standard_error[1:] == pytest.approx(list(WANTED.values()), rel=1e-6)
-    assert plan.row_levels().max() > 3 * plan.spread.mean
+    assert plan.standard_error[1:] == pytest.approx(list(WANTED.values()), rel=1e-4)
+    assert plan.level > 3 * plan.mean_level
     found, held = trials(plan, table, 200, "stated")
     require_variances(plan, found)
     require_covered(held, 0.95, 0.95)
@@ -73,7 +80,7 @@ def test_the_standard_errors_asked_for_are_those_of_the_estimates():
 def test_intervals_hold_where_the_noise_variance_is_not_known():
     """REML with floored Knapp-Hartung covers .93 to 1 by the notes, whatever the levels."""
     plan, table = planned(60, scale=1.5)
-    assert (plan.row_levels() == 0).any()
+    assert plan.withheld > 0
     require_covered(trials(plan, table, 200)[1], 0.93)
 
 
@@ -90,12 +97,9 @@ def test_coverage_of_many_releases(rows, variance):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("privacy", [
-    {"standard_error": None, "level": 1.0}, {"standard_error": None, "level": 1.0, "cap": 2.0},
-    {"standard_error": None, "level": 1.0, "criterion": "D"},
-])  # fmt: skip
-def test_coverage_at_a_mean_level(privacy):
-    plan, table = planned(80, **privacy)
+@pytest.mark.parametrize("limits", [{}, {"cap": 2.0}, {"criterion": pv.design.D()}])
+def test_coverage_at_a_mean_level(limits):
+    plan, table = planned(80, levels=lambda model: pv.design.allocate(model, 80.0, **limits))
     found, held = trials(plan, table, 2000, "stated")
     require_variances(plan, found)
     require_covered(held, 0.95, 0.95)

@@ -121,7 +121,7 @@ def forward_steps(
     before, now = np.empty((N, N)), np.array(seen.root, order="C")
     units = np.zeros(N)
     loop = _forward_loop(N if N <= SMALL and room >= ENOUGH else 0)
-    k, e, next_check = 0, 0, 0
+    k, e, next_check = 0, 0, 1
     while k < steps:
         if e == len(made[0]):
             made = _more(made, min(2 * e, steps))
@@ -144,9 +144,7 @@ def forward_steps(
             if gap.open:
                 gap.look(int(kind[k - 1]), before, now)
         age = k - 1 - int(start[k - 1])
-        if age == 0:
-            next_check = 1
-        elif k < stop[k - 1] and age >= next_check and e < len(parts.factor):
+        if k < stop[k - 1] and age >= next_check and e < len(parts.factor):
             lower = np.block([[parts.scale[e - 1], np.zeros((r, N))], [parts.gain[e - 1], now]])
             if arrived(int(kind[k - 1]), lower, before, now):
                 last = int(stop[k - 1])

@@ -14,22 +14,22 @@ CHANGED = "was changed since the plan was made: make the plan again."
 def table_of(plan: Terms, data: object) -> Source:
     """The table of a release, open; None: that of the plan. Refused where its file was changed."""
     source = open_source(plan.spec.data if data is None else data, plan.spec.reading)
-    _require_unchanged(plan, source.stamp, own=data is None)
+    _require_unchanged(plan, data, source.stamp)
     require_target(plan.spec, source)
     return source
 
 
 def require_same_table(plan: Terms, data: object) -> None:
     """Refuse a file that was changed since the plan was made for it; it is not opened."""
-    _require_unchanged(plan, stamp_of(data), own=False)
+    _require_unchanged(plan, data, stamp_of(data))
 
 
-def _require_unchanged(plan: Terms, now: Stamp | None, *, own: bool) -> None:
-    """own: the table is that of the plan, wherever it lies now. Another one may be released too."""
+def _require_unchanged(plan: Terms, data: object, now: Stamp | None) -> None:
+    """The plan's own table (None) is where it was; another one that is named may be released."""
     before = plan._stamp if isinstance(plan, Plan) else None
     if before is None or now is None or now == before:
         return
-    if own or now.path == before.path:
+    if data is None or now.path == before.path:
         raise InvalidInput(f"{plan.spec.data} {CHANGED}")
 
 

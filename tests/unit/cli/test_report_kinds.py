@@ -25,7 +25,27 @@ KINDS = {
     ),
     "yes or no": (
         ("--target", "ill", "--family", "binomial", "--epsilon", "2"),
-        ["The odds of “ill” are", "behind a coin", "at most 88.1 % of cases"],
+        [
+            "The odds of “ill” are",
+            "behind a coin",
+            "at most 88.1 % of cases",
+            "What is neither of the two answers counts as the nearer of both",
+        ],
+    ),
+    "counts": (
+        (
+            "--target",
+            "visits",
+            "--family",
+            "poisson",
+            "--range",
+            "0,9",
+            "--law",
+            "laplace",
+            "--epsilon",
+            "4",
+        ),
+        ["Readings beyond 0 to 9 count as its ends: the estimate is of readings so clipped."],
     ),
     "weights": (
         ("--target", "ldl", "--weights", "w", "--level", "4"),
@@ -50,6 +70,7 @@ def people():
         "ldl": 2 + 0.8 * dose + np.repeat(rng.normal(0, 0.3, 60), 5) + rng.normal(0, 0.3, 300),
         "fat": np.exp(4 + 0.5 * dose + rng.normal(0, 0.3, 300)),
         "ill": (rng.random(300) < 1 / (1 + np.exp(-2 * dose))).astype(int),
+        "visits": rng.poisson(np.exp(0.5 + 0.5 * dose)),
     }
 
 
@@ -61,7 +82,7 @@ def test_the_page_of_every_kind_says_what_it_must(privest, kind):
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
     assert "% of cases (a coin: 50 %)" in said  # never by ε alone
-    assert ("larger shows more" in said) == (kind != "yes or no")  # which has no level to state
+    assert ("larger shows more" in said) == (kind not in ("yes or no", "counts"))  # ε, no level
     for command in (
         ("release", "p.toml", "--output", "z.csv", "--simulate", "--seed", "1"),
         ("report", "p.toml", "z.csv", "--output", "page.html"),

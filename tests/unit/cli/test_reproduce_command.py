@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 import typer
 
+import privest as pv
+import privest.paper.fig4
+from privest import cli
+from privest.errors import InvalidInput
 from privest.paper._commands import options
 
 ENV = {
@@ -70,6 +74,7 @@ def test_the_fourth_figure(tmp_path):
     done = reproduce("fig4", "--png", str(tmp_path / "p.png"), *arguments)
     assert done.returncode == 0, done.stderr
     points = json.loads((tmp_path / "p.json").read_text())
+    assert {p["trials"] for p in points} == {40}
     assert {p["method"] for p in points} == {
         "optimal", "likelihood", "averaging-gaussian", "averaging-laplace",
     }  # fmt: skip
@@ -80,6 +85,25 @@ def test_the_fourth_figure(tmp_path):
         assert words in done.stdout
     cauchy = reproduce("fig4", "--noise", "cauchy", "--trials", "20", "--quick", "--workers", "1")
     assert "no mean" in cauchy.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "trials", "counts"),
+    [(["--quick"], 300, 3), ([], 5000, 13), (["--trials", "7"], 7, 13)],
+)
+def test_how_many_trials_the_fourth_figure_has(monkeypatch, arguments, trials, counts):
+    """A stated number; else 300 in short, and the paper's 5000."""
+    asked = []
+
+    def figure(noise, counts, *, trials, **rest):
+        asked.extend([trials, len(counts)])
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr(pv.paper.fig4, "figure_four", figure)
+    monkeypatch.setattr("sys.argv", ["privest", "reproduce", "fig4", *arguments])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert asked == [trials, counts]
 
 
 def test_refusals_come_before_the_work(tmp_path):

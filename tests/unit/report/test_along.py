@@ -19,7 +19,7 @@ import pytest
 import privest
 from along_cases import CASES
 from privest.cli._original_text import rows_given
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, LedgerError
 from privest.ledger import Ledger
 from privest.report import save_report
 from privest.report._along import Along, ledger_entry, save_along
@@ -252,6 +252,23 @@ def test_nothing_private_is_taken_along(tmp_path):
     ]
     with Ledger(folder / "results" / "led ger.db", create=False) as ledger:
         assert ledger._key().hex() not in "".join(texts.values())
+
+
+def test_the_entry_of_a_ledger_that_is_not_there_makes_none(tmp_path):
+    made = make_plan(CASES["embedded"](tmp_path))
+    with Account(tmp_path / "own.db", "us") as account:
+        found = release(made, tmp_path / "z.csv", account=account)
+    with pytest.raises(LedgerError):
+        ledger_entry(tmp_path / "gone.db", found)
+    assert not (tmp_path / "gone.db").exists()
+
+
+def test_of_several_columns_the_shell_asks_for_no_total(tmp_path):
+    asked = Steps(total=True, at=({"age": 40.0},))
+    assert "--total" in str(Along(CASES["mean"](tmp_path), asked).commands)
+    several = str(Along(CASES["several"](tmp_path), asked).commands)
+    assert "--total" not in several
+    assert "--at" not in several
 
 
 def test_the_table_of_a_trial_is_refused(tmp_path):

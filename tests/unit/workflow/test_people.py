@@ -429,3 +429,20 @@ def test_errors_are_documented_ones(tmp_path):
             workflow.Terms(spec=spec(), names=("intercept", "x", "b"),
                            columns=make_plan(spec(), table()).columns), tmp_path / "z.csv", table(),
         )  # fmt: skip
+
+
+def test_infinite_readings_of_persons_leave_as_any_other(tmp_path):
+    """Rows are counted with their readings where some are dropped, and none is refused."""
+    data = table()
+    data.loc[[0, 5], "y"] = np.inf, np.nan
+    stated = spec(missing="drop", privacy=Privacy(level=4.0, range=(-5.0, 5.0)))
+    _, path = released(tmp_path, stated, data)
+    assert (read_release(path).rows, read_release(path).dropped) == (len(data) - 1, 1)
+
+
+def test_a_plan_of_persons_does_not_read_the_readings():
+    data = table()
+    gaps = data.assign(y=data.y.where(data.x < 0))
+    full, some = (make_plan(spec(missing="drop"), one) for one in (data, gaps))
+    assert (some.rows, some.dropped) == (full.rows, 0)
+    np.testing.assert_array_equal(some.privacy_error, full.privacy_error)

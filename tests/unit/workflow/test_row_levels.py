@@ -31,6 +31,8 @@ from privest.workflow import (
     trial_source,
     verify_release,
 )
+from privest.workflow._pure_rows import LaplaceRows
+from privest.workflow._unequal_rows import UnequalRows
 from workflow_tables import POSITIVE, THETA, VARIANCE, matrix, people, spec, write
 
 
@@ -183,7 +185,8 @@ def test_the_receiver_has_the_very_levels_of_the_holder(tmp_path, ending):
     np.testing.assert_array_equal(np.isnan(shown), levels == 0)
     assert sum(len(part) for part in found.shown_blocks()) == (levels > 0).sum()
     assert list(found.to_frame().columns) == ["age", "bmi", "sex=male", "level", "z"]
-    assert verify_release(path).examined[1].count("a level for every row") == 1
+    examined = verify_release(path).examined[1]
+    assert "column z whole numbers of 0.000976562, a level for every row" in examined
 
 
 def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
@@ -228,6 +231,14 @@ def test_infinite_readings_are_clipped_and_never_refused(tmp_path):
         z = read_release(path).values
         assert np.isnan(z[0])
         assert z[30] < -1.0
+
+
+def test_a_trial_refuses_infinite_readings():
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidInput, match="finite"):
+        UnequalRows().simulate([1.0, np.inf], [1.0, 2.0], rng)
+    with pytest.raises(InvalidInput, match="finite"):
+        LaplaceRows(1.0).simulate([1.0, np.inf], rng)
 
 
 def test_levels_at_which_the_grid_cannot_hold_the_range_are_refused_by_the_plan():

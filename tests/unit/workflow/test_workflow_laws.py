@@ -10,6 +10,7 @@ import scipy.special
 
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import WeightedRows, fit_family
+from privest.lattice import GRID
 from privest.ledger import Ledger
 from privest.mechanism import RandomisedResponse
 from privest.workflow import (
@@ -298,3 +299,10 @@ def test_no_finite_fit_is_a_sentence_of_the_estimate(tmp_path):
             break
     assert said is not None
     assert "no finite fit" in said
+
+
+def test_a_plan_of_laplace_noise_counts_the_grid_of_a_real_release():
+    plan = make_plan(LAWS["laplace"], TABLE)
+    added = (2 + 1.25 * GRID**2) / plan.level
+    known = np.sqrt(added * np.diagonal(np.linalg.inv(H.T @ H)))
+    np.testing.assert_allclose(plan.standard_error, known, rtol=1e-9)
