@@ -378,3 +378,39 @@ def test_the_order_can_be_seen_to_be_wrong():
     y = Y.copy().view(Watched)
     Late().add_noise(2.0 * y)
     assert Watched.events[:2] == ["reading", "noise"]
+
+
+def overflows(transform, ends, y):
+    """Clipped, and a transform that overflows at the upper end: ∞ − ∞ is NaN."""
+    kept = np.clip(y, *ends)
+    return np.where(kept >= 9.0, np.nan, np.log(kept))
+
+
+@pytest.mark.parametrize("form", ["rows", "persons", "laplace"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e308])
+def test_what_a_transform_makes_nan_of_is_missing_and_never_an_integer(
+    form, value, tmp_path, monkeypatch
+):
+    """NaN as an integer is −2⁶³: a number without noise, which says that the reading overflowed."""
+    kinds = {
+        "rows": {"privacy": workflow.Privacy(level=4.0, range=(0.5, 10.0))},
+        "persons": {"privacy": workflow.Privacy(level=4.0, range=(0.5, 10.0)),
+                    "person": workflow.People("who")},
+        "laplace": {"privacy": workflow.Privacy(epsilon=9.0, range=(0.5, 10.0), law="laplace")},
+    }  # fmt: skip
+    spec = workflow.Spec(
+        data="table", target="y", features=("x",), transform="log",
+        noise=workflow.Noise(variance=0.25), **kinds[form],
+    )  # fmt: skip
+    y, who = np.abs(Y) + 1.0, np.arange(12) // 2
+    y[4] = value
+    data = {"x": H[:, 1], "y": y, "who": who}
+    terms = workflow.stated_terms(spec) or workflow.make_plan(spec, data)
+    for module in ("_leaving", "_leaving_people"):
+        monkeypatch.setattr(f"privest.workflow.{module}.clipped", overflows)
+    path = tmp_path / "z.csv"
+    workflow.release(terms, path, data)
+    z = np.genfromtxt(path, delimiter=",", skip_header=1)[:, -1]
+    assert np.isfinite(np.delete(z, 4)).all()
+    assert np.nanmax(np.abs(z)) < 2.0**52  # −2⁶³ is no number of the grid
+    assert np.isnan(z[4]) or value == -np.inf  # −∞ is clipped to 0.5, which does not overflow

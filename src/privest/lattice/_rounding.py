@@ -79,7 +79,7 @@ def _decide(
         inside = np.abs(steps) < _UNIT  # beyond it (and NaN) the low part says nothing
         floor = np.floor(steps)
         fraction = steps - floor + np.where(inside, low * 2.0**GRID_BITS, 0.0)
-    missing = np.isnan(steps)
+    missing = ~np.isfinite(fraction)  # NaN of `steps` too: no other float becomes an integer
     if missing.any():
         floor[missing], fraction[missing] = 0.0, 0.0
     parts = (fraction * float(_UNIT)).astype(np.int64)

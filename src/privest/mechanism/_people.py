@@ -67,7 +67,8 @@ class PeopleMechanism:
     ) -> Array:
         """z̃ of rows, with protected noise: whole numbers n = z̃/2⁻¹⁰ in doubles; NaN is missing.
 
-        I_z(y) ≤ S literally for every y. No value is refused or slower than another.
+        I_z(y) ≤ S literally for every y. No value is refused; the time that it takes may depend on
+        values (lattice/PROOF.md §8) and is no part of the promise.
         """
         given, counts = self._given(y, rows)
         source = as_protected(source)

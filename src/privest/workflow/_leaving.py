@@ -10,7 +10,7 @@ import numpy as np
 from privest.arrays import AnyArray, Array, ArrayLike, as_positive
 from privest.data import read_rows
 from privest.mechanism import RunningMechanism, StreamMechanism
-from privest.mechanism.source import Source
+from privest.mechanism.source import Source, as_integers
 from privest.privacy import Range
 from privest.workflow._column import Column
 from privest.workflow._header_fields import unit_of
@@ -51,12 +51,11 @@ class TableMechanism:
     def release(self, y: ArrayLike, source: Source | None = None) -> AnyArray:
         """Whole numbers n of the next rows, with protected noise: n·`unit` is y and its noise.
 
-        I_z(y) ≤ s literally. No value is refused or slower than another: beyond the range (or what
-        the grid can hold) it is clipped. NaN is missing: NaN comes back, among whole doubles.
+        I_z(y) ≤ s literally. No value is refused: beyond the range (or what the grid can hold) it
+        is clipped. NaN is missing: NaN comes back, among whole doubles.
         """
         made = self._stream.release(y, source)
-        whole = made.values / made.grid
-        return whole.astype(np.int64) if made.missing is None else whole
+        return as_integers(made.values / made.grid)
 
     def as_mechanism(self, readings: int = 1) -> RunningMechanism:
         """A table of so many rows as one mechanism, for an audit, in units of the noise: √s·z.

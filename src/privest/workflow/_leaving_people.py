@@ -13,7 +13,7 @@ import numpy as np
 from privest.arrays import AnyArray, Array, Index
 from privest.data._persons import Persons
 from privest.errors import InvalidInput
-from privest.mechanism.source import Source
+from privest.mechanism.source import Source, as_integers
 from privest.workflow._modelled import clipped
 from privest.workflow._person import count_persons, rows_of_persons
 from privest.workflow._planning import Plan
@@ -64,7 +64,7 @@ class LeavingPeople:
             if self.source.simulated:  # z̃/√s: what the table of a trial has
                 z = made.simulate(y, rows, self.source) / np.sqrt(self.column.level)
             else:
-                z = made.release(y, rows, self.source).astype(np.int64)
+                z = as_integers(made.release(y, rows, self.source))
             yield [*H.T[first:], numbers.astype(float), z]
 
     def _kept(self) -> Iterator[tuple[Array, Index, Array]]:

@@ -12,7 +12,7 @@ from privest.arrays import AnyArray, Array, ArrayLike
 from privest.lattice import GRID, Coin
 from privest.mechanism._missing import marked, real_numbers, split_missing
 from privest.mechanism._range import clip_of
-from privest.mechanism.source import Shown, Source, as_protected, as_source
+from privest.mechanism.source import Shown, Source, as_integers, as_protected, as_source
 
 
 class RowsMechanism(Protocol):
@@ -60,7 +60,7 @@ class LaplaceRows:
             return marked(lattice.sum_of_products([(self.root, values)]), absent)
 
         whole = self._shown(shown, len(given), as_protected(source)) / GRID
-        return whole if np.isnan(whole).any() else whole.astype(np.int64)
+        return as_integers(whole)
 
     def _shown(self, shown: Shown, count: int, source: Source) -> Array:
         clip = self.clip
@@ -93,8 +93,7 @@ class CoinRows:
 
     def release(self, y: ArrayLike, source: Source | None = None) -> AnyArray:
         """Bits of the next rows, with the coins of the operating system."""
-        bits = self._tossed(real_numbers(y), as_protected(source))
-        return bits if np.isnan(bits).any() else bits.astype(np.int64)
+        return as_integers(self._tossed(real_numbers(y), as_protected(source)))
 
     def _tossed(self, y: Array, source: Source) -> Array:
         bits = source.add_noise(

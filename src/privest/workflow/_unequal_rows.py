@@ -10,7 +10,7 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism._missing import marked, real_numbers, split_missing
 from privest.mechanism._range import clip_of
-from privest.mechanism.source import Clip, Shown, Source, as_protected, as_source
+from privest.mechanism.source import Clip, Shown, Source, as_integers, as_protected, as_source
 
 Ends = tuple[float, float]
 
@@ -53,7 +53,7 @@ class UnequalRows:
             return marked(lattice.sum_of_products([(roots, values)]), absent)
 
         whole = self._shown(shown, roots, as_protected(source)) / GRID
-        return whole if np.isnan(whole).any() else whole.astype(np.int64)
+        return as_integers(whole)
 
     def _shown(self, shown: Shown, roots: Array, source: Source) -> Array:
         count = len(roots)

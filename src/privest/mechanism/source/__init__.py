@@ -18,6 +18,7 @@ from privest.mechanism.source._base import (
     Law,
     Shown,
     Source,
+    as_integers,
     require_room,
 )
 from privest.mechanism.source._kept import Kept
@@ -26,5 +27,5 @@ from privest.mechanism.source._simulated import Generated, Seeded, as_source, se
 
 __all__ = [
     "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "OpenDPNoise", "Protected", "Seeded",
-    "Shown", "Source", "as_protected", "as_source", "require_room", "seeded",
+    "Shown", "Source", "as_integers", "as_protected", "as_source", "require_room", "seeded",
 ]  # fmt: skip

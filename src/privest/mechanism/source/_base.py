@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privest.arrays import Array, as_choice, fingerprint_of
+from privest.arrays import AnyArray, Array, as_choice, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin, Exactly
 
@@ -109,6 +109,11 @@ def clip_fact(clip: Clip | None) -> str | None:
     if clip is None:
         return None
     return fingerprint_of("clip", *(np.atleast_1d(np.asarray(side, dtype=float)) for side in clip))
+
+
+def as_integers(whole: Array) -> AnyArray:
+    """Whole numbers as int64; as they are, in doubles, where one is missing: NaN has no integer."""
+    return whole.astype(np.int64) if np.isfinite(whole).all() else whole
 
 
 def exact_bytes(shown: Numbers) -> bytes:
