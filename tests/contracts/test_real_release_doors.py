@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 
 import privest as pv
+from paid import PAID
 from privest import dynamics, lattice, network, workflow
 from privest.errors import InvalidInput
+from privest.ledger import LedgerSource
 from privest.mechanism import (
     Additive,
     Componentwise,
@@ -155,7 +157,8 @@ def regression(fit):
     """(intercept, slope): the least-squares map of the readings."""
 
     def release(y, source):
-        found = pv.PrivateLinearRegression(level=4.0, noise=0.25)
+        paid = None if isinstance(source, LedgerSource) else PAID
+        found = pv.PrivateLinearRegression(level=4.0, noise=0.25, account=paid)
         fit(found, y, source)
         return found
 

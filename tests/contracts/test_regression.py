@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import privest as pv
+from paid import PAID
 from privest.errors import InfiniteInformation, InvalidInput, NotAPrivacyLevel, NotIdentifiable
 from privest.mechanism.source import Generated
 
@@ -203,7 +204,8 @@ def test_covariance_and_intervals_by_monte_carlo(level, law, simulate):
     X, _ = data()
     theta, new = np.array([1.5, -0.7, 0.4]), np.array([[2.5, -4.0]])
     seed = rng if simulate else None
-    model = pv.PrivateLinearRegression(level, law, random_state=seed, simulate=simulate)
+    how = {"simulate": True} if simulate else {"account": PAID}
+    model = pv.PrivateLinearRegression(level, law, random_state=seed, **how)
     errors, covered = np.empty((TRIALS, 3)), np.zeros(4, dtype=int)
     for t in range(TRIALS):
         model.fit(X, design(X) @ theta + law.sample(len(X), rng))

@@ -10,6 +10,7 @@ import statsmodels.api as sm
 from sklearn.linear_model import LinearRegression
 
 import privest as pv
+from paid import PAID
 from privest.errors import InvalidInput
 from privest.estimator.inference import LevelRows, cluster_errors, fit_levels, group_sums
 
@@ -30,13 +31,14 @@ def coefficients(model):
 @pytest.mark.parametrize("simulate", [True, False])
 def test_many_samples_are_hc3_and_few_students_t(simulate):
     _, X, y = data()
-    model = pv.PrivateLinearRegression(OPEN, simulate=simulate).fit(X, y)
+    how = {"simulate": True} if simulate else {"account": PAID}
+    model = pv.PrivateLinearRegression(OPEN, **how).fit(X, y)
     known = sm.OLS(y, sm.add_constant(X)).fit(cov_type="HC3", use_t=True)
     np.testing.assert_allclose(coefficients(model), known.params, **CLOSE)
     np.testing.assert_allclose(model.interval(), known.conf_int(), **CLOSE)
     assert model.result_.method == "HC3"
     assert model.noise_variance_ == pytest.approx(known.scale, rel=1e-5)
-    few = pv.PrivateLinearRegression(OPEN, simulate=simulate).fit(X[:20], y[:20])
+    few = pv.PrivateLinearRegression(OPEN, **how).fit(X[:20], y[:20])
     known = sm.OLS(y[:20], sm.add_constant(X[:20])).fit()
     np.testing.assert_allclose(few.interval(), known.conf_int(), **CLOSE)
     np.testing.assert_allclose(few.classical_, known.cov_params(), **CLOSE)
@@ -107,7 +109,7 @@ def test_weights_are_repetitions():
 def test_samples_of_weight_zero_are_not_released():
     rng, X, y = data()
     weight = rng.integers(0, 2, 60)
-    model = pv.PrivateLinearRegression(1.0).fit(X, y, sample_weight=weight)
+    model = pv.PrivateLinearRegression(1.0, account=PAID).fit(X, y, sample_weight=weight)
     assert len(model._history._kept[0].z) == weight.sum()
 
 
@@ -159,7 +161,7 @@ def test_groups_with_known_noise_are_whitened_by_it():
 )
 def test_wrong_weights_and_groups_are_refused_before_anything_is_released(given, message):
     _, X, y = data()
-    model = pv.PrivateLinearRegression(1.0)
+    model = pv.PrivateLinearRegression(1.0, account=PAID)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, **given)
     assert not hasattr(model, "n_samples_seen_")

@@ -617,7 +617,7 @@ CASES = {
         random_state=0, simulate=True).fit(g(H[:, 1:]), g(Y)),
     "estimator.PrivateLinearRegression.fit": lambda g: [
         regression(g).fit(g(H[:, 1:]), g(Y)),
-        pv.PrivateLinearRegression(1.0, 0.5, range=(-9.0, 9.0)).fit(g(H[:, 1:]), g(Y)),
+        regression(g, range=(-9.0, 9.0)).fit(g(H[:, 1:]), g(Y)),
         regression(g).fit(
             g.keep(pd.DataFrame(H[:, 1:], columns=["a"])), g.keep(pd.Series(Y)))],
     "estimator.PrivateLinearRegression.partial_fit": lambda g: regression(g).partial_fit(

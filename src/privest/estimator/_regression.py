@@ -26,6 +26,7 @@ from privest.estimator._reference import reference_fit, same_rows
 from privest.estimator._rls import PrivateRLS
 from privest.estimator._row_history import Beside, RowHistory
 from privest.estimator.result import Result
+from privest.ledger import LedgerSource
 from privest.mechanism import StreamMechanism
 from privest.mechanism.source import Source, seeded
 from privest.noise import GaussianLaw, ScalarLaw, as_joint
@@ -86,7 +87,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         random_state    seed of the noise of a trial (None: fresh), with simulate=True only: a
                         release has no seed. A whole number gives noise that is a function of it
                         and of each reading and its place: no two different releases share it.
+        account         of a real release: a `workflow.Account(ledger, subject)`. `fit` charges the
+                        release to it before anything is drawn, and its budget refuses a second fit.
         simulate        True: a trial with noise of a simulation generator, which protects nothing.
+                        `fit` demands an account, or this.
         range           (low, high), public: readings beyond are clipped to it before they are
                         released, and "one reading moves by at most high − low" is true. θ̂ is then
                         maximum likelihood of clipped readings (`estimate_clipped`), which undoes
@@ -129,11 +133,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     system, I_z(y) ≤ S literally. No reading is refused for its value, which would tell about it:
     NaN, None and masked ones are missing (that they are is public), infinite ones are clipped. So
     scikit-learn's checks that y is finite hold with simulate=True only, as do its estimator checks
-    of a y with NaN; those of X always. `fit(X, y, source=…)` takes the source of a ledger, which
-    counts; scikit-learn's metadata routing passes it on (`set_fit_request(source=True)`).
-    Every `fit` and `partial_fit` is another release of the readings it is given, and levels add:
-    fitting the same y twice, or cross-validating over five folds (each y in four fits), spends
-    two or four times the level. `score` looks at the y it is given without any protection: its
+    of a y with NaN; those of X always. Every `fit` is another release, and levels add: fitting
+    twice, or cross-validating over five folds, needs a budget of two or five times the level
+    (`Account(ledger, subject, budget)`). `fit(X, y, source=ledger.source(…))` is charged by its
+    source, in place of an account. `score` looks at the y it is given without any protection: its
     result belongs to the data holder, unless that y is public.
 
     y is not kept. Only a level that looks back b steps needs the last b readings (a dense one:
@@ -146,14 +149,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     Source: `algo:PP_RLS`, `thm:opt`.
 
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
-    >>> model = PrivateLinearRegression(level=1.0, noise=1.0).fit(X, y)
-    >>> model.covariance_.round(5).tolist()  # (1/1 + 1)·(HᵀH)⁻¹, and 7e-7 for the grid
+    >>> model = PrivateLinearRegression(level=1.0, noise=1.0, simulate=True).fit(X, y)
+    >>> model.covariance_.round(5).tolist()  # (1/1 + 1)·(HᵀH)⁻¹
     [[1.4, -0.6], [-0.6, 0.4]]
     >>> model.noise_source_, model.classical_.round(12).tolist()
-    ('release', [[0.7, -0.3], [-0.3, 0.2]])
-    >>> open_ = PrivateLinearRegression(level=1e16, noise=1.0).fit(X, y)  # no privacy
-    >>> round(open_.intercept_, 4), open_.coef_.round(4).tolist()
-    (1.03, [1.98])
+    ('simulation', [[0.7, -0.3], [-0.3, 0.2]])
     """
 
     def __init__(
@@ -165,6 +165,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         simulate: bool = False,
         range: tuple[float, float] | None = None,
+        account: Any = None,  # noqa: ANN401 - workflow.Account, of a later layer
     ) -> None:
         self.level = level
         self.noise = noise
@@ -173,6 +174,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.random_state = random_state
         self.simulate = simulate
         self.range = range
+        self.account = account
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -188,10 +190,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Release y and estimate from the release, forgetting earlier fits.
 
         X (m, n) and y (m,): arrays, or pandas or Polars frames and series; X without NaN.
-        `source`: of protected noise, None for the usual one.
+        `source`: of protected noise, None for the usual one. That of a ledger is an account.
         `sample_weight` (m,) ≥ 0 and `groups` (m,), labels: public, see the class.
         Raises NotIdentifiable if X and the level do not show every coefficient.
         """
+        self._require_account(source)
         rows, readings = self._validated(X, y, reset=True)
         self._require_public(rows, readings)
         beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
@@ -219,6 +222,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         The parameters are those of the first call; changed ones are refused. Weights and groups are
         given in every call, or in none.
         """
+        self._require_account(source)
         first = not hasattr(self, "_rls")
         rows, readings = self._validated(X, y, reset=first)
         self._require_public(rows, readings)
@@ -359,11 +363,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self, mechanism: StreamMechanism, readings: Array, source: Source | None
     ) -> StreamRelease:
         if not self.simulate:
+            if self.account is not None:
+                done = mechanism.steps
+                self.account.spend(mechanism.level, done, done + len(readings))
             return mechanism.release(readings, source)
-        if source is not None:
-            raise InvalidInput(
-                "source is that of a release, and this is a trial: leave out source, or simulate."
-            )
         if not hasattr(self, "_source"):  # loaded from a pickle
             self._source = seeded(None)
         return mechanism.simulate(readings, self._source)
@@ -442,7 +445,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         variance. With a reference set σ² is itself an estimate, and q is that of Student's t with
         `result_.degrees_of_freedom` (`estimator._reference`).
 
-        >>> model = PrivateLinearRegression(level=1e16, noise=4.0, fit_intercept=False)
+        >>> model = PrivateLinearRegression(1e16, 4.0, fit_intercept=False, simulate=True)
         >>> model.fit([[1.0]] * 4, [2.0, 4.0, 3.0, 3.0]).interval().round(2)
         array([[1.04, 4.96]])
         """
@@ -472,6 +475,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         readings = readings_of(y, finite=bool(self.simulate))
         check_consistent_length(given, readings)
         return design(given, self.fit_intercept), readings
+
+    def _require_account(self, source: Source | None) -> None:
+        """Refuse a release that nothing would be charged for, and a trial that would be charged."""
+        charged = (self.account is not None) + isinstance(source, LedgerSource)
+        if self.simulate:
+            if charged or source is not None:
+                raise InvalidInput(
+                    "account and source are those of a release, and this is a trial: leave them "
+                    "out, or simulate."
+                )
+        elif charged != 1 or not (self.account is None or hasattr(self.account, "spend")):
+            raise InvalidInput(
+                "fit releases y: give account=workflow.Account(ledger, subject), which it is "
+                "charged to (or the source of a ledger, not both). A trial: simulate=True."
+            )
 
     def _noise_law(self) -> tuple[ScalarLaw | None, int | None]:
         """The law of y given X, from what is public; the degrees of freedom of its variance.

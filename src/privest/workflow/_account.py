@@ -21,9 +21,11 @@ import numpy as np
 
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
 from privest.files import part_path, require_writable
-from privest.ledger import Budget, Cost, Entry, Ledger
+from privest.ledger import Budget, Cost, Entry, Ledger, cost_of
 from privest.ledger._mark import marks_folder
 from privest.ledger._opening import require_none_before
+from privest.ledger._shown import Runs
+from privest.privacy import SequentialLevel
 from privest.records import plain
 from privest.workflow._account_terms import PublicRows, measure_of, release_cost
 from privest.workflow._header import TableRelease, digest, parsed_header
@@ -78,6 +80,22 @@ class Account:
         if self._own and self._ledger is not None:
             self._ledger.close()
             self._ledger = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy: it opens the ledger anew, by its path."""
+        return vars(self) | {"_own": True, "_ledger": None}
+
+    def spend(self, level: SequentialLevel, start: int, stop: int) -> None:
+        """Charge the values start ≤ k < stop of a release at a level: then they may be drawn."""
+        shown = cost_of(level).information
+        most = max(part for part, _ in shown.runs) if isinstance(shown, Runs) else shown
+        with self:
+            if self.subject not in self.ledger.subjects():
+                self.ledger.open_account(
+                    self.subject, Budget(level=most if self.budget is None else self.budget)
+                )
+            cost = cost_of(level, start=start, stop=stop)
+            self.ledger.spend(self.subject, cost, start=start, stop=stop)
 
     def open(self, plan: Terms, folder: Path) -> None:
         """Before anything is drawn: refuse what will not be paid for, or could not be written.

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import privest as pv
+from paid import PAID
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator import ClippedResult, estimate_clipped
 from privest.ledger import Budget, cost_of
@@ -28,7 +29,8 @@ Y = H @ THETA + VARIANCE**0.5 * rng.standard_normal(40)
 
 
 def regression(level=2.0, noise=VARIANCE, **more):
-    return pv.PrivateLinearRegression(level, noise, **more)
+    paid = {} if more.get("simulate") else {"account": PAID}
+    return pv.PrivateLinearRegression(level, noise, **paid | more)
 
 
 class Watched(Protected):
@@ -42,7 +44,7 @@ class Watched(Protected):
         return super().add_noise(shown, **how)
 
 
-def test_the_default_is_a_release():
+def test_a_release():
     one, two = (regression().fit(X, Y) for _ in range(2))
     assert (one.noise_source_, one.result_.simulated) == ("release", False)
     assert "SIMULATED" not in one.result_.summary()
@@ -89,7 +91,8 @@ def test_a_ledger_counts(tmp_path):
         ledger.open_account("t", Budget(level=4.0))
 
         def fitted(key):
-            return regression().fit(X, Y, ledger.source("t", cost_of(2.0), start=0, key=key))
+            noise = ledger.source("t", cost_of(2.0), start=0, key=key)
+            return regression(account=None).fit(X, Y, noise)
 
         one, again = fitted("a"), fitted("a")
         assert np.array_equal(one.coef_, again.coef_)
@@ -97,7 +100,7 @@ def test_a_ledger_counts(tmp_path):
         assert (fitted("b").coef_ != one.coef_).all()
         with pytest.raises(BudgetExceeded):
             fitted("c")
-        pieces = regression()
+        pieces = regression(account=None)
         ledger.open_account("pieces", Budget(level=2.0))
         noise = ledger.source("pieces", cost_of(2.0), start=0)
         for at in range(0, 40, 10):
