@@ -21,6 +21,9 @@ from privest.mechanism._numerics import information_by_numbers
 
 # How the draws of a mechanism compare with its density.
 Draws = Literal["agrees", "contradicts", "not examined", "audited itself"]
+# Of the list in `_scope`.
+PAIRS = "dependence between two outputs"
+MORE = "dependence among three or more outputs (products of signs)"
 CLOSED_FORM = "closed form supremum"
 OUT_OF_REACH = "Its supremum exceeds the level, and the search does not reach that far."
 # Second differences over so many units of 1/√dᵀSd, along so many random directions.
@@ -43,6 +46,8 @@ class Finding:
     bound       proven for all of `where`, whatever the mechanism claims.
     sampler     how the draws compare with the density.
     searched    what was found of each channel.
+    looked      points of `_scope.ASPECTS` that this way of looking has examined.
+    power       the least excess over the level that draws would have shown.
     """
 
     margin: float
@@ -61,6 +66,9 @@ class Finding:
     bound: float = math.inf
     sampler: Draws = "not examined"
     searched: dict[Channel, Found] = field(default_factory=dict)
+    looked: dict[str, bool] = field(default_factory=dict)
+    examined: tuple[str, ...] = ()
+    power: float = math.nan
 
 
 def by_density(mechanism: Mechanism, S: PSD, look: Look) -> Finding | None:

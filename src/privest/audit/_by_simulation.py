@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array
-from privest.audit._by_density import Finding
+from privest.audit._by_density import PAIRS, Finding
 from privest.audit._door import Look, Sampler, as_sampler
 from privest.audit._drawn_vectors import density_answers, derived_scores, false_score
 from privest.audit._floors import AGREE, inverse_root, relative
@@ -213,8 +213,8 @@ def examined(mechanism: RunningMechanism, y: Array, look: Look) -> Examined:
     return Examined(wrong, next((atom for atom in atoms if atom is not None), None))
 
 
-def described(every: list[Examined], look: Look) -> str:
-    """One sentence on what was examined, and how it came out."""
+def described(every: list[Examined], look: Look) -> tuple[str, float]:
+    """One sentence on what was examined, and how it came out; the excess that would be seen."""
     count = runs(look)
     where = f"{count} runs" + (f" at each of {len(every)} reading vectors" if every[1:] else "")
     failed = [test for test in TESTS if any(test in place.wrong for place in every)]
@@ -222,15 +222,16 @@ def described(every: list[Examined], look: Look) -> str:
         return (
             f"The {' and the '.join(failed)} of its noise contradict what it claims ({where}; "
             f"false alarm below {1 - look.confidence:.1g})."
-        )
+        ), math.nan
     # Σx²/n of normal x is that far from 1 with the probability that the test allows; twice as far
     # is all but certain to be seen.
     half = count - count // 2
     seen = 2 * (scipy.stats.chi2.isf((1 - look.each) / 12, half) / half - 1)
-    return (
+    said = (
         f"Mean, covariance and distribution of its noise are those it claims ({where}, tests at "
         f"level {1 - look.confidence:.1g} together; a variance off by {seen:.0%} would be seen)."
     )
+    return said, seen / (1 - seen) if seen < 1 else math.nan
 
 
 def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
@@ -238,7 +239,7 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
     claimed = relative(S, mechanism.worst_information())
     look = look.at(lambda: _usual_places(mechanism))
     every = [examined(mechanism, y, look) for y in look.places]
-    report, method, sure = described(every, look), "runs of the code", look.confidence
+    (report, power), method, sure = described(every, look), "runs of the code", look.confidence
     for y, place in zip(look.places, every):
         if place.atom is not None:
             return Finding(math.inf, 0.0, math.inf, claimed, y, method, (place.atom,), sure)
@@ -249,7 +250,8 @@ def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
         )
         return Finding(
             claimed, 0.0, claimed, claimed, None, method, reasons, sure,
-            where="where it was examined", resolution=math.nan, sampler="agrees",
+            where="where it was examined", resolution=math.nan, sampler="agrees", power=power,
+            looked={PAIRS: True},
         )  # fmt: skip
     margin, error, worst = 0.0, 0.0, look.places[0]
     for y, place in zip(look.places, every):

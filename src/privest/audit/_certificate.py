@@ -25,6 +25,7 @@ from privest.audit._door import (
     stated_level,
 )
 from privest.audit._sampled import UNCHANGED
+from privest.audit._scope import ASPECTS, Calls, excess_text
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise, Mechanism, Runnable, RunningMechanism
 from privest.privacy import SequentialLevel
@@ -53,6 +54,9 @@ class Certificate(Record):
     where       what a verdict is about ("for inputs from −64 to 64"); empty: every y.
     resolution  the widest distance between neighbouring inputs that were looked at; 0: the same at
                 every y; NaN: at some places only.
+    power       the least excess over the level that its draws would have shown with probability
+                0.99; NaN: not known.
+    examined    of the fixed list `_scope.ASPECTS`; `not_examined`: the rest of it.
     sampler     "agrees" or "contradicts": the draws, next to the density; "not examined"; "audited
                 itself": there is no density.
     """
@@ -68,6 +72,13 @@ class Certificate(Record):
     where: str = ""
     resolution: float = 0.0
     sampler: Draws = "not examined"
+    power: float = math.nan
+    examined: tuple[str, ...] = ()
+
+    @property
+    def not_examined(self) -> tuple[str, ...]:
+        """What the verdict says nothing of."""
+        return tuple(part for part in ASPECTS if part not in self.examined)
 
     def __bool__(self) -> bool:
         return self.verdict == "holds"
@@ -84,7 +95,14 @@ class Certificate(Record):
         what = f"worst information {self.margin:.6g} of the level{doubt}"
         if UNCHANGED in self.reasons:
             what = "no information was seen"
-        return "\n  ".join([f"{head}.", f"{what} ({self.method}{sure})", *self.reasons])
+        scope = [
+            f"Examined: {'; '.join(self.examined) or 'nothing'}.",
+            f"Not examined: {'; '.join(self.not_examined)}.",
+        ]
+        lines = [f"{head}.", f"{what} ({self.method}{sure})", *self.reasons]
+        if self.verdict != "violated":
+            lines.append(excess_text(self.power))
+        return "\n  ".join([*lines, *scope])
 
 
 def certify(
@@ -156,7 +174,8 @@ def certify(
                 "a plain sampler is audited at the vectors of search=, not on a domain."
             )
         size = look.places.shape[1] or stated.size or 1
-        return _judged(by_samples(audited, stated.for_size(size), look))
+        calls = Calls(audited, stated.for_size(size), look)
+        return _judged(by_samples(audited, stated.for_size(size), look), calls)
     S = stated.for_size(audited.readings)
     steep = None if lipschitz is None else as_positive(lipschitz, "lipschitz")
     look = replace(look, domain=as_domain(domain, audited.readings), lipschitz=steep)
@@ -168,15 +187,17 @@ def certify(
         )
     if look.domain is not None and not look.places.size and not isinstance(audited, Componentwise):
         look = replace(look, places=look.in_domain(PLACES, look.any_rng))
+    calls = Calls(audited, S, look)
     if not has_density(audited):
-        return _judged(by_samples(audited, S, look))
+        return _judged(by_samples(audited, S, look), calls)
     if isinstance(audited, RunningMechanism):
-        return _judged(by_running(audited, S, look))
+        return _judged(by_running(audited, S, look), calls)
     found = by_density(audited, S, look) or by_scores(audited, S, look)
-    return _judged(compared(audited, S, found, look, 1 + TOLERANCE))
+    return _judged(compared(audited, S, found, look, 1 + TOLERANCE), calls)
 
 
-def _judged(found: Finding) -> Certificate:
+def _judged(before: Finding, calls: Calls) -> Certificate:
+    found = calls.after(before, 1 + TOLERANCE)
     proven = min(found.claimed, found.bound) if found.claimed == found.claimed else found.bound
     within = proven <= 1 + TOLERANCE and not (found.refuted or found.unsure)
     verdict: Verdict = "holds" if within else "undecided"
@@ -189,5 +210,5 @@ def _judged(found: Finding) -> Certificate:
     margin, error, claimed, y = found.margin, found.error, found.claimed, found.worst_y
     return Certificate(
         verdict, margin, error, claimed, y, method, found.confidence, said, found.where,
-        found.resolution, found.sampler,
+        found.resolution, found.sampler, (1 + found.power) * margin - 1, found.examined,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from privest.arrays import Array
-from privest.audit._by_density import Draws, Finding, reachable
+from privest.audit._by_density import MORE, PAIRS, Draws, Finding, reachable
 from privest.audit._by_simulation import by_samples
 from privest.audit._door import Look
 from privest.audit._drawn import Drawn, drawn_as_stated
@@ -45,6 +45,7 @@ def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look, limit: fl
     if isinstance(mechanism, Componentwise) and drawn.wrong_at is None:
         found, drawn, y = _as_a_whole(mechanism, found, drawn, look)
     reasons = (*found.reasons, drawn.said)
+    found = replace(found, power=drawn.power)
     if drawn.wrong_at is None:
         sampler: Draws = "agrees" if drawn.examined else "not examined"
         return replace(found, reasons=reasons, sampler=sampler)
@@ -100,6 +101,7 @@ def _as_a_whole(
     costly = any(channel.costly_draws for channel in found.searched)
     samples = max(look.samples // COSTLY, 2) if costly else look.samples
     looks = [drawn_independently] if mechanism.outputs > 1 else []
+    several = dict.fromkeys((PAIRS, MORE), True)  # of one output there is nothing to look at
     for looked in [vectors_drawn_as_stated] * own + looks:
         seen = looked(mechanism, places, samples, rng)
         if seen.wrong_at is not None:
@@ -107,6 +109,8 @@ def _as_a_whole(
         drawn = replace(
             drawn, said=f"{drawn.said} {seen.said}", examined=drawn.examined and seen.examined
         )
+        several |= dict.fromkeys((PAIRS, MORE), seen.examined)
+    found = replace(found, looked=several)
     if own:
         found = replace(found, where="where it was examined", resolution=math.nan)
     return found, drawn, places[0]

@@ -45,12 +45,14 @@ class Drawn:
     wrong_at    an input at which the draws contradict the density, or None.
     exact       the input itself came out, at several inputs: the information is infinite.
     examined    whether there was anything to look at.
+    power       the least excess of information that would have been seen with probability POWER.
     """
 
     said: str
     wrong_at: Array | float | None = None
     exact: bool = False
     examined: bool = True
+    power: float = math.nan
 
 
 class Wrong(NamedTuple):
@@ -98,7 +100,9 @@ def drawn_as_stated(
     if other is not None:
         said = f"Its sampler contradicts its density at input {other.u:.6g}: {other.what}"
         return Drawn(said, other.u)
-    return Drawn(look.power(span)) if look.inputs else Drawn(BLUNT, examined=False)
+    if not look.inputs:
+        return Drawn(BLUNT, examined=False)
+    return Drawn(look.power(span), power=look.excess(span))
 
 
 @dataclass
@@ -129,6 +133,22 @@ class _Look:
             f"at one of the inputs{self.windows} would have been seen with probability {POWER:g} "
             f"(false alarm {FALSE_ALARM:g})."
         )
+
+    def excess(self, span: Range) -> float:
+        """The least e for which noise narrower by √(1 + e) is further off than chance allows."""
+        off = chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
+        if self.channel.discrete:
+            return math.nan
+        try:
+            density = density_at(self.channel, (span.low + span.high) / 2)
+        except PrivestError:
+            return math.nan
+        goal = density.quantile(QUANTILES)
+        middle = float(np.median(goal))
+        tried = np.geomspace(1e-3, 10.0, 400)
+        wider = middle + (goal - middle) * np.sqrt(1 + tried)[:, None]
+        seen = np.abs(density.cdf(wider) - QUANTILES).max(axis=1) > off
+        return float(tried[np.argmax(seen)]) if seen.any() else math.nan
 
     def at(self, u: float, rng: np.random.Generator) -> Wrong | None:
         """What is wrong with many draws at u."""

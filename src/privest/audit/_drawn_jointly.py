@@ -6,6 +6,7 @@ by two readings shows their difference exactly.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -19,6 +20,7 @@ from privest.mechanism import Componentwise
 
 # Releases drawn one at a time, as users draw them; the fewest drawn together; outputs compared.
 SINGLE, FEWEST, OUTPUTS = 300, 300, 400
+TRIPLES = 8  # outputs of which every three are looked at
 UNSEEN = "Sampler not examined as a whole: its releases at the usual reading vectors "
 
 
@@ -48,13 +50,17 @@ def drawn_independently(
             if off > allowed:
                 i, j = np.arange(mechanism.outputs)[some][list(pair)].tolist()
                 return _shared(mechanism, y, (i, j), off, rng)
+            odd = _sign_product(z[:, some])
+            if odd is not None:
+                return Drawn(f"Its sampler contradicts its density: {odd}", y)
             widest = max(widest, allowed if z is sets[0] else 0.0)
     seen = widest + float(scipy.stats.norm.ppf(POWER)) / math.sqrt(n)
     which = f"{OUTPUTS} of {mechanism.outputs}" if many else "all"
     return Drawn(
-        f"Noise of different outputs is independent, by {n} releases at each of {len(places)} "
-        f"reading vectors: a rank correlation of {seen:.2g} between two of {which} outputs would "
-        f"have been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g})."
+        f"Pairs of outputs are independent, by {n} releases at each of {len(places)} reading "
+        f"vectors: a rank correlation of {seen:.2g} between two of {which} outputs would have been "
+        f"seen with probability {POWER:g} (false alarm {FALSE_ALARM:g}). Of three outputs and more "
+        f"products of signs were looked at: each three of the first {TRIPLES}, and all together."
     )
 
 
@@ -73,6 +79,23 @@ def _dependence(z: Array) -> tuple[float, float, tuple[int, int]]:
         i, j = np.unravel_index(int(np.argmax(off - allowed)), off.shape)
         found.append((float(off[i, j]), float(allowed[i, j]), (int(i), int(j))))
     return max(found, key=lambda one: one[0] - one[1])
+
+
+def _sign_product(z: Array) -> str | None:
+    """Signs whose product is not ±1 by chance, of three outputs or of all: pairs do not show it."""
+    signs = np.sign(z - np.median(z, axis=0))
+    count = signs.shape[1]
+    groups = list(itertools.combinations(range(min(count, TRIPLES)), 3))
+    groups += [tuple(range(count))] * (count > 3)
+    allowed = math.sqrt(2 * math.log(2 * max(len(groups), 1) / EACH) / len(z)) + 2 / len(z)
+    # Hoeffding; the median, which is of the same draws, moves a sign at most once a column.
+    expected = np.abs(signs.mean(axis=0))  # of discrete outputs a sign has a mean
+    for group in groups:
+        off = abs(float(signs[:, group].prod(axis=1).mean()))
+        if off > allowed + float(np.prod(expected[list(group)])):
+            named = ", ".join(map(str, group[:3])) + (" …" if len(group) > 3 else "")
+            return f"signs of outputs {named} are not independent (their product is {off:.2g} off)."
+    return None
 
 
 def _shared(

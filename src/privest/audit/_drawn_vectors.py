@@ -71,7 +71,8 @@ def vectors_drawn_as_stated(
     return Drawn(
         f"Its sampler agrees with its density: {n} draws at each of {len(places)} reading vectors "
         f"and next to them. {itself}eleases drawn {narrowest:.0%} closer to their mean, would have "
-        f"been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g})."
+        f"been seen with probability {POWER:g} (false alarm {FALSE_ALARM:g}).",
+        power=1 / (1 - narrowest) ** 2 - 1,
     )
 
 

@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from privest.arrays import Array, Flags
 
+DIGITS, MOST_OUTPUTS = (4, 8, 20, 32), 8  # last digits of how many outputs
 POWERS = (10, 20, 30, 40)  # multiples of 2^−k: how many digits a number has
 SMALLEST_GRID = 1e-6  # of the spread of the outputs: finer ones are those of doubles
 OFF_GRID = 2.0**-12  # of a step: rounding of n·unit for n up to 2^40
@@ -45,8 +47,12 @@ def told_apart(
 ) -> Told:
     """Outputs (n, q) of two readings; `shown`: what may have been shown of each, before noise."""
     pairs = [pair for gain in shown for pair in _events(one, other, gain)]
+    return _told([*pairs, *_patterns(one, other)], len(one), confidence)
+
+
+def _told(pairs: list[tuple[str, Flags, Flags]], count: int, confidence: float) -> Told:
     level = (1 - confidence) / (4 * len(pairs))  # two shares, two sides
-    best, impossible = Told(0.0, 0.0, "none", seen_share(len(one), level)), 0.0
+    best, impossible = Told(0.0, 0.0, "none", seen_share(count, level)), 0.0
     for event, marks, others in pairs:
         apart = _hellinger(_interval(marks, level), _interval(others, level))
         if apart > 0 and not (marks.any() and others.any()):
@@ -54,6 +60,11 @@ def told_apart(
         if apart > best.apart:
             best = best._replace(apart=apart, event=event)
     return best._replace(impossible=impossible)
+
+
+def told_by_patterns(one: Array, other: Array, confidence: float) -> Told:
+    """The same of learnt patterns alone: also of noise in doubles, which is on no grid."""
+    return _told(list(_patterns(one, other)), len(one), confidence)
 
 
 def seen_share(count: int, level: float) -> float:
@@ -76,6 +87,32 @@ def _events(
                 (np.ldexp(z, k) == np.floor(np.ldexp(z, k))).all(axis=1) for z in (one, other)
             )
             yield f"the output is a multiple of 2^-{k}", marks, others
+
+
+def _patterns(one: Array, other: Array) -> Iterator[tuple[str, Flags, Flags]]:
+    """Low binary digits that the first halves of the outputs show more often at one reading.
+
+    Judged on the second halves: what was learnt by chance does not come again.
+    """
+    half = len(one) // 2
+    for i in range(min(one.shape[1], MOST_OUTPUTS)):
+        for digits in DIGITS:
+            a, b = (_last(z[:, i], digits) for z in (one, other))
+            values, counts = np.unique(a[:half], return_counts=True)
+            elsewhere = np.isin(b[:half], values)
+            often = values[counts > 1 + np.bincount(
+                np.searchsorted(values, b[:half][elsewhere]), minlength=len(values)
+            )]  # fmt: skip
+            yield (
+                f"the last {digits} binary digits of output {i} have learnt patterns",
+                np.isin(a[half:], often),
+                np.isin(b[half:], often),
+            )
+
+
+def _last(z: Array, digits: int) -> NDArray[np.uint64]:
+    """The last binary digits of doubles."""
+    return np.ascontiguousarray(z).view(np.uint64) & np.uint64(2**digits - 1)
 
 
 def _interval(marks: Flags, level: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from privest.audit._attack import Task
 from privest.audit._attackers import PAIRS, learnt
 from privest.audit._certificate import certify
 from privest.audit._low_digits import common_grid, told_apart
+from privest.audit._scope import NOT_RELEASED
 from privest.errors import InvalidInput
 from privest.mechanism import RunningMechanism
 from privest.privacy import PrivacyLevel, as_level
@@ -62,6 +63,11 @@ class ReleaseAudit(Record):
     checks: tuple[Check, ...]
 
     @property
+    def not_examined(self) -> tuple[str, ...]:
+        """What an audit of releases says nothing of: always the same list."""
+        return NOT_RELEASED
+
+    @property
     def failed(self) -> tuple[Check, ...]:
         """The claims that do not hold."""
         return tuple(check for check in self.checks if check.outcome == "failed")
@@ -80,7 +86,7 @@ class ReleaseAudit(Record):
             f"  {check.outcome.upper():9} {check.claim}: {check.found} [{check.examined}]"
             for check in self.checks
         ]
-        return "\n".join([head, *lines])
+        return "\n".join([head, *lines, f"  Not examined: {'; '.join(self.not_examined)}."])
 
 
 def audit_release(
@@ -110,7 +116,7 @@ def audit_release(
     level      `certify`: lower bounds of the information, or tests of the noise that is claimed
     attackers  no attacker who learns from 8000 pairs beats the van Trees bound of the level
 
-    Time is not examined. About 15·`samples` runs, and 12000 of the attacker.
+    `not_examined` lists what is not. About 15·`samples` runs, and 12000 of the attacker.
 
     >>> naive = naive_release(1.0)
     >>> found = audit_release(naive, 1.0, many=naive, samples=1000)
@@ -223,7 +229,8 @@ def _fresh(box: _Box, restarted: Callable[[], Release] | None) -> Check:
         said = "every call gives the same: whoever knows the code can take the noise off"
         return Check(claim, "failed", said, examined)
     if restarted is None:
-        return Check(claim, "passed", "calls differ", f"{examined}; no restart was tried")
+        said = f"{AGAIN} calls differ"
+        return Check(claim, "passed", said, f"{examined}, none later; no restart was tried")
     runs = []
     for _ in range(2):
         box_again = _Box(restarted(), box.readings)
@@ -232,7 +239,7 @@ def _fresh(box: _Box, restarted: Callable[[], Release] | None) -> Check:
     if np.array_equal(runs[0], runs[1]):
         said = "a restart repeats the same numbers: the noise has a seed"
         return Check(claim, "failed", said, examined)
-    return Check(claim, "passed", "calls differ, after a restart too", examined)
+    return Check(claim, "passed", f"{AGAIN} calls differ, after a restart too", examined)
 
 
 def _gains(S: Array) -> list[float]:

@@ -68,7 +68,7 @@ def audit(
 
     Values: no reading is refused or shown without noise. Noise: fresh with every call and start.
     Digits: one grid for all readings, low digits that tell nothing. Level: lower bounds of the
-    information. Attackers: none better than the level allows. Time is not examined. Exit code 1
+    information. Attackers: none better than the level allows. Exit code 1
     where a claim fails; "undecided" is no proof that it holds.
 
     Examples:
@@ -221,6 +221,7 @@ def _print_audit(found: ReleaseAudit) -> None:
         table.add_row(shown(check.claim), outcome, shown(f"{check.found} [{check.examined}]"))
     console.print(table)
     if found:
-        console.print("No claim failed where it was examined; time was not.")
+        console.print("No claim failed where it was examined.")
     else:
         console.print(shown(f"{len(found.failed)} claims do not hold.", style="bold red"))
+    console.print(f"Not examined: {'; '.join(found.not_examined)}.", soft_wrap=True)
