@@ -18,10 +18,11 @@ from privest.audit._door import Look, Sampler, as_sampler
 from privest.audit._drawn import EACH, FALSE_ALARM, POWER, chance_distance
 from privest.audit._low_digits import told_by_patterns
 from privest.linalg import PSD
-from privest.mechanism import Componentwise, Mechanism
+from privest.mechanism import Componentwise, Mechanism, RunningMechanism
 
-# Draws of the first call; calls of one draw each after all others; those of a sampler that is slow.
-FIRST, CALLS, SLOW_CALLS = 2000, 1200, 60
+# Draws of the first call; calls of one draw each after all others; the same where draws are slow.
+FIRST, CALLS = 2000, 1200
+SLOW_FIRST, SLOW_CALLS = 300, 100
 SIZES = (7, 64)  # draws of other calls
 COLUMNS, READINGS = 8, 4  # outputs and readings that are looked at
 AT_ITSELF = 1e-12  # of the width of the draws: closer to what is shown than chance allows
@@ -29,7 +30,7 @@ STATES = (0, 0, 1, 42)  # of the global generators; the first twice, with the sa
 OFF, NEAR = 0.3711, 0.3  # of 1/√S: a reading that lies on no grid; from there to another
 
 DENSITY = "the density, at the inputs stated"
-DRAWS = "draws, next to the density"
+DRAWS = "draws, next to the density where there is one"
 DIGITS = "patterns of low binary digits"
 LATER = "single calls in a row, next to the first call"
 BATCHES = "calls for different numbers of draws"
@@ -54,8 +55,12 @@ class Calls:
             base, unit = low + 0.5 * (high - low), np.minimum(unit, 0.4 * (high - low))
         self.y, self.unit, self.rng = base + OFF * unit, unit, np.random.default_rng(17)
         channels = given.channels if isinstance(given, Componentwise) else ()
-        self.slow = any(channel.costly_draws for channel in channels)
-        self.first = self._drawn(self.y, SLOW_CALLS if self.slow else FIRST)
+        slow = any(channel.costly_draws for channel in channels)
+        self.slow = slow or isinstance(given, RunningMechanism)
+        numeric = [getattr(channel, "draws_from_density", False) for channel in channels]
+        self.first = None  # drawn by numbers: no sampler of its own
+        if not (numeric and all(numeric)):
+            self.first = self._drawn(self.y, SLOW_FIRST if self.slow else FIRST)
 
     def _drawn(self, y: Array, n: int) -> Array | None:
         """Draws; None where the sampler does not take y."""
@@ -67,11 +72,12 @@ class Calls:
 
     def after(self, found: Finding, limit: float) -> Finding:
         """The finding with what was and was not examined, and with what is wrong with calls."""
+        searched = found.sampler != "audited itself" and found.method != "runs of the code"
         seen = {
-            DENSITY: found.sampler != "audited itself" and found.method != "runs of the code",
-            DRAWS: found.sampler in ("agrees", "contradicts"),
-            EVERYWHERE: not found.where and found.sampler != "audited itself",
-        } | found.looked  # fmt: skip
+            DENSITY: searched,
+            DRAWS: found.sampler != "not examined",
+            EVERYWHERE: searched and not found.where,
+        } | found.looked
         if self.first is not None and not found.least > limit:
             found = self._later(self._digits(found, seen), seen)
             found = self._global(found, seen)
@@ -80,7 +86,7 @@ class Calls:
     def _digits(self, found: Finding, seen: dict[str, bool]) -> Finding:
         """Patterns of low digits at y, and with one reading moved a little."""
         assert self.first is not None
-        for j in np.flatnonzero(self.unit)[:READINGS]:
+        for j in np.flatnonzero(self.unit)[: 1 if self.slow else READINGS]:
             there = self.y.copy()
             there[j] += NEAR * self.unit[j]
             other = self._drawn(there, len(self.first))
@@ -172,7 +178,7 @@ NOT_RELEASED = (GLOBAL, MORE, *BEYOND)  # what an audit of releases never examin
 def excess_text(power: float) -> str:
     """What the draws would have shown, as an excess over the level."""
     if not math.isfinite(power):
-        return "From which excess over the level on draws would have shown it is not known."
+        return "The least excess over the level that draws would have shown is not known."
     return (
         f"Draws that show {power:.1%} more than the level would have been found with probability "
         f"{POWER:g}; a smaller excess may not have been."
