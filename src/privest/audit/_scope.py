@@ -22,7 +22,7 @@ from privest.mechanism import Componentwise, Mechanism, RunningMechanism
 
 # Draws of the first call; calls of one draw each after all others; the same where draws are slow.
 FIRST, CALLS = 2000, 1200
-SLOW_FIRST, SLOW_CALLS = 300, 100
+SLOW_CALLS, SHARE = 100, 100  # and one call for so many samples at most
 SIZES = (7, 64)  # draws of other calls
 COLUMNS, READINGS = 8, 4  # outputs and readings that are looked at
 AT_ITSELF = 1e-12  # of the width of the draws: closer to what is shown than chance allows
@@ -57,10 +57,13 @@ class Calls:
         channels = given.channels if isinstance(given, Componentwise) else ()
         slow = any(channel.costly_draws for channel in channels)
         self.slow = slow or isinstance(given, RunningMechanism)
+        most = SLOW_CALLS if self.slow else CALLS
+        self.sizes = SIZES[:1] if self.slow else SIZES
+        self.calls = max(min(most, look.samples // SHARE if self.slow else look.samples), 2)
         numeric = [getattr(channel, "draws_from_density", False) for channel in channels]
         self.first = None  # drawn by numbers: no sampler of its own
         if not (numeric and all(numeric)):
-            self.first = self._drawn(self.y, SLOW_FIRST if self.slow else FIRST)
+            self.first = self._drawn(self.y, 3 * self.calls if self.slow else FIRST)
 
     def _drawn(self, y: Array, n: int) -> Array | None:
         """Draws; None where the sampler does not take y."""
@@ -106,9 +109,9 @@ class Calls:
     def _later(self, found: Finding, seen: dict[str, bool]) -> Finding:
         """Single calls and calls of other sizes, each next to the first call."""
         assert self.first is not None
-        calls = SLOW_CALLS if self.slow else CALLS
+        calls = self.calls
         kinds = {"single calls": [1] * calls}
-        kinds |= {f"calls of {size} draws": [size] * (calls // size + 1) for size in SIZES}
+        kinds |= {f"calls of {size} draws": [size] * (calls // size + 1) for size in self.sizes}
         for kind, sizes in kinds.items():
             parts = [self._drawn(self.y, size) for size in sizes]
             if any(part is None for part in parts):
@@ -121,8 +124,8 @@ class Calls:
         seen[LATER] = seen[BATCHES] = True
         off = chance_distance(calls) + chance_distance(calls, 1 - POWER)
         said = (
-            f"{calls} single calls and calls of {' and '.join(map(str, SIZES))} draws are drawn as "
-            f"the first: a share of {off:.2g} drawn differently would have been seen."
+            f"{calls} single calls and calls of {' and '.join(map(str, self.sizes))} draws are drawn "
+            f"as the first: a share of {off:.2g} drawn differently would have been seen."
         )
         return replace(found, reasons=(*found.reasons, said))
 
