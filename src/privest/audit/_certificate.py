@@ -93,7 +93,7 @@ class Certificate(Record):
         doubt = f" ± {self.error:.1g}" if self.error > 0 else ""
         sure = "" if self.confidence is None else f", confidence {self.confidence:.4g}"
         what = f"worst information {self.margin:.6g} of the level{doubt}"
-        if UNCHANGED in self.reasons:
+        if UNCHANGED in self.reasons and self.verdict != "violated":
             what = "no information was seen"
         scope = [
             f"Examined: {'; '.join(self.examined) or 'nothing'}.",

@@ -98,7 +98,7 @@ class Calls:
             told = told_by_patterns(self.first, other, 1 - EACH)
             margin = 4 * told.apart / (self.S[j, j] * (NEAR * self.unit[j]) ** 2)
             if margin > max(1.0, found.least):
-                said = f"Low digits show reading {j}: {told.event}."
+                said = f"Digits of the draws show reading {j}: {told.event}."
                 return replace(
                     found, margin=margin, error=0.0, least=margin, worst_y=self.y, method="draws",
                     reasons=(*found.reasons, said), refuted=True,
@@ -124,8 +124,8 @@ class Calls:
         seen[LATER] = seen[BATCHES] = True
         off = chance_distance(calls) + chance_distance(calls, 1 - POWER)
         said = (
-            f"{calls} single calls and calls of {' and '.join(map(str, self.sizes))} draws are drawn "
-            f"as the first: a share of {off:.2g} drawn differently would have been seen."
+            f"{calls} single calls and calls of {' and '.join(map(str, self.sizes))} draws are "
+            f"drawn as the first: a share of {off:.2g} drawn differently would have been seen."
         )
         return replace(found, reasons=(*found.reasons, said))
 
