@@ -85,7 +85,7 @@ def _sign_product(z: Array) -> str | None:
     """Signs whose product is not ±1 by chance, of three outputs or of all: pairs do not show it."""
     signs = np.sign(z - np.median(z, axis=0))
     count = signs.shape[1]
-    groups = list(itertools.combinations(range(min(count, TRIPLES)), 3))
+    groups: list[tuple[int, ...]] = [*itertools.combinations(range(min(count, TRIPLES)), 3)]
     groups += [tuple(range(count))] * (count > 3)
     allowed = math.sqrt(2 * math.log(2 * max(len(groups), 1) / EACH) / len(z)) + 2 / len(z)
     # Hoeffding; the median, which is of the same draws, moves a sign at most once a column.

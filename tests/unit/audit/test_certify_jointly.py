@@ -74,7 +74,7 @@ def test_a_sound_simulate_of_its_own_holds_where_it_was_examined():
     plain = certify(Componentwise(UNIT, readings=3), 1.0, samples=20_000)
     assert plain.verdict == "holds"
     assert plain.where == ""
-    assert "Noise of different outputs is independent" in str(plain)
+    assert "Pairs of outputs are independent" in str(plain)
 
 
 def test_what_users_run_holds_only_where_it_was_run():
