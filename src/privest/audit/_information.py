@@ -92,7 +92,7 @@ def _by_scores(mechanism: Mechanism, look: Look) -> FisherInformation:
 
 def _by_runs(mechanism: RunningMechanism, look: Look) -> FisherInformation:
     place = examined(mechanism, look.places[0], look)
-    notes = (described([place], look),)
+    notes = (described([place], look)[0],)
     if place.wrong or place.atom is not None:
         found = _by_samples(mechanism, look)
         return replace(found, notes=notes + found.notes)
