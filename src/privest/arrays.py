@@ -21,6 +21,7 @@ T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
 TOO_LARGE = "a whole number beyond double precision (1.8e308): choose other units."
 LARGE_PAGES = 2**22 // 8  # doubles in an array from which on NumPy asks for huge pages
+MOST = 2**62  # entries that an array can have at most
 CONFIDENCE = 0.95  # of every interval, unless another is asked for
 
 
@@ -137,10 +138,19 @@ def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
 
 
 def as_count(value: int, name: str, *, least: int) -> int:
-    """Return `value` as a whole number of at least `least`."""
+    """Return `value` as a whole number of at least `least`, and one that an array can have."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInput(f"{name} must be a whole number ≥ {least}; received {value!r}.")
+    if value > MOST:
+        raise InvalidInput(f"{name} must be at most {MOST:.3g}; it is larger.")
     return int(value)
+
+
+def as_flag(value: bool, name: str) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} must be True or False; received a {type(value).__name__}.")
+    return bool(value)
 
 
 def as_counts(

@@ -79,11 +79,11 @@ def metric_dp_bound(
     >>> metric_dp_bound(model, epsilon=0.5).trace  # 1/K + 1/(K·Kε²): K = 4
     0.5
     """
-    count = local_model(model).readings if readings is None else readings
-    count = as_count(count, "readings", least=1)
-    if model.readings % count:
+    rows = local_model(model).readings
+    count = as_count(rows if readings is None else readings, "readings", least=1)
+    if rows % count:
         raise InvalidInput(
-            f"readings must divide the {model.readings} rows of H into K equal readings; "
+            f"readings must divide the {rows} rows of H into K equal readings; "
             f"received {count!r}."
         )
     return trace_bound(model, metric.trace_bound(epsilon, count))

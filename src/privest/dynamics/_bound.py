@@ -17,7 +17,7 @@ from privest.dynamics._diffuse_dense import whole_pass
 from privest.dynamics._information import information_blocks
 from privest.dynamics._observed import Level, Observed, asked, level_of, observed, unprotected
 from privest.dynamics._sweep import Marginals, forward, marginals, step
-from privest.dynamics._system import StateSpace
+from privest.dynamics._system import StateSpace, as_system
 from privest.dynamics._trajectory import rows_shown
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.batched import factor, substitute
@@ -175,7 +175,7 @@ def steady_state(system: StateSpace, level: Level) -> SteadyState:
     >>> steady_state(walk, 2.0).predicted.round(6).tolist()  # p = p/(p + 1) + 1: the golden ratio
     [[1.618034]]
     """
-    if system.steps is not None:
+    if as_system(system).steps is not None:
         raise InvalidInput("A system with a time axis has no steady state.")
     wanted = level_of(level, system)
     if wanted.steps is not None:

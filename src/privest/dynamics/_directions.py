@@ -26,7 +26,7 @@ from privest.arrays import Array, ArrayLike, as_positive
 from privest.dynamics._diffuse import require_proper
 from privest.dynamics._directions_search import Value, minimise
 from privest.dynamics._observed import unit_noise
-from privest.dynamics._system import StateSpace, at, stack
+from privest.dynamics._system import StateSpace, as_system, at, stack
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.privacy import EndlessLevel, StreamLevel
@@ -145,7 +145,7 @@ def best_directions(
     if given is None or (shared and budget is not None):
         raise InvalidInput("give either a budget for every step or a total for all of them.")
     s = as_positive(given, "the budget")
-    n, m = system.states, system.readings
+    n, m = as_system(system).states, system.readings
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
     if not W.any():
         raise InvalidInput("the weight is zero: no state matters, so no direction is best.")

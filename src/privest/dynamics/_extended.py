@@ -10,7 +10,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._nonlinear import ExtendedFiltered, State, Taken, filtered_by
+from privest.dynamics._nonlinear import ExtendedFiltered, State, Taken, filtered_by, require_nonlinear
 from privest.dynamics._observed import Level, unit_noise
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace, known_inputs
@@ -138,6 +138,7 @@ def local_bound(
 
     Along the true states of private data it would itself be private: use a nominal trajectory.
     """
+    require_nonlinear(system)
     path = as_array(states, "the trajectory", ndim=2)
     linear = bound(system.linearised(path, inputs=inputs), level, len(path))
     return LocalBound(**vars(linear), path=path)

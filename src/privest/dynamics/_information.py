@@ -18,7 +18,7 @@ from privest.dynamics._means import Means, filtered_means
 from privest.dynamics._observed import Observed, unprotected
 from privest.dynamics._recursions import backwards, spread
 from privest.dynamics._sweep import Sweep, forward
-from privest.dynamics._system import StateSpace, stack
+from privest.dynamics._system import StateSpace, as_system, stack
 from privest.errors import LevelBelowPrior, NotAPrivacyLevel, NumericalFailure
 from privest.linalg import batched as stacked
 from privest.linalg import psd
@@ -68,7 +68,7 @@ def reading_information(system: StateSpace, steps: int) -> Array:
     >>> reading_information(white, 2).round(12).tolist()
     [[0.25, 0.0], [0.0, 0.5]]
     """
-    size = system.require_steps(steps) * system.readings
+    size = as_system(system).require_steps(steps) * system.readings
     W = responses(system, int(steps))[1].innovations.reshape(size, size)
     if system.diffuse is not None:  # what δ explains tells nothing: the other directions of ζ
         rows = whitened_responses(system, *_innovations(system, int(steps)))
@@ -83,7 +83,7 @@ def information_blocks(system: StateSpace, steps: int) -> Array:
     squares of ∂ζ_j/∂x̂_k (backwards: N_{k−1} = EᵀE + A_clᵀ N_k A_cl, E = c⁻¹GA),
     [J_Y]_kk = c⁻ᵀ (I + κᵀN_kκ) c⁻¹. (Of a diffuse start by way of all of J_Y, (Km)² memory.)
     """
-    if system.diffuse is not None:
+    if as_system(system).diffuse is not None:
         m, whole = system.readings, reading_information(system, steps)
         return whole.reshape(steps, m, steps, m)[np.arange(steps), :, np.arange(steps)]
     seen, sweep = _innovations(system, system.require_steps(steps))
@@ -110,7 +110,7 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     blocks by themselves are no admissible level.
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
-    count, m = system.require_steps(steps), system.readings
+    count, m = as_system(system).require_steps(steps), system.readings
     total = _whole(S, count, m)
     known = reading_information(system, count)
     every, kept = above_prior(

@@ -17,7 +17,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, Index, room_for
 from privest.dynamics._recursions import Tables
-from privest.dynamics._system import StateSpace, between, each, stack
+from privest.dynamics._system import StateSpace, as_system, between, each, stack
 from privest.dynamics._triangular import shown_steps, triangular
 from privest.errors import InvalidInput
 from privest.privacy import EndlessLevel, PrivacyLevel, SequentialLevel, as_stream_level
@@ -63,12 +63,7 @@ class Observed:
 
 def level_of(level: Level, system: StateSpace) -> SequentialLevel:
     """The level of a stream of the system's readings, in whatever form it was given."""
-    if not isinstance(system, StateSpace):
-        raise InvalidInput(
-            f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Nonlinear "
-            "systems have filters of their own: filter_extended, filter_unscented.)"
-        )
-    return as_stream_level(level, readings=system.readings)
+    return as_stream_level(level, readings=as_system(system).readings)
 
 
 def asked(

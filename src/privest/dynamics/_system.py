@@ -289,6 +289,16 @@ class StateSpace:
         return f"StateSpace({size}{inputs}{axis}{start})"
 
 
+def as_system(system: StateSpace) -> StateSpace:
+    """InvalidInput for what is no StateSpace."""
+    if not isinstance(system, StateSpace):
+        raise InvalidInput(
+            f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Nonlinear "
+            "systems have filters of their own: filter_extended, filter_unscented.)"
+        )
+    return system
+
+
 def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
     """Inputs (steps, count), checked; a vector where count is 1."""
     shape = (steps, count)

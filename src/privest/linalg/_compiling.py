@@ -13,6 +13,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
+from privest.arrays import as_flag
 from privest.errors import MissingDependency
 
 Loop = Callable[..., Any]
@@ -28,7 +29,7 @@ def wanted(compiled: bool | None, long: bool) -> bool:
     if compiled is False or (compiled is None and not long):
         return False
     there = installed()
-    if compiled and not there:
+    if compiled is not None and as_flag(compiled, "compiled") and not there:
         raise MissingDependency(
             "compiled=True needs numba: pip install 'privest[compiled]', or leave `compiled` out."
         )
