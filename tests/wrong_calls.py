@@ -134,10 +134,12 @@ CALLS = {
     "noise.Uniform": {"half_width": 1.0},
     "noise.as_joint": {"noise": 1.0},
     "noise.fisher_information_by_quadrature": {
-        "law": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "landmarks": (0.0,), "normalise": True,
+        "law": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "landmarks": (0.0,),
+        "normalise": True,
     },
     "noise.expected_squared_curvature_by_quadrature": {
-        "law": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "landmarks": (0.0,), "normalise": True,
+        "law": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "landmarks": (0.0,),
+        "normalise": True,
     },
     "noise.from_logpdf": {
         "logpdf": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "kinks": (), "scale": 1.0,
@@ -357,7 +359,7 @@ def main(full, only=""):
         call = reduce(getattr, name.split("."), pv)
         try:
             call(**{key: fresh(value) for key, value in valid.items()})
-        except Exception as error:  # noqa: BLE001 - whatever comes is told
+        except Exception as error:
             print(f"{name}: the valid call is refused: {error!r}")
             continue
         for parameter in valid:

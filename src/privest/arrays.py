@@ -21,7 +21,8 @@ T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
 TOO_LARGE = "a whole number beyond double precision (1.8e308): choose other units."
 LARGE_PAGES = 2**22 // 8  # doubles in an array from which on NumPy asks for huge pages
-MOST = 2**62  # entries that an array can have at most
+SMALLEST = 1e-60  # of a budget, a cost, a width
+MOST = 2**53  # up to which doubles hold every whole number
 CONFIDENCE = 0.95  # of every interval, unless another is asked for
 
 
@@ -30,10 +31,12 @@ def as_array(
     name: str,
     *,
     ndim: int | tuple[int, ...] | None = None,
+    infinite: bool = False,
     error: type[InvalidInput] = InvalidInput,
 ) -> Array:
     """Return `value` as a finite float64 array, or raise `error` naming `name`.
 
+    `infinite`: entries may be ±∞, not NaN.
     The message gives shapes and positions, never an entry: the array may be private.
     """
     if isinstance(value, np.ma.MaskedArray):
@@ -60,7 +63,7 @@ def as_array(
         if array.ndim not in allowed:
             wanted = " or ".join(f"{d}-dimensional" for d in allowed)
             raise error(f"{name} must be {wanted}; received an array of shape {array.shape}.")
-    require_finite(array, name, error=error)
+    require_finite(np.where(np.isinf(array), 0.0, array) if infinite else array, name, error=error)
     return array
 
 
@@ -116,6 +119,17 @@ def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = Inva
     return number
 
 
+def as_scale(value: ArrayLike, name: str) -> float:
+    """Return `value` as a float > 0 whose fourth power and its inverse are doubles."""
+    number = as_positive(value, name)
+    if not SMALLEST <= number <= 1 / SMALLEST:
+        raise InvalidInput(
+            f"{name} must lie between {SMALLEST:g} and {1 / SMALLEST:g}; received {number:g}: "
+            "choose other units."
+        )
+    return number
+
+
 def as_nonnegative(
     value: ArrayLike, name: str, *, error: type[InvalidInput] = InvalidInput
 ) -> float:
@@ -138,7 +152,7 @@ def as_confidence(value: ArrayLike, name: str = "confidence") -> float:
 
 
 def as_count(value: int, name: str, *, least: int) -> int:
-    """Return `value` as a whole number of at least `least`, and one that an array can have."""
+    """Return `value` as a whole number of at least `least` that a double holds exactly."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInput(f"{name} must be a whole number ≥ {least}; received {value!r}.")
     if value > MOST:
@@ -151,6 +165,18 @@ def as_flag(value: bool, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} must be True or False; received a {type(value).__name__}.")
     return bool(value)
+
+
+def as_flags(value: ArrayLike, name: str, shapes: tuple[tuple[int, ...], ...]) -> Flags:
+    """Return `value` as an array of truth values of one of the shapes."""
+    try:
+        flags = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        flags = np.zeros(0)
+    if flags.dtype != np.bool_ or flags.shape not in shapes:
+        wanted = " or ".join(map(str, shapes))
+        raise InvalidInput(f"{name} must be truth values of shape {wanted}.")
+    return flags
 
 
 def as_counts(

@@ -200,7 +200,8 @@ def above_prior(
     The error says what was `revealed` before, and the violated direction in the names of the
     readings.
     """
-    unit = 1.0 / np.sqrt(np.diagonal(known))
+    own = np.diagonal(known)
+    unit = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
     with np.errstate(over="ignore"):
         total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
     require_range(total + prior, "the level and what is known before, together,")

@@ -83,7 +83,6 @@ def metric_dp_bound(
     count = as_count(rows if readings is None else readings, "readings", least=1)
     if rows % count:
         raise InvalidInput(
-            f"readings must divide the {rows} rows of H into K equal readings; "
-            f"received {count!r}."
+            f"readings must divide the {rows} rows of H into K equal readings; received {count!r}."
         )
     return trace_bound(model, metric.trace_bound(epsilon, count))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array
-from privest.bounds._classical import in_range, require_size
+from privest.bounds._classical import in_range, local_model, require_size
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import PSD, InformationRoot, pointwise_weight, require_range, root_of_rows
 from privest.linalg import _compiled as machine
@@ -116,7 +116,8 @@ def stream_bound(
     >>> stream_bound(model, StreamLevel([1.0, 1.0])).ppcrlb.ravel().round(12).tolist()
     [2.0, 1.0]
     """
-    white = _Whitened(model, _level_of(level, model), model.inverse_information, None, compiled)
+    own = _level_of(level, model)
+    white = _Whitened(model, own, model.inverse_information, None, compiled)
     return white.bound()
 
 
@@ -131,12 +132,8 @@ def stream_estimates(
     (`thm:opt`), for any other noise a covariance above it, the floor being `stream_bound(model,
     level)`. `compiled`: see `stream_bound`.
     """
-    if np.ndim(releases) == 1 and np.isnan(np.asarray(releases, dtype=np.float64)).any():
-        raise InvalidInput(
-            "the releases have NaN: readings that are missing. Use PrivateRLS, which leaves them "
-            "and what later steps show of them out."
-        )
-    given = as_array(releases, "the releases", ndim=1)
+    # (NaN, a reading that is missing: PrivateRLS leaves it and what later steps show of it out.)
+    given = as_array(releases, "the releases (PrivateRLS takes missing ones)", ndim=1)
     own = _level_of(level, model)
     if len(given) != own.readings:
         raise InvalidInput(f"the releases must have {own.readings} entries; received {len(given)}.")
@@ -150,7 +147,7 @@ def stream_estimates(
 
 def _level_of(given: StreamLevel | PrivacyLevel | ArrayLike, model: LinearModel) -> StreamLevel:
     """The level of all readings of the model; that of every step goes on to its last row."""
-    level = as_stream_level(given, steps=model.readings)
+    level = as_stream_level(given, steps=local_model(model).readings)
     if isinstance(level, EndlessLevel):
         level = level.first(max(model.readings // level.block, 1))
     assert isinstance(level, StreamLevel)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_number
+from privest.arrays import Array, ArrayLike, as_choice, as_number
 from privest.design import _engines
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import (
@@ -21,7 +21,7 @@ from privest.design._certificate import (
     relative_gap,
     target_floor,
 )
-from privest.design._constraints import Labels, Persons, Posed, posed
+from privest.design._constraints import Labels, Persons, Posed, as_tolerance, posed
 from privest.design._criteria import A, Criterion, StandardErrors, as_criterion
 from privest.design._limits import (
     AT_THE_LIMIT,
@@ -40,6 +40,7 @@ from privest.linalg import psd
 from privest.model import LinearModel
 
 TOLERANCE = 1e-6
+SHAPES = ("diagonal", "full", "persons")
 POOR = 1e-3  # gap of a target after which a run of budgets is tried, which takes ten times as long
 FARTHEST = 1000.0  # of log det
 SMALL = 100_000  # readings: an engine takes seconds at most, and may be asked twice
@@ -84,7 +85,8 @@ def allocate(
     """
     asked = as_criterion(criterion)
     most = as_size(budget, "the budget")
-    if shape != "diagonal":
+    tol = as_tolerance(tol)
+    if as_choice(shape, SHAPES, "shape") != "diagonal":
         from privest.design._joint._full import full_budget
 
         return full_budget(model, most, asked, tol, shape, cost, cap, groups, persons)
@@ -131,7 +133,8 @@ def least_loss(
     [1.0, 1.0]
     """
     asked, wanted = target_of(target, criterion)
-    if shape != "diagonal":
+    tol = as_tolerance(tol)
+    if as_choice(shape, SHAPES, "shape") != "diagonal":
         from privest.design._joint._full import full_target
 
         return full_target(model, wanted, asked, tol, shape, cost, cap, groups, persons)

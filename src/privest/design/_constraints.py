@@ -8,7 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_choice, as_positive
+from privest.arrays import (
+    EPS,
+    Array,
+    ArrayLike,
+    Index,
+    as_array,
+    as_choice,
+    as_number,
+    as_positive,
+)
 from privest.bounds import functional
 from privest.bounds._classical import in_range, require_seen
 from privest.design._criteria import C, Criterion
@@ -22,6 +31,7 @@ from privest.privacy import gdp
 from privest.records import Record
 
 SUMMED = 64 * EPS  # relative rounding of a sum of many levels, in any order that halves
+LEAST_GAP = 1e-13  # that can be told from rounding
 Labels = Sequence[Hashable] | ArrayLike
 
 
@@ -43,9 +53,10 @@ class Persons(Record):
 
     def __post_init__(self) -> None:
         as_choice(self.measure, ("trace", "largest"), "measure of persons")
-        if not float(self.most) > 0:
+        most = as_array(self.most, "what a person gives up at most", ndim=0, infinite=True)
+        if not most > 0:
             raise InvalidInput(f"what a person gives up at most must be > 0; received {self.most}.")
-        require_sizes(np.asarray(float(self.most)), "what a person gives up at most")
+        require_sizes(most, "what a person gives up at most")
 
     @classmethod
     def from_epsilon(
@@ -159,10 +170,8 @@ def _estimable(model: LinearModel, criterion: Criterion) -> tuple[LinearModel, C
 
 def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Array:
     """One number for all readings or one for each; > 0, or ≥ 0 with inf for "no limit"."""
-    values = (
-        np.asarray(given, dtype=float) if not least_open else as_array(given, name, ndim=(0, 1))
-    )
-    if values.ndim > 1 or (values.ndim == 1 and len(values) != m):
+    values = as_array(given, name, ndim=(0, 1), infinite=not least_open)
+    if values.ndim == 1 and len(values) != m:
         raise InvalidInput(f"{name} is one number or one for each of {m} readings; received shape "
                            f"{values.shape}.")  # fmt: skip
     bad = ~(values > 0) if least_open else ~(values >= 0)
@@ -172,9 +181,20 @@ def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Arr
     return np.broadcast_to(values, (m,)).astype(float)
 
 
+def as_tolerance(tol: float) -> float:
+    """A relative gap that rounding allows: 1e-13 to 1."""
+    number = as_number(tol, "tol")
+    if not LEAST_GAP <= number <= 1:
+        raise InvalidInput(f"tol must lie between {LEAST_GAP:g} and 1; received {number:g}.")
+    return number
+
+
 def labels_of(labels: Labels, m: int, what: str) -> Index:
     """0, 1, …: the same number for equal labels. 1 and "1" differ; a missing label is refused."""
-    given = np.asarray(labels)
+    try:
+        given = np.asarray(labels)
+    except ValueError:  # lists of different lengths
+        given = np.zeros(0)
     if given.ndim != 1 or len(given) != m:
         raise InvalidInput(f"{what} are one label a reading, {m} of them; received shape "
                            f"{given.shape}.")  # fmt: skip

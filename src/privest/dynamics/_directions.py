@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_positive
+from privest.arrays import Array, ArrayLike, as_scale
 from privest.dynamics._diffuse import require_proper
 from privest.dynamics._directions_search import Value, minimise
 from privest.dynamics._observed import unit_noise
@@ -144,7 +144,7 @@ def best_directions(
     shared, given = (False, budget) if total is None else (True, total)
     if given is None or (shared and budget is not None):
         raise InvalidInput("give either a budget for every step or a total for all of them.")
-    s = as_positive(given, "the budget")
+    s = as_scale(given, "the budget")
     n, m = as_system(system).states, system.readings
     W = np.eye(n) if weight is None else psd(weight, "the weight", size=n).dense()
     if not W.any():

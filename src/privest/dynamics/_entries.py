@@ -46,9 +46,9 @@ def diffuse_columns(value: ArrayLike | bool | None, size: int) -> Array | None:
     """D (size, q) of linearly independent columns, or None: from True, truth values, or columns."""
     if value is None or value is False:
         return None
-    given = np.asarray(value)
-    if given.dtype == np.bool_ and given.shape in ((), (size,)):
-        columns: Array = np.eye(size)[:, np.broadcast_to(given, size)]
+    given = as_array(value, "diffuse", ndim=(0, 1, 2))
+    if np.asarray(value).dtype == np.bool_ and given.shape in ((), (size,)):
+        columns: Array = np.eye(size)[:, np.broadcast_to(given > 0, size)]
     else:
         columns = as_array(value, "diffuse", ndim=2)
     q = columns.shape[1]

@@ -10,7 +10,13 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_array, as_count
 from privest.dynamics._bound import DynamicBound, bound
-from privest.dynamics._nonlinear import ExtendedFiltered, State, Taken, filtered_by, require_nonlinear
+from privest.dynamics._nonlinear import (
+    ExtendedFiltered,
+    State,
+    Taken,
+    filtered_by,
+    require_nonlinear,
+)
 from privest.dynamics._observed import Level, unit_noise
 from privest.dynamics._sweep import step
 from privest.dynamics._system import StateSpace, known_inputs

@@ -138,7 +138,7 @@ def memoryless_level(
     >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5
     [0.5]
     """
-    m, name = system.readings, "the total level S"
+    m, name = as_system(system).readings, "the total level S"
     array = as_array(S, name, ndim=(0, 2, 3), error=NotAPrivacyLevel)
     own = stack(array * np.eye(m) if array.ndim == 0 else array)
     if own.shape[-2:] != (m, m):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, Index, room_for
+from privest.arrays import Array, ArrayLike, Flags, Index, as_flags, room_for
 from privest.dynamics._recursions import Tables
 from privest.dynamics._system import StateSpace, as_system, between, each, stack
 from privest.dynamics._triangular import shown_steps, triangular
@@ -74,13 +74,7 @@ def asked(
     count = _level_steps(wanted, system, steps)
     if missing is None:
         return wanted, count, np.zeros(count, dtype=bool)
-    flags = np.asarray(missing)
-    shapes = ((count,), (count, system.readings))
-    if flags.dtype != np.bool_ or flags.shape not in shapes:
-        raise InvalidInput(
-            f"missing must be {count} truth values, one a step, or one a reading, {shapes[1]}; "
-            f"received {flags.dtype} of shape {flags.shape}."
-        )
+    flags = as_flags(missing, "missing", ((count,), (count, system.readings)))
     return wanted, count, as_seen(wanted, 0, flags)
 
 

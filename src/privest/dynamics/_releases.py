@@ -309,8 +309,10 @@ def _require_shown(values: Array, missing: Flags, m: int) -> None:
 
 def joined(releases: Sequence[StreamRelease]) -> StreamRelease:
     """Releases that follow one another as one."""
-    if not releases:
-        raise InvalidInput("There are no releases to join.")
+    if not isinstance(releases, list | tuple) or not releases:
+        raise InvalidInput("releases must be a list of releases, and not empty.")
+    if not all(isinstance(release, StreamRelease) for release in releases):
+        raise InvalidInput("only releases of a stream (StreamRelease) can be joined.")
     start, at_step = releases[0].start, releases[0].start
     for release in releases:
         if release.start != at_step or release.fingerprint != releases[0].fingerprint:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_scale
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator.likelihood._clipped_information import clipped_information, clipped_moments
 from privest.linalg._running import RunningLeastSquares
@@ -68,7 +68,7 @@ def clipping_cost(
     (0.1587, [1.218])
     """
     ends = limits if isinstance(limits, Range) else Range(*limits)
-    sd, added = np.sqrt(as_positive(variance, "variance")), 1 / as_positive(level, "level")
+    sd, added = np.sqrt(as_scale(variance, "variance")), 1 / as_scale(level, "level")
     expected = as_array(theta, "the expected coefficients", ndim=1)
     n, total = len(expected), sd**2 + added
     start = RunningLeastSquares(n, rounding(n))
@@ -156,8 +156,8 @@ def clipping_cost_by_share(
     >>> found.one_end.round(3).tolist(), round(found.least_share, 4)
     ([1.218], 0.3173)
     """
-    added = 1 / as_positive(level, "level")
-    sd = np.sqrt(added if variance is None else as_positive(variance, "variance"))
+    added = 1 / as_scale(level, "level")
+    sd = np.sqrt(added if variance is None else as_scale(variance, "variance"))
     share = as_array(shares, "shares", ndim=1)
     if not ((share > 0) & (share < 1)).all():
         raise InvalidInput("shares of clipped readings lie between 0 and 1.")

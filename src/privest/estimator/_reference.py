@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array
+from privest.arrays import EPS, Array, as_array
 from privest.errors import InvalidInput
 
 
@@ -27,6 +27,9 @@ def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, 
     >>> reference_fit(np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
     (1.0, 2)
     """
+    H, y = as_array(H, "H", ndim=2), as_array(y, "y", ndim=1)
+    if len(H) != len(y) or not H.size:
+        raise InvalidInput(f"H and y need one row a reading; received {H.shape} and {y.shape}.")
     size = np.linalg.norm(H, axis=0)
     scaled = H / np.where(size > 0, size, 1.0)  # the rank must not depend on units
     theta, _, rank, _ = np.linalg.lstsq(scaled, y)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_count
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_flag
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator._learnt import LearntSoFar
 from privest.estimator._step_rows import StepRows, Steps
@@ -87,6 +87,7 @@ class PrivateRLS(LearntSoFar):
         compiled: bool | None = None,
     ) -> None:
         self.level = as_stream_level(level)
+        classical, blocks = as_flag(classical, "classical"), as_flag(blocks, "blocks")
         self.parameters = as_count(parameters, "parameters", least=1)
         self.noise, self.compiled = as_joint(noise), compiled
         block = self.level.block

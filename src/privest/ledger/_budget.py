@@ -97,6 +97,7 @@ def _is_exact_matrix(given: object) -> bool:
     """AᵀA in fractions, as `cost_of` makes it: ≥ 0 as it stands."""
     return (
         isinstance(given, tuple)
+        and given != ()
         and isinstance(given[0], tuple)
         and all(isinstance(x, Fraction) for row in given for x in row)
         and is_psd(given)

@@ -143,18 +143,22 @@ class Componentwise(Mechanism):
             raise InvalidInput(
                 f"there are {len(self.channels)} channels for {self.outputs} outputs."
             )
+        if not all(isinstance(channel, Channel) for channel in self.channels):
+            raise InvalidInput("channels must be a Channel, or a list of them.")
         self.discrete = any(channel.discrete for channel in self.channels)
 
     def _sizes(
         self, channels: Channel | Sequence[Channel], readings: int | None
     ) -> tuple[int, int]:
         """How many outputs and readings there are: by A, else as many as were given."""
+        if readings is not None:
+            readings = as_count(readings, "readings", least=1)
         if self.matrix is not None:
             sizes = self.matrix.shape
             if readings not in (None, sizes[1]):
                 raise InvalidInput(f"A has {sizes[1]} columns; readings={readings} was given.")
         elif readings is not None:
-            sizes = (as_count(readings, "readings", least=1),) * 2
+            sizes = (readings, readings)
         elif isinstance(channels, Channel):
             raise InvalidInput("give the number of readings, or the matrix A.")
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_nonnegative
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
@@ -143,7 +143,10 @@ class Graph:
 
 
 def _pairs(edges: ArrayLike) -> Index:
-    pairs = np.asarray(edges)
+    try:
+        pairs = np.asarray(edges)
+    except ValueError:  # lists of different lengths
+        pairs = np.ones(1)
     if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.intp)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
@@ -200,5 +203,7 @@ def grid(rows: int, columns: int) -> Graph:
 def random_geometric(positions: Array, radius: float) -> Graph:
     """Agents at `positions` (N, 2), linked where their distance is at most `radius`."""
     places = as_array(positions, "positions", ndim=2)
-    tree = scipy.spatial.cKDTree(places)
-    return Graph(tree.query_pairs(radius, output_type="ndarray").astype(np.intp), len(places))
+    if not places.size:
+        raise InvalidInput(f"positions must be (N, 2); received shape {places.shape}.")
+    tree, near = scipy.spatial.cKDTree(places), as_nonnegative(radius, "radius")
+    return Graph(tree.query_pairs(near, output_type="ndarray").astype(np.intp), len(places))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_array
+from privest.arrays import Array, ArrayLike, Index, as_array, as_flag
 from privest.errors import InvalidInput
 from privest.network._graph import Graph, as_graph
 from privest.network.agent import metropolis_weights
@@ -83,7 +83,7 @@ class Weights:
                 "it must be > 0, or an even ring never converges. Scale its edges down, or use "
                 "metropolis(graph)."
             )
-        if connected:
+        if as_flag(connected, "connected"):
             self.graph.require_connected("the graph of the weights")
 
     @property

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_flag, as_scale
 from privest.errors import InvalidInput
 from privest.noise._law import ScalarLaw
 from privest.noise._numerics.density import NumericalDensity
@@ -123,8 +123,8 @@ def from_logpdf(
         score,
         curvature,
         tuple(p for p in points if p not in ends),
-        None if scale is None else as_positive(scale, "scale"),
-        bool(normalise),
+        None if scale is None else as_scale(scale, "scale"),
+        as_flag(normalise, "normalise"),
         str(name),
     )
     _ = law._numbers.log_mass  # refuse a density that does not integrate to 1, now
@@ -133,10 +133,10 @@ def from_logpdf(
 
 
 def _as_support(support: tuple[float, float]) -> tuple[float, float]:
-    try:
-        lo, hi = (float(end) for end in support)
-    except (TypeError, ValueError):
-        raise InvalidInput("support must be a pair of numbers (lo, hi), ±inf allowed.") from None
+    ends = as_array(support, "support, a pair of numbers,", ndim=1, infinite=True)
+    if ends.shape != (2,):
+        raise InvalidInput("support must be a pair of numbers (lo, hi), ±inf allowed.")
+    lo, hi = ends.tolist()
     if not lo < hi:
         raise InvalidInput(f"support must be (lo, hi) with lo < hi; received ({lo:g}, {hi:g}).")
     return lo, hi
@@ -251,7 +251,7 @@ def _density(
     law: Density, support: tuple[float, float], landmarks: tuple[float, ...], normalise: bool
 ) -> NumericalDensity:
     if isinstance(law, ScalarLaw):
-        if normalise or landmarks or support != (-math.inf, math.inf):
+        if as_flag(normalise, "normalise") or len(landmarks) or support != (-math.inf, math.inf):
             raise InvalidInput(
                 "support, landmarks and normalise belong to a plain log-density; a law brings its "
                 "own. Leave them out, or pass law.logpdf."

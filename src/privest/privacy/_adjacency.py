@@ -230,7 +230,8 @@ def as_move(move: float | Move) -> Move:
     """A number c means: one reading moves by at most c."""
     if isinstance(move, Move):
         return move
-    if np.ndim(move):
+    given: object = move
+    if isinstance(given, list | tuple) or np.ndim(move):
         raise InvalidInput(
             "move must be a number (one reading moves by at most that), OneBlock(...), "
             "AdjacentSteps(...), OneRecord(c) for all readings of a record, or Along(v) for a move "

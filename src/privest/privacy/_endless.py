@@ -249,6 +249,8 @@ def as_stream_level(
     StreamLevel(3 steps, 3 readings, independent)
     """
     require_level(given)
+    if readings is not None:
+        readings = as_count(readings, "readings", least=1)
     if isinstance(given, SequentialLevel):
         found = given
     elif isinstance(given, PrivacyLevel):

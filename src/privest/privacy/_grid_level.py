@@ -9,7 +9,7 @@ from privest.arrays import as_positive
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.privacy import attacker, gdp
-from privest.privacy._adjacency import Move, as_move
+from privest.privacy._adjacency import Convertible, Move, as_move
 from privest.privacy._endless import EndlessLevel
 from privest.privacy._grid_moves import entries_of, shift_of
 from privest.privacy._level import PrivacyLevel
@@ -37,6 +37,8 @@ def level_on_grid(epsilon: float, *, delta: float, move: float | Move, shape: L)
     True
     """
     most = gdp.mu_of(epsilon, delta)
+    if not isinstance(shape, Convertible):
+        raise InvalidInput(f"shape must be a privacy level; received a {type(shape).__name__}.")
     found = _largest(most, as_move(move), shape)
     if found is None:
         raise InvalidInput(

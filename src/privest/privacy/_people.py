@@ -101,7 +101,10 @@ def person_level(
         )
         return said.mu is not None and said.mu <= most
 
-    high = (most / as_positive(move, "move")) ** 2
+    root = most / as_positive(move, "move")
+    high = root * root
+    if not math.isfinite(high):
+        raise InvalidInput(f"move = {move:g} is too small: choose other units.")
     low = high * 2.0**-40
     if not fits(low):
         raise InvalidInput(

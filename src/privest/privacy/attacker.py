@@ -95,7 +95,10 @@ def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike
     (0.3951, 0.7071)
     """
     s, phi = as_positive(level, "level"), as_number(correlation, "correlation")
-    variance = as_positive(spread, "spread") ** 2
+    tau = as_positive(spread, "spread")
+    variance = tau * tau
+    if not math.isfinite(s * variance):
+        raise InvalidInput(f"spread {tau:g} is too large at this level: choose other units.")
     if not abs(phi) < 1:
         raise InvalidInput(f"correlation must lie between -1 and 1; received {phi:g}.")
     q = variance * (1 - phi) * (1 + phi)
@@ -115,7 +118,7 @@ def as_if_level(error: ArrayLike, spread: ArrayLike) -> float:
         raise InvalidInput(
             f"an error of {known:g} is more than was unknown before (± {tau:g}): no level gives it."
         )
-    return (1 - known / tau) * (1 + known / tau) / known**2
+    return (1 - known / tau) * (1 + known / tau) / known / known
 
 
 # --- other laws of noise --------------------------------------------------------------------------
@@ -177,7 +180,8 @@ def level_for_tolerance(apart: ArrayLike, chance: ArrayLike) -> float:
     1.8197
     """
     c = as_positive(apart, "apart")
-    return (mu_for_chance(chance) / c) ** 2
+    root = mu_for_chance(chance) / c
+    return root * root
 
 
 def mu_for_chance(chance: ArrayLike) -> float:

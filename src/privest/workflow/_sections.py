@@ -242,7 +242,7 @@ def _range(value: object) -> Ends:
 def require_text(value: object, what: str) -> None:
     """Refuse what is no text, or an empty one."""
     if not isinstance(value, str) or not value:
-        received = "an empty one" if value == "" else type(value).__name__
+        received = "an empty one" if isinstance(value, str) else type(value).__name__
         raise InvalidInput(f"{what} must be a text; received {received}.")
 
 

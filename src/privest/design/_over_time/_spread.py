@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_number
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_flag, as_number
 from privest.design._allocating import TOLERANCE
 from privest.design._allocation import Allocation
-from privest.design._constraints import Posed, posed
+from privest.design._constraints import Posed, as_tolerance, posed
 from privest.design._criteria import A
 from privest.design._limits import refuse
 from privest.design._over_time._course import Course, Found, solve
@@ -129,7 +129,8 @@ def spread(
     1.41
     """
     most, worth = as_size(budget, "the budget"), weights
-    if endless:
+    tol = as_tolerance(tol)
+    if as_flag(endless, "endless"):
         return _endless(model, most, worth, weight, cost, cap, tol)
     given, course = _course(model, most, worth, weight, cost, cap)
     found = solve(course, most, tol, np.ones(model.readings))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, as_flag
 from privest.dynamics._identification._affine import AffineFamily, Group, Parameter, as_order
 from privest.dynamics._identification._hokalman import SIZE, autoregression, moving_average
 from privest.dynamics._identification._levinson import levinson, levinson_slopes
@@ -42,6 +42,7 @@ class ARMA(AffineFamily):
 
     def _compose(self, p: int, q: int, noise: bool, regressors: int, mean: bool) -> None:
         """State (x_k, x_{k−1}, …) of the autoregression, C = (1, θ): affine in all parameters."""
+        noise, mean = as_flag(noise, "noise"), as_flag(mean, "mean")
         if p + q == 0:
             as_order(p, "the order", least=1)
         if noise and q >= p:
@@ -50,7 +51,7 @@ class ARMA(AffineFamily):
                 "again: r cannot be told from the moving average. Leave noise=True out, or take "
                 f"fewer terms than {p} in the moving average."
             )
-        self.p, self.q, self.noise = p, q, bool(noise)
+        self.p, self.q, self.noise = p, q, noise
         n, inputs = max(p, q + 1), regressors + mean
         A, C = np.eye(n, k=-1), np.zeros((1, n))
         C[0, 0] = 1.0

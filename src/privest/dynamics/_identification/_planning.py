@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_flags
 from privest.dynamics._identification._data import Data, inputs_of
 from privest.dynamics._identification._exposure import exposure, require_level
 from privest.dynamics._identification._family import Family
@@ -84,11 +84,9 @@ def parameter_bound(
         raise InvalidInput(
             f"theta must hold {', '.join(model.names)}; received shape {given.shape}."
         )
-    flags = np.zeros(count, dtype=bool) if missing is None else np.asarray(missing)
-    if flags.dtype != np.bool_ or flags.shape != (count,):
-        raise InvalidInput(
-            f"missing must be {count} truth values, one a step; received shape {flags.shape}."
-        )
+    flags = np.zeros(count, dtype=bool)
+    if missing is not None:
+        flags = as_flags(missing, "missing", ((count,),))
     wanted = as_stream_level(level, readings=model.readings)
     if wanted.steps is not None and wanted.steps < count:
         raise InvalidInput(f"The level has {wanted.steps} steps; asked for {count}.")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from privest.arrays import Array, as_choice
+from privest.arrays import Array, as_choice, as_flag
 from privest.dynamics._identification._affine import AffineFamily, Group, Parameter, as_order
 from privest.dynamics._identification._scales import Positive
 from privest.dynamics._identification._seen import Seen, differences
@@ -25,7 +25,7 @@ class Structural(AffineFamily):
     """
 
     def __init__(self, *, slope: bool, period: int, noise: bool) -> None:
-        self.slope, self.period, self.noise = slope, period, bool(noise)
+        self.slope, self.period, self.noise = slope, period, as_flag(noise, "noise")
         n, first = 1 + slope + max(period - 1, 0), 1 + slope
         A, C = np.zeros((n, n)), np.zeros((1, n))
         A[0, :first], C[0, 0] = 1.0, 1.0
