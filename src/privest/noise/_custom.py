@@ -133,7 +133,7 @@ def from_logpdf(
 
 
 def _as_support(support: tuple[float, float]) -> tuple[float, float]:
-    ends = as_array(support, "support, a pair of numbers,", ndim=1, infinite=True)
+    ends = as_array(support, "support", ndim=1, infinite=True)
     if ends.shape != (2,):
         raise InvalidInput("support must be a pair of numbers (lo, hi), ±inf allowed.")
     lo, hi = ends.tolist()

@@ -104,7 +104,8 @@ def chains(logdensity: LogDensity, landscape: Landscape, scale: float) -> tuple[
             continue
         base = _width(logdensity, p, landscape.support, scale, sides=(side,))
         base = max(base, 16 * FINEST * abs(p))  # at an edge the width is nothing
-        distances = base * 2.0 ** np.arange(CHAIN_OUT + 1)
+        with np.errstate(over="ignore"):  # beyond all numbers is far enough
+            distances = base * 2.0 ** np.arange(CHAIN_OUT + 1)
         height = _scan_values(logdensity, p + side * distances)
         dead = height < landscape.peak - UNDERFLOW
         stop = int(np.argmax(dead)) if dead.any() else CHAIN_OUT
