@@ -50,7 +50,7 @@ def test_levels_and_steps():
         dynamics.bound(WALK, pv.StreamLevel([1.0, 1.0, 1.0]), 5)
     with pytest.raises(InvalidInput, match="whole number ≥ 1"):
         dynamics.bound(WALK, 1.0, 0)
-    with pytest.raises(InvalidInput, match="missing must be 5 truth values"):
+    with pytest.raises(InvalidInput, match="missing must be truth values"):
         dynamics.bound(WALK, 1.0, 5, missing=[0, 1])
     varying = StateSpace(A=np.ones((4, 1, 1)), C=1.0, Q=0.1, R=0.5, cov0=1.0)
     with pytest.raises(InvalidInput, match="given for 4 steps; asked for 5"):
