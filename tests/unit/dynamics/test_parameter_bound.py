@@ -87,7 +87,7 @@ def test_it_is_the_bound_of_a_fit_there():
         ({"level": 0.0}, "level is 0"),
         ({"level": pv.StreamLevel(np.ones(5))}, "The level has 5 steps"),
         ({"steps": 0}, "steps"),
-        ({"missing": [True]}, "30 truth values"),
+        ({"missing": [True]}, "missing must be truth values"),
         ({"inputs": np.ones((30, 1))}, "inputs"),
         ({"family": "regression1", "theta": [0.5, 1.0, 2.0]}, "inputs"),
     ],
