@@ -69,13 +69,11 @@ class Estimated:
     """What has an `estimate` (…, n) and its `covariance` (…, n, n), with normal errors.
 
     `degrees_of_freedom`: of the covariance, where its scale is itself an estimate; a number, or one
-    for each entry. `floor`: (n,), standard errors by the known noise alone, of which intervals are
-    never narrower.
+    for each entry.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)  # of a Record
     degrees_of_freedom: float | Array | None = None
-    floor: Array | None = None
 
     if TYPE_CHECKING:
 
@@ -92,12 +90,9 @@ class Estimated:
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """(…, n, 2): the interval of each entry, estimate ± q·standard_error.
 
-        q is the quantile of the normal law, or of Student's t where degrees of freedom are known;
-        with a `floor` never less than its normal quantile.
+        q is the quantile of the normal law, or of Student's t where degrees of freedom are known.
         """
         half = quantile(confidence, self.degrees_of_freedom) * self.standard_error
-        if self.floor is not None:
-            half = np.maximum(half, quantile(confidence) * self.floor)
         return np.stack([self.estimate - half, self.estimate + half], axis=-1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,10 @@ from privest.estimator.inference import (
     fit_levels,
     group_sums,
 )
-from privest.estimator.inference._choosing import row_errors, survey_errors
+from privest.estimator.inference._choosing import row_errors
 from privest.estimator.result import Result
 from privest.linalg import least_squares
 from privest.privacy import SequentialLevel
-from privest.records import standard_errors
 from privest.release import StreamRelease
 
 
@@ -138,16 +137,16 @@ class RowHistory:
             estimate, errors = self._plain(H, z, added, scatter)
         else:
             known = 1 / (self.noise.variance + added)
-            rows = WeightedRows(H, z, known if weight is None else weight)
-            estimate, errors = _weighted(rows, group, added, scatter)
+            rows = WeightedRows(H, z, known if weight is None else weight, added)
+            estimate, errors = _weighted(rows, group)
         return Result(estimate=estimate, names=names, simulated=simulated, **errors.fields())
 
     def _plain(self, H: Array, z: Array, added: Array, scatter: Scatter) -> tuple[Array, Errors]:
         """Without weights and groups; σ² is not known."""
         if _alike(added):
             estimate, inverse = _solved(H, z)
-            rows = [WeightedRows(H, z)]
-            errors, _ = row_errors("auto", estimate, inverse, scatter, lambda: rows)
+            rows = [WeightedRows(H, z, 1.0, added)]
+            errors, _ = row_errors("auto", estimate, inverse, lambda: rows, scatter)
             return estimate, errors
         found = fit_levels(lambda: [LevelRows(H, z, added)], H.shape[1])
         return found.estimate, found.errors
@@ -181,29 +180,17 @@ def _solved(H: Array, z: Array) -> tuple[Array, Array]:
     return estimate, root.inverse()
 
 
-def _weighted(
-    rows: WeightedRows, group: AnyArray | None, added: Array, scatter: Scatter
-) -> tuple[Array, Errors]:
-    """Weighted least squares: sandwiches by row, or by group (CR2).
-
-    The floor is that of release noise alone: √diag A·Σ w_k²a_k h_kh_kᵀ·A.
-    """
+def _weighted(rows: WeightedRows, group: AnyArray | None) -> tuple[Array, Errors]:
+    """Weighted least squares: sandwiches by row, or by group (CR2)."""
     H, z, weight = rows.H, rows.z, np.asarray(rows.weight)
     root = np.sqrt(weight)
     estimate, inverse = _solved(H * root[:, None], z * root)
-    noise = inverse @ (H.T @ (H * (weight**2 * added)[:, None])) @ inverse
     if group is None:
-        found = survey_errors("auto", estimate, inverse, scatter, lambda: [rows])
-        return estimate, replace(found, floor=standard_errors(noise))
+        return estimate, row_errors("auto", estimate, inverse, lambda: [rows])[0]
+    noise = inverse @ (H.T @ (H * (weight**2 * rows.added)[:, None])) @ inverse
     labels, places = np.unique(group, return_inverse=True)
     left = z - H @ estimate
     sums = group_sums(np.column_stack([H, left]) * root[:, None], places, len(labels))
-    by_group = cluster_errors(sums[:, :-1, :-1], sums[:, :-1, -1])
-    return estimate, Errors(
-        covariance=by_group.covariance,
-        degrees_of_freedom=by_group.degrees_of_freedom,
-        floor=standard_errors(noise),
-        sampling=None,
-        classical=None,
-        method=f"CR2, {by_group.groups} groups",
-    )
+    found = cluster_errors(sums[:, :-1, :-1], sums[:, :-1, -1])
+    method = f"CR2, {found.groups} groups"
+    return estimate, Errors.above(noise, found.covariance, found.degrees_of_freedom, method)

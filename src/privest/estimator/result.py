@@ -31,7 +31,7 @@ class Result(Estimated, Record):
     degrees_of_freedom
                 of Student's t in intervals and tests, where the noise variance is itself an
                 estimate, a number or one a parameter; None: it is known, and they are normal.
-    floor       (n,): standard errors by the known noise alone; no interval is narrower than theirs.
+    floor       (n,): standard errors by the known noise alone; those of `covariance` are not below.
     method      how the errors were made, in a few words for people; None: as the class says.
     """
 
@@ -130,16 +130,13 @@ class Result(Estimated, Record):
         return "pandas"
 
     def p_values(self) -> Array:
-        """Of θ_j = 0, two-sided, (…, n): the law of `interval`, its floor too."""
+        """Of θ_j = 0, two-sided, (…, n): the law of `interval`."""
         with np.errstate(divide="ignore", invalid="ignore"):  # an error of 0
             away = -np.abs(self.estimate / self.standard_error)
             if self.degrees_of_freedom is None:
                 chance = 2 * scipy.special.ndtr(away)
             else:
                 chance = 2 * scipy.special.stdtr(self.degrees_of_freedom, away)
-            if self.floor is not None:
-                known = 2 * scipy.special.ndtr(-np.abs(self.estimate / self.floor))
-                chance = np.maximum(chance, known)
         return np.asarray(chance)
 
     def _heading(self) -> list[str]:

@@ -23,7 +23,7 @@ from privest.estimator import ClippedResult, ClippedRows, Result, estimate_clipp
 from privest.estimator._beyond_range import LAPLACE_SQUARES, NORMAL_SQUARES, EndTest, reaches
 from privest.estimator._clipped_check import ClippedCheck
 from privest.estimator.inference import stated_p
-from privest.estimator.inference._sandwich import without_noise
+from privest.estimator.inference._errors import without_noise
 from privest.estimator.likelihood._clipped_information import clipped_moments
 from privest.privacy import Range
 from privest.workflow._estimate import Estimate
@@ -213,7 +213,7 @@ def _robust(fit: ClippedResult) -> ClippedResult:
     if fit.joint is None or fit.sandwich is None:
         return fit
     joint, kept = fit.joint.copy(), slice(0, len(fit.sandwich))
-    joint[kept, kept] += without_noise(fit.sandwich, joint[kept, kept], 1.0)
+    joint[kept, kept] += without_noise(fit.sandwich, joint[kept, kept])
     n = len(fit.names)
     return replace(
         fit, covariance=joint[:n, :n], joint=joint, noise_error=math.sqrt(joint[n, n]),

@@ -146,16 +146,12 @@ def _stacked(parts: Sequence[Estimate]) -> dict[str, Any]:
     for j, part in enumerate(parts):
         own = slice(j * n, (j + 1) * n)
         covariance[own, own] = part.covariance
-    floors = [part.floor for part in parts]
     return {
         "estimate": np.concatenate([part.estimate for part in parts]),
         "covariance": covariance,
         "names": tuple(f"{part.release.target}: {name}" for part in parts for name in part.names),
         "simulated": first.simulated,
         "degrees_of_freedom": np.concatenate([_freedom(part) for part in parts]),
-        "floor": None
-        if any(floor is None for floor in floors)
-        else np.concatenate([floor for floor in floors if floor is not None]),
         "method": "; ".join(dict.fromkeys(part.method for part in parts if part.method)) or None,
         "level": float("nan"),  # each part has its own
         "noise": None,

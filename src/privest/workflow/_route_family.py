@@ -17,8 +17,7 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> Estimate:
     """Logistic or Poisson regression (`fit_family`): the table is read some ten times.
 
     errors: "model", as the family says; "HC3", as the release scatters; "auto": the former for yes
-    or no, the latter for counts and with weights (where few rows decide a coefficient: HC2 with
-    Bell-McCaffrey's degrees of freedom).
+    or no, the latter for counts and with weights.
     """
     how = errors.lower()
     if how not in HOW:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from privest.arrays import Array, Index
 from privest.errors import InvalidInput
 from privest.estimator.inference import (
     EffectSums,
+    Errors,
     PeopleEstimate,
     PeopleNoise,
     PeopleSums,
@@ -35,8 +37,8 @@ def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
     """θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz, S the precision of the public noise of a person's rows.
 
     errors  "cr2" ("auto"): CR2 with Bell-McCaffrey degrees of freedom over persons, whatever
-            correlation the rows of a person have; "reml": random person effects, generalised least
-            squares with Student's t of persons − (coefficients that persons differ in).
+            correlation the rows of a person have; "reml": generalised least squares with the
+            variances of random person effects, and the same errors.
     """
     if errors.lower() not in KINDS:
         raise InvalidInput(
@@ -105,14 +107,14 @@ class _People:
                 rows.append(counts)
         require_rows(release, sums.rows)
         first = sums.solve(release.names)
-        found = self._random(effects) if reml else self._clustered(sums, first)
+        found = self._random(effects, first) if reml else self._clustered(sums, first, first.floor)
         if ranged:
             found["remark"] = self._with_range(found, first, effects, np.concatenate(rows))
         freedom, column = sums.rows - n, release.column
         # Readings can only add to what the known noise scatters.
         audit = less_noise_p(first.misfit * freedom, freedom, 1.0) if freedom > 0 else None
         return Estimate(
-            **found, floor=np.sqrt(first.floor.diagonal()), names=release.names,
+            **found, names=release.names,
             simulated=release.simulated, level=column.level, noise=column.noise_variance,
             rows=sums.rows, dropped=release.dropped, misfit=None, less_noise_p=audit,
             reference_rows=release.reference_rows, release=release, trail=None,
@@ -129,35 +131,40 @@ class _People:
         except InvalidInput:  # too few persons or rows: the estimate itself needs no such fit
             return " ".join(filter(None, (found["remark"], RANGE_HIDDEN)))
         said = range_remark(
-            _rows(self.release), self.noise.precision(rows), first.floor, found["estimate"],
+            _rows(self.release), self.noise.precision(rows)[0], first.floor, found["estimate"],
             fitted.within + fitted.between, limits, errors, self.release.names,
         )  # fmt: skip
         return " ".join(filter(None, (found["remark"], said))) or None
 
-    def _clustered(self, sums: PeopleSums, first: PeopleEstimate) -> dict[str, Any]:
-        """CR2 errors: the second time through the persons."""
+    def _clustered(self, sums: PeopleSums, first: PeopleEstimate, known: Array) -> dict[str, Any]:
+        """CR2 errors, not below those of the noise: the second time through the persons."""
         second = sums.errors()
         for part, counts in self.parts(sums.turned(second)):
             sums.add_turned_errors(second, first.estimate, part, counts)
         made = second.errors()
-        return {
-            "estimate": first.estimate, "covariance": made.covariance,
-            "degrees_of_freedom": made.degrees_of_freedom,
-            "method": f"CR2, {self.count:,} persons",
-            "remark": made.reason(self.release.names, "person"),
-        }  # fmt: skip
+        method = f"CR2, {self.count:,} persons"
+        errors = Errors.above(known, made.covariance, made.degrees_of_freedom, method).fields()
+        remark = made.reason(self.release.names, "person")
+        return errors | {"estimate": first.estimate, "classical": None, "remark": remark}
 
-    def _random(self, effects: EffectSums) -> dict[str, Any]:
+    def _random(self, effects: EffectSums, plain: PeopleEstimate) -> dict[str, Any]:
+        """Generalised least squares by random person effects; errors are CR2 all the same.
+
+        Whatever linear estimate there is, the noise makes it no better than `plain.floor`.
+        """
         made = effects.fit()
-        return {
-            "estimate": made.estimate, "covariance": made.covariance,
-            "degrees_of_freedom": made.degrees_of_freedom,
-            "method": f"random person effects (REML), {self.count:,} persons",
-            "remark": (
-                f"Variance between persons {made.between:.3g}, within persons {made.within:.3g}; 0 "
-                "is a normal answer where the release has much noise."
-            ),
-        }  # fmt: skip
+        noise = replace(self.noise, within=made.within, between=made.between)
+        sums = PeopleSums(len(self.release.names), noise)
+        for part, counts in self.parts():
+            sums.add(part, counts)
+        found = self._clustered(sums, sums.solve(self.release.names), plain.floor)
+        said = (
+            f"Weights of random person effects (REML): variance between persons {made.between:.3g},"
+            f" within persons {made.within:.3g}. Errors are CR2, which hold where persons also "
+            "differ in slopes."
+        )
+        remark = " ".join(filter(None, (said, found["remark"])))
+        return found | {"method": f"REML weights, {found['method']}", "remark": remark}
 
 
 def _rows(release: TableRelease) -> Rows:

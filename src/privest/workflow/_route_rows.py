@@ -43,7 +43,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
     "huber": Huber's estimate in place of least squares, for readings some of which are wild.
 
     auto is HC3 from 25 degrees of freedom on, Student's t below (pooled with the reference set
-    where there is one), HC2 with Bell-McCaffrey's degrees of freedom where few rows decide.
+    where there is one).
     """
     as_choice(how, CHOICES, "errors")
     first = first_pass(release)
@@ -105,10 +105,10 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
     if scatter is None:
         raise too_few(release)
     errors, seen = row_errors(
-        how, first.estimate, first.inverse, scatter, lambda: plain_rows(release)
+        how, first.estimate, first.inverse, lambda: plain_rows(release), scatter
     )
     if seen is None and release.noise_variance is not None and release.reference_rows is None:
-        seen = second_pass(plain_rows(release), first.estimate, first.inverse, ())
+        seen = second_pass(plain_rows(release), first.estimate, first.inverse)
     return errors, seen
 
 
@@ -125,7 +125,8 @@ def _estimate_huber(release: TableRelease, first: FirstPass) -> Estimate:
 
 def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
     """The rows again, without weights."""
-    return (WeightedRows(part.H, part.z[:, 0]) for part in release.blocks())
+    added = added_of(release)
+    return (WeightedRows(part.H, part.z[:, 0], 1.0, added) for part in release.blocks())
 
 
 def too_few(release: TableRelease) -> InvalidInput:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.estimator.inference import WeightedRows, survey_errors
+from privest.estimator.inference import WeightedRows, row_errors
 from privest.linalg._running import tall_triangle
 from privest.workflow._estimate import Estimate
 from privest.workflow._header import ReleasedRows, TableRelease
 from privest.workflow._route_rows import (
+    added_of,
     estimated,
     first_pass,
     new_sums_of,
@@ -25,8 +27,7 @@ from privest.workflow._terms import require_full
 def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
     """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich, W survey weights of the header, a public column.
 
-    HC3; below 25 degrees of freedom and where few rows decide HC2 with those of Bell and McCaffrey.
-    What a reading's variance is does not matter.
+    HC3: what a reading's variance is does not matter.
     """
     first = first_pass(release)
     if first.scatter is None:
@@ -38,13 +39,14 @@ def estimate_weighted(release: TableRelease, how: str = "auto") -> Estimate:
         sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0, compiled=False))
     require_full(sums, release.names, str(release.path), first.rows)
     estimate, inverse = sums.solution(), sums.inverse()
-    errors = survey_errors(how, estimate, inverse, first.scatter, lambda: _weighted_rows(release))
+    errors, _ = row_errors(how, estimate, inverse, lambda: _weighted_rows(release))
+    errors = replace(errors, method=f"{errors.method}, survey weights")
     return estimated(release, first, estimate, errors, more)
 
 
 def _weighted_rows(release: TableRelease) -> Iterator[WeightedRows]:
     for part in release.blocks():
-        yield WeightedRows(part.H, part.z[:, 0], weights_of(release, part))
+        yield WeightedRows(part.H, part.z[:, 0], weights_of(release, part), added_of(release))
 
 
 def weights_of(release: TableRelease, part: ReleasedRows) -> Array:

@@ -4,7 +4,7 @@ Everything here is done to what was released, and costs no privacy.
 """
 
 from privest.estimator.inference._categorical import FamilyFit, coin_rows, fit_family
-from privest.estimator.inference._choosing import row_errors, survey_errors
+from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._cluster import (
     ClusterErrors,
     ClusterSums,
@@ -55,7 +55,7 @@ __all__ = [
     "cluster_errors", "coin_rows", "fit_family",
     "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "lognormal_mean", "misfit_p",
     "new_reading_error", "new_release_error", "noise_factor", "people_errors", "reading_factor",
-    "reference_p", "row_errors", "sandwich_errors", "second_pass",
-    "serial_errors", "smeared_mean", "stated_errors", "stated_p", "survey_errors", "total_of",
+    "reference_p", "row_errors", "sandwich_errors", "second_pass", "serial_errors", "smeared_mean",
+    "stated_errors", "stated_p", "total_of",
     "unknown_errors", "without_privacy",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,9 +25,9 @@ import scipy
 
 from privest.arrays import Array, as_choice, as_number
 from privest.errors import InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator.inference._choosing import where_few_decide
+from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._errors import Errors
-from privest.estimator.inference._sandwich import ALONE, WeightedRows
+from privest.estimator.inference._sandwich import WeightedRows
 from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.records import Record
@@ -67,8 +67,7 @@ def fit_family(
     z        debiased readings: E z = μ.
     added    a: variance of the release noise on a reading; of a coin 1/level. ≥ 0.
     errors   "model" (the default of binomial: a bit has the variance that its chance says) or "HC3"
-             (that of poisson: counts often scatter more than their mean; and with weights; where
-             few rows decide a coefficient HC2 with Bell-McCaffrey's degrees of freedom instead).
+             (that of poisson: counts often scatter more than their mean; and with weights).
 
     Raises NotIdentifiable where the features are tied, or no finite fit exists: along some
     combination of the features the answers are more one-sided than the noise lets any chance be.
@@ -83,9 +82,6 @@ def fit_family(
     kind = errors or ("model" if family == "binomial" and not climb.weighted else "HC3")
     theta, now, steps = _climbed(climb)
     found = climb.errors(theta, now, kind)
-    if errors is None and kind == "HC3":
-        inverse = climb.turned(np.linalg.inv(now.information))
-        found = where_few_decide(found, inverse, lambda: climb.whitened(theta))
     return FamilyFit(
         estimate=climb.back @ theta,
         errors=found,
@@ -234,37 +230,29 @@ class _Climb:
         return sums
 
     def errors(self, theta: Array, now: _Sums, kind: Kind) -> Errors:
-        """At θ̂: the inverse information, or the sandwich with leverages."""
-        inverse, n = np.linalg.inv(now.information), self.size
-        meat, alone, bare, open_ = (np.zeros((n, n)) for _ in range(4))
-        largest = 0.0
-        for H, z, weight in self._chunks():
+        """At θ̂: the inverse information, or the sandwich of the whitened rows."""
+        n = self.size
+        inverse, bare, open_ = np.linalg.inv(now.information), np.zeros((n, n)), np.zeros((n, n))
+        for H, _, weight in self._chunks():
             unit = H @ self.back
-            mean, slope, own = self.law.terms(unit @ theta)
+            _, slope, own = self.law.terms(unit @ theta)
             ratio = slope / (own + self.law.added) * (1.0 if weight is None else weight)
-            leverage = ratio * slope * ((unit @ inverse) * unit).sum(axis=1)
-            largest = max(largest, float(leverage.max(initial=0.0)))
-            scores = unit * (ratio * (z - mean) / np.maximum(1 - leverage, ALONE))[:, None]
-            meat += scores.T @ scores
             bare += unit.T @ ((ratio**2 * own)[:, None] * unit)
-            alone += unit.T @ ((ratio**2 * self.law.added)[:, None] * unit)
             open_ += unit.T @ (own[:, None] * unit)  # μ'²/v = v: both links are canonical
-        if kind == "HC3" and largest > 1 - ALONE:
-            raise InvalidInput(
-                "one row alone determines a coefficient (a category with one row?): what it "
-                "scatters cannot be seen. Leave that feature out, or join the category to another."
-            )
-        freedom = float(now.rows - n)
-        middle = inverse @ meat @ inverse if kind == "HC3" else inverse
-        floor = np.sqrt(np.diagonal(self.turned(inverse @ alone @ inverse)))
-        return Errors(
-            covariance=self.turned(middle),
-            degrees_of_freedom=freedom if kind == "HC3" else None,
-            floor=floor if kind == "HC3" else None,
-            sampling=self.turned(inverse @ bare @ inverse),
-            classical=self.turned(np.linalg.inv(open_)),
-            method="HC3" if kind == "HC3" else "maximum likelihood",
+        sampling, best = inverse @ bare @ inverse, np.linalg.inv(open_)
+        found = Errors(
+            covariance=self.turned(inverse),
+            degrees_of_freedom=None,
+            floor=None,
+            sampling=self.turned(sampling),
+            classical=self.turned(best),
+            method="maximum likelihood",
         )
+        if kind == "model":
+            return found
+        known, none = found.covariance, np.zeros(n)
+        robust, _ = row_errors("HC3", none, known, lambda: self.whitened(theta))
+        return replace(robust, classical=found.classical)
 
     def whitened(self, theta: Array) -> Iterator[WeightedRows]:
         """Rows hμ'/√V and residuals (z − μ)/√V, in the units of the coefficients."""
@@ -272,7 +260,8 @@ class _Climb:
             mean, slope, own = self.law.terms(H @ self.back @ theta)
             root = np.sqrt(own + self.law.added)
             size = 1.0 if weight is None else weight
-            yield WeightedRows(H * (slope / root)[:, None], (z - mean) / root, size)
+            known = self.law.added / root**2
+            yield WeightedRows(H * (slope / root)[:, None], (z - mean) / root, size, known)
 
     def turned(self, inner: Array) -> Array:
         """A covariance in the units of the coefficients."""

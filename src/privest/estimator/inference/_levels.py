@@ -4,26 +4,31 @@
     W = diag(1/v) ,  C = (HᵀWH)⁻¹ ,  P = W − WHCHᵀW ,  f = K − n
 
 σ̂² maximises the restricted likelihood over all roots of zᵀP²z − tr P and 0. Errors are those of
-Knapp and Hartung (2003), floored: max(1, zᵀPz/f)·C, with the degrees of freedom of Satterthwaite,
-
-    df_j = clip(ν_j, 1, f) ,  ν_j = C_jj²·tr P²/g_j² ,  g_j = [CHᵀW²HC]_jj .
-
-Where all a_k are equal ν_j = f and this is Student's t of `_unknown`. The interval of σ² is
-exact: zᵀPz ~ χ²_f at the true σ² (the Q-profile, Viechtbauer 2007); zᵀPz falls in σ².
+the sandwich with weights W (`_sandwich`), which hold whatever the variances of the readings are.
+The interval of σ² is exact if they are equal: zᵀPz ~ χ²_f at the true σ² (Q-profile, Viechtbauer
+2007); zᵀPz falls in σ².
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_confidence
+from privest.estimator.inference._choosing import row_errors
 from privest.estimator.inference._errors import Errors
-from privest.estimator.inference._weighted_sums import Blocks, Prepared, WeightedSums, prepared
+from privest.estimator.inference._sandwich import WeightedRows
+from privest.estimator.inference._weighted_sums import (
+    Blocks,
+    LevelRows,
+    Prepared,
+    WeightedSums,
+    prepared,
+)
 from privest.records import Record
 
 A_DECADE = 4  # values of σ² a factor of ten, among which roots are looked for
@@ -77,7 +82,7 @@ def fit_levels(blocks: Blocks, parameters: int, confidence: float = CONFIDENCE) 
     roots = iter(_roots(first, sought))
     maxima = [0.0, *(next(roots) for _ in _falls(grid, coarse.score))]
     low, high = (next(roots) if found else None for found in profile)
-    final = first.sums(np.array(maxima), whole=True)
+    final = first.sums(np.array(maxima))
     best = int(np.argmax(final.likelihood))
     interval = None
     if coarse.quadratic[0] >= ends[1]:  # at σ² = 0 the scatter is not too small already
@@ -93,31 +98,32 @@ def _concluded(
     interval: tuple[float, float] | None,
     confidence: float,
 ) -> LevelFit:
-    scale, freedom, variance = first.scale, first.freedom, float(final.variances[best])
+    scale, variance = first.scale, float(final.variances[best])
+    estimate = first.start + scale @ final.shift[best]
     inverse = scale @ final.inverse[best] @ scale.T
-    spread = scale @ final.spread[best] @ scale.T
-    quadratic = float(final.quadratic[best])
-    own = np.diagonal(inverse)
-    satterthwaite = own**2 * final.square[best] / np.diagonal(spread) ** 2
-    errors = Errors(
-        covariance=max(1.0, quadratic / freedom) * inverse,
-        degrees_of_freedom=np.clip(satterthwaite, 1.0, freedom),
-        floor=None,
-        sampling=variance * spread,
+    errors, _ = row_errors("auto", estimate, inverse, lambda: _weighted(first.blocks(), variance))
+    errors = replace(
+        errors,
         classical=variance * scale @ scale.T,
-        method="REML over the levels, Knapp-Hartung",
+        method=f"REML over the levels, {errors.method}",
     )
     return LevelFit(
-        estimate=first.start + scale @ final.shift[best],
+        estimate=estimate,
         errors=errors,
         noise_variance=variance,
         noise_interval=interval,
         confidence=confidence,
-        quadratic=quadratic,
+        quadratic=float(final.quadratic[best]),
         least_noise=float(final.quadratic[0]),
-        freedom=freedom,
+        freedom=first.freedom,
         rows=first.rows,
     )
+
+
+def _weighted(blocks: Iterable[LevelRows], variance: float) -> Iterator[WeightedRows]:
+    """The rows with the weights of σ²."""
+    for part in blocks:
+        yield WeightedRows(part.H, part.z, 1 / (variance + part.variances()), part.added)
 
 
 def _grid(first: Prepared, least_quantile: float) -> Array:

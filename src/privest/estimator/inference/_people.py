@@ -7,7 +7,8 @@ release has the precision
     S = a·I ,     a = s/r (or s/most)
 
 so that θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz is least squares whitened by the public noise, and HᵀSH, HᵀSz follow
-from the sums.
+from the sums. With variances within and between persons S is the precision of a person's rows,
+(I − k·11ᵀ)/v with v = 1/a + within, k = between/(v + r·between): generalised least squares.
 """
 
 from __future__ import annotations
@@ -24,19 +25,25 @@ from privest.linalg.tolerances import condition, rank_tolerance
 
 @dataclass(frozen=True)
 class PeopleNoise:
-    """The noise of a release of persons: level s, and `most` if stated."""
+    """The noise of a release of persons: level s, and `most` if stated.
+
+    within, between  variances of the readings that are whitened by too (`RandomEffects`).
+    """
 
     level: float
     most: int | None = None
+    within: float = 0.0
+    between: float = 0.0
 
     def divided(self, rows: Index) -> Array:
         """By how much the level of a row is below that of the person."""
         found = rows if self.most is None else np.full_like(rows, self.most)
         return found.astype(float)
 
-    def precision(self, rows: Index) -> Array:
-        """a of S = aI for persons with so many rows."""
-        return self.level / self.divided(rows)
+    def precision(self, rows: Index) -> tuple[Array, Array]:
+        """a and b of S = aI + b·11ᵀ for persons with so many rows."""
+        v = self.variances(rows) + self.within
+        return 1 / v, -self.between / (v * (v + rows * self.between))
 
     def variances(self, rows: Index) -> Array:
         """Of the noise of a row, for persons with so many rows."""
@@ -52,12 +59,15 @@ class PeopleNoise:
 
     def whitened(self, sums: Array, rows: Index) -> Array:
         """XᵀSX of X = [H, z], (G, n + 1, n + 1), from sums of [H, z, 1]."""
-        return np.asarray(self.precision(rows)[:, None, None] * sums[:, :-1, :-1])
+        a, b = (one[:, None, None] for one in self.precision(rows))
+        total = sums[:, :-1, -1]
+        found = a * sums[:, :-1, :-1]
+        return found + b * (total[:, :, None] * total[:, None, :]) if self.between else found
 
 
 @dataclass(frozen=True, eq=False)
 class PeopleEstimate:
-    """θ̂ whitened by the public noise; `floor`: (Σ HᵀSH)⁻¹, its covariance by that noise alone."""
+    """θ̂ whitened by S; `floor`: (Σ HᵀSH)⁻¹, its covariance if S is all, as of the noise alone."""
 
     estimate: Array
     floor: Array
@@ -73,7 +83,7 @@ class PeopleSums:
 
     def add(self, sums: Array, rows: Index) -> None:
         """Persons: sums of [H, z, 1] (G, n + 2, n + 2), and how many rows each has."""
-        self.total += np.tensordot(self.noise.precision(rows), sums[:, :-1, :-1], 1)
+        self.total += self.noise.whitened(sums, rows).sum(axis=0)
         self.people += len(rows)
         self.rows += int(rows.sum())
 

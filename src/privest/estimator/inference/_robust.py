@@ -19,8 +19,8 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.errors import NumericalFailure
-from privest.estimator.inference._errors import Errors
-from privest.estimator.inference._sandwich import WeightedRows, without_noise
+from privest.estimator.inference._errors import Errors, without_noise
+from privest.estimator.inference._sandwich import WeightedRows
 from privest.records import Record, standard_errors
 
 TUNING = 1.345  # 95 % efficient for Gaussian readings
@@ -138,7 +138,7 @@ def _concluded(
     mean = inside / rows
     kappa = 1 + (n / rows) * (1 - mean) / mean
     covariance = (kappa * scale / mean) ** 2 * squares / (rows - n) * inverse
-    own = without_noise(covariance, inverse, added)
+    own = without_noise(covariance, added * inverse)
     errors = Errors(
         covariance=covariance,
         degrees_of_freedom=float(rows - n),

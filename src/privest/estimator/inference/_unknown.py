@@ -115,14 +115,8 @@ def unknown_errors(inverse: Array, scatter: Scatter) -> Errors:
     `inverse` = A = (HᵀH)⁻¹. Exact for Gaussian w and release noise; for Laplace or t₃ w at K = 15
     it covers .945 to .955 of 95 % at every level.
     """
-    return Errors(
-        covariance=scatter.total * inverse,
-        degrees_of_freedom=float(scatter.freedom),
-        floor=math.sqrt(scatter.added) * standard_errors(inverse),
-        sampling=scatter.noise_variance * inverse,
-        classical=scatter.noise_variance * inverse,
-        method="Student's t from the release",
-    )
+    known, freedom = scatter.added * inverse, float(scatter.freedom)
+    return Errors.above(known, scatter.total * inverse, freedom, "Student's t from the release")
 
 
 def stated_errors(inverse: Array, noise_variance: float, added: float) -> Errors:

@@ -52,8 +52,8 @@ class WeightedSums:
     shift      (m, n): δ̂.
     spread     (m, n, n): C·HᵀW²H·C.
     quadratic  (m,) zᵀPz;  `slope` (m,) zᵀP²z.
-    trace      (m,) tr P;  `square` (m,) tr P².
-    logarithm  (m,) Σ log v_k + log |HᵀWH|; this and `square` NaN where they were not asked for.
+    trace      (m,) tr P.
+    logarithm  (m,) Σ log v_k + log |HᵀWH|.
     """
 
     variances: Array
@@ -63,7 +63,6 @@ class WeightedSums:
     quadratic: Array
     slope: Array
     trace: Array
-    square: Array
     logarithm: Array
 
     @property
@@ -99,13 +98,11 @@ class Prepared:
     def freedom(self) -> int:
         return self.rows - len(self.start)
 
-    def sums(self, variances: Array, *, whole: bool = False) -> WeightedSums:
-        """One pass over the release for these values of σ² ≥ 0; without the likelihood and `square`
-        unless `whole`.
-        """
+    def sums(self, variances: Array) -> WeightedSums:
+        """One pass over the release for these values of σ² ≥ 0."""
         total = None
         for part in self.blocks():
-            found = _part_sums(part, self.start, self.scale, variances, whole)
+            found = _part_sums(part, self.start, self.scale, variances)
             total = found if total is None else [a + b for a, b in zip(total, found)]
         assert total is not None
         return _concluded(variances, *total)
@@ -131,37 +128,29 @@ def prepared(blocks: Blocks, parameters: int) -> Prepared:
     return Prepared(blocks, fit.solution(), scale, rows, least, most, fit.misfit)
 
 
-def _part_sums(
-    part: LevelRows, start: Array, scale: Array, variances: Array, whole: bool
-) -> list[Array]:
+def _part_sums(part: LevelRows, start: Array, scale: Array, variances: Array) -> list[Array]:
     """The sums of a block for every σ², (m, …): HᵀWH, HᵀW²H of the rows with their residuals
-    [H, r], and if `whole` HᵀW³H; and scalar ones.
+    [H, r]; and scalar ones.
 
     Products of columns are made once, and all σ² multiply them together: (m, r)·(r, pairs).
     """
     added = part.variances()
     n = part.H.shape[1]
     upper = np.triu_indices(n + 1)
-    total = [np.zeros((len(variances), len(upper[0]))) for _ in range(3)]
-    scalar = np.zeros((len(variances), 3))
+    total = [np.zeros((len(variances), len(upper[0]))) for _ in range(2)]
+    scalar = np.zeros((len(variances), 2))
     for at in range(0, len(part.z), CHUNK):
         rows = slice(at, at + CHUNK)
         wide = np.column_stack([part.H[rows] @ scale, part.z[rows] - part.H[rows] @ start])
         pairs = wide[:, upper[0]] * wide[:, upper[1]]
         size = variances[:, None] + added[rows]
         weight = 1 / size
-        square = weight * weight
+        scalar[:, 0] += np.log(size).sum(axis=1)
         scalar[:, 1] += weight.sum(axis=1)
         total[0] += weight @ pairs
-        total[1] += square @ pairs
-        if whole:
-            scalar[:, 0] += np.log(size).sum(axis=1)
-            scalar[:, 2] += square.sum(axis=1)
-            total[2] += (square * weight) @ pairs
-    first, second, third = (_symmetric(one, upper, n + 1) for one in total)
-    if not whole:
-        third[:], scalar[:, [0, 2]] = np.nan, np.nan
-    return [first, second, third[:, :n, :n], scalar]
+        weight *= weight
+        total[1] += weight @ pairs
+    return [*(_symmetric(one, upper, n + 1) for one in total), scalar]
 
 
 def _symmetric(upper: Array, places: tuple[AnyArray, AnyArray], size: int) -> Array:
@@ -171,16 +160,14 @@ def _symmetric(upper: Array, places: tuple[AnyArray, AnyArray], size: int) -> Ar
     return found
 
 
-def _concluded(
-    variances: Array, first: Array, second: Array, third: Array, scalar: Array
-) -> WeightedSums:
-    n = third.shape[-1]
+def _concluded(variances: Array, first: Array, second: Array, scalar: Array) -> WeightedSums:
+    n = first.shape[-1] - 1
     inverse = np.linalg.inv(first[:, :n, :n])
     right, middle = first[:, :n, n], second[:, :n, :n]
     shift = np.einsum("mij,mj->mi", inverse, right)
     crossed = np.einsum("mi,mi->m", shift, second[:, :n, n])
     bent = np.einsum("mi,mij,mj->m", shift, middle, shift)
-    logs, weights, squares = scalar.T
+    logs, weights = scalar.T
     product = inverse @ middle
     return WeightedSums(
         variances=variances,
@@ -190,9 +177,6 @@ def _concluded(
         quadratic=first[:, n, n] - np.einsum("mi,mi->m", shift, right),
         slope=second[:, n, n] - 2 * crossed + bent,
         trace=weights - np.trace(product, axis1=1, axis2=2),
-        square=squares
-        - 2 * np.einsum("mij,mji->m", inverse, third)
-        + np.einsum("mij,mji->m", product, product),
         logarithm=logs + np.linalg.slogdet(first[:, :n, :n])[1],
     )
 
