@@ -25,7 +25,7 @@ def table(rows=60, seed=0):
 def in_blocks(H, z, weight=None, size=17):
     for at in range(0, len(z), size):
         part = slice(at, at + size)
-        yield WeightedRows(H[part], z[part], 1.0 if weight is None else weight[part])
+        yield WeightedRows(H[part], z[part], 1.0 if weight is None else weight[part], 0.25)
 
 
 def test_errors_from_the_release_are_those_of_ordinary_least_squares():
@@ -48,13 +48,33 @@ def test_sandwiches_are_those_of_statsmodels(kind, weighted):
     weight = rng.uniform(0.2, 5.0, len(z)) if weighted else np.ones(len(z))
     known = sm.WLS(z, H, weights=weight).fit(cov_type=kind)
     A = np.linalg.inv(H.T @ (H * weight[:, None]))
-    seen = second_pass(in_blocks(H, z, weight if weighted else None), known.params, A)
-    found = sandwich_errors(kind, A, seen, 0.25, survey=weighted)
-    np.testing.assert_allclose(found.covariance, known.cov_params(), **CLOSE)
-    # The floor is the error of release noise alone: a·A HᵀW²H A.
+
+    def rows():
+        return in_blocks(H, z, weight if weighted else None)
+
+    seen = second_pass(rows(), known.params, A, kind)
+    found = sandwich_errors(kind, A, seen, rows)
+    np.testing.assert_allclose(A @ seen.meat @ A, known.cov_params(), **CLOSE)
+    # The floor is the error of release noise alone: a·A HᵀW²H A, in every direction.
     noise = 0.25 * A @ (H.T @ (H * weight[:, None] ** 2)) @ A
     np.testing.assert_allclose(found.floor, np.sqrt(np.diag(noise)), **CLOSE)
-    assert found.degrees_of_freedom == 57
+    for least in (noise, known.cov_params()):
+        root = np.linalg.inv(np.linalg.cholesky(noise))
+        assert np.linalg.eigvalsh(root @ (found.covariance - least) @ root.T)[0] > -1e-9
+    assert (found.degrees_of_freedom <= 57).all()
+
+
+def test_a_scatter_below_the_release_noise_is_raised_to_it_everywhere():
+    """Standard error, covariance and interval by the known noise; t where that is wider."""
+    A = np.diag([1.0, 4.0])
+    low = unknown_errors(A, Scatter(6 * 0.2, 6, 1.0))  # v̂ = .2, the noise alone 1
+    np.testing.assert_allclose(low.covariance, A)
+    assert np.isinf(low.degrees_of_freedom).all()  # 1.96 is wider than t₆·√.2
+    near = unknown_errors(A, Scatter(6 * 0.81, 6, 1.0))
+    np.testing.assert_allclose(near.covariance, A)
+    half = scipy.stats.t.ppf(0.975, near.degrees_of_freedom)
+    np.testing.assert_allclose(half, 0.9 * scipy.stats.t.ppf(0.975, 6), rtol=1e-6)
+    assert unknown_errors(A, Scatter(12.0, 6, 1.0)).degrees_of_freedom == 6
 
 
 def test_a_row_that_stands_alone_has_no_sandwich():
@@ -64,7 +84,7 @@ def test_a_row_that_stands_alone_has_no_sandwich():
     seen = second_pass(in_blocks(H, z), theta, A)
     assert seen.alone
     with pytest.raises(InvalidInput, match="one row alone"):
-        sandwich_errors("HC3", A, seen, 1.0)
+        sandwich_errors("HC3", A, seen, lambda: in_blocks(H, z))
 
 
 def dense(H, z, added, variance):
@@ -93,7 +113,7 @@ def test_sums_over_blocks_are_those_of_matrices():
 
     first = prepared(blocks, 2)
     variances = np.array([0.0, 0.03, 1.0, 50.0])
-    sums = first.sums(variances, whole=True)
+    sums = first.sums(variances)
     base = sums.likelihood[0] - dense(H, z, added, 0.0)[2]
     for k, variance in enumerate(variances):
         P, C, likelihood = dense(H, z, added, variance)
@@ -101,7 +121,6 @@ def test_sums_over_blocks_are_those_of_matrices():
         np.testing.assert_allclose(sums.quadratic[k], z @ P @ z, rtol=1e-9)
         np.testing.assert_allclose(sums.slope[k], z @ P @ P @ z, rtol=1e-9)
         np.testing.assert_allclose(sums.trace[k], np.trace(P), rtol=1e-9)
-        np.testing.assert_allclose(sums.square[k], np.trace(P @ P), rtol=1e-9)
         np.testing.assert_allclose(first.scale @ sums.inverse[k] @ first.scale.T, C, rtol=1e-9)
         spread = C @ H.T @ W @ W @ H @ C
         np.testing.assert_allclose(first.scale @ sums.spread[k] @ first.scale.T, spread, rtol=1e-9)
@@ -130,13 +149,13 @@ def test_restricted_likelihood_is_maximal_and_its_interval_exact(seed, spread):
     if low > 0:
         P, _, _ = dense(H, z, added, low)
         np.testing.assert_allclose(z @ P @ z, quantiles[0], rtol=1e-7)
-    P, C, _ = dense(H, z, added, at)
-    factor = max(1.0, z @ P @ z / 23)
-    np.testing.assert_allclose(found.errors.covariance, factor * C, rtol=1e-7)
-    W = np.diag(1 / (at + added))
-    g = np.diag(C @ H.T @ W @ W @ H @ C)
-    nu = 2 * np.diag(C) ** 2 / (g**2 * 2 / np.trace(P @ P))
-    np.testing.assert_allclose(found.errors.degrees_of_freedom, np.clip(nu, 1, 23), rtol=1e-7)
+    weight = 1 / (at + added)
+    C, known = dense(H, z, added, at)[1], sm.WLS(z, H, weights=weight).fit(cov_type="HC3")
+    noise = C @ H.T @ np.diag(weight**2 * added) @ H @ C
+    for least in (noise, known.cov_params()):
+        root = np.linalg.inv(np.linalg.cholesky(noise))
+        assert np.linalg.eigvalsh(root @ (found.errors.covariance - least) @ root.T)[0] > -1e-7
+    assert (found.errors.degrees_of_freedom <= 23).all()
 
 
 def test_equal_levels_are_students_t_from_the_release():

@@ -167,8 +167,8 @@ class Estimate(Fit):
     def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
         """The mean and the median of the target at a row, in the units of the file.
 
-        row: {"age": 50, "sex": "male"}, a value for every feature. For logarithms it is exactly
-        unbiased (real-tables.md 5).
+        row: {"age": 50, "sex": "male"}, a value for every feature. For logarithms it assumes that
+        their errors are normal, with a variance by features.
         """
         return mean_at(self, row, confidence)
 

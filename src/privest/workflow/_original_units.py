@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_array, as_number
+from privest.arrays import CONFIDENCE, Array, Index, as_number
 from privest.data._features import category_place
 from privest.data._names import MOST, meant
 from privest.errors import InvalidInput
@@ -18,12 +18,8 @@ from privest.estimator.inference._original_scale import (
     OriginalMean,
     as_percent,
     likelihood_mean,
-    lognormal_mean,
 )
 from privest.estimator.inference._totals import Total, total_of
-from privest.estimator.inference._unknown import Scatter
-from privest.linalg._running import RunningLeastSquares, tall_triangle
-from privest.linalg.tolerances import rank_tolerance
 from privest.records import quantile
 from privest.workflow._header import TableRelease
 
@@ -32,7 +28,10 @@ if TYPE_CHECKING:
 
 INTERCEPT = "intercept"
 SMALL = 0.05  # standard errors: what clipping may do to an ordinary estimate
-MANY_ROWS = "right on average with many rows"
+BY_FEATURES = "a variance by features"
+ENOUGH_ROWS = 5  # for each term of the variance by features
+SPANNED = 1e-9  # of the largest eigenvalue: terms that others span
+LARGEST = 0.9  # leverage that a row is given in the variance by features
 NEXT_TO_NONE = 1e-5  # of the readings: a smaller share is not worth its digits
 
 
@@ -165,8 +164,8 @@ def mean_at(
 ) -> OriginalMean:
     """The mean and the median of the target at a row, in the units of the file.
 
-    For a logarithm exactly unbiased (`lognormal_mean`); after maximum
-    likelihood of clipped readings from θ̂ and σ̂² together. One more pass over the release.
+    For a logarithm from θ̂ and the variance of the readings at that row (`likelihood_mean`), which
+    assumes normal errors; after maximum likelihood of clipped readings from its θ̂ and σ̂².
     """
     release = found.release
     if release.family != "gaussian":
@@ -184,44 +183,16 @@ def mean_at(
         return _linear(found, h, eta, own, confidence)
     if found.likelihood is not None:
         return _by_likelihood(found, h, eta, confidence)
-    unequal = release.column.level_column is not None
-    if release.people is not None or release.weights is not None or unequal:
-        return _by_residuals(found, h, eta, own, confidence)
-    mean = _by_scatter(found, h, eta, own, confidence)
-    if release.column.law == "gaussian" and "Huber" not in (found.method or ""):
-        return mean
-    return replace(mean, method=f"{MANY_ROWS}; exact only for Gaussian noise and least squares")
-
-
-def _by_scatter(
-    found: Estimate, h: Array, eta: float, own: float, confidence: float
-) -> OriginalMean:
-    """From least squares and what it leaves, by the formulas of Gaussian noise."""
-    release = found.release
-    inverse, scatter = _least_squares(release)
-    if scatter is None:
-        raise InvalidInput(
-            "there are as many coefficients as rows: a mean on the original scale needs the "
-            "scatter of the readings, and nothing is left to see it by."
-        )
-    leverage = float(h @ inverse @ h)
-    facts = eta, leverage, scatter.total, scatter.freedom, scatter.added
-    return lognormal_mean(*facts, error=own, confidence=confidence)
+    variance, error, alike = _variance_at(found, h)
+    mean = likelihood_mean(
+        eta, variance, np.diag([own**2, error]), freedom=_freedom(found, h), confidence=confidence
+    )
+    which = "the same variance in all rows: there are too few to see more" if alike else BY_FEATURES
+    return replace(mean, method=f"if the logarithms have normal errors, with {which}")
 
 
 def _added(release: TableRelease) -> float:
     return release.column.added(simulated=release.simulated)
-
-
-def _least_squares(release: TableRelease) -> tuple[Array, Scatter | None]:
-    """(HᵀH)⁻¹ and what least squares leaves, by one pass over the rows."""
-    n, rows = len(release.names), 0
-    sums = RunningLeastSquares(n, rank_tolerance(n))
-    for part in release.blocks():
-        sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0, compiled=False))
-        rows += len(part)
-    left = rows - n
-    return sums.inverse(), Scatter(sums.misfit, left, _added(release)) if left > 0 else None
 
 
 def _linear(found: Estimate, h: Array, eta: float, own: float, confidence: float) -> OriginalMean:
@@ -238,7 +209,7 @@ def _freedom(found: Estimate, h: Array) -> float | None:
     freedom = found.degrees_of_freedom
     if freedom is None:
         return None
-    return float(np.min(np.broadcast_to(as_array(freedom, "freedom"), h.shape)[h != 0]))
+    return float(np.min(np.broadcast_to(np.asarray(freedom, float), h.shape)[h != 0]))
 
 
 def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> OriginalMean:
@@ -260,55 +231,76 @@ def _by_likelihood(found: Estimate, h: Array, eta: float, confidence: float) -> 
     )
 
 
-def _by_residuals(
-    found: Estimate, h: Array, eta: float, own: float, confidence: float
-) -> OriginalMean:
-    """With survey weights or persons: σ² of single readings by their squared residuals.
+def _variance_at(found: Estimate, h: Array) -> tuple[float, float, bool]:
+    """σ² of the readings at a row, the variance of its estimate, and whether rows count as alike.
 
-    Its error is that of a mean of rows, or of persons, whatever their law.
+    Squared residuals less the release noise, by least squares on the features and their squares;
+    errors by rows, or by persons. Three passes.
     """
-    variance, error = _row_spread(found) if found.release.people is None else _person_spread(found)
-    return likelihood_mean(
-        eta, variance, np.diag([own**2, error]), freedom=_freedom(found, h), confidence=confidence
-    )
+    n, rows, sums = len(h), 0, np.zeros((2, len(h)))
+    for part in _residuals(found):
+        rows += len(part.left)
+        sums += np.stack([part.H.sum(axis=0), (part.H**2).sum(axis=0)])
+    mean = sums[0] / rows
+    size = np.sqrt(np.maximum(sums[1] / rows - mean**2, 0.0))
+    varies = size > 1e-9 * np.sqrt(sums[1] / rows)
+    alike = rows < ENOUGH_ROWS * (1 + 2 * int(varies.sum()))
+    if alike:
+        varies &= False
+
+    def basis(H: Array) -> Array:
+        scaled = (H[:, varies] - mean[varies]) / size[varies]
+        return np.column_stack([np.ones(len(H)), scaled, scaled**2])
+
+    width, more = 1 + 2 * int(varies.sum()), rows / max(rows - n, 1)
+    gram, right = np.zeros((width, width)), np.zeros(width)
+    for part in _residuals(found):
+        G, square = basis(part.H), more * part.left**2 - part.added
+        gram += G.T @ (part.weight[:, None] * G)
+        right += (part.weight * square) @ G
+    inverse = np.linalg.pinv(gram, rcond=SPANNED, hermitian=True)  # t² of a category is t
+    curve, at = inverse @ right, inverse @ basis(h[None])[0]
+    by = np.zeros(0 if found.release.persons is None else found.release.persons + 1)
+    error = 0.0
+    for part in _residuals(found):
+        G, square = basis(part.H), more * part.left**2 - part.added
+        leverage = np.minimum(part.weight * ((G @ inverse) * G).sum(axis=1), LARGEST)
+        own = part.weight * (G @ at) * (square - G @ curve) / (1 - leverage)
+        if part.person is None:
+            error += float(own @ own)
+        else:
+            np.add.at(by, part.person, own)
+    return float(basis(h[None])[0] @ curve), error + float(by @ by), alike
 
 
-def _row_spread(found: Estimate) -> tuple[float, float]:
-    """σ̂² = Σw(e²K/(K − n) − 1/s)/Σw over rows, and the variance of it."""
-    release, sums = found.release, np.zeros(5)
-    rows = found.rows
-    if release.column.level_column is not None:
-        rows = sum(len(part) for part in release.shown_blocks())
-    more = rows / max(rows - len(found.names), 1)
+class _Residuals(NamedTuple):
+    """Residuals of some rows with the variance of their noise, weight, and persons from 1."""
+
+    H: Array
+    left: Array
+    added: Array | float
+    weight: Array
+    person: Index | None = None
+
+
+def _residuals(found: Estimate) -> Iterator[_Residuals]:
+    """What the estimate leaves of every row that is shown."""
+    release, theta = found.release, found.estimate
+    if release.people is not None:
+        from privest.workflow._route_people import person_rows  # which imports this
+
+        for H, z, added, person in person_rows(release):
+            yield _Residuals(H, z - H @ theta, added, np.ones(len(z)), person)
+        return
     for part in release.shown_blocks():
-        w = np.ones(len(part)) if part.weights is None else part.weights
-        added: float | Array = _added(release)
-        if part.levels is not None:  # a square counts by how little noise is in it
-            added = release.column.row_added(part.levels, simulated=release.simulated)
-            w = 1 / np.square((found.noise_found or 0.0) + added)
-        d = more * np.square(part.z[:, 0] - part.H @ found.estimate) - added
-        sums += [w.sum(), w @ d, w @ w, (w * w) @ d, (w * w) @ (d * d)]
-    return _ratio(sums)
-
-
-def _person_spread(found: Estimate) -> tuple[float, float]:
-    """The same over persons, from the sums of each: rows of a person are not independent."""
-    from privest.workflow._route_people import persons_of  # which imports this
-
-    more, sums = found.rows / max(found.rows - len(found.names), 1), np.zeros(5)
-    turn = np.append(found.estimate, [-1.0, 0.0])
-    for part, counts, noise in persons_of(found.release):
-        d = more * (part @ turn @ turn) - counts * noise
-        r = counts.astype(float)
-        sums += [r.sum(), d.sum(), r @ r, r @ d, d @ d]
-    return _ratio(sums)
-
-
-def _ratio(sums: Array) -> tuple[float, float]:
-    """σ̂² = Σd/Σr and Σ(d − rσ̂²)²/(Σr)² from Σr, Σd, Σr², Σrd, Σd²."""
-    whole, total, squares, crossed, own = sums.tolist()
-    found = total / whole
-    return found, max(own - 2 * found * crossed + found**2 * squares, 0.0) / whole**2
+        left, weight = part.z[:, 0] - part.H @ theta, part.weights
+        if part.levels is None:
+            own = np.ones(len(part)) if weight is None else weight
+            yield _Residuals(part.H, left, _added(release), own)
+            continue
+        known = release.column.row_added(part.levels, simulated=release.simulated)
+        # a square counts by how little noise is in it
+        yield _Residuals(part.H, left, known, 1 / np.square((found.noise_found or 0.0) + known))
 
 
 def total_in_units(found: Estimate, confidence: float = CONFIDENCE) -> Total:

@@ -53,15 +53,16 @@ def estimate_people(release: TableRelease, errors: str = "auto") -> Estimate:
         return people.estimate(reml=errors.lower() == "reml")
 
 
-def persons_of(release: TableRelease) -> Iterator[tuple[Array, Index, Array]]:
-    """Sums of [H, z, 1] of some persons, how many rows each has, and the noise variance of a row.
-
-    Held for all persons: their rows may come in any order.
-    """
-    people = _People(release)
-    people.gather()
-    for part, counts in people.parts():
-        yield part, counts, people.noise.variances(counts)
+def person_rows(release: TableRelease) -> Iterator[tuple[Array, Array, Array, Index]]:
+    """H, z, the variance of the noise and the person (from 1) of every row, in blocks."""
+    people, n = _People(release), len(release.names)
+    counts = np.zeros(people.count + 1, dtype=np.intp)
+    for _, who in _rows(release):
+        counts += np.bincount(who, minlength=len(counts))
+    for rows, who in _rows(release):
+        divided = people.noise.divided(counts[who])
+        z = rows[:, n] * np.sqrt(divided)
+        yield rows[:, :n], z, people.noise.variances(counts[who]), who
 
 
 class _People:

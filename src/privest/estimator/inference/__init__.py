@@ -19,9 +19,7 @@ from privest.estimator.inference._original_scale import (
     as_factor,
     as_percent,
     likelihood_mean,
-    lognormal_mean,
     reading_factor,
-    smeared_mean,
 )
 from privest.estimator.inference._people import (
     PeopleEstimate,
@@ -53,9 +51,9 @@ __all__ = [
     "LevelRows", "OriginalMean", "PeopleEstimate", "PeopleNoise", "PeopleSums", "RandomEffects",
     "Scatter", "SecondPass", "SerialErrors", "Total", "WeightedRows", "as_factor", "as_percent",
     "cluster_errors", "coin_rows", "fit_family",
-    "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "lognormal_mean", "misfit_p",
+    "fit_levels", "group_sums", "less_noise_p", "likelihood_mean", "misfit_p",
     "new_reading_error", "new_release_error", "noise_factor", "people_errors", "reading_factor",
-    "reference_p", "row_errors", "sandwich_errors", "second_pass", "serial_errors", "smeared_mean",
+    "reference_p", "row_errors", "sandwich_errors", "second_pass", "serial_errors",
     "stated_errors", "stated_p", "total_of",
     "unknown_errors", "without_privacy",
 ]  # fmt: skip
