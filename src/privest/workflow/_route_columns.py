@@ -158,6 +158,9 @@ def _stacked(parts: Sequence[Estimate]) -> dict[str, Any]:
         "rows": first.rows,
         "dropped": first.dropped,
         "misfit": float("nan"),
+        "cautions": tuple(
+            f"{one.release.target}: {text}" for one in parts for text in one.cautions
+        ),
     }
 
 

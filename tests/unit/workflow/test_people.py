@@ -26,7 +26,9 @@ from privest.workflow import (
 )
 from privest.workflow import _person_sums as sums_module
 from privest.workflow import _route_people as route_module
+from privest.workflow._estimating import estimate_table
 from privest.workflow._people_range import clip_shift
+from privest.workflow._releasing import simulate_held
 
 CASES = [None, 3]
 
@@ -103,9 +105,24 @@ def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
     assert made.doubt is None
     assert made.less_noise is None
     random = estimate_release(path, errors="reml")
-    assert random.degrees_of_freedom == 28
+    assert random.method == "REML weights, CR2, 30 persons"
     assert "between persons" in random.remark
     assert (np.abs(random.estimate - estimate) < 4 * made.standard_error).all()
+
+
+def test_random_slopes_do_not_shorten_the_errors_of_reml():
+    """Persons who differ in slopes: the errors of the model were a third of these, .53 of 95 %."""
+    rng, who = np.random.default_rng(1), np.repeat(np.arange(40), 10)
+    x = rng.normal(size=400)
+    table = {"id": who.astype(float), "x": x, "b": rng.normal(size=40)[who]}
+    plan, errors, off = make_plan(spec(privacy=Privacy(50.0)), table | {"y": x}), [], []
+    for _ in range(12):
+        y = x + rng.normal(size=40)[who] * (1 + 2 * x) + 0.3 * rng.normal(size=400)
+        found = estimate_table(simulate_held(plan, table | {"y": y}, rng), "reml")
+        place = found.names.index("x")
+        errors.append(found.standard_error[place])
+        off.append(found.estimate[place] - 1)
+    assert np.mean(errors) > 0.6 * np.sqrt(np.mean(np.square(off)))
 
 
 def test_few_persons_with_a_range_are_estimated(tmp_path):

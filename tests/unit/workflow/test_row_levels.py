@@ -336,7 +336,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     np.testing.assert_allclose(found.estimate, same.estimate, rtol=1e-9)
     np.testing.assert_allclose(found.standard_error**2, np.diagonal(same.errors.covariance))
     assert found.level == "level"
-    assert found.method == "REML over the levels, Knapp-Hartung"
+    assert found.method == "REML over the levels, HC3"
     classical = np.sqrt(same.noise_variance * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(found.classical_error, classical, rtol=1e-9)  # of all rows
     assert found.doubt is None

@@ -325,6 +325,11 @@ def test_clipped_readings_have_no_joint_test(tmp_path):
     assert found.joint is None
     assert "clipped" in found.silent
     assert found.informed_error is None
+    # Joined or alone, an interval is the same, whatever the other columns are.
+    joined = found.interval().reshape(len(found.parts), -1, 2)
+    for ends, part in zip(joined, found.parts):
+        np.testing.assert_array_equal(ends, part.interval())
+    assert any("a: The intervals" in text for text in found.warnings)
 
 
 def test_hubers_estimates_have_no_joint_test(tmp_path):

@@ -8,9 +8,18 @@ import pytest
 import scipy.stats
 
 from privest.errors import InvalidInput
-from privest.workflow import Noise, Privacy, estimate_release, make_plan, simulate_release
+from privest.workflow import (
+    Noise,
+    Privacy,
+    estimate_release,
+    make_plan,
+    simulate_release,
+    stated_terms,
+)
 from privest.workflow import _header as header_module
+from privest.workflow._estimating import estimate_table
 from privest.workflow._held import KeptBlocks
+from privest.workflow._releasing import simulate_held
 from workflow_tables import LEVEL, VARIANCE, people, spec, write
 
 
@@ -24,8 +33,8 @@ def estimated(folder, table, seed=0, errors="auto", **changes):
 def test_intervals(tmp_path):
     found = estimated(tmp_path, people())
     for confidence in (0.5, 0.95, 0.999):
-        half = scipy.stats.t.ppf((1 + confidence) / 2, 196) * found.standard_error
-        assert (half > scipy.stats.norm.ppf((1 + confidence) / 2) * found.floor).all()
+        freedom = found.degrees_of_freedom
+        half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * found.standard_error
         low, high = found.interval(confidence).T
         np.testing.assert_allclose(low, found.estimate - half, rtol=1e-12)
         np.testing.assert_allclose(high, found.estimate + half, rtol=1e-12)
@@ -35,6 +44,34 @@ def test_intervals(tmp_path):
     record = json.loads(json.dumps(found.to_dict(0.9)))
     assert record["interval"] == found.interval(0.9).tolist()
     assert record["doubt"] is None
+
+
+@pytest.mark.parametrize("rows", [8, 40])
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_no_error_is_below_that_of_the_release_noise(rows, law):
+    """12 was printed where privacy alone adds 13.85; standard error, covariance, interval, P."""
+    x, rng, below = np.random.default_rng(1).normal(size=rows), np.random.default_rng(2), 0
+    given = spec(features=("x",), categories={}, target="y", noise=Noise())
+    private = Privacy(level=0.01) if law == "gaussian" else Privacy(
+        epsilon=9.0, range=(-1e3, 1e3), law="laplace"
+    )  # fmt: skip
+    terms = stated_terms(dataclasses.replace(given, privacy=private))
+    H = np.column_stack([np.ones(rows), x])
+    for _ in range(20):
+        release = simulate_held(terms, {"x": x, "y": x + rng.normal(size=rows)}, rng)
+        found = estimate_table(release)
+        added = release.column.added(simulated=True)
+        least = np.sqrt(added * np.diagonal(np.linalg.inv(H.T @ H)))
+        assert (found.standard_error >= least * (1 - 1e-12)).all()
+        np.testing.assert_allclose(found.standard_error**2, np.diagonal(found.covariance))
+        half = np.diff(found.interval()).ravel() / 2
+        assert (half >= 1.9599 * found.standard_error).all()
+        at = found.estimate / found.standard_error
+        np.testing.assert_allclose(
+            found.p_values(), 2 * scipy.stats.t.sf(np.abs(at), found.degrees_of_freedom)
+        )
+        below += bool((found.standard_error < 1.001 * least).any())
+    assert below  # the floor was at work
 
 
 def test_the_table_is_enough(tmp_path):
@@ -60,7 +97,7 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
         "estimate", "covariance", "sampling", "classical", "bound", "names", "simulated",
         "degrees_of_freedom", "floor", "method", "level", "noise", "rows", "dropped", "misfit",
         "misfit_p", "reference_rows", "release", "trail", "clipped", "beyond", "noise_found",
-        "noise_interval", "less_noise_p", "remark", "clipping_bias", "likelihood",
+        "noise_interval", "less_noise_p", "remark", "clipping_bias", "likelihood", "cautions",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())
     assert not shown & set(table["ldl"].tolist())
