@@ -78,7 +78,7 @@ def test_the_standard_errors_asked_for_are_those_of_the_estimates():
 
 
 def test_intervals_hold_where_the_noise_variance_is_not_known():
-    """REML with floored Knapp-Hartung covers .93 to 1 by the notes, whatever the levels."""
+    """REML with its sandwich covers .93 to 1, whatever the levels."""
     plan, table = planned(60, scale=1.5)
     assert plan.withheld > 0
     require_covered(trials(plan, table, 200)[1], 0.93)

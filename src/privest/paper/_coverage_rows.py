@@ -150,10 +150,8 @@ def _expected(level: float) -> tuple[float, float]:
 
 
 def _way(rows: int) -> str:
-    """What "auto" takes: of 30 rows with a normal x some ten decide its slope."""
-    if rows < 27:
-        return "Student's t from the release"
-    return "HC2, Bell-McCaffrey" if rows < 40 else "HC3"
+    """What "auto" takes."""
+    return "Student's t from the release" if rows < 27 else "HC3"
 
 
 CASES = [
@@ -202,7 +200,7 @@ CASES = [
     *(
         Case(
             "1 a level for every row", f"K = {rows}, levels over a factor of {factor:g}",
-            many_levels, ("intercept", "x"), "REML, Knapp-Hartung, floored",
+            many_levels, ("intercept", "x"), "REML over the levels, HC3",
             "floored .946 to .984, .93 to 1.0 with few rows of very high level",
             {"rows": rows, "factor": factor}, (0.93, 1.0),
         )
