@@ -91,7 +91,7 @@ def test_counts_beyond_a_range_are_said_to_be_clipped(run):
 
 
 def test_logarithms_under_a_pure_law(run):
-    """The range is told in the units of the file; a mean is exact for Gaussian noise alone."""
+    """The range is told in the units of the file; a mean says what it assumes."""
     done = run(
         "plan", "people.csv", "--target", "ldl", "--features", "age", "--epsilon", 20,
         "--range", "0.001,1000", "--transform", "log", "--law", "laplace", "--save", "b.toml",
