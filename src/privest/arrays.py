@@ -21,7 +21,7 @@ T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
 TOO_LARGE = "a whole number beyond double precision (1.8e308): choose other units."
 LARGE_PAGES = 2**22 // 8  # doubles in an array from which on NumPy asks for huge pages
-SMALLEST = 1e-60  # of a budget, a cost, a width
+SMALLEST = 1e-50  # of budgets, costs, widths; 1/SMALLEST is the most: fourth powers are doubles
 MOST = 2**53  # up to which doubles hold every whole number
 CONFIDENCE = 0.95  # of every interval, unless another is asked for
 
@@ -120,14 +120,19 @@ def as_positive(value: ArrayLike, name: str, *, error: type[InvalidInput] = Inva
 
 
 def as_scale(value: ArrayLike, name: str) -> float:
-    """Return `value` as a float > 0 whose fourth power and its inverse are doubles."""
+    """Return `value` as a float > 0 between 1e-50 and 1e50."""
     number = as_positive(value, name)
-    if not SMALLEST <= number <= 1 / SMALLEST:
-        raise InvalidInput(
-            f"{name} must lie between {SMALLEST:g} and {1 / SMALLEST:g}; received {number:g}: "
-            "choose other units."
-        )
+    require_scales(np.asarray(number), name)
     return number
+
+
+def require_scales(values: Array, name: str) -> None:
+    """Refuse numbers > 0 whose fourth powers are no doubles; 0 and inf pass."""
+    sizes = values[(values > 0) & (values < np.inf)]
+    if ((sizes < SMALLEST) | (sizes > 1 / SMALLEST)).any():
+        raise InvalidInput(
+            f"{name} must lie between {SMALLEST:g} and {1 / SMALLEST:g}: choose other units."
+        )
 
 
 def as_nonnegative(

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_choice, as_number
+from privest.arrays import Array, ArrayLike, as_choice, as_number, as_scale
 from privest.design import _engines
 from privest.design._allocation import Allocation, Direction
 from privest.design._certificate import (
@@ -34,7 +34,7 @@ from privest.design._limits import (
 )
 from privest.design._polishing import budget_polished, meeting, root_of, target_polished
 from privest.design._problem import Problem
-from privest.design._scaled import Scaled, as_size
+from privest.design._scaled import Scaled
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 from privest.model import LinearModel
@@ -84,7 +84,7 @@ def allocate(
     [0.2, 0.2, 2.6]
     """
     asked = as_criterion(criterion)
-    most = as_size(budget, "the budget")
+    most = as_scale(budget, "the budget")
     tol = as_tolerance(tol)
     if as_choice(shape, SHAPES, "shape") != "diagonal":
         from privest.design._joint._full import full_budget
@@ -254,7 +254,7 @@ def target_of(target: object, criterion: object) -> tuple[Criterion, float]:
         return target, 1.0
     asked = as_criterion(criterion)
     if asked.symbol != "D":
-        return asked, as_size(target, "the target")  # type: ignore[arg-type]
+        return asked, as_scale(target, "the target")  # type: ignore[arg-type]
     value = as_number(target, "the target")  # type: ignore[arg-type]
     if not abs(value) < FARTHEST:
         raise InvalidInput(f"the target must lie within ± {FARTHEST:g}: choose other units.")

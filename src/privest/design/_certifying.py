@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import Array, ArrayLike, as_scale
 from privest.bounds._classical import level_for
 from privest.design import _oracle as oracle
 from privest.design._allocating import TOLERANCE, allocate, least_loss, target_of
@@ -19,7 +19,7 @@ from privest.design._certificate import relative_gap
 from privest.design._constraints import Labels, Persons, posed
 from privest.design._criteria import A, Criterion, as_criterion
 from privest.design._problem import Problem
-from privest.design._scaled import Largest, Least, as_size
+from privest.design._scaled import Largest, Least
 from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
 from privest.linalg import private_root
 from privest.model import LinearModel
@@ -97,7 +97,7 @@ def certify(
             least = partial(least_loss, model, wanted + offset, criterion=asked, **limits)
             floor = max(floor, _searched(least))
         return Certificate(value + offset, spent, floor, (spent - floor) / spent)
-    most = as_size(spent if budget is None else budget, "the budget")
+    most = as_scale(spent if budget is None else budget, "the budget")
     if witness is None:
         return Certificate(value + offset, spent, -np.inf, np.inf)
     q = given.problem.squares(witness.factor)

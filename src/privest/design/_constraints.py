@@ -17,12 +17,13 @@ from privest.arrays import (
     as_choice,
     as_number,
     as_positive,
+    require_scales,
 )
 from privest.bounds import functional
 from privest.bounds._classical import in_range, require_seen
 from privest.design._criteria import C, Criterion
 from privest.design._problem import Problem
-from privest.design._scaled import Scaled, require_sizes
+from privest.design._scaled import Scaled
 from privest.errors import InvalidInput
 from privest.linalg import weighted_roots
 from privest.linalg.batched import substitute
@@ -56,7 +57,7 @@ class Persons(Record):
         most = as_array(self.most, "what a person gives up at most", ndim=0, infinite=True)
         if not most > 0:
             raise InvalidInput(f"what a person gives up at most must be > 0; received {self.most}.")
-        require_sizes(most, "what a person gives up at most")
+        require_scales(most, "what a person gives up at most")
 
     @classmethod
     def from_epsilon(
@@ -150,8 +151,8 @@ def posed(
     triangle = root.triangle / np.sqrt(m)
     rows = np.ascontiguousarray(substitute(triangle, small.matrix.T, transposed=True).T)
     variance = np.array(sigma.diagonal(), dtype=float)
-    require_sizes(variance, "the variance of the noise")
-    require_sizes(np.abs(np.diagonal(triangle)), "every column of H")
+    require_scales(variance, "the variance of the noise")
+    require_scales(np.abs(np.diagonal(triangle)), "every column of H")
     problem = _with_atoms(rows, variance, costs, caps, groups, persons)
     return Posed(problem, asked.scaled(triangle, small.names), criterion, model, triangle)
 
@@ -177,7 +178,7 @@ def per_reading(given: ArrayLike, m: int, name: str, *, least_open: bool) -> Arr
     bad = ~(values > 0) if least_open else ~(values >= 0)
     if bad.any():
         raise InvalidInput(f"{name} must be {'> 0' if least_open else '≥ 0'} everywhere.")
-    require_sizes(values, name)
+    require_scales(values, name)
     return np.broadcast_to(values, (m,)).astype(float)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
-from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace, as_size, require_sizes
+from privest.arrays import Array, ArrayLike, as_array, as_scale, require_scales
+from privest.design._scaled import Largest, Least, LogDet, Scaled, Trace
 from privest.errors import InvalidInput
 from privest.linalg import psd
 from privest.linalg.batched import substitute
@@ -77,7 +77,7 @@ class C(Criterion):
         self.vector = as_array(vector, "the vector", ndim=1)
         if not self.vector.any():
             raise InvalidInput("the vector is zero: nothing is asked for.")
-        require_sizes(np.abs(self.vector).max(keepdims=True), "the vector")
+        require_scales(np.abs(self.vector).max(keepdims=True), "the vector")
 
     def scaled(self, triangle: Array, names: tuple[str, ...]) -> Scaled:
         require_length(self.vector, names, "the vector")
@@ -133,7 +133,7 @@ class StandardErrors(Criterion):
                 '{"age": 0.01}.'
             )
         self.wanted = {
-            name: as_size(error, f"the wanted standard error of {name}")
+            name: as_scale(error, f"the wanted standard error of {name}")
             for name, error in wanted.items()
         }
 
@@ -172,7 +172,7 @@ def weight_factor(weight: Array | None, n: int) -> Array:
         return np.eye(n)
     if len(weight) != n:
         raise InvalidInput(f"the weight is for {n} parameters; received shape {weight.shape}.")
-    require_sizes(np.abs(weight).max(keepdims=True), "the weight")
+    require_scales(np.abs(weight).max(keepdims=True), "the weight")
     matrix = psd(weight, "the weight", size=n)
     root = matrix.times_factor(np.eye(n))
     root = root[:, root.any(axis=0)]

@@ -18,10 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, ArrayLike, as_positive
-from privest.errors import InvalidInput
-
-LEAST = 1e-50  # of budgets, targets, costs, limits; 1/LEAST is the most: squares are then numbers
+from privest.arrays import EPS, Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,20 +210,3 @@ def solve(M: Array, right: Array) -> Array | None:
         return None
     basis = vectors[:, kept]
     return np.asarray(basis @ (inner[kept] / values[kept, None]) / scale[:, None])
-
-
-def as_size(value: ArrayLike, name: str) -> float:
-    """A number > 0 of a size with which a design can be computed."""
-    number = as_positive(value, name)
-    require_sizes(np.asarray(number), name)
-    return number
-
-
-def require_sizes(values: Array, name: str) -> None:
-    """Refuse numbers ≥ 0 whose squares leave the range of numbers; 0 and inf are no sizes."""
-    sizes = values[(values > 0) & (values < np.inf)]
-    if ((sizes < LEAST) | (sizes > 1 / LEAST)).any():
-        raise InvalidInput(
-            f"{name} must lie between {LEAST:g} and {1 / LEAST:g}: choose other units of the "
-            "readings or the parameters."
-        )

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, require_scales
 from privest.bounds._classical import classical_bound, in_range, local_model
 from privest.design._allocation import Allocation
 from privest.design._criteria import A, weight_factor
 from privest.design._joint._caps import JointOptimum, best_under_caps, seen
 from privest.design._joint._release import joint_level
-from privest.design._scaled import require_sizes
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.linalg import PSD, Diagonal, private_root
 from privest.linalg.batched import substitute
@@ -179,5 +178,5 @@ def _caps(given: ArrayLike, m: int) -> Array:
                            f"{caps.shape}.")  # fmt: skip
     if (caps < 0).any():
         raise InvalidInput("caps must be ≥ 0 (0: that reading is never shown).")
-    require_sizes(caps, "caps")
+    require_scales(caps, "caps")
     return np.broadcast_to(caps, (m,)).astype(float)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_count
+from privest.arrays import Array, ArrayLike, Index, as_count, as_scale
 from privest.design._constraints import posed
 from privest.design._criteria import A
 from privest.design._over_time._course import Course, solve
 from privest.design._over_time._spread import first_estimate
 from privest.design._problem import Problem
-from privest.design._scaled import Trace, as_size
+from privest.design._scaled import Trace
 from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
@@ -110,7 +110,7 @@ def anytime(model: LinearModel, budget: float, *, weight: ArrayLike | None = Non
     >>> 1.0 < found.exponent < 1.5, found.worst < 1.5
     (True, True)
     """
-    most = as_size(budget, "the budget")
+    most = as_scale(budget, "the budget")
     given = posed(model, A(weight))
     scaled, m = given.criterion, model.readings
     assert isinstance(scaled, Trace)

@@ -8,14 +8,23 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_flag, as_number
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    Flags,
+    as_array,
+    as_choice,
+    as_flag,
+    as_number,
+    as_scale,
+)
 from privest.design._allocating import TOLERANCE
 from privest.design._allocation import Allocation
 from privest.design._constraints import Posed, as_tolerance, posed
 from privest.design._criteria import A
 from privest.design._limits import refuse
 from privest.design._over_time._course import Course, Found, solve
-from privest.design._scaled import Trace, as_size
+from privest.design._scaled import Trace
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd, weighted_roots
 from privest.model import LinearModel
@@ -128,7 +137,7 @@ def spread(
     >>> round(found.equal / found.value, 2)  # what equal levels lose
     1.41
     """
-    most, worth = as_size(budget, "the budget"), weights
+    most, worth = as_scale(budget, "the budget"), weights
     tol = as_tolerance(tol)
     if as_flag(endless, "endless"):
         return _endless(model, most, worth, weight, cost, cap, tol)
