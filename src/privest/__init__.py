@@ -14,7 +14,7 @@ from privest.model import LinearModel, NonlinearModel
 from privest.privacy import EndlessLevel, PrivacyLevel, StreamLevel
 from privest.release import StreamRelease
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Bound", "Checkpoint", "EndlessLevel", "Identifiability", "Ledger", "LinearModel",
