@@ -7,11 +7,12 @@ from privest.paper._coverage_people import CASES as PEOPLE
 from privest.paper._coverage_rows import CASES as ROWS
 from privest.paper._coverage_scale import CASES as SCALE
 from privest.paper._coverage_streams import CASES as STREAMS
+from privest.paper._coverage_wrong import CASES as WRONG
 from privest.paper.coverage import Case
 
 CASES: tuple[Case, ...] = tuple(
     sorted(
-        [*ROWS, *PEOPLE, *SCALE, *STREAMS, *FAMILIES],
+        [*ROWS, *PEOPLE, *SCALE, *STREAMS, *FAMILIES, *WRONG],
         key=lambda case: int(case.topic.split()[0]),
     )
 )

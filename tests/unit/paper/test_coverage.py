@@ -44,13 +44,28 @@ def test_trials_without_an_interval_are_told_and_not_counted():
     assert 0 < other.error < 0.06  # no certainty from 25 trials
 
 
+def warned_hits(rng, trials):
+    made = np.ones((trials, 1))
+    made[:10] = cover.WARNED  # missed, and said
+    made[10] = 0.0
+    return made
+
+
+def test_a_warning_counts_in_the_trials_that_miss():
+    (one,) = coverage_table([Case("1 one", "a", warned_hits, ("x",), "t", "")], trials=50)
+    assert (one.coverage, one.warned) == pytest.approx((0.78, 10 / 11))
+    assert (
+        Covered("1", "a", "x", "t", 0.5, 0.01, 0.0, 9, "", (0.93, 0.97), 0.96).verdict == "warned"
+    )
+
+
 def test_every_interval_must_have_a_name():
     with pytest.raises(InvalidInput, match="3 intervals"):
         coverage_table([Case("1 one", "a", pair, ("x", "y", "z"), "t", "")], trials=2)
 
 
 def test_topics():
-    assert {case.topic.split()[0] for case in CASES} == set("1234568") | {"9", "10"}
+    assert {case.topic.split()[0] for case in CASES} == set("1234568") | {"9", "10", "11"}
     assert {case.topic.split()[0] for case in chosen(CASES, ["2", "3"])} == {"2", "3"}
     assert len({case.key for case in CASES}) == len(CASES)
     with pytest.raises(InvalidInput, match="no topic 77"):

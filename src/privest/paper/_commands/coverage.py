@@ -20,7 +20,8 @@ from privest.paper._coverage_cases import CASES
 
 QUICK = 100
 FIELDS = (
-    "topic", "case", "of", "interval", "coverage", "error", "refused", "trials", "known", "verdict",
+    "topic", "case", "of", "interval", "coverage", "error", "refused", "warned", "trials", "known",
+    "verdict",
 )  # fmt: skip
 
 
@@ -87,11 +88,13 @@ def _print(console: Console, found: Sequence[cover.Covered]) -> None:
             share = f"{row.coverage:.3f} ± {row.error:.3f}{refused}"
             table.add_row(row.case if first else "", row.of, share, row.verdict)
         console.print(table)
+    warned = sum(row.verdict == "warned" for row in found)
     wrong = sum(row.verdict == "NO" for row in found)
     chance = sum(row.verdict == "by chance" for row in found)
+    right = len(found) - wrong - chance - warned
     console.print(
-        f"{len(found)} intervals: {len(found) - wrong - chance} where they should be, {chance} "
-        f"beyond it by what chance may do, {wrong} not."
+        f"{len(found)} intervals: {right} where they should be, {chance} beyond it by what chance "
+        f"may do, {warned} below it with a warning, {wrong} not."
     )
 
 
