@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_scale
+from privest.arrays import Array, ArrayLike, as_scale, require_scales
 from privest.bounds._classical import level_for
 from privest.design import _oracle as oracle
 from privest.design._allocating import TOLERANCE, allocate, least_loss, target_of
@@ -74,6 +74,7 @@ def certify(
     given = posed(model, asked, **limits)
     shared = isinstance(given.criterion, Largest | Least)
     matrix = level_for(level, model)
+    require_scales(matrix.diagonal(), "the level")
     if persons is not None and given.problem.atom is not None and groups is None:
         spent = _paid_once(given.problem, matrix.diagonal())
     else:

@@ -328,6 +328,8 @@ EXTREME = {
     "errors of 1e200": lambda: design.least_loss(MODEST, {0: 1e200}),
     "log det 1e100": lambda: design.least_loss(MODEST, 1e100, criterion=design.D()),
     "equalised at 1e-300": lambda: design.equalised(MODEST, 1e-300),
+    "certify level 1e-300": lambda: design.certify(MODEST, 1e-300),
+    "certify one level 1e-300": lambda: design.certify(MODEST, [*np.ones(11), 1e-300]),
     "certify budget 1e300": lambda: design.certify(MODEST, np.ones(12), design.A(), 1e300),
     "certify target 1e300": lambda: design.certify(MODEST, np.ones(12), design.E(), target=1e300),
     "cost 1e300": lambda: design.allocate(MODEST, 1.0, cost=1e300),
