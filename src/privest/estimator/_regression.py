@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import CONFIDENCE, Array, as_positive
+from privest.arrays import CONFIDENCE, Array, as_flag, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import estimate_clipped
 from privest.estimator._clipped_history import ClippedHistory
@@ -130,7 +130,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     Both are public.
 
     **Releases.** The noise is protected (`mechanism.source.Protected`): exact, from the operating
-    system, I_z(y) ≤ S literally. No reading is refused for its value, which would tell about it:
+    system, I_z(y) ≤ S (docs/promise.md). No reading is refused for its value:
     NaN, None and masked ones are missing (that they are is public), infinite ones are clipped. So
     scikit-learn's checks that y is finite hold with simulate=True only, as do its estimator checks
     of a y with NaN; those of X always. Every `fit` is another release, and levels add: fitting
@@ -217,8 +217,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Go on with the stream: release these readings and add them to what is known.
 
         In pieces, the result is that of one `fit` on everything (up to rounding). The level goes on
-        where it was; a reading that is fed twice is released twice. Until every coefficient is
-        identifiable there are no coef_ and no predictions; `predict` says what is hidden.
+        where it was. A reading that is fed twice is released twice, and the account does not notice
+        it: each sample counts as another reading. Until every coefficient is identifiable there are
+        no coef_ and no predictions; `predict` says what is hidden.
         The parameters are those of the first call; changed ones are refused. Weights and groups are
         given in every call, or in none.
         """
@@ -479,7 +480,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def _require_account(self, source: Source | None) -> None:
         """Refuse a release that nothing would be charged for, and a trial that would be charged."""
         charged = (self.account is not None) + isinstance(source, LedgerSource)
-        if self.simulate:
+        if as_flag(self.simulate, "simulate"):
             if charged or source is not None:
                 raise InvalidInput(
                     "account and source are those of a release, and this is a trial: leave them "

@@ -146,6 +146,10 @@ class LedgerView:
 
     def written(self, entry: Entry) -> Written | None:
         """The numbers of an entry, as they were written ahead; None where it has none."""
+        mark = self._guard.file.read_if_whole()
+        if mark is not None and mark.sequence <= entry.sequence:
+            with self._guard.spending():  # a process may have been killed: first the mark
+                pass
         with self._store.reading():
             row = self._store.row(entry.sequence)
             if row is None or row.hash != entry.hash:

@@ -166,8 +166,8 @@ class _Charged:
         charged = self._numbers(step // self.width)
         if entry is not None and (self.entry is None or self.entry.sequence != entry):
             raise InvalidInput(f"step {step} is not of entry {entry} of {self.ledger.path}.")
-        if self.width > 1 and len(charged):
-            charged = charged[[step % self.width]]
+        if self.width > 1:
+            charged = charged[step % self.width :][:1]  # none: the first line tells another width
         if z is None:
             self.retired += bool(np.isfinite(charged).any())
         elif not np.array_equal(z, charged, equal_nan=True):

@@ -105,6 +105,7 @@ RELINKED = {
     "no ledger in the first line": (changed(0, ledger=None), "charged to none"),
     "another ledger": (changed(0, ledger={"ledger": "0", "subject": "a", "key": ""}), "another"),
     "a ledger that is a number": (changed(0, ledger=7), "line 1"),
+    "a width that the entries do not have": (changed(0, together=2), "step 1"),
     "another account": (
         lambda r: [r[0] | {"ledger": r[0]["ledger"] | {"subject": "nobody"}}, *r[1:]], "no account",
     ),

@@ -58,6 +58,8 @@ def test_no_release_without_an_account(drawn):
         pv.PrivateLinearRegression(2.0, 1.0).fit(X, Y, source=Protected())
     with pytest.raises(ValueError, match="account="):
         cross_val_score(pv.PrivateLinearRegression(2.0, 1.0), X, Y, error_score="raise")
+    with pytest.raises(InvalidInput, match="simulate must be True or False"):
+        pv.PrivateLinearRegression(2.0, 1.0, simulate="no").fit(X, Y)
     assert drawn == []
 
 

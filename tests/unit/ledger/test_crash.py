@@ -146,7 +146,8 @@ def test_at_every_commit_point_the_mark_is_not_ahead(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["before the mark", "before its fsync"])
-def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where):
+@pytest.mark.parametrize("door", ["spend_and_write", "written"])
+def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where, door):
     """The entry is on disk, the mark is not: sent again, then a backup without the entry."""
     path, marks, backup = tmp_path / "ledger.db", tmp_path / "marks", tmp_path / "backup.db"
     with Ledger(path, marks=marks) as ledger:
@@ -163,7 +164,10 @@ def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where):
     synced, real = [], os.fsync
     with Ledger(path, marks=marks) as ledger, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: (synced.append(file), real(file)))
-        assert ledger.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn).resent
+        if door == "written":
+            assert ledger.written(ledger.history("a")[-1]).resent
+        else:
+            assert ledger.spend_and_write("a", Cost(1.0), 0, 1, {}, killed_ledger.drawn).resent
     assert synced, "sent before the mark is on disk"
     for ending in ("-wal", "-shm"):
         path.with_name(path.name + ending).unlink(missing_ok=True)

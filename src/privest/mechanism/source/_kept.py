@@ -52,14 +52,11 @@ class Kept(Source):
     such as level=4.0) are public, written down, and compared one by one, so that an error can name
     them; so are the fingerprint of the level, the law and the range that the release was made with.
 
-    Two tags go with it, HMAC-SHA256 under a random key of its own, which is in the file `path`.key
-    and nowhere else: one of the release, so that a changed file is refused, and one of the numbers
-    that were to be shown. A plain hash would let whoever sees the file try out what the readings
-    may have been, and there are not many possible ages or switches. Keep the key where the
-    readings are. Where the readings are others now, a simulation refuses. A real release does not,
-    because whether it comes would tell about them: the one of before is sent again, and the log
-    says so. To release other readings, or the same ones again, is a choice: another path, and all
-    releases count.
+    A tag goes with it, HMAC-SHA256 under a random key in the file `path`.key, so that a changed
+    file is refused. Nothing in the two files is made of the readings of a real release. They are
+    never compared: where they are others now, the release of before is sent again. A simulation
+    has a tag of its readings, and refuses others. To release other readings, or the same ones
+    again, is a choice: another path, and all releases count.
     """
 
     def __init__(
@@ -137,7 +134,7 @@ class Kept(Source):
 
             def remembered() -> Numbers:
                 found = numbers(shown)
-                tagged.append(self._tag("readings", exact_bytes(found)))
+                tagged.append(self._readings_tag(found))
                 return found
 
             how["shape"] = how["shape"] if callable(shown) else None
@@ -170,12 +167,12 @@ class Kept(Source):
             raise InvalidInput(
                 f"the file {self.path} was changed after the release was made, or its key was."
             )
-        tag = self._tag("readings", exact_bytes(shown))
-        if not hmac.compare_digest(tag, stated["readings"].tobytes()):
-            others = f"the release in {self.path} was made of other readings or at another level"
-            if simulated:
-                raise InvalidInput(f"{others}. {SPENT}")
-            logging.getLogger("privest").warning("privest: %s; it is sent as it was.", others)
+        tag = self._readings_tag(shown)
+        if simulated and not hmac.compare_digest(tag, stated["readings"].tobytes()):
+            raise InvalidInput(
+                f"the release in {self.path} was made of other readings or at another level. "
+                f"{SPENT}"
+            )
         return values
 
     def _require_same(
@@ -197,6 +194,10 @@ class Kept(Source):
 
     def _release_tag(self, released: Array, made: str) -> bytes:
         return self._tag("release", made.encode() + exact_bytes(released))
+
+    def _readings_tag(self, shown: Numbers) -> bytes:
+        """Of a simulation; for a real release it is one of nothing."""
+        return self._tag("readings", exact_bytes(shown) if self.simulated else b"")
 
     def _tag(self, what: str, content: bytes) -> bytes:
         if not self.key_path.is_file():
