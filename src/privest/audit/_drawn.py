@@ -141,9 +141,9 @@ class _Look:
             return math.nan
         try:
             density = density_at(self.channel, (span.low + span.high) / 2)
-        except PrivestError:
+            goal = density.quantile(QUANTILES)
+        except PrivestError:  # no density there
             return math.nan
-        goal = density.quantile(QUANTILES)
         middle = float(np.median(goal))
         tried = np.geomspace(1e-3, 10.0, 400)
         wider = middle + (goal - middle) * np.sqrt(1 + tried)[:, None]
