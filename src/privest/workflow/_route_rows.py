@@ -34,6 +34,10 @@ from privest.workflow._estimate import STATED, Estimate, misfit_of
 from privest.workflow._header import ReleasedRows, TableRelease
 from privest.workflow._terms import require_full
 
+EQUAL_VARIANCES = (
+    "Student's t assumes one residual variance for all rows, and few rows cannot show it. Errors "
+    "'HC3' do not assume it; with few rows their intervals are wider."
+)
 TRAIL = 60  # row counts at which the estimate is kept, for the picture
 
 
@@ -51,6 +55,8 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> Estimate:
         return _estimate_huber(release, first)
     errors, seen = _errors(release, first, how)
     more = said_of_noise(release, first, seen)
+    if how == "auto" and errors.method.startswith("Student"):
+        more |= {"cautions": (EQUAL_VARIANCES,)}
     if errors.method in STATED and errors.sampling is not None:  # Gaussian and known: the floor
         more |= {"bound": errors.sampling + first.inverse / release.level}
     return estimated(release, first, first.estimate, errors, more)

@@ -231,3 +231,11 @@ def test_more_rows_than_a_header_states_are_not_kept():
     for _ in range(2):
         assert len(list(enough.through(blocks()))) == 2
     assert len(passes) == 4
+
+
+def test_students_t_says_that_it_assumes_one_variance(tmp_path):
+    """Under a variance that grows with x it covers .75 to .83 where HC3 covers .96 and more."""
+    few = people(12)
+    assert "one residual variance" in " ".join(estimated(tmp_path, few).warnings)
+    assert not estimated(tmp_path, few, errors="HC3").warnings
+    assert not estimated(tmp_path, people()).warnings
