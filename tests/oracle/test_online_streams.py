@@ -90,7 +90,7 @@ def test_a_missing_reading_is_a_step_at_level_zero(s, share):
     if bound.first is not None and np.linalg.cond(bound.information[-1]) < 1e6:
         shown = np.concatenate(released)
         if hidden.any():
-            with pytest.raises(pv.errors.InvalidInput, match="readings that are missing"):
+            with pytest.raises(pv.errors.InvalidInput, match="PrivateRLS takes missing ones"):
                 stream_estimates(s.model(), zeroed, shown)
         estimates, _ = stream_estimates(s.model(), zeroed, np.nan_to_num(shown))
         assert np.abs(rls.estimate - estimates[-1]).max() < 1e-8 * (1 + np.abs(rls.estimate).max())
