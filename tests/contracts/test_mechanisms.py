@@ -599,7 +599,7 @@ BAD = {
     "scale": (lambda: LaplaceQuantiser(1.0, 0.0), "scale must be > 0"),
     "binary law": (lambda: BinaryQuantiser("laplace"), "law of privest.noise"),
     "level": (lambda: TriangularQuantiser.calibrated(0.0), "level must be > 0"),
-    "negative move": (lambda: Additive(Laplace()).epsilon(-1.0), "move is a distance"),
+    "negative move": (lambda: Additive(Laplace()).epsilon(-1.0), "move must be"),
     "u": (lambda: PrivacyWeights(1.0, 1.0).log_density(0.0, np.nan), "u must be finite"),
     "rotation size": (lambda: Rotation(1), "at least 2 readings"),
     "geometric size": (lambda: GeometricPerturbation(501), "groups"),

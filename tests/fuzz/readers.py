@@ -368,7 +368,7 @@ def _packed(mutate: Mutate) -> Mutate:
 
 CSV, TOML = _table(PEOPLE, ".csv"), workflow_tables.spec().to_toml().encode()
 FORMULA = b"""data = "people.csv"
-formula = "np.log(ldl) ~ age*C(sex) + I((bmi - 27)/4)**2 + C(`my ward`, levels=['a', 'b']) - 1"
+formula = "np.log(ldl) ~ age*C(sex) + I(((bmi - 27)/4)**2) + C(`my ward`, levels=['a', 'b']) - 1"
 missing = "drop"
 
 [categories]

@@ -69,9 +69,9 @@ def test_anything_else_is_a_documented_error(door, bad):
 def test_levels_that_no_machine_holds():
     for steps in (10**12, 10**30):
         for level in (1.0, np.eye(3)):
-            with pytest.raises(PrivestError, match="use an EndlessLevel"):
+            with pytest.raises(PrivestError, match=r"use an EndlessLevel|at most"):
                 pv.StreamLevel.constant(level, steps)
-            with pytest.raises(PrivestError, match="use an EndlessLevel"):
+            with pytest.raises(PrivestError, match=r"use an EndlessLevel|at most"):
                 pv.EndlessLevel(level, [0.5]).first(steps)
 
 

@@ -1023,6 +1023,7 @@ NO_DATA = {
     "workflow.ColumnsEstimate.__init__": RESULT,
     "workflow.ColumnsEstimate.mean_at": "refuses: it is of one column",
     "workflow.Estimate.mean_at": "takes the values of one row by name, which are public",
+    "app.Desk.keep": "takes a page", "app.Desk.new_token": "takes nothing",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
     "streaming.Job.__init__": "takes names", "streaming.Trial.source": "takes names and numbers",
     "report.tidy": "takes axes of matplotlib, which it is there to change",

@@ -257,7 +257,7 @@ def test_a_linear_model_is_needed():
         ({"budget": math.nan}, "budget"),
         ({"safety": 0.9}, "safety"),
         ({"safety": math.nan}, "safety"),
-        ({"shape": "round"}, "'trace' or 'paper'"),
+        ({"shape": "round"}, "one of trace, paper"),
         ({"shape": "paper", "weight": np.eye(2)}, "no weight"),
         ({"weight": np.zeros((2, 2))}, "zero"),
         ({"weight": -np.eye(2)}, "weight"),

@@ -107,7 +107,10 @@ class CsvSource(FileSource):
         if piece is None:
             return
         match = pa.compute.match_substring_regex
-        table = self._read(piece, dict.fromkeys(wanted, pa.string()), strict=True)
+        try:
+            table = self._read(piece, dict.fromkeys(wanted, pa.string()), strict=True)
+        except AtRow:
+            return  # said when the rows are read
         for name in wanted:
             cells = pa.compute.utf8_trim_whitespace(table.column(name))
             commas = cells.filter(match(cells, ",").fill_null(False))

@@ -341,7 +341,7 @@ def test_ctrl_c_loses_nothing(tmp_path):
         ("x,y\n,12.75\n", [], "line 2: 'x' is missing"),
         ("x,y\n1,2,3\n", [], "line 2 has 3 columns"),
         ("y\n12.75\n", [], "no column of features"),
-        ("x,y\n1,2\n", ["--noise-variance", "-1"], "must be > 0"),
+        ("x,y\n1,2\n", ["--noise-variance", "-1"], "must be ≥ 0"),
         ("x,y\n1,2\n", ["--lags", "a"], "numbers separated by commas"),
         ("x,y\n1,2\n", ["--level", "-1"], "level"),
         ("x,y\n1,2\n", ["--epsilon", "1"], "either as --level"),

@@ -138,7 +138,7 @@ def test_wrong_calls(given, said):
 
 
 def test_frames_are_of_two_kinds():
-    with pytest.raises(InvalidInput, match="pandas or polars"):
+    with pytest.raises(InvalidInput, match="pandas, polars"):
         pv.plan(PEOPLE, FORMULA, **KNOWN).to_frame("arrow")
 
 

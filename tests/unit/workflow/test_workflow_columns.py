@@ -208,7 +208,7 @@ def test_one_account_is_charged_for_the_record(tmp_path):
         assert verify_release(tmp_path / "z.csv", ledger).signed
         with pytest.raises(BudgetExceeded, match="was released"):
             release(terms, tmp_path / "y.csv", data, account=Account(ledger, "us"))
-        with pytest.raises(InvalidInput, match="have an account"):
+        with pytest.raises(InvalidInput, match="the same public columns"):
             release(terms, tmp_path / "x.csv", data, account=Account(ledger, "them"))
         ledger.verify()
     assert made.entry.subject == "us"

@@ -206,7 +206,7 @@ def test_permissions_are_ordinary(plan, table, tmp_path):
 def test_what_is_there_is_never_written_over(plan, table, tmp_path, there):
     released(plan, tmp_path / "z.csv", table)
     before = {name: (tmp_path / name).read_bytes() for name in ("z.csv", "z.csv.json")}
-    with pytest.raises(InvalidInput, match="spends their privacy again"):
+    with pytest.raises(InvalidInput, match="exists: choose another name"):
         released(plan, tmp_path / "z.csv", table, seed=4)
     for name, content in before.items():
         assert (tmp_path / name).read_bytes() == content
