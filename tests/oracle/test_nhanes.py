@@ -106,7 +106,11 @@ def test_errors_are_those_of_statsmodels(example, table, secret):
     assert found.method == "HC3, survey weights"
     np.testing.assert_allclose(found.estimate, known.params, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(found.standard_error, known.bse, rtol=1e-8)
-    np.testing.assert_allclose(found.interval(), known.conf_int(), rtol=1e-7, atol=1e-9)
+    # Fewer degrees of freedom than K − n, and more for skewness: wider, with 2540 rows by little.
+    wider = np.ptp(found.interval(), axis=1) / np.ptp(known.conf_int(), axis=1)
+    assert (wider >= 1 - 1e-9).all()
+    assert (wider < 1.1).all()
+    np.testing.assert_allclose(found.interval().mean(axis=1), known.params, rtol=1e-8, atol=1e-9)
 
     bare = pv.plan(table, **asked(example), level=1e12)
     clear, oracle = pv.estimate(bare.simulate(seed=1)), model.fit(cov_type="HC3", use_t=True)

@@ -202,16 +202,27 @@ def test_errors_from_the_release_are_those_of_statsmodels(released, table, error
     _, _, path, z = released
     found = estimate_release(path, errors)
     peer = sm.OLS(z, matrix(table)).fit(cov_type=kind, use_t=True)
-    np.testing.assert_allclose(found.covariance, peer.cov_params(), rtol=1e-9)
-    np.testing.assert_allclose(found.interval(), peer.conf_int(), rtol=1e-9)
-    np.testing.assert_allclose(found.p_values(), peer.pvalues, rtol=1e-7, atol=1e-15)
+    noise = peer.normalized_cov_params / LEVEL
+    # The floor: in no direction less than the known noise, and theirs where it is more than that.
+    values, vectors = scipy.linalg.eigh(peer.cov_params(), noise)
+    turned = noise @ vectors
+    floored = (turned * np.maximum(values, 1.0)) @ turned.T
+    np.testing.assert_allclose(found.covariance, floored, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(found.standard_error, np.sqrt(np.diag(floored)), rtol=1e-9)
+    if errors == "t":
+        np.testing.assert_allclose(found.covariance, peer.cov_params(), rtol=1e-9)
+        np.testing.assert_allclose(found.interval(), peer.conf_int(), rtol=1e-9)
+        np.testing.assert_allclose(found.p_values(), peer.pvalues, rtol=1e-7, atol=1e-15)
+    else:  # fewer degrees of freedom than K − n, by design: wider, at these rows by little
+        wider = np.ptp(found.interval(), axis=1) / np.ptp(peer.conf_int(), axis=1)
+        assert (wider >= 1 - 1e-9).all()
+        assert (wider < 1.1).all()
     v = peer.ssr / 196
     assert found.noise_found == pytest.approx(v - 1 / LEVEL, rel=1e-9)
     ends = peer.ssr / scipy.stats.chi2.ppf([0.975, 0.025], 196) - 1 / LEVEL
     np.testing.assert_allclose(found.noise_interval, ends, rtol=1e-9)
     # Split into what the release noise adds and the rest: nowhere more than the noise, exactly that
     # where the rest is not negative by chance.
-    noise = peer.normalized_cov_params / LEVEL
     share = np.linalg.eigvals(np.linalg.solve(noise, found.privacy)).real
     assert share.max() < 1 + 1e-9
     assert share.max() > 1 - 1e-9
