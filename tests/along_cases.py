@@ -19,7 +19,7 @@ def _messy(folder):
     return Spec(
         "Über uns (1).csv", "Blut fett", ("Größe, cm", "Geschlecht"), Privacy(6.0, range=(20, 900)),
         categories={"Geschlecht": ("männlich", "weiblich")}, transform="log", missing="drop",
-        reading=Reading(separator=";", decimal=",", missing_codes=("Größe, cm=999",)),
+        reading=Reading(";", ",", missing_codes=("Größe, cm=999",), thousands="none"),
     )  # fmt: skip
 
 

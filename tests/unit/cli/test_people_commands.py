@@ -54,7 +54,7 @@ def test_from_plan_to_report(run, data, tmp_path):
     assert "40 persons (160 released rows)" in words(done.out)
     assert "CR2, 40 persons" in words(done.out)
     done = run("estimate", table, "--errors", "reml")
-    assert "Variance between persons" in words(done.out)
+    assert "variance between persons" in words(done.out)
     done = run("estimate", table, "--json")
     assert len(json.loads(done.out)["degrees_of_freedom"]) == 3
     assert run("verify", table, "--ledger", tmp_path / "privest-ledger.db").code == 0

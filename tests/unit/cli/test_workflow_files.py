@@ -134,5 +134,10 @@ def test_decimal_commas_and_dates_in_the_target_say_what_to_do(privest, tmp_path
         ("x", "holds texts"),
     ):
         path.write_text(f"y;a\n{cell};1\n{cell};2\n")
-        done = privest("plan", path, "--target", "y", "--features", "a", *NOISE, "--level", 2)
+        plan, given = tmp_path / "p.toml", ("--target", "y", "--features", "a", *NOISE)
+        done = privest("plan", path, *given, "--level", 2, "--save", plan, "--overwrite")
+        assert done.code == 0, done.err  # a plan does not read the private column
+        done = privest("release", plan, "-o", tmp_path / "z.csv", "--simulate")
+        assert done.code == 2
         assert said in " ".join(done.err.split())
+        assert not (tmp_path / "z.csv").exists()

@@ -185,7 +185,8 @@ def test_two_values_are_told_apart_in_the_units_of_the_file(plans):
             apart_meant(plans["plain"], wrong)
     with pytest.raises(InvalidInput, match="above 1"):
         apart_meant(logarithm, 0.9)
-    assert [takes_apart(plans[k]) for k in ("plain", "bits", "a record")] == [True, False, False]
+    kinds = ("plain", "yes or no", "a record")
+    assert [takes_apart(plans[k]) for k in kinds] == [True, False, False]
 
 
 def test_a_level_can_be_typed_again_and_is_never_below():
@@ -196,7 +197,7 @@ def test_a_level_can_be_typed_again_and_is_never_below():
 
 
 def test_the_errors_are_those_of_the_plan(plans):
-    for name in ("plain", "persons", "bits"):
+    for name in ("plain", "persons", "a logarithm"):
         plan, found = plans[name], halves(plans[name])
         np.testing.assert_allclose([one.private for one in found], BAND * plan.standard_error)
         np.testing.assert_allclose([one.open for one in found], BAND * plan.classical_error)
