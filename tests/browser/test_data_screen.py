@@ -53,7 +53,7 @@ def test_what_is_missing_is_said_and_what_was_typed_stays(watch, table):
     path.begin(page)
     path.upload(page, table)
     path.roles(page, Gruppe="public", Marker="private")
-    lowest = page.get_by_label("Lowest").locator("visible=true")
+    lowest = page.get_by_role("group", name="Marker").get_by_label("Lowest")
     lowest.fill("0,5")
     page.get_by_role("button", name=re.compile("^Go on")).click()
     expect(page.get_by_role("alert")).to_contain_text("range")
