@@ -166,14 +166,6 @@ def test_another_release_needs_another_folder(folder, again, message):
     assert kept_in(folder) == before
 
 
-def test_other_readings_are_told_to_the_holder_only(folder, caplog):
-    first = fitted(table(), folder)
-    with caplog.at_level(logging.WARNING, "privest"):
-        again = fitted(changed(y=1e6), folder)
-    assert np.array_equal(first.estimate, again.estimate)
-    assert "was made of other readings" in caplog.text
-
-
 def test_a_task_that_fails_after_its_release(folder, monkeypatch):
     use, failed = _Rows.add, []
 
