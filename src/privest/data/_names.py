@@ -37,16 +37,17 @@ def joined(names: Iterable[str]) -> str:
     return text.getvalue().removesuffix("\r\n")
 
 
-FORMULA = re.compile(r"[=@\t\r]|[+-].*[(|!=]", re.DOTALL)
+# A sign may begin a number, a time or a grade such as ++; else a spreadsheet computes it.
+FORMULA = re.compile(r"[=@\t\r\n]|[+-](?!([\d.,:'\s]*(e[+-]?\d+)?%?|[+/-]*)\Z)", re.IGNORECASE)
 
 
-def require_no_formula(texts: Iterable[str]) -> None:
-    """Refuse names and categories that a spreadsheet would compute when it opens a CSV file."""
+def require_no_formula(texts: Iterable[str], what: str = "") -> None:
+    """Refuse texts that a spreadsheet would compute in a CSV file; `what` stands for a cell."""
     for text in texts:
         if FORMULA.match(text):
             raise InvalidInput(
-                f"{text!r} begins as a formula, which a spreadsheet would compute in a CSV file: "
-                "rename it, or write another format (.parquet, JSON lines)."
+                f"{what or repr(text)} begins as a formula, which a spreadsheet would compute in a "
+                "CSV file: change it, or write another format (.parquet, JSON lines)."
             )
 
 

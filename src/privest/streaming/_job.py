@@ -251,6 +251,8 @@ class Job:
             self.features, np.array([row.features for row in block]), self.times,
             [row.times for row in block],
         )  # fmt: skip
+        if not self.plan.json_out:
+            require_no_formula(itertools.chain(*public.written), "a time")
         values = np.array([row.value for row in block])
         if isinstance(self.side, Holder):
             release = self.side.release(values, public.mark)

@@ -1,4 +1,4 @@
-"""Names that a spreadsheet would compute are in no CSV file that is written for others."""
+"""Names and cells that a spreadsheet would compute are in no CSV file that is written for others."""
 
 import pytest
 
@@ -40,4 +40,33 @@ def test_a_stream_is_refused(tmp_path, emit):
     assert not (tmp_path / "z.csv").exists()
     assert "=HYPERLINK" not in done.stdout
     done = called("stream", table, *given, "--emit", emit, "--output", tmp_path / "z.jsonl")
+    assert done.returncode == 0, done.stderr
+
+
+def timed(folder, *cells):
+    """A stream whose times are these."""
+    rows = "".join(f'{k % 7},{k},"{cell}"\n' for k, cell in enumerate(cells))
+    (folder / "s.csv").write_text(f"y,x,t\n{rows}", encoding="utf-8")
+    return folder / "s.csv"
+
+
+@pytest.mark.parametrize(("emit", "cell"), [("releases", "=1+2"), ("estimates", "\t-x")])
+def test_a_stream_refuses_a_time_before_it_is_charged(tmp_path, emit, cell):
+    table, ledger = timed(tmp_path, "mon", cell), tmp_path / "ledger.db"
+    given = ("stream", table, "--target", "y", "--features", "x", "--time", "t", "--level", 1)
+    given = (*given, "--block", 2, "--emit", emit, "--ledger", ledger, "--output")
+    done = called(*given, tmp_path / "z.csv")
+    assert (done.returncode, "a time begins as a formula" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "z.csv").read_bytes()
+    with pv.Ledger(ledger) as book:
+        assert {one.kind for one in book.history("y of s.csv")} == {"account"}  # no charge
+    done = called(*given, tmp_path / "z.jsonl")
+    assert done.returncode == 0, done.stderr
+
+
+def test_times_that_are_no_formulas_are_written(tmp_path):
+    cells = ["-1.5", "+2", "-", "++", "-1,5", "-00:30", "-2e-3", "2026-11-16", "a=b", ""]
+    given = ("--target", "y", "--features", "x", "--time", "t", "--level", 1, "--emit", "releases")
+    given = (*given, "--simulate", "--output", tmp_path / "z.csv")
+    done = called("stream", timed(tmp_path, *cells), *given)
     assert done.returncode == 0, done.stderr

@@ -139,6 +139,8 @@ def test_ctrl_c_in_another_process(tmp_path, ending):
         ("t.csv", ["a", " b"], [], "begins or ends with spaces, which a CSV file loses"),
         ("t.csv", ["a", "=1+2"], [], "'=1\\+2' begins as a formula"),
         ("t.csv", ["a", "-2+cmd|' /C calc'!A0"], [], "begins as a formula"),
+        ("t.csv", ["a", "+A1"], [], "begins as a formula"),
+        ("t.csv", ["a", "-2+3"], [], "begins as a formula"),
         ("t.csv", [""], [], "a column name is empty"),
         ("t.csv", ["a", "b"], [[[1.0]]], r"2 vectors of one length; received shapes \[\(1,\)\]"),
         ("t.csv", ["a", "b"], [[[1.0], [1.0, 2.0]]], "vectors of one length"),
