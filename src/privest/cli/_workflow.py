@@ -186,9 +186,13 @@ class Charged:
 
     def account(self, spec: Spec, plan_file: Path) -> Account:
         """The account of the plan's readings."""
-        beside = plan_file.parent if spec.data == EMBEDDED else Path(spec.data).parent
-        place = beside / LEDGER if self.ledger is None else self.ledger
+        place = self.ledger or _ledger_beside(spec, plan_file)
         return Account(place, self.subject or account_name(spec), self.budget, again=self.again)
+
+
+def _ledger_beside(spec: Spec, plan_file: Path) -> Path:
+    """The ledger of a release that names none: beside the data."""
+    return (plan_file if spec.data == EMBEDDED else Path(spec.data)).parent / LEDGER
 
 
 @grouped
@@ -328,9 +332,9 @@ def report(
         spec = replace(spec, privacy=replace(spec.privacy, range=estimated.release.range))
     found = make_plan(spec)
     require_same_plan(found, estimated.release, str(table))
-    trial = estimated.release.simulated
-    commands = commands_of(Steps(plan_file, table, output, simulated=trial))
-    save_report(found, estimated, commands, output)
+    trial, ledger = estimated.release.simulated, _ledger_beside(spec, plan_file)
+    steps = Steps(plan_file, table, output, simulated=trial, ledger=ledger)
+    save_report(found, estimated, commands_of(steps), output)
     tell_file("Report", output)
 
 
