@@ -16,6 +16,7 @@ from privest.app._pages import Form, desk_of, page, screen, see_other
 from privest.app._release_job import replanned
 from privest.app._uploads import changed, in_words, local_table, sent_reference, sent_table
 from privest.data import Reading, TableLook, look
+from privest.data._reading_options import MARKS
 from privest.data._source import EMBEDDED, ENDINGS
 from privest.errors import InvalidInput, PrivestError
 from privest.workflow import Spec, make_plan
@@ -30,8 +31,9 @@ SEPARATORS = {"comma": "commas", "semicolon": "semicolons", "tab": "tabs", "bar"
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 DECIMALS = {"point": "a point: 1.5", "comma": "a comma: 1,5"}
 THOUSANDS = {
-    "": "nothing: 139750", ",": "a comma: 139,750", ".": "a point: 139.750",
-    "'": "an apostrophe: 139'750", " ": "a space: 139 750",
+    "": "not stated", "none": "nothing: 139750", "comma": "a comma: 139,750",
+    "point": "a point: 139.750", "apostrophe": "an apostrophe: 139'750",
+    "space": "a space: 139 750",
 }  # fmt: skip
 ENCODINGS = {
     "utf-8": "UTF-8 (most files)", "utf-16": "UTF-16", "utf-16-le": "UTF-16, little end first",
@@ -127,7 +129,7 @@ def _written(seen: TableLook) -> dict[str, str]:
     return {
         "separator": SIGNS.get(seen.separator or "", ""),
         "decimal": "comma" if seen.decimal == "," else "point",
-        "thousands": seen.reading.thousands or "",
+        "thousands": next((k for k, mark in MARKS.items() if mark == seen.reading.thousands), ""),
         "encoding": seen.encoding or "",
         "sheet": seen.reading.sheet or (seen.sheets[0] if seen.sheets else ""),
     }

@@ -135,7 +135,8 @@ def _opened(data: object, stated: Reading) -> tuple[Source, list[str]]:
     source = open_source(data, stated)
     if _separator(source) is None:
         return source, notes
-    seen = "." if stated.thousands is not None else found_decimal(_first_texts(source))
+    settled = stated.thousands or (stated.thousands == "" and stated.decimal)
+    seen = "." if settled else found_decimal(_first_texts(source))
     if seen is None and stated.decimal != ".":
         notes.append(COMMAS)
     decimal = stated.decimal or seen

@@ -258,6 +258,29 @@ def test_what_was_found_can_be_corrected(client):
     assert client.work.reading.decimal == ","
 
 
+@pytest.mark.parametrize(
+    ("cells", "decimal", "chosen", "sign"),
+    [
+        (("1,500", "2,500"), "comma", "none", ""),
+        (("1,500", "2,500"), "point", "comma", ","),
+        (("1 500", "2 500"), "point", "space", " "),
+        (("1'500", "2'500"), "point", "apostrophe", "'"),
+        (("1.500", "2.500"), "comma", "point", "."),
+        (("1,500", "2,500"), "comma", "", None),
+    ],
+)
+def test_what_is_between_thousands_is_kept_as_it_was_said(client, cells, decimal, chosen, sign):
+    taken(client, "x;y\n{};2\n{};3\n".format(*cells))
+    fields = {"separator": "semicolon", "decimal": decimal, "encoding": "utf-8"}
+    answer = client.post(at(client, "/written"), fields | {"thousands": chosen})
+    page = client.follow(answer).text
+    assert client.work.reading.thousands == sign
+    (choice,) = re.findall(r'name="thousands".*?</select>', page, re.DOTALL)
+    assert f'<option value="{chosen}" selected>' in choice
+    assert client.work.more["data"].columns[0].kind == "number"
+    assert ("decimal commas or stand" in page) == (sign is None)  # what is stated is not asked
+
+
 def test_what_is_corrected_wrongly_is_said_and_nothing_changes(client):
     taken(client, MESSY)
     fields = {"separator": "comma", "decimal": "point", "encoding": "utf-8"}

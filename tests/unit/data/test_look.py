@@ -50,6 +50,7 @@ def test_what_is_stated_is_not_found_again(written):
     path = written("a;b\n1,5;x\n2,5;y\n")
     assert look(path, Reading(decimal=".")).columns[0].kind == "text"
     assert look(path, Reading(encoding="utf-8", decimal=",")).columns[0].kind == "number"
+    assert look(path, Reading(thousands="none")).columns[0].kind == "number"  # the comma is found
     with pytest.raises(InvalidInput, match="taken to have commas between them"):
         look(path, Reading(separator=","))
 
