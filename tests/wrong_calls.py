@@ -83,6 +83,7 @@ CALLS = {
     "privacy.StreamLevel": {"S": np.ones((3, 1, 1))},
     "privacy.as_level": {"given": 1.0},
     "privacy.as_stream_level": {"given": 1.0, "steps": 3, "readings": 1},
+    "privacy.coin_epsilon": {"coin": pv.privacy.coin_of(1.0)},
     "privacy.coin_of": {"level": 1.0, "range": (0.0, 1.0)},
     "privacy.grid_statement": {"level": 1.0, "move": 1.0, "delta": 1e-6, "readings": 4},
     "privacy.level_for_attacker": {"apart": 1.0, "chance": 0.7},

@@ -41,6 +41,8 @@ def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0)) -> Coin:
 
 def coin_epsilon(coin: Coin) -> float:
     """ε of a coin, ln((1 − q)/q): the least double for which that is proved, or one near it."""
+    if not isinstance(coin, Coin):
+        raise InvalidInput("coin must be a Coin: coin_of(level, range) makes one.")
     found = math.log1p((WHOLE - 2 * coin.flips) / coin.flips)
     step = math.ulp(found)
     while flips_for(found) > coin.flips:

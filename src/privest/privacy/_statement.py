@@ -21,6 +21,7 @@ from privest.arrays import (
     as_array,
     as_choice,
     as_count,
+    as_number,
     as_positive,
 )
 from privest.errors import InvalidInput
@@ -91,6 +92,7 @@ class GridStatement(Record):
     def at(self, delta: float) -> GridStatement:
         """The same release, its ε at another δ."""
         if self.mu is None:
+            _require_delta(delta)
             return self
         return replace(self, delta=delta, epsilon=_epsilon(self.squared_steps, self._only, delta))
 
@@ -151,11 +153,12 @@ def grid_statement(
     stated = level if isinstance(level, SequentialLevel) else as_level(level)
     if readings is not None:
         as_count(readings, "readings", least=1)
+    parts = read_flag(parts, "parts")
     entries, moved = entries_of(stated), None if move is None else as_move(move)
     if range is None or (moved is not None and not isinstance(moved, OneReading)):
         if moved is None:
             raise InvalidInput("state a move (which two data sets are compared) or a range.")
-        shift = shift_of(stated, moved, entries, readings, parts=read_flag(parts, "parts"))
+        shift = shift_of(stated, moved, entries, readings, parts=parts)
     else:
         ends = range if isinstance(range, Range) else Range(*range)
         steps = (
@@ -237,6 +240,7 @@ def rows_statement(
     about, conditions = about_move(moved), (promise(moved),)
     if law == "gaussian":
         return statement_of_shift(fisher, shift, delta, about, conditions)
+    _require_delta(delta)
     epsilon = _pure_epsilon(columns, moved.by)
     return GridStatement(
         law="laplace", fisher=fisher, about=about, conditions=conditions,
@@ -291,6 +295,12 @@ def _widths(entries: Entries, ends: Range) -> Array:
     largest = Fraction(float(entries.weights.max())) * (Fraction(ends.high) - Fraction(ends.low))
     most = math.floor(largest / Fraction(GRID))
     return np.minimum(steps_up(entries.weights, math.nextafter(ends.width, math.inf)), most)
+
+
+def _require_delta(delta: float) -> None:
+    """A pure statement does not use δ; what is no probability below 1 is refused all the same."""
+    if not 0 <= as_number(delta, "delta") < 1:
+        raise InvalidInput(f"delta must be in [0, 1); received {delta:g}.")
 
 
 def _epsilon(squared: int, only: Fraction | None, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Names and cells that a spreadsheet would compute are in no CSV file that is written for others."""
+"""Names and cells that a spreadsheet would compute are in no CSV file written for others."""
 
 import pytest
 

@@ -8,6 +8,7 @@ from privest.errors import InvalidInput
 from privest.ledger import cost_of
 from privest.privacy import (
     EndlessLevel,
+    coin_epsilon,
     coin_of,
     grid_statement,
     person_level,
@@ -27,10 +28,17 @@ WRONG = {
     "a negative row": lambda: rows_statement([[1.0, -1.0]], move=2.0, law="laplace"),
     "no rows": lambda: rows_statement([], move=2.0, law="gaussian"),
     "delta 5": lambda: rows_statement([1.0], move=2.0, law="gaussian", delta=5.0),
+    "delta 2, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta=2.0),
+    "delta -1, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta=-1.0),
+    "delta nan, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta=NAN),
+    "delta a text, laplace": lambda: rows_statement([1.0], move=2.0, law="laplace", delta="x"),
+    "pure, at delta 1": lambda: rows_statement([1.0], move=2.0, law="laplace").at(1.0),
     "negative readings": lambda: grid_statement(1.0, move=1.0, readings=-4),
     "negative widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[-4.0]),
     "no widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[]),
     "parts as a text": lambda: grid_statement(1.0, move=1.0, parts="no"),
+    "parts as a text, a range": lambda: grid_statement(1.0, range=(0.0, 1.0), parts="no"),
+    "no coin": lambda: coin_epsilon("x"),
     "pure law gaussian": lambda: pure_epsilon("gaussian", 1.0, 1.0),
     "pure law in capitals": lambda: pure_epsilon("Laplace", 1.0, 1.0),
     "level of a law not known": lambda: pure_level("gaussian", 1.0, 1.0),
@@ -54,3 +62,8 @@ WRONG = {
 def test_a_statement_refuses_what_it_does_not_know(wrong):
     with pytest.raises(InvalidInput):
         wrong()
+
+
+def test_a_pure_statement_holds_at_every_delta():
+    said = rows_statement([1.0], move=2.0, law="laplace", delta=0.0)
+    assert said.at(0.5) == said == said.at(0.0)

@@ -1,7 +1,6 @@
 """`scale.fit(release=FOLDER)`: the noise of a row is drawn once, kept, and survives a re-run."""
 
 import json
-import logging
 import multiprocessing
 import os
 import shutil
