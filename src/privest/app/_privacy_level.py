@@ -44,8 +44,13 @@ class Chosen:
     @property
     def meant(self) -> float | None:
         """How far apart two values are, in the units of the model."""
-        typed = Form(QueryParams({"apart": self.apart})).optional_number("apart")
-        return apart_meant(self.plan, typed) if takes_apart(self.plan) else None
+        return meant_by(self.plan, self.apart)
+
+
+def meant_by(plan: Plan, apart: str) -> float | None:
+    """The difference that was typed, in the units of the model."""
+    typed = Form(QueryParams({"apart": apart})).optional_number("apart")
+    return apart_meant(plan, typed) if takes_apart(plan) else None
 
 
 def chosen_by(plan: Plan, form: Form, scale: LevelScale) -> Chosen:

@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from privest.app._desk import Work
 from privest.app._pages import Form, page, place, screen, see_other
-from privest.app._privacy_level import Chosen, chosen_by, numbers_of, pictures_of
+from privest.app._privacy_level import Chosen, chosen_by, meant_by, numbers_of, pictures_of
 from privest.app._uploads import changed
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
@@ -175,6 +175,13 @@ def _kept(work: Work) -> Kept:
         asked = {"apart": apart_text(work.plan), "half": "", "of": _first_of(work.plan)}
         found = work.more[KEPT] = Kept(work.models, level_scale(work.plan), asked)
     return found
+
+
+def apart_of(work: Work, plan: Plan) -> float | None:
+    """How far apart the two values are of which this screen speaks."""
+    with work.lock:
+        typed = _kept(work).asked["apart"] if work.plan is plan else apart_text(plan)
+    return meant_by(plan, typed)
 
 
 def _coefficient(plan: Plan, form: Form) -> str:

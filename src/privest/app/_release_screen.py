@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, Response
 from privest.app import _release_job as jobs
 from privest.app._desk import Desk, Work
 from privest.app._pages import Form, desk_of, from_htmx, page, screen, see_other
+from privest.app._privacy_screen import apart_of
 from privest.app._release_job import Choice, Job
 from privest.app._uploads import changed
 from privest.errors import InvalidInput, PrivestError
@@ -67,6 +68,7 @@ def _page(
         "earlier_works": [one for one in work.earlier if one.id in desk.works],
         "real": work.real, "ticket": None, "amounts": None, "typed": typed,
         "rows": plural(plan.rows, "row"), "changed": changed(work),
+        "headlines": choice_headlines(plan, apart_of(work, plan)),
     }  # fmt: skip
     if not desk.read_only and (job is None or not job.running):
         choice = _choice_of(desk, work, plan)
@@ -106,7 +108,6 @@ def _written(plan: Plan, name: str) -> dict[str, Any]:
     return {
         "table": name, "header": header_path(Path(name)).name,
         "columns": form.table_columns, "level": level_of(form),
-        "headlines": choice_headlines(plan, None),
         "facts": json.dumps(described_before(plan, name), indent=1, ensure_ascii=False),
     }  # fmt: skip
 

@@ -172,6 +172,11 @@ def test_what_is_shown_is_what_is_stored_and_released(by, client):
     assert f"privacy level s = {level:.3g}" in button
     assert f"± {at_least(level**-0.5)}" in button
     assert f"ε = {at_most(work.plan.epsilon)}" in button
+    assert "0.7 apart" in button
+    answers = re.findall(r'class="answer">(.*?)</div>', again.text, re.DOTALL)
+    assert answers
+    for one in answers:  # the same sentences beside the button
+        assert " ".join(html.unescape(re.sub("<[^>]*>", " ", one)).split()) in button
 
 
 def test_a_request_that_comes_late_moves_nothing(client, monkeypatch):
