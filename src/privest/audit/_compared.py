@@ -85,7 +85,8 @@ def _of_channels(mechanism: Componentwise, found: Finding, look: Look) -> tuple[
             return drawn, reachable(mechanism, inputs)[0]
         every.append(drawn)
     # What is said is the weakest: that a sampler was not examined, or the fewest inputs.
-    return min(every, key=lambda drawn: drawn.examined), y
+    power = float(np.max([drawn.power for drawn in every]))  # not known if one is not
+    return replace(min(every, key=lambda drawn: drawn.examined), power=power), y
 
 
 def _as_a_whole(

@@ -7,7 +7,7 @@ distribution function; and at many inputs, over the whole range, one draw each w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ def drawn_as_stated(
         return Drawn(said, other.u)
     if not look.inputs:
         return Drawn(BLUNT, examined=False)
-    return Drawn(look.power(span), power=look.excess(span))
+    return Drawn(look.power(span), power=look.excess())
 
 
 @dataclass
@@ -111,7 +111,7 @@ class _Look:
 
     channel: Channel
     n: int
-    inputs: int = 0
+    inputs: list[float] = field(default_factory=list)  # at which draws were compared
     equal: int = 0
     crowd: int = 0
     windows: str = ""
@@ -127,25 +127,22 @@ class _Look:
         law = "outcomes that are not listed or " if self.channel.discrete else near
         off = chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
         return (
-            f"Its sampler agrees with its density: {self.n} draws at each of {self.inputs} inputs "
-            f"and one at each of {self.n} from {span.low:.4g} to {span.high:.4g}. The input itself "
-            f"in {share(self.equal)} of the draws, {law}a distribution function off by {off:.2g} "
-            f"at one of the inputs{self.windows} would have been seen with probability {POWER:g} "
+            f"Its sampler agrees with its density: {self.n} draws at each of {len(self.inputs)} "
+            f"inputs and one at each of {self.n} from {span.low:.4g} to {span.high:.4g}. The input "
+            f"itself in {share(self.equal)} of the draws, {law}a distribution function off by "
+            f"{off:.2g} at one of the inputs{self.windows} would have been seen with probability {POWER:g} "
             f"(false alarm {FALSE_ALARM:g})."
         )
 
-    def excess(self, span: Range) -> float:
+    def excess(self) -> float:
         """The least e for which noise narrower by √(1 + e) is further off than chance allows."""
-        off = chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
         if self.channel.discrete:
             return math.nan
-        try:
-            density = density_at(self.channel, (span.low + span.high) / 2)
-            goal = density.quantile(QUANTILES)
-        except PrivestError:  # no density there
-            return math.nan
+        off = chance_distance(self.n) + chance_distance(self.n, 1 - POWER) + 1 / STEPS
+        density = density_at(self.channel, self.inputs[len(self.inputs) // 2])
+        goal = density.quantile(QUANTILES)
         middle = float(np.median(goal))
-        tried = np.geomspace(1e-3, 10.0, 400)
+        tried = np.geomspace(1e-3, 1e6, 900)
         wider = middle + (goal - middle) * np.sqrt(1 + tried)[:, None]
         seen = np.abs(density.cdf(wider) - QUANTILES).max(axis=1) > off
         return float(tried[np.argmax(seen)]) if seen.any() else math.nan
@@ -159,7 +156,7 @@ class _Look:
             wrong = self._outcomes(u, z) if self.channel.discrete else self._values(u, np.sort(z))
         except PrivestError:  # no density at u, or tails too heavy to invert
             return None
-        self.inputs += 1
+        self.inputs.append(u)
         return wrong
 
     def _outcomes(self, u: float, z: Array) -> Wrong | None:
@@ -246,7 +243,7 @@ class _Look:
                 what = f"the distribution of {where.size} draws around it is off by {off:.2g}."
                 return Wrong(float(np.median(where)), what)
             # What is so wide has a whole window in it.
-            wide = 2 * max(float(np.ptp(x)) for x in inputs)
+            wide = 2 * max(float(np.ptp(x)) for x in inputs if x.size)
             seen = allowed + chance_distance(least, 1 - POWER) + 1 / STEPS
             power += [f"by {seen:.2g} at all inputs of a stretch {wide:.2g} wide"] * (seen < 1)
         self.windows = "".join(f", {one}" for one in power)

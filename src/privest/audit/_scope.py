@@ -181,7 +181,14 @@ NOT_RELEASED = (GLOBAL, MORE, *BEYOND)  # what an audit of releases never examin
 def excess_text(power: float) -> str:
     """What the draws would have shown, as an excess over the level."""
     if not math.isfinite(power):
-        return "The least excess over the level that draws would have shown is not known."
+        return (
+            "No power is stated: how small an excess over the level the draws would have shown is "
+            "not known."
+        )
+    if power <= 0:
+        return (
+            f"Draws that show more than the level would have been found with probability {POWER:g}."
+        )
     return (
         f"Draws that show {power:.1%} more than the level would have been found with probability "
         f"{POWER:g}; a smaller excess may not have been."

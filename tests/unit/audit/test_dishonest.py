@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from privest.audit import audit_release, certify
-from privest.mechanism import Channel, Componentwise, Worst
+from privest.mechanism import Additive, Channel, Componentwise, Worst
+from privest.noise import GaussianLaw, Laplace
 
 
 class Stated(Channel):
@@ -173,6 +174,32 @@ def test_more_samples_find_less():
     assert many < few / 1.5
     half = certify(Stated(), 2.0, samples=100_000, rng=np.random.default_rng(1))
     assert half.power == pytest.approx((1 + many) / 2 - 1)  # half of the level is to spare
+    assert "-" not in str(half).split("Draws that show")[1].split(".")[0]
+    assert "Draws that show more than the level would have been found" in str(half)
+
+
+def test_a_few_draws_have_a_power_too():
+    found = certify(Stated(), 1.0, samples=300, rng=np.random.default_rng(1))
+    assert found
+    assert 1 < found.power < 100
+    assert f"{found.power:.1%} more than the level" in str(found)
+
+
+def test_the_power_is_that_of_the_weakest_channel():
+    """Other noise hides a change of its width better."""
+    laws = [Additive(GaussianLaw(1.0)), Additive(Laplace(1.0))]
+    each = [certify(one, 1.0, samples=20_000).power for one in laws]
+    assert each[0] != each[1]
+    for both in (laws, laws[::-1]):
+        found = certify(Componentwise(both), 1.0, samples=20_000)
+        assert found.power == pytest.approx(max(each))
+
+
+@pytest.mark.parametrize("samples", [4, 20])
+def test_draws_without_power_are_said_to_have_none(samples):
+    found = certify(Stated(), 1.0, samples=samples, rng=np.random.default_rng(1))
+    assert math.isnan(found.power)
+    assert "No power is stated" in str(found)
 
 
 def test_a_release_says_how_many_calls():
