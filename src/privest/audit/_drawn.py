@@ -130,8 +130,8 @@ class _Look:
             f"Its sampler agrees with its density: {self.n} draws at each of {len(self.inputs)} "
             f"inputs and one at each of {self.n} from {span.low:.4g} to {span.high:.4g}. The input "
             f"itself in {share(self.equal)} of the draws, {law}a distribution function off by "
-            f"{off:.2g} at one of the inputs{self.windows} would have been seen with probability {POWER:g} "
-            f"(false alarm {FALSE_ALARM:g})."
+            f"{off:.2g} at one of the inputs{self.windows} would have been seen with "
+            f"probability {POWER:g} (false alarm {FALSE_ALARM:g})."
         )
 
     def excess(self) -> float:
