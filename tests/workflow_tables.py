@@ -9,6 +9,7 @@ import pyreadstat
 from privest.workflow import Noise, Privacy, Spec
 
 VARIANCE, LEVEL = 0.3, 2.0
+UNIT = 1 + 0.75 * 2.0**-20  # variance of unit noise of a real release, on the grid of 2⁻¹⁰
 POSITIVE = (1e-3, 1e3)  # far around exp(ldl): nothing is clipped
 THETA = np.array([1.0, 0.02, -0.05, 0.4])  # intercept, age, bmi, sex=male
 

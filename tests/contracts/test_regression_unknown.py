@@ -128,7 +128,7 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(model.covariance_, sandwich.cov_params(), **CLOSE)
     half = half_widths(H[used], y[used], sandwich.bse, weight[used])
     np.testing.assert_allclose(np.ptp(model.interval(), axis=1) / 2, half, **CLOSE)
-    assert model.result_.method == "HC3"
+    assert model.result_.method == "HC3, survey weights"
 
 
 def test_samples_of_weight_zero_are_not_released():

@@ -16,7 +16,7 @@ from privest.workflow import (
     simulate_release,
     stated_terms,
 )
-from workflow_tables import LEVEL, VARIANCE, matrix, people, spec
+from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec
 
 
 def table(rows=200, seed=0):
@@ -72,17 +72,17 @@ def test_a_plan_with_survey_weights_is_the_sandwich():
     V = A @ (H.T @ (w**2 * H)) @ A
     plan = make_plan(weighted(), given)
     for level in (LEVEL, 10 * LEVEL):
-        known = np.sqrt((VARIANCE + 1 / level) * np.diag(V))
+        known = np.sqrt((VARIANCE + UNIT / level) * np.diag(V))
         np.testing.assert_allclose(plan.errors_at(level), known, rtol=1e-8)
     np.testing.assert_allclose(plan.classical_error, np.sqrt(VARIANCE * np.diag(V)), rtol=1e-8)
     open_ = make_plan(weighted(noise=Noise()), given)
-    np.testing.assert_allclose(open_.privacy_error, np.sqrt(np.diag(V) / LEVEL), rtol=1e-8)
+    np.testing.assert_allclose(open_.privacy_error, np.sqrt(UNIT * np.diag(V) / LEVEL), rtol=1e-8)
     wanted = Privacy(standard_error=float(plan.standard_error[1]), of="age")
     assert make_plan(weighted(privacy=wanted), given).level == pytest.approx(LEVEL)
-    # A mean: the variance of Kish, (σ² + 1/s)Σw²/(Σw)².
+    # A mean: the variance of Kish, (σ² + 1/s)Σw²/(Σw)², and the grid's.
     mean = make_plan(weighted(features=(), categories={}), given)
     kish = (w**2).sum() / w.sum() ** 2
-    assert mean.standard_error[0] ** 2 == pytest.approx((VARIANCE + 1 / LEVEL) * kish, rel=1e-9)
+    assert mean.standard_error[0] ** 2 == pytest.approx((VARIANCE + UNIT / LEVEL) * kish, rel=1e-9)
 
 
 def test_rows_of_weight_zero_are_refused_before_anything_is_drawn(tmp_path):

@@ -30,7 +30,7 @@ def matches(expected, found):
 
 
 def run_console(block):
-    """The commands of the block, with the interpreter's own `privest`."""
+    """The commands of the block in the current folder, with the interpreter's own `privest`."""
     printed = ""
     env = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -40,7 +40,7 @@ def run_console(block):
     for line in block.splitlines():
         assert line.startswith("$ "), f"console blocks hold commands only: {line!r}"
         done = subprocess.run(
-            line[2:], shell=True, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+            line[2:], shell=True, env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         printed += done.stdout
@@ -48,10 +48,15 @@ def run_console(block):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_runs_and_prints_what_it_says(page, monkeypatch):
+def test_code_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     if page.name in NEEDS_NHANES and not RAW.is_dir():
         pytest.skip("the NHANES tables are not here (../shared/data/nhanes_raw)")
-    monkeypatch.chdir(ROOT)  # paths on a page are relative to the project
+    # Paths on a page are relative to the project; what it writes stays out of it.
+    work = tmp_path / "project"
+    work.mkdir()
+    (work / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "shared").symlink_to(ROOT.parent / "shared")
+    monkeypatch.chdir(work)
     namespace = {}
     printed = None
     for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):

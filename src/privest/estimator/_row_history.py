@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -186,7 +186,8 @@ def _weighted(rows: WeightedRows, group: AnyArray | None) -> tuple[Array, Errors
     root = np.sqrt(weight)
     estimate, inverse = _solved(H * root[:, None], z * root)
     if group is None:
-        return estimate, row_errors("auto", estimate, inverse, lambda: [rows])[0]
+        errors, _ = row_errors("auto", estimate, inverse, lambda: [rows])
+        return estimate, replace(errors, method=f"{errors.method}, survey weights")
     noise = inverse @ (H.T @ (H * (weight**2 * rows.added)[:, None])) @ inverse
     labels, places = np.unique(group, return_inverse=True)
     left = z - H @ estimate

@@ -98,14 +98,18 @@ def survey(rng: np.random.Generator, trials: int, *, rows: int, level: float) ->
     return hits
 
 
-def many_levels(rng: np.random.Generator, trials: int, *, rows: int, factor: float) -> Array:
-    """A level for every row, spread over a factor; σ² = 1, the levels around 1."""
-    H, truth = matrix(features(rows, 2)), THETA[:2]
+def many_levels(
+    rng: np.random.Generator, trials: int, *, rows: int, factor: float, by_x: bool = False
+) -> Array:
+    """A level for every row, spread over a factor, the levels around 1; σ² = 1, or ∝ e^x."""
+    x, truth = features(rows, 2)["x"], THETA[:2]
+    x = np.exp(x) if by_x else x
+    H, size = matrix({"x": x}), np.sqrt(x / x.mean()) if by_x else 1.0
     spread = np.random.default_rng(rows + 2).uniform(-0.5, 0.5, rows)
     levels = np.exp(np.log(factor) * spread)
     hits = np.empty((trials, 2))
     for row in hits:
-        z = H @ truth + rng.normal(size=rows) + rng.normal(size=rows) / np.sqrt(levels)
+        z = H @ truth + size * rng.normal(size=rows) + rng.normal(size=rows) / np.sqrt(levels)
         found = fit_levels(in_memory(LevelRows(H, z, 1 / levels)), 2)
         row[:] = held(Result(estimate=found.estimate, **found.errors.fields()), truth)
     return hits

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from privest.arrays import Array
-from privest.paper._coverage_rows import THETA, held
+from privest.paper._coverage_rows import THETA, held, many_levels
 from privest.paper.coverage import WARNED, Case
 from privest.workflow import Noise, People, Privacy, Spec, Terms, make_plan, stated_terms
 from privest.workflow._estimate import Estimate
@@ -112,6 +112,11 @@ CASES = [
         _case(f"lognormal x, variance ∝ x, K = {rows}, s = 100", ".87 to .91", rows, "lognormal",
               "by x", Privacy(100.0))
         for rows in (50, 200)
+    ),
+    Case(
+        TOPIC, "a level for every row, lognormal x, variance ∝ x, K = 100", many_levels,
+        ("intercept", "x"), "REML over the levels, HC3", ".65",
+        {"rows": 100, "factor": 100.0, "by_x": True}, (0.93, 0.985),
     ),
     *(
         _case(f"range ± 1.5 σ, errors {errors}, K = 200, s = 10", known, 200, "normal", errors,

@@ -33,6 +33,7 @@ from privest.workflow._sections import read_no_exponent, read_transform
 READING = "z"
 # ε is the root of an equation, found to about 1e-12: a stored one may come from another machine.
 SAME_EPSILON = 1e-9
+UNIT = 1.0 + extra_variance(GRID)  # variance of Gaussian noise of level 1 on the grid, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +148,7 @@ class Column(Record):
             return 1.0 / float(self.coin.level)
         if self.law == "laplace":
             return (2.0 + (0.0 if simulated else 1.25 * GRID**2)) / self.level
-        return (1.0 + extra_variance(0.0 if simulated else GRID)) / self.level
+        return (1.0 if simulated else UNIT) / self.level
 
     def facts(self, *, simulated: bool) -> dict[str, Any]:
         """What is public of it, for the checksum of a header."""

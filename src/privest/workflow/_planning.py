@@ -5,6 +5,7 @@ For S = sI, y = Hθ + w, cov w = σ²I, `bounds.bound` gives (`thm:crbound`), A 
 
     standard error of θ̂_j:  σ√A_jj without privacy,  √((σ² + 1/s)A_jj) with it .
 
+The grid of a real release makes of 1/s up to UNIT/s, and errors are those of the level s/UNIT.
 It depends on H through HᵀH alone: H is read in blocks, and a triangle R with RᵀR = HᵀH takes its
 place in the model.
 """
@@ -33,6 +34,7 @@ from privest.estimator import (
 from privest.model import LinearModel
 from privest.privacy import Range
 from privest.records import Record, plain, standard_errors
+from privest.workflow._column import UNIT
 from privest.workflow._modelled import modelled_range
 from privest.workflow._plan_calls import PlanCalls
 from privest.workflow._planning_people import PeopleReader, PlannedPeople
@@ -113,10 +115,10 @@ class Plan(PlanCalls, Terms):
 
     @property
     def privacy_error(self) -> Array:
-        """√(A_jj/s): what privacy alone adds, exactly, whatever the noise of the readings is."""
+        """√(A_jj/s): what privacy alone adds, whatever the noise of the readings is."""
         if self.people is not None:
             return self.people.errors(self.level, 0.0, 0.0)
-        return standard_errors(self._unit_covariance) / math.sqrt(self.level)
+        return standard_errors(self._unit_covariance) * math.sqrt(UNIT / self.level)
 
     @cached_property
     def _unit_covariance(self) -> Array:
@@ -130,7 +132,7 @@ class Plan(PlanCalls, Terms):
             return ()
         found = []
         for variance in (times / self.level for times in GUESSED):
-            limit = bound(self._model_with(variance), self.level)
+            limit = bound(self._model_with(variance), self.level / UNIT)
             found.append(Guess(variance, limit.classical_error, limit.standard_error))
         return tuple(found)
 
@@ -159,9 +161,7 @@ class Plan(PlanCalls, Terms):
     @property
     def standard_error(self) -> Array:
         """Standard errors at the plan's level, √((σ² + 1/s)A_jj); NaN where σ² is not stated."""
-        if self.people is not None or self.noise_variance is None:
-            return self.errors_at(self.level)
-        return self.bound.standard_error
+        return self.errors_at(self.level)
 
     @property
     def attained_error(self) -> Array:
@@ -181,7 +181,7 @@ class Plan(PlanCalls, Terms):
         plain = self.column.law == self.spec.family == "gaussian"
         if self.limits is None or not plain:
             return None
-        return clipping_cost_by_share(self.noise_variance, self.level, self.limits)
+        return clipping_cost_by_share(self.noise_variance, self.level / UNIT, self.limits)
 
     @property
     def privacy_share(self) -> float:
@@ -193,15 +193,16 @@ class Plan(PlanCalls, Terms):
             return float(1 - (self.classical_error[0] / self.standard_error[0]) ** 2)
         if self.noise_variance is None:
             return math.nan
-        return 1 / (1 + self.level * self.noise_variance)
+        return 1 / (1 + self.level / UNIT * self.noise_variance)
 
     def errors_at(self, level: float) -> Array:
         """Standard errors at another level."""
+        level = as_positive(level, "level")
         if self.people is not None:
             return self._person_errors(level)
         if self.noise_variance is None:
             return np.full(len(self.names), np.nan)
-        return bound(self.model, level).standard_error
+        return bound(self.model, level / UNIT).standard_error
 
     def curve(self) -> tuple[Array, Array]:
         """Levels around the chosen one, and the standard errors (levels, n) there."""
@@ -209,7 +210,7 @@ class Plan(PlanCalls, Terms):
         levels = self.level * np.geomspace(low, high, int(count))
         if self.people is not None or self.noise_variance is None:
             return levels, np.array([self.errors_at(float(level)) for level in levels])
-        return levels, bound_sweep(self.model, levels).standard_error
+        return levels, bound_sweep(self.model, levels / UNIT).standard_error
 
     def rows_for(self, standard_error: float, of: str) -> int:
         """How many rows like these the coefficient needs for this error at this level and range.
@@ -401,7 +402,8 @@ def _clipping(
     variance = plan.noise_variance
     if theta is None or variance is None or features is None:
         return None
-    return clipping_cost(features, theta, variance, plan.level, limits, variance_known=False)
+    level = plan.level / UNIT
+    return clipping_cost(features, theta, variance, level, limits, variance_known=False)
 
 
 def _require_finite(plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a table with a level column: errors from Σ_k h_kh_kᵀ/(σ² + 1/s_k), in one pass."""
+"""The plan of a table with a level column: errors from Σ_k h_kh_kᵀ/(σ² + UNIT/s_k), in one pass."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import Range
 from privest.records import standard_errors
+from privest.workflow._column import UNIT
 from privest.workflow._planning import Plan
 from privest.workflow._spec import Spec
 from privest.workflow._terms import Terms, add_rows, new_sums, require_full
@@ -56,7 +57,8 @@ class LevelReader:
                     "more."
                 )
             self._rows.require(levels)  # the grid holds the range: before anything is drawn
-            add_rows(self._sums, block.H * np.sqrt(levels / (1 + self._variance * levels))[:, None])
+            known = levels / (UNIT + self._variance * levels)
+            add_rows(self._sums, block.H * np.sqrt(known)[:, None])
             self.most = max(self.most, float(levels.max(initial=0.0)))
             self.total += float(levels.sum())
             self.shown += int(np.count_nonzero(levels))

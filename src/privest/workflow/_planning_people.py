@@ -20,6 +20,7 @@ from privest.data._persons import Persons
 from privest.errors import InvalidInput
 from privest.estimator.inference import PeopleNoise
 from privest.records import Record, standard_errors
+from privest.workflow._column import UNIT
 from privest.workflow._person import PersonRows, count_persons, person_rows, rows_of_persons
 from privest.workflow._spec import Spec
 
@@ -70,7 +71,7 @@ class PlannedPeople(Record):
         For 0 and 0: what privacy alone adds. `level` ∞: without privacy.
         """
         most = self.person.rows if self.person.capped else None
-        v = PeopleNoise(level, most).variances(self.rows) + within
+        v = PeopleNoise(level / UNIT, most).variances(self.rows) + within
         k = between / (v + self.rows * between)
         information = np.tensordot(1 / v, self._inner, 1) - np.tensordot(k / v, self._outer, 1)
         scale = 1 / np.sqrt(information.diagonal())

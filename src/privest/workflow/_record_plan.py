@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privest.arrays import Array
-from privest.bounds import classical_bound, informed_errors
+from privest.bounds import informed_errors
 from privest.errors import InvalidInput
 from privest.linalg import least_squares
-from privest.model import LinearModel
-from privest.records import Record, standard_errors
+from privest.records import Record
 from privest.workflow._column import Column
 from privest.workflow._modelled import as_modelled
 from privest.workflow._planning import Plan
@@ -55,17 +54,14 @@ class RecordPlan(Plan):
     @property
     def privacy_errors(self) -> Array:
         """(q, n): √(A_jj/s), standard errors by the noise of the release alone."""
-        shape = classical_bound(LinearModel(self.triangle, 1.0, names=self.names))
-        return np.outer(self.reading_errors, standard_errors(shape))
+        return np.array([plan.privacy_error for plan in self.plans])
 
     @property
     def standard_errors(self) -> Array | None:
         """(q, n): √((σ² + 1/s)A_jj); None where the noise variance of a column is not known."""
-        noise = [column.noise_variance for column in self.columns]
-        if None in noise:
+        if None in [column.noise_variance for column in self.columns]:
             return None
-        ratio = [1 + c.level * (c.noise_variance or 0.0) for c in self.columns]
-        return np.asarray(self.privacy_errors * np.sqrt(ratio)[:, None])
+        return np.array([plan.standard_error for plan in self.plans])
 
     def rows_for(self, standard_error: float, of: str) -> int:
         """Of one column only: `plans`."""

@@ -22,7 +22,7 @@ from privest.linalg._running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.privacy import pure_level
 from privest.records import Record
-from privest.workflow._column import Column, OneColumn
+from privest.workflow._column import UNIT, Column, OneColumn
 from privest.workflow._laws import law_of, range_of
 from privest.workflow._modelled import (
     as_modelled,
@@ -297,7 +297,7 @@ def level_of(
 def _level_for_accuracy(
     privacy: Privacy, names: tuple[str, ...], shape: Array, variance: float | None
 ) -> float:
-    """s at which (σ² + 1/s)·A_jj is at most the square of every standard error that is wanted."""
+    """s at which every standard error is at most the one that is wanted."""
     if variance is None:
         raise InvalidInput(
             "privacy: the level for a wanted standard error needs the noise variance of the "
@@ -311,7 +311,7 @@ def _level_for_accuracy(
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:
-    """s at which (σ² + 1/s)·A_jj is the square of this standard error."""
+    """s at which (σ² + UNIT/s)·A_jj is the square of this standard error."""
     least = variance * shape
     with np.errstate(over="ignore"):
         times = np.float64(error) / math.sqrt(least)
@@ -321,7 +321,7 @@ def level_for_error(name: str, error: float, variance: float, shape: float) -> f
             f"without any privacy it is {math.sqrt(least):.4g}. More rows are needed."
         )
     with np.errstate(over="ignore", divide="ignore"):
-        level = float(1 / (variance * (times**2 - 1)))
+        level = float(UNIT / (variance * (times**2 - 1)))
     if not 0 < level < math.inf:
         raise InvalidInput(
             f"privacy: the level that gives {name!r} the standard error "

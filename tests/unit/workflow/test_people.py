@@ -29,6 +29,7 @@ from privest.workflow import _route_people as route_module
 from privest.workflow._estimating import estimate_table
 from privest.workflow._people_range import clip_shift
 from privest.workflow._releasing import simulate_held
+from workflow_tables import UNIT
 
 CASES = [None, 3]
 
@@ -99,7 +100,8 @@ def test_from_the_plan_to_the_estimate(tmp_path, most, real, scattered):
     # real noise counts with what the grid adds: 7e-7 of it
     np.testing.assert_allclose(made.estimate, estimate, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(made.floor, np.sqrt(floor.diagonal()), rtol=1e-6)
-    np.testing.assert_allclose(plan.people.errors(4.0), np.sqrt(floor.diagonal()), rtol=1e-9)
+    known = np.sqrt(UNIT * floor.diagonal())
+    np.testing.assert_allclose(plan.people.errors(4.0), known, rtol=1e-9)
     assert made.method == "CR2, 30 persons"
     assert made.degrees_of_freedom.shape == (3,)
     assert made.doubt is None
@@ -433,7 +435,7 @@ def test_plan_errors_by_strata_are_dense():
     same = data.id.to_numpy()[:, None] == data.id.to_numpy()
     counts = same.sum(axis=1)
     plan = make_plan(spec(), data)
-    V = np.diag(PeopleNoise(3.0).variances(counts) + 0.4) + 0.7 * same
+    V = np.diag(UNIT * PeopleNoise(3.0).variances(counts) + 0.4) + 0.7 * same
     expected = np.sqrt(np.linalg.inv(H.T @ np.linalg.inv(V) @ H).diagonal())
     np.testing.assert_allclose(plan.people.errors(3.0, 0.4, 0.7), expected, rtol=1e-9)
     assert np.isnan(plan.classical_error).all()

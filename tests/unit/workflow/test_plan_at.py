@@ -10,7 +10,7 @@ from privest.estimator import ClippingCost, CostByShare
 from privest.records import quantile
 from privest.workflow import Noise, People, Privacy, Weights, make_plan
 from privest.workflow._replanning import at_level
-from workflow_tables import people, spec, write
+from workflow_tables import matrix, people, spec, write
 
 RANGE = (-2.0, 9.0)
 STATED = {"range": RANGE, "delta": 1e-6}
@@ -133,6 +133,42 @@ def test_the_level_for_an_accuracy_gives_it(kind):
         np.testing.assert_allclose(plan.at(level).standard_error[1], wanted, rtol=1e-9)
         half = plan.level_for(quantile(0.95) * wanted, "age", 0.95)
         np.testing.assert_allclose(half, level, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["a level", "survey weights", "levels", "persons", "two columns"])
+def test_errors_of_a_plan_are_those_of_noise_on_the_grid(kind, tmp_path):
+    """A real release adds at most (1 + ¾·2⁻²⁰)/s to a reading; rows of 4 a person 4 times that."""
+    kinds = KINDS | {"levels": {"privacy": Privacy(level_column="level")}}
+    data, person, two = table(), kind == "persons", kind == "two columns"
+    data["level"] = np.full(200, 0.7)
+    noise = Noise(reference=str(write(data, tmp_path / "public.csv"))) if two else Noise(0.3)
+    plan = make_plan(spec(**kinds[kind] | {"noise": noise}), data)
+    plan = plan if kind == "levels" else plan.at(0.7)
+    added = (1 + 0.75 * 2.0**-20) / plan.columns[0].level * (4 if person else 1)
+    H, weight = matrix(data), data["w"] if kind == "survey weights" else np.ones(200)
+    B = np.linalg.solve(H.T @ (H * weight[:, None]), H.T * weight)
+    unit = np.square(B).sum(axis=1)
+    alone = plan.privacy_errors[0] if two else plan.privacy_error
+    np.testing.assert_allclose(alone**2, added * unit, rtol=1e-10)
+    if person:
+        return  # half of σ² is between them: not a multiple of (HᵀH)⁻¹
+    whole = plan.standard_errors[0] if two else plan.standard_error
+    variance = plan.columns[0].noise_variance
+    np.testing.assert_allclose(whole**2, (variance + added) * unit, rtol=1e-10)
+    one = plan.plans[0] if two else plan
+    np.testing.assert_allclose(one.standard_error, whole, rtol=1e-12)
+    np.testing.assert_allclose(one.privacy_share, added / (variance + added), rtol=1e-10)
+    if kind != "levels":
+        np.testing.assert_allclose(one.curve()[1][20], whole, rtol=1e-12)
+
+
+def test_a_range_that_clips_nothing_costs_nothing():
+    """Its cost is of the same noise as the errors without a range."""
+    plan = make_plan(
+        spec(privacy=Privacy(2.0, range=(-50.0, 50.0))), table(),
+        expected={"intercept": 1.0, "age": 0.02, "bmi": -0.05, "sex=male": 0.4},
+    )  # fmt: skip
+    np.testing.assert_allclose(plan.attained_error, plan.standard_error, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["no noise variance", "persons with a cap", "a level"])

@@ -33,7 +33,7 @@ from privest.workflow import (
 )
 from privest.workflow._pure_rows import LaplaceRows
 from privest.workflow._unequal_rows import UnequalRows
-from workflow_tables import POSITIVE, THETA, VARIANCE, matrix, people, spec, write
+from workflow_tables import POSITIVE, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 
 def unequal(rows=200, silent=20, seed=3):
@@ -66,7 +66,7 @@ class Silent(Generated):
 def test_errors_are_those_of_the_levels_by_the_formula():
     levels, H = unequal(), matrix(people())
     _, plan = planned()
-    x = levels / (1 + VARIANCE * levels)
+    x = levels / (UNIT + VARIANCE * levels)
     errors = np.sqrt(np.diagonal(np.linalg.inv((H.T * x) @ H)))  # dense
     open_ = np.sqrt(VARIANCE * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(plan.standard_error, errors, rtol=1e-9)
@@ -80,7 +80,7 @@ def test_errors_are_those_of_the_levels_by_the_formula():
     assert (record["mean_level"], record["withheld"]) == (plan.mean_level, 20)
     assert "ldl: privacy level s of each row, up to" in plan.summary()
     _, silent = planned(noise=Noise())
-    alone = np.sqrt(np.diagonal(np.linalg.inv((H.T * levels) @ H)))
+    alone = np.sqrt(UNIT * np.diagonal(np.linalg.inv((H.T * levels) @ H)))
     np.testing.assert_allclose(silent.privacy_error, alone, rtol=1e-9)
     assert np.isnan(silent.standard_error).all()
 

@@ -23,7 +23,7 @@ from privest.workflow import release as release_table
 from privest.workflow._estimating import estimate_table
 from privest.workflow._releasing import simulate_held
 from privest.workflow._route_rows import added_of, estimate_rows
-from workflow_tables import LEVEL, THETA, VARIANCE, matrix, people, spec, write
+from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 
 def with_range(given, low, high, **changes):
@@ -77,7 +77,7 @@ def test_expected_coefficients_give_share_and_cost():
     mean, sd = H @ theta, np.sqrt(VARIANCE)
     clipped = scipy.special.ndtr((1.0 - mean) / sd) + scipy.special.ndtr((mean - 3.0) / sd)
     assert found.share == pytest.approx(clipped.mean(), rel=1e-12)
-    other = clipping_cost(H, theta, VARIANCE, LEVEL, (1.0, 3.0), variance_known=False)
+    other = clipping_cost(H, theta, VARIANCE, LEVEL / UNIT, (1.0, 3.0), variance_known=False)
     np.testing.assert_allclose(found.variance_ratio, other.variance_ratio, rtol=1e-9)
     np.testing.assert_allclose(found.bias, other.bias, rtol=1e-7, atol=1e-9)
     # The errors of the plan are those without a range.

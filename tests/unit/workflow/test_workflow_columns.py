@@ -27,7 +27,7 @@ from privest.workflow import (
 )
 from privest.workflow._record import record_information, record_statement
 from workflow_command import runner
-from workflow_tables import write
+from workflow_tables import UNIT, write
 
 TARGETS = ("a", "b", "c d")
 UNITS = {"a": 2.0, "b": 20.0, "c d": 0.1}
@@ -245,7 +245,7 @@ def test_a_plan_has_one_for_each_column(planned):
         assert np.allclose(errors[j], part.standard_error, rtol=1e-9)
     H = np.column_stack([np.ones(300), table()["age"]])
     A = np.linalg.inv(H.T @ H)
-    added = [np.sqrt(np.diag(A) / column.level) for column in planned.columns]
+    added = [np.sqrt(UNIT * np.diag(A) / column.level) for column in planned.columns]
     assert np.allclose(planned.privacy_errors, added, rtol=1e-9)
     known = planned.to_dict()
     assert len(known["plans"]) == 3

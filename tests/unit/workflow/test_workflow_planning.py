@@ -11,7 +11,7 @@ from privest.data import open_source
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.workflow import Noise, Privacy, make_plan
 from privest.workflow._releasing import simulate_held
-from workflow_tables import LEVEL, VARIANCE, matrix, people, spec, write
+from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec, write
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_mean_needs_no_feature(table):
     rows = len(table["ldl"])
     assert plan.names == ("intercept",)
     assert plan.standard_error[0] == pytest.approx(
-        np.sqrt((VARIANCE + 1 / LEVEL) / rows), rel=1e-12
+        np.sqrt((VARIANCE + UNIT / LEVEL) / rows), rel=1e-12
     )
 
 
