@@ -19,6 +19,7 @@ from privest.errors import InvalidInput
 from privest.model import LinearModel
 from privest.privacy import PrivacyLevel
 from privest.records import Record
+from privest.workflow._column import UNIT
 from privest.workflow._held_rows import group_name, held_rows
 from privest.workflow._planning import Plan
 from privest.workflow._row_levels import plain_rows
@@ -94,4 +95,4 @@ def _errors(
     """Of rows that count alike; others have them from a plan without the groups."""
     if not (plain_rows(plan.spec) and plan.noise_variance is not None and verdict.identifiable):
         return None
-    return bound(model, PrivacyLevel(levels)).standard_error
+    return bound(model, PrivacyLevel(levels / UNIT)).standard_error

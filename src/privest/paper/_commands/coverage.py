@@ -86,7 +86,8 @@ def _print(console: Console, found: Sequence[cover.Covered]) -> None:
             first, case = row.case != case, row.case
             refused = f", none in {100 * row.refused:.2g} %" if row.refused else ""
             share = f"{row.coverage:.3f} ± {row.error:.3f}{refused}"
-            table.add_row(row.case if first else "", row.of, share, row.verdict)
+            told = f", {100 * row.warned:.3g} % of misses warned of" if row.warned else ""
+            table.add_row(row.case if first else "", row.of, share, row.verdict + told)
         console.print(table)
     warned = sum(row.verdict == "warned" for row in found)
     wrong = sum(row.verdict == "NO" for row in found)
