@@ -5,6 +5,7 @@ A density says nothing of the 1000th call, of the digits of a draw, or of a gene
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from dataclasses import replace
@@ -27,17 +28,19 @@ SIZES = (7, 64)  # draws of other calls
 COLUMNS, READINGS = 8, 4  # outputs and readings that are looked at
 AT_ITSELF = 1e-12  # of the width of the draws: closer to what is shown than chance allows
 STATES = (0, 0, 1, 42)  # of the global generators; the first twice, with the same generator
-OFF, NEAR = 0.3711, 0.3  # of 1/√S: a reading that lies on no grid; from there to another
+# Of 1/√S: a reading that lies on no grid; from there to others, one of them beyond 0.
+OFF, MOVES = 0.3711, (0.3, -0.6)
 
 DENSITY = "the density, at the inputs stated"
 DRAWS = "draws, next to the density where there is one"
-DIGITS = "patterns of low binary digits"
+DIGITS = "patterns of low binary digits, at three readings near one another"
 LATER = "single calls in a row, next to the first call"
 BATCHES = "calls for different numbers of draws"
 GLOBAL = "dependence on the global random state"
 EVERYWHERE = "every reading, by the form of the density"
 BEYOND = (
-    "calls after those", "low digits in a code", "other states of the process", "the time of calls",
+    "calls after those", "low digits in a code, or at other readings",
+    "other states of the process", "the time of calls",
 )  # fmt: skip
 ASPECTS = (DENSITY, DRAWS, DIGITS, LATER, BATCHES, GLOBAL, PAIRS, MORE, EVERYWHERE, *BEYOND)
 
@@ -89,15 +92,17 @@ class Calls:
     def _digits(self, found: Finding, seen: dict[str, bool]) -> Finding:
         """Patterns of low digits at y, and with one reading moved a little."""
         assert self.first is not None
-        for j in np.flatnonzero(self.unit)[: 1 if self.slow else READINGS]:
+        readings = np.flatnonzero(self.unit)[: 1 if self.slow else READINGS]
+        for j, move in itertools.product(readings, MOVES):
             there = self.y.copy()
-            there[j] += NEAR * self.unit[j]
+            there[j] += move * self.unit[j]
             other = self._drawn(there, len(self.first))
             if other is None:
                 return found
             told = told_by_patterns(self.first, other, 1 - EACH)
-            margin = 4 * told.apart / (self.S[j, j] * (NEAR * self.unit[j]) ** 2)
+            margin = 4 * told.apart / (self.S[j, j] * (move * self.unit[j]) ** 2)
             if margin > max(1.0, found.least):
+                seen[DIGITS] = True
                 said = f"Digits of the draws show reading {j}: {told.event}."
                 return replace(
                     found, margin=margin, error=0.0, least=margin, worst_y=self.y, method="draws",
@@ -119,6 +124,7 @@ class Calls:
             z = np.concatenate([part for part in parts if part is not None])
             wrong = self._wrong(z)
             if wrong is not None:
+                seen[LATER if set(sizes) == {1} else BATCHES] = True
                 said = f"{kind.capitalize()} are not drawn as the first: {wrong}."
                 return replace(found, reasons=(*found.reasons, said), refuted=True)
         seen[LATER] = seen[BATCHES] = True

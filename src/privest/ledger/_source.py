@@ -89,7 +89,7 @@ class LedgerSource(Source):
             values = self.source.add_noise(
                 given, shape=size, at=at, sizes=sizes, law=law, clip=clip, fingerprint=fingerprint
             )
-            absent = np.isnan(values)
+            absent = ~np.isfinite(values)  # no other float becomes an integer
             integers = np.rint(np.where(absent, 0.0, values) / self.grid).astype(np.int64)
             return integers, absent if absent.any() else None
 

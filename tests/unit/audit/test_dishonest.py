@@ -43,6 +43,12 @@ def low_bits(u, z, count):
     return (kept | told).view(np.float64)
 
 
+def sign_bits(u, z):
+    """The sign of the reading in the last 12 binary digits of every draw."""
+    kept = np.ascontiguousarray(z).view(np.int64) & ~np.int64(0xFFF)
+    return (kept | np.int64(0xABC) * (u > 0)).view(np.float64)
+
+
 def coded(u, z, rng):
     """The same, behind a key: to nobody else a pattern."""
     mask = np.uint64(2**20 - 1)
@@ -75,6 +81,7 @@ FOUND = {
     "the reading in 20 low bits of every second draw": lambda u, z, c, r: np.where(
         np.arange(z.size).reshape(z.shape) % 2 == 0, low_bits(u, z, 20), z
     ),
+    "the sign of the reading in 12 low bits": lambda u, z, c, r: sign_bits(u, z),
     "the 1000th call": where(lambda u, z, c: c == 1000, itself),
     "every call after the 60th has half the noise": where(lambda u, z, c: c > 60, narrower(0.5)),
     "single draws have half the noise": where(lambda u, z, c: z.size == 1, narrower(0.5)),
@@ -93,13 +100,18 @@ STATE = random.getstate()
 
 NAMED = {
     "the 100000th call": (where(lambda u, z, c: c == 100_000, itself), "calls after those"),
-    "low bits behind a key": (lambda u, z, c, r: coded(u, z, r), "low digits in a code"),
+    "low bits behind a key": (
+        lambda u, z, c, r: coded(u, z, r), "low digits in a code, or at other readings",
+    ),
+    "low bits of readings above 5": (
+        lambda u, z, c, r: sign_bits(u - 5.0, z), "low digits in a code, or at other readings",
+    ),
     "the reading as time": (lambda u, z, c, r: z, "the time of calls"),
     "less noise in one state of the global generator": (
         where(lambda u, z, c: np.random.get_state()[1][0] == 777, itself),  # noqa: NPY002
         "other states of the process",
     ),
-}
+}  # fmt: skip
 
 
 def looked(spoil):
@@ -110,9 +122,10 @@ def test_the_honest_one_holds():
     found = looked(lambda u, z, c, r: z)
     assert found.verdict == "holds"
     assert {*found.examined, *found.not_examined} >= {
-        "patterns of low binary digits", "single calls in a row, next to the first call",
+        "patterns of low binary digits, at three readings near one another",
+        "single calls in a row, next to the first call",
         "calls for different numbers of draws", "dependence on the global random state",
-        "calls after those", "low digits in a code", "the time of calls",
+        "calls after those", "low digits in a code, or at other readings", "the time of calls",
     }  # fmt: skip
     for part in found.examined + found.not_examined:
         assert part in str(found)
@@ -123,6 +136,8 @@ def test_found(name):
     found = looked(FOUND[name])
     assert not found, str(found)
     assert found.verdict != "holds"
+    if "low bits" in name:  # where it was found it was looked
+        assert any("low binary digits" in part for part in found.examined)
 
 
 @pytest.mark.parametrize("name", NAMED)

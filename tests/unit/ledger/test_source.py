@@ -261,3 +261,15 @@ def test_marks_of_readings_in_a_ledger_of_before_are_not_used(tmp_path):
         noise.marks = {"public x": "a"}
         assert np.array_equal(GaussianMechanism(1.0, 1).release([4.0], noise), first)
         ledger.verify()
+
+
+class Infinite(Protected):
+    """A source that is broken."""
+
+    def add_noise(self, *args, **how):
+        return np.array([np.inf, -np.inf, np.nan])
+
+
+def test_what_a_broken_source_gives_is_missing_not_an_integer(ledger):
+    found = GaussianMechanism(1.0, 3).release(Y, source(ledger, source=Infinite()))
+    assert np.isnan(found).all()
