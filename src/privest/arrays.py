@@ -210,6 +210,11 @@ def as_choice(value: T, choices: Iterable[str], name: str) -> T:
     return value
 
 
+def plural(count: int, one: str) -> str:
+    """`1 row`, `442 rows`."""
+    return f"{count:,} {one}" + ("" if count == 1 else "s")
+
+
 def room_for(*shapes: tuple[int, ...]) -> list[Array]:
     """Empty arrays of these shapes, side by side in one piece of memory.
 

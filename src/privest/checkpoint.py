@@ -106,7 +106,7 @@ class Checkpoint:
     >>> again = pv.StreamMechanism(pv.EndlessLevel(1.0))
     >>> with Checkpoint(path, mechanism=again) as kept:
     ...     kept.resume(), again.steps, kept.pending
-    (True, 1, StreamRelease(step 0, 1 values))
+    (True, 1, StreamRelease(step 0, 1 value))
     """
 
     def __init__(

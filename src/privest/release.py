@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privest.arrays import Array, Flags
+from privest.arrays import Array, Flags, plural
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.reading import read_count, read_flag, read_flags, read_number, read_numbers, read_text
@@ -128,7 +128,7 @@ class StreamRelease(Release):
         last = self.start + self.steps - 1
         which = f"step {self.start}" if self.steps == 1 else f"steps {self.start}..{last}"
         kind = ", simulated" if self.simulated else ""
-        return f"StreamRelease({which}, {len(self.values)} values{kind})"
+        return f"StreamRelease({which}, {plural(len(self.values), 'value')}{kind})"
 
     @classmethod
     def _checked(cls, record: dict[str, Any]) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_bad_input():
         made(F=[[1.0, 2.0]], step=1.0)
     with pytest.raises(InvalidInput, match="Qc"):
         made(Qc=-1.0, step=1.0)
-    with pytest.raises(InvalidInput, match="B must have 1 rows"):
+    with pytest.raises(InvalidInput, match="B must have 1 row;"):
         made(B=[[1.0], [1.0]], step=1.0)
     with pytest.raises(InvalidInput, match="cov0 is needed"):
         made(step=1.0, cov0=None)

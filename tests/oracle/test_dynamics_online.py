@@ -90,7 +90,7 @@ def test_what_protects_is_still_asked(compiled):
         "starts at step 1": second,
         "never": [0.1],
         "not finite": pv.StreamRelease(0, 1, np.array([np.nan]), None, mark, True),
-        "has 1 values": pv.StreamRelease(0, 1, np.array([1.0, 2.0]), None, mark, True),
+        "has 1 value;": pv.StreamRelease(0, 1, np.array([1.0, 2.0]), None, mark, True),
     }
     for message, bad in refused.items():
         with pytest.raises(pv.errors.InvalidInput, match=message):

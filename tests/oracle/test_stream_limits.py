@@ -137,7 +137,7 @@ def test_releases_fit_the_level():
     with pytest.raises(InvalidInput, match="2 steps of this stream has 2 values; received 1"):
         pv.PrivateRLS(level, 1, UNIT).update(short, [[1.0]])
     pair = pv.StreamRelease(0, 1, np.zeros(2), None, level.fingerprint, True)
-    with pytest.raises(InvalidInput, match="1 steps of this stream has 1 values; received 2"):
+    with pytest.raises(InvalidInput, match="1 step of this stream has 1 value; received 2"):
         pv.PrivateRLS(level, 1, UNIT).update(pair, [1.0])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from privest.app._desk import Desk, Made, Work
 from privest.app._guard import note
 from privest.app._uploads import in_words, require_other_name, same_name
+from privest.arrays import plural
 from privest.errors import InvalidInput, PrivestError
 from privest.files import part_path
 from privest.report import left_out, level_of
@@ -219,7 +220,7 @@ def begin_trial(desk: Desk, work: Work, plan: Plan, seed: int) -> Job:
 
 
 def _sentence(header: TableRelease) -> str:
-    rows = f"{header.rows:,} rows at {level_of(header)}."
+    rows = f"{plural(header.rows, 'row')} at {level_of(header)}."
     return " ".join(part for part in (rows, left_out(header), header.warning) if part)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import Array, plural
 from privest.audit._door import Look
 from privest.audit._floors import AGREE, relative
 from privest.audit._sampled import FisherInformation
@@ -205,7 +205,7 @@ def _explained(
     if unsure:
         yield "The numbers are too uncertain for a verdict: see the error."
     looked = sum(f.evaluations for f in found.values())
-    inputs = "1 input" if looked == 1 else f"{looked} inputs"
+    inputs = plural(looked, "input")
     were = "was" if looked == 1 else "were"
     if math.isnan(claimed):
         yield f"It states no supremum; {inputs} {were} looked at by numbers."

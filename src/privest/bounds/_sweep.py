@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, Flags, as_array
+from privest.arrays import EPS, Array, ArrayLike, Flags, as_array, plural
 from privest.bounds._classical import Floor, classical_bound, local_model, require_size
 from privest.bounds._crlb import inverse_information
 from privest.bounds._trace_budget import eigen_coordinates, inverse_gram
@@ -66,7 +66,8 @@ class BoundSweep(Floor):
 
     def __repr__(self) -> str:
         ends = f"{self.levels.min():g} to {self.levels.max():g}"
-        return f"BoundSweep({len(self)} levels from {ends}, {len(self.names)} parameters)"
+        count = plural(len(self.names), "parameter")
+        return f"BoundSweep({plural(len(self), 'level')} from {ends}, {count})"
 
 
 def bound_sweep(

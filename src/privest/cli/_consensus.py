@@ -18,6 +18,7 @@ import typer
 
 import privest as pv
 from privest import network
+from privest.arrays import plural
 from privest.cli import _options as common
 from privest.cli._console import complain, new_table, print_json, shown, tell_simulated, to_people
 from privest.cli._options import group, grouped, option
@@ -270,7 +271,7 @@ def _contribution(
     )  # fmt: skip
     dropped = sum(block.dropped for block in blocks)
     if dropped:
-        complain(f"{path}: {dropped} rows with a gap are left out.")
+        complain(f"{path}: {plural(dropped, 'row')} left out for gaps.")
     H = np.concatenate([block.H for block in blocks])
     y = np.concatenate([block.y for block in blocks if block.y is not None])
     sensor = network.Sensor(

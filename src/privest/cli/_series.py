@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 import privest as pv
-from privest.arrays import Array
+from privest.arrays import Array, plural
 from privest.cli._console import shown, to_stderr
 from privest.cli._options import (
     MODEL,
@@ -184,8 +184,8 @@ def _require_shape(inputs: Array | None, steps: int, width: int) -> None:
     """A row for every step, also those ahead."""
     if inputs is not None and inputs.shape != (steps, width):
         raise InvalidInput(
-            f"inputs must be {width} columns with a row for each of the {steps} steps; received "
-            f"{inputs.shape[1]} columns of {len(inputs)} rows."
+            f"inputs must be {plural(width, 'column')} of {plural(steps, 'row')}, one a step; "
+            f"received {plural(inputs.shape[1], 'column')} of {plural(len(inputs), 'row')}."
         )
 
 

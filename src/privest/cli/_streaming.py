@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from rich.console import Console
 
+from privest.arrays import plural
 from privest.cli._stream_end import summarise
 from privest.streaming._job import Job
 from privest.streaming._opening import opened_rows, require_different_files
@@ -40,4 +41,4 @@ def _work(job: Job, rows: Rows, report: Console) -> None:
     with report.status("reading ...") if report.is_terminal else ExitStack() as status:
         while job.next_block():
             if not isinstance(status, ExitStack):
-                status.update(f"{job.used:,} rows")
+                status.update(plural(job.used, "row"))

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from privest.arrays import plural
 from privest.data._cells import is_number
 from privest.data._dates import is_date
 from privest.errors import InvalidInput
@@ -87,7 +88,7 @@ def absent_columns(absent: Sequence[str], known: Sequence[str], *, certain: bool
     if known and len(numbers) == len(known):
         return f"no column {quoted}: its first line holds numbers, add one with the column names."
     if not certain and (numbers or not any(hints)):
-        return f"no column {quoted}; it has {len(known)} columns, named in its first line."
+        return f"no column {quoted}; its first line names {plural(len(known), 'column')}."
     listed = ", ".join(repr(name) for name in known[:MOST])
     more = f" and {len(known) - MOST} more" if len(known) > MOST else ""
     return f"no column {quoted}.{''.join(hints)} There are {listed}{more}."

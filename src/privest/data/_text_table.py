@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, plural
 from privest.data._cells import is_number, number, numbers
 from privest.data._reading_options import SEPARATORS, Reading
 from privest.data._recoding import Recoded, encoding_of
@@ -224,7 +224,7 @@ def require_width(cells: Sequence[str], names: Sequence[str], line: int) -> None
     """Refuse a row that is longer or shorter than the first line."""
     if len(cells) != len(names):
         raise InvalidInput(
-            f"line {line} has {len(cells)} columns; the first line names {len(names)}."
+            f"line {line} has {plural(len(cells), 'column')}; the first line names {len(names)}."
         )
 
 
@@ -243,7 +243,8 @@ def read_matrix(lines: Iterable[str]) -> tuple[Array, list[str] | None]:
     if not width:
         raise InvalidInput("the file holds no numbers.")
     if names is not None and len(names) != width:
-        raise InvalidInput(f"the first line names {len(names)} columns; the others have {width}.")
+        named = plural(len(names), "column")
+        raise InvalidInput(f"the first line names {named}; the others have {width}.")
     quick = _read_quickly(every[skip:])
     return (_read_carefully([first, *rows]) if quick is None else quick), names
 
@@ -272,7 +273,8 @@ def _read_carefully(rows: Sequence[tuple[int, list[str]]]) -> Array:
 
 def _numbers(cells: Sequence[str], line: int, width: int) -> list[float]:
     if len(cells) != width:
-        raise InvalidInput(f"line {line} has {len(cells)} columns; the lines before have {width}.")
+        found = plural(len(cells), "column")
+        raise InvalidInput(f"line {line} has {found}; the lines before have {width}.")
     try:
         return numbers(cells)
     except ValueError:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_positive
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_positive, plural
 from privest.bounds import FunctionalBound, functional
 from privest.bounds._classical import local_model
 from privest.design._criteria import StandardErrors
@@ -90,7 +90,7 @@ class SampleSize(Record):
 
     def __repr__(self) -> str:
         times = f", {self.price:.4g} times those without privacy" * math.isfinite(self.price)
-        return f"SampleSize({self.readings} readings{times})"
+        return f"SampleSize({plural(self.readings, 'reading')}{times})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags
+from privest.arrays import Array, ArrayLike, Flags, plural
 from privest.dynamics._diffuse import diffuse_marginals
 from privest.dynamics._diffuse_dense import whole_pass
 from privest.dynamics._information import information_blocks
@@ -78,7 +78,7 @@ class DynamicBound(Marginals):
         return standard_errors(self.classical.filtered)
 
     def __repr__(self) -> str:
-        size = f"{len(self.filtered)} steps, {self.system.states} states"
+        size = f"{plural(len(self.filtered), 'step')}, {plural(self.system.states, 'state')}"
         last = np.trace(self.filtered[-1])
         return f"DynamicBound({size}, filtered trace at the last step {last:.4g})"
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_positive
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_positive, plural
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
 
@@ -151,7 +151,7 @@ def sampled(
     spread = psd(spread, "Qc", size=n).dense()
     acts = None if B is None else np.atleast_2d(as_array(B, "B", ndim=(0, 2)))
     if acts is not None and len(acts) != n:
-        raise InvalidInput(f"B must have {n} rows; received shape {acts.shape}.")
+        raise InvalidInput(f"B must have {plural(n, 'row')}; received shape {acts.shape}.")
     if isinstance(cov0, str):
         if cov0 != "stationary":
             raise InvalidInput(f"cov0 must be numbers or 'stationary'; received {cov0!r}.")

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count
+from privest.arrays import Array, ArrayLike, as_array, as_count, plural
 from privest.dynamics._bound import DynamicBound, bound
 from privest.dynamics._nonlinear import (
     ExtendedFiltered,
@@ -39,7 +39,7 @@ class ExtendedStateSpace:
     ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
     ...     Q=1e-4, R=0.01, mean0=[0.5, 0.0], cov0=0.01)
     >>> pendulum
-    ExtendedStateSpace(2 states, 1 readings a step)
+    ExtendedStateSpace(2 states, 1 reading a step)
     """
 
     def __init__(
@@ -121,8 +121,9 @@ class ExtendedStateSpace:
         return StateSpace(A, C, frame.Q, frame.R, np.zeros(self.states), frame.cov0)
 
     def __repr__(self) -> str:
-        inputs = f", {self.inputs} inputs" if self.inputs else ""
-        return f"ExtendedStateSpace({self.states} states, {self.readings} readings a step{inputs})"
+        inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
+        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'reading')} a step"
+        return f"ExtendedStateSpace({size}{inputs})"
 
 
 @dataclass(frozen=True, eq=False)

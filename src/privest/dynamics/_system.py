@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count, plural
 from privest.dynamics._continuous import sampled
 from privest.dynamics._correlated import independent_noise, joint_covariance
 from privest.dynamics._elsewhere import as_control, as_scipy, control_parts, scipy_parts
@@ -169,7 +169,8 @@ class StateSpace:
             return None
         matrix = matrices_of(given, name)
         if matrix.shape[-2] != rows:
-            raise InvalidInput(f"{name} must have {rows} rows; received shape {matrix.shape}.")
+            wanted = plural(rows, "row")
+            raise InvalidInput(f"{name} must have {wanted}; received shape {matrix.shape}.")
         return matrix
 
     def _crossed(self, given: ArrayLike) -> Array:
@@ -282,10 +283,9 @@ class StateSpace:
 
     def __repr__(self) -> str:
         start = "" if self.diffuse is None else ", diffuse start"
-        axis = "" if self.steps is None else f", {self.steps} steps"
-        inputs = f", {self.inputs} inputs" if self.inputs else ""
-        plural = "reading" if self.readings == 1 else "readings"
-        size = f"{self.states} states, {self.readings} {plural} a step"
+        axis = "" if self.steps is None else f", {plural(self.steps, 'step')}"
+        inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
+        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'reading')} a step"
         return f"StateSpace({size}{inputs}{axis}{start})"
 
 
@@ -303,7 +303,7 @@ def known_inputs(inputs: ArrayLike | None, steps: int, count: int) -> Array:
     """Inputs (steps, count), checked; a vector where count is 1."""
     shape = (steps, count)
     if inputs is None and count:
-        raise InvalidInput(f"The system has {count} inputs: give them as {shape}.")
+        raise InvalidInput(f"The system has {plural(count, 'input')}: give them as {shape}.")
     if inputs is None:
         return np.zeros(shape)
     u = as_array(inputs, "inputs", ndim=(1, 2))

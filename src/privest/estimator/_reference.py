@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, as_array
+from privest.arrays import EPS, Array, as_array, plural
 from privest.errors import InvalidInput
 
 
@@ -36,7 +36,8 @@ def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, 
     left = len(H) - int(rank)
     if left < 1:
         raise InvalidInput(
-            f"{where} has {len(H)} rows for {rank} coefficients: it says nothing about the noise. "
+            f"{where} has {plural(len(H), 'row')} for {plural(rank, 'coefficient')}: it says "
+            "nothing about the noise. "
             "Give more rows."
         )
     residual = y - scaled @ theta

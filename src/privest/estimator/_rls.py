@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_flag
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_flag, plural
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator._learnt import LearntSoFar
 from privest.estimator._step_rows import StepRows, Steps
@@ -290,8 +290,8 @@ class PrivateRLS(LearntSoFar):
         flags = release.steps if release.missing is None else release.missing.size
         if len(release.values) != size or flags not in (release.steps, size):
             raise InvalidInput(
-                f"A release of {release.steps} steps of this stream has {size} values; received "
-                f"{len(release.values)} (and {flags} flags)."
+                f"A release of {plural(release.steps, 'step')} of this stream has "
+                f"{plural(size, 'value')}; received {len(release.values)} (and {flags} flags)."
             )
 
     def _matrix(self, rows: ArrayLike, size: int) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, as_count
+from privest.arrays import Array, ArrayLike, Flags, as_count, plural
 from privest.errors import InvalidInput
 from privest.mechanism._literal import Terms, literal_terms
 from privest.mechanism._missing import marked, of_size, real_numbers, repeated, split_missing
@@ -142,7 +142,7 @@ class GaussianMechanism(Mechanism):
         return {"level": self.level, "rank": self.outputs}
 
     def __repr__(self) -> str:
-        return f"GaussianMechanism({self.level!r}, {self.readings} readings)"
+        return f"GaussianMechanism({self.level!r}, {plural(self.readings, 'reading')})"
 
     def _shown(self, y: ArrayLike) -> Array:
         """Lᵀy without the zero rows, (..., r)."""

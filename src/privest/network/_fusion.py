@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privest.arrays import Array, as_count
+from privest.arrays import Array, as_count, plural
 from privest.bounds import Bound, bound, classical_bound
 from privest.errors import InfiniteInformation, InvalidInput, NotIdentifiable, NumericalFailure
 from privest.estimator.result import Result
@@ -143,7 +143,7 @@ class FusionCentre:
         """Use a release; a name that is new joins. One release at a time (no trials)."""
         if sensor.parameters != self.parameters:
             raise InvalidInput(
-                f"the centre estimates {self.parameters} parameters, this sensor sees "
+                f"the centre estimates {plural(self.parameters, 'parameter')}, this sensor sees "
                 f"{sensor.parameters}."
             )
         view = sensor.seen(release)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_nonnegative
+from privest.arrays import Array, ArrayLike, Index, as_array, as_count, as_nonnegative, plural
 from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Graph:
         return Graph(edges, self.agents, names=self.names)
 
     def __repr__(self) -> str:
-        return f"Graph({self.agents} agents, {len(self.edges)} edges)"
+        return f"Graph({plural(self.agents, 'agent')}, {plural(len(self.edges), 'edge')})"
 
 
 def _pairs(edges: ArrayLike) -> Index:

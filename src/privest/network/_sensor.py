@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_positive, plural
 from privest.errors import InvalidInput
 from privest.mechanism import GaussianMechanism, RunningMechanism
 from privest.mechanism._missing import real_numbers
@@ -195,8 +195,8 @@ class Sensor:
         values = release.values
         if values.ndim not in (1, 2) or values.shape[-1] != self.outputs:
             raise InvalidInput(
-                f"a release of this sensor has {self.outputs} values; received shape "
-                f"{values.shape}."
+                f"a release of this sensor has {plural(self.outputs, 'value')}; received "
+                f"shape {values.shape}."
             )
         if np.isinf(values).any():
             raise InvalidInput("the release of a sensor must be finite, or NaN: missing.")

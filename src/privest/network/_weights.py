@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Index, as_array, as_flag
+from privest.arrays import Array, ArrayLike, Index, as_array, as_flag, plural
 from privest.errors import InvalidInput
 from privest.network._graph import Graph, as_graph
 from privest.network.agent import metropolis_weights
@@ -35,7 +35,7 @@ class Weights:
     apart. Time-varying links may be disconnected at any one time: connected=False.
 
     >>> Weights([[0.5, 0.5], [0.5, 0.5]])
-    Weights(2 agents, 1 edges)
+    Weights(2 agents, 1 edge)
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Weights:
         return table.indices[row][others], table.data[row][others]
 
     def __repr__(self) -> str:
-        return f"Weights({self.agents} agents, {len(self.graph.edges)} edges)"
+        return f"Weights({plural(self.agents, 'agent')}, {plural(len(self.graph.edges), 'edge')})"
 
 
 def assemble(edges: Index, *values: Array) -> Sparse:

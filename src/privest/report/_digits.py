@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from privest.arrays import Array
+from privest.arrays import plural as plural
 
 
 def rounded(value: float, error: float) -> str:
@@ -91,11 +92,6 @@ def tick_format(value: float, half: float) -> str:
     size = max(abs(value), half)
     figures = math.ceil(math.log10(size / half)) + 3 if half > 0 else 6
     return f"{{x:.{min(15, max(3, figures))}g}}"
-
-
-def plural(count: int, one: str) -> str:
-    """`1 row`, `442 rows`."""
-    return f"{count:,} {one}" + ("" if count == 1 else "s")
 
 
 def per_cent(confidence: float) -> str:

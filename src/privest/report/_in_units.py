@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privest.arrays import CONFIDENCE
+from privest.arrays import CONFIDENCE, plural
 from privest.estimator.inference import Total
 from privest.report._digits import per_cent, rounded
 from privest.workflow import Estimate
@@ -28,7 +28,7 @@ def total_words(found: Estimate, total: Total, confidence: float = CONFIDENCE) -
         "needed, or a higher level."
     )
     return (
-        f"Total of {found.release.target} over {total.rows:,} rows: "
+        f"Total of {found.release.target} over {plural(total.rows, 'row')}: "
         f"{rounded(total.total, total.standard_error)}, {per_cent(confidence)} interval "
         f"{rounded(low, total.standard_error)} … {rounded(high, total.standard_error)} (these "
         f"rows, by the noise of the release; not others like them).{clipped}{short}"

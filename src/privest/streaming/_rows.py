@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, plural
 from privest.data._cells import is_number, number, numbers
 from privest.data._dates import is_date
 from privest.data._names import absent_columns
@@ -222,8 +222,8 @@ def _require_columns(chosen: Sequence[str], names: Sequence[str], count: int) ->
     _require_names([name for name in chosen if name not in names], names, "readings")
     if len(chosen) != count:
         raise InvalidInput(
-            f"the model has {count} readings a step; {len(chosen)} columns are given. Choose them "
-            "with --readings."
+            f"the model has {plural(count, 'reading')} a step; given: "
+            f"{plural(len(chosen), 'column')}. Choose them with --readings."
         )
     _require_names(chosen, names, "readings")
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 import privest as pv
+from privest.arrays import plural
 from privest.dynamics._autoregressive import autoregressive_system
 from privest.errors import NumericalFailure
 from privest.privacy import attacker
@@ -25,11 +26,11 @@ def counts_of(job: Job, *, stopped: bool) -> str:
     repeated = side.repeated if isinstance(side, Receiver) else 0
     resent = side.resent if isinstance(side, Holder) else 0
     parts = {
-        f"{job.used:,} rows": True,
+        plural(job.used, "row"): True,
         f"{job.missing:,} of them {gone}": job.missing,
         f"{job.unfinished:,} more of a step that is not complete, not used": job.unfinished,
         f"{repeated:,} repeated releases left out": repeated,
-        f"{resent:,} steps sent again as they were (readings are not compared)": resent,
+        f"{plural(resent, 'step')} sent again as they were (readings are not compared)": resent,
         "resumed": job.resumed,
         "stopped" + ("" if job.kept is None else "; the same command goes on"): stopped,
     }

@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, plural
 from privest.data import Source, open_source, read_rows
 from privest.data._cells import Texts, is_number
 from privest.data._dates import is_date
@@ -180,7 +180,7 @@ def _refuse(hidden: Array, sizes: Array, names: tuple[str, ...], where: str, row
     """Say which columns (of these sizes) take part in the hidden directions, and what to do."""
     if rows < len(names):
         raise NotIdentifiable(
-            f"{where}: {rows} row{'s' * (rows != 1)} cannot determine {len(names)} coefficients. "
+            f"{where}: {plural(rows, 'row')} cannot determine {plural(len(names), 'coefficient')}. "
             "More rows are needed, or fewer features.",
             hidden,
         )

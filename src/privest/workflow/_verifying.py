@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import Array
+from privest.arrays import Array, plural
 from privest.data._release_lines import check_lines
 from privest.data._text_table import open_lines
 from privest.errors import InvalidInput, LedgerError
@@ -80,13 +80,13 @@ def _table(file: Path, ledger: Ledger | None) -> Verified:
     found = read_release(file)
     rows = sum(len(part) for part in found.blocks())  # whole numbers: checked on the way
     if rows != found.rows:
-        raise InvalidInput(f"{file} has {rows} rows, its header says {found.rows}.")
+        raise InvalidInput(f"{file} has {plural(rows, 'row')}, its header says {found.rows}.")
     numbers = "" if found.simulated else f", {_whole_numbers(found)}"
     if found.columns[0].level_column is not None:
         numbers += ", a level for every row, none above that of the header"
     examined = [
         "every field of the header, alone and beside the others, and its checksum",
-        f"the table: name, columns, {rows:,} rows, SHA-256{numbers}",
+        f"the table: name, columns, {plural(rows, 'row')}, SHA-256{numbers}",
     ]
     if ledger is None:
         return _without(file, found.simulated, examined)
@@ -199,7 +199,7 @@ def _lines(file: Path, ledger: Ledger | None) -> Verified:
         except InvalidInput as error:
             raise InvalidInput(f"{file}, {error}") from None
     simulated = bool(found.facts["simulated"])
-    examined = [f"{found.steps:,} steps, each line linked to all before it"]
+    examined = [f"{plural(found.steps, 'step')}, each line linked to all before it"]
     unseen = ["the line at its end, which is not finished"] if found.torn else []
     if ledger is None or charged is None:
         return _without(file, simulated, examined, [*unseen, "where the stream ended"])

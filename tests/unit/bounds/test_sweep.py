@@ -73,7 +73,7 @@ def test_ill_conditioned_designs_go_through_the_kernel():
 def test_what_a_sweep_says_of_itself():
     model = pv.LinearModel([[1.0], [1.0]], noise=2.0, names=["mean"])
     sweep = bound_sweep(model, [0.0, 1.0, 2.0])
-    assert repr(sweep) == "BoundSweep(3 levels from 0 to 2, 1 parameters)"
+    assert repr(sweep) == "BoundSweep(3 levels from 0 to 2, 1 parameter)"
     assert len(sweep) == 3
     assert isinstance(sweep, BoundSweep)
     stored = json.loads(json.dumps(sweep.to_dict()))

@@ -111,7 +111,7 @@ def test_a_hiding_level_is_an_answer_not_an_error(folder):
         ("1;2\n3;4\n", 0.04, 1, "columns must be separated by commas"),
         ("1\t2\n3\t4\n", 0.04, 1, "columns must be separated by commas"),
         ("a,b,c\n1,2\n3,5\n", 0.04, 1, "the first line names 3 columns; the others have 2"),
-        ("# H\n1,2\n3,5\n", 0.04, 1, "the first line names 1 columns; the others have 2"),
+        ("# H\n1,2\n3,5\n", 0.04, 1, "the first line names 1 column; the others have 2"),
         ("1,2,3\n4,5,7\n", 0.04, 1, "2 readings cannot determine 3 parameters"),
         ("1,0\n2,0\n3,0\n", 0.04, 1, "H has zero columns: no reading depends on θ[1]"),
         ("1,2\n2,4\n3,6\n", 0.04, 1, "H has rank 1 of 2"),

@@ -183,7 +183,7 @@ def test_what_is_no_custom_family_is_explained():
         Custom(decay, ("a", "a"), [0.5, 1.0])
     with pytest.raises(InvalidInput, match=r"finite low < high; received \(2.0, 1.0\)"):
         Custom(decay, ("a", "q"), [0.5, 1.0], {"a": (2.0, 1.0)})
-    with pytest.raises(InvalidInput, match="diffuse must have a row for each of the 1 states"):
+    with pytest.raises(InvalidInput, match="diffuse must have 1 row, one a state"):
         Custom(decay, ("a", "q"), [0.5, 1.0], diffuse=np.eye(2))
 
 

@@ -104,7 +104,7 @@ def test_epsilon_is_a_level(folder):
         ({"toml": MODEL.replace("4.0", "-4.0")}, "cov0 must be positive semi-definite"),
         ({"toml": MODEL.replace('"speed"', '"place"')}, "2 different names"),
         ({"toml": "A = ["}, "it is not TOML"),
-        ({"--readings": "a"}, "2 readings a step; 1 columns"),
+        ({"--readings": "a"}, "2 readings a step; given: 1 column."),
         ({"--readings": "a,c"}, "no column 'c'"),
         ({"--level": "-1"}, "--level -1"),
         ({"--level": "3", "--epsilon": "1"}, "either as --level, or"),
@@ -347,10 +347,10 @@ def test_a_diagnosis_is_told_and_drawn(driven):
     ("change", "message"),
     [
         ({}, "the model has 2 inputs: name the columns with --inputs"),
-        ({"--inputs": "u"}, "2 columns are given. Choose them with --readings"),
+        ({"--inputs": "u"}, "given: 2 columns. Choose them with --readings"),
         (
             {"--inputs": "u", "--readings": "y"},
-            "2 columns with a row for each of the 40 steps; received 1 columns",
+            "2 columns of 40 rows, one a step; received 1 column of",
         ),
         ({"--inputs": "u,w"}, "no column 'w'"),
         ({"--inputs": "u,u", "--readings": "y"}, "inputs must have different names"),
@@ -359,7 +359,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
         ({"--inputs-file": "absent.csv", "--readings": "y"}, "absent.csv"),
         (
             {"--inputs-file": "short.csv", "--readings": "y"},
-            "each of the 40 steps; received 2 columns of 2 rows",
+            "of 40 rows, one a step; received 2 columns of 2 rows",
         ),
         ({"--inputs-file": "hole.csv", "--readings": "y"}, "line 3, column 2: an input is missing"),
         ({"--inputs-file": "word.csv", "--readings": "y"}, "line 2, column 1 is not a number"),
@@ -368,7 +368,7 @@ def test_a_diagnosis_is_told_and_drawn(driven):
         ({"--inputs": "u,v", "--diagnose": "q.xyz"}, "the figure can be"),
         ({"--inputs": "u,v", "--diagnose": "q.png", "--emit": "releases"}, "without --smooth"),
         ({"--inputs": "u,v", "toml": ONE}, "the model has none"),
-        ({"--inputs": "u,v", "toml": ONE + "B = [[1.0], [2.0]]"}, "B must have 1 rows"),
+        ({"--inputs": "u,v", "toml": ONE + "B = [[1.0], [2.0]]"}, "B must have 1 row;"),
         ({"--inputs": "u,v", "toml": ONE + "B = [[1.0]]\nD = [[1.0, 2.0]]"}, "B and D must have"),
     ],
 )

@@ -100,7 +100,7 @@ def test_inputs():
     driven = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0, B=[[1.0]])
     level = pv.EndlessLevel(1.0)
     release = pv.StreamMechanism(level).simulate([0.0, 0.0, 0.0], np.random.default_rng(0))
-    with pytest.raises(InvalidInput, match="has 1 inputs"):
+    with pytest.raises(InvalidInput, match="has 1 input:"):
         dynamics.filter_releases(driven, level, release)
     with pytest.raises(InvalidInput, match=r"inputs must have shape \(3, 1\)"):
         dynamics.filter_releases(driven, level, release, inputs=np.zeros((2, 1)))

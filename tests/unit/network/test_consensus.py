@@ -29,7 +29,7 @@ def test_a_sensor_needs_a_level_and_readings_of_its_size():
     release = sensor.simulate([1.0, 2.0], RNG(0))
     assert release.simulated
     assert not hasattr(release, "__dict__")  # nothing can be hung onto a release
-    with pytest.raises(InvalidInput, match="has 1 values; received shape"):
+    with pytest.raises(InvalidInput, match="has 1 value; received shape"):
         sensor.contribution(network.SensorRelease(np.zeros(2), release.fingerprint, True))
     with pytest.raises(InvalidInput, match="SensorRelease; received ndarray"):
         sensor.contribution(np.zeros(1))
@@ -100,7 +100,7 @@ def test_centres_refuse_strangers():
         centre.drop("x")
     with pytest.raises(InvalidInput, match="several trials"):
         centre.add("x", sensor, sensor.simulate([[1.0], [2.0]], RNG(0)))
-    with pytest.raises(InvalidInput, match="1 parameters, this sensor sees 2"):
+    with pytest.raises(InvalidInput, match="1 parameter, this sensor sees 2"):
         centre.add("x", network.Sensor([[1.0, 1.0]], NOISE, pv.PrivacyLevel(1.0)), None)
     assert centre.sensors == ()
 

@@ -236,7 +236,7 @@ def test_fewer_processes_than_tables_and_rows_with_gaps(tables):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "m-2.csv takes no part" in done.stderr
-    assert "m-1.csv: 1 rows with a gap are left out" in done.stderr
+    assert "m-1.csv: 1 row left out for gaps" in done.stderr
 
 
 @pytest.mark.parametrize("noise", [network.DecayingNoise(1.0, 0.5), network.DampedNoise(1.0, 0.5)])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, plural
 from privest.dynamics._identification._data import Data
 from privest.dynamics._identification._family import Family
 from privest.dynamics._identification._matrices import Matrices
@@ -194,8 +194,7 @@ def _columns(diffuse: ArrayLike | None, states: int) -> Array | None:
     given = as_array(diffuse, "diffuse", ndim=2).copy()
     if len(given) != states:
         raise InvalidInput(
-            f"diffuse must have a row for each of the {states} states; received shape "
-            f"{given.shape}."
+            f"diffuse must have {plural(states, 'row')}, one a state; received shape {given.shape}."
         )
     return given
 
