@@ -36,7 +36,7 @@ def reference_fit(H: Array, y: Array, where: str = "reference") -> tuple[float, 
     left = len(H) - int(rank)
     if left < 1:
         raise InvalidInput(
-            f"{where} has {plural(len(H), 'row')} for {plural(rank, 'coefficient')}: it says "
+            f"{where} has {plural(len(H), 'row')} for {plural(int(rank), 'coefficient')}: it says "
             "nothing about the noise. "
             "Give more rows."
         )
