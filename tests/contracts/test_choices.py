@@ -6,6 +6,7 @@ import pytest
 import privest as pv
 from privest import design, dynamics, network, noise, pipeline, privacy, workflow
 from privest.audit import fisher_information
+from privest.errors import InvalidInput
 from privest.estimator.likelihood import DitheredLikelihood
 from privest.ledger import cost_of
 from privest.mechanism import Additive
@@ -70,3 +71,14 @@ def test_an_option_is_taken_letter_for_letter(name):
         with pytest.raises(pv.errors.InvalidInput) as told:
             call(given)
         assert len(str(told.value)) < 300
+
+
+@pytest.mark.parametrize("criterion", [np.eye(2), np.zeros((0, 2)), "A", int])
+def test_a_criterion_that_is_none_is_refused(criterion):
+    with pytest.raises(InvalidInput, match="criterion must be one of"):
+        design.allocate(np.eye(2), 1.0, criterion=criterion)
+
+
+def test_a_release_without_a_name_is_refused():
+    with pytest.raises(InvalidInput, match="there is no such header"):
+        pv.estimate("")

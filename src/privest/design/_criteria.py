@@ -189,7 +189,7 @@ def require_length(vector: Array, names: tuple[str, ...], what: str) -> None:
 
 def as_criterion(given: object) -> Criterion:
     """A criterion, or the class of one that needs no parameters (A, D, E)."""
-    if given in (A, D, E):
+    if isinstance(given, type) and given in (A, D, E):
         given = given()
     if isinstance(given, Mapping):
         given = StandardErrors(given)

@@ -423,7 +423,7 @@ def _require_sense(record: Mapping[str, Any]) -> None:
 
 def header_path(table: Path) -> Path:
     """Where the header of a release is: z.csv → z.csv.json."""
-    return table.with_name(table.name + ".json")
+    return table.parent / (table.name + ".json")
 
 
 def read_release(path: str | Path) -> TableRelease:
