@@ -63,6 +63,7 @@ def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
 
 def _next_multiple(weight: Array, end: Array) -> Array:
     """⌈c·y/g⌉, decided by the exact product."""
-    product = lattice.sum_of_products([(np.asarray(weight), end)])
+    with np.errstate(over="ignore", invalid="ignore"):  # what the grid cannot hold is refused
+        product = lattice.sum_of_products([(np.asarray(weight), end)])
     high = product.high / lattice.GRID  # a power of two: exact
     return np.asarray(np.ceil(high) + ((high == np.floor(high)) & (product.low > 0)))

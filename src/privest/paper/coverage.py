@@ -61,7 +61,8 @@ class Covered(Record):
     refused   the share of trials without one.
     warned    the share of the trials that missed in which a warning was printed.
     verdict   "yes": within `expected`; "warned": below it, with a warning in 95 % of the misses;
-              "by chance": beyond an end by no more than three Monte Carlo errors; "NO".
+              "by chance": beyond an end by no more than three Monte Carlo errors; "wide": above
+              it, which is longer than it need be and still true; "NO": below it.
     """
 
     topic: str
@@ -86,7 +87,9 @@ class Covered(Record):
             return "yes"
         if self.coverage < low and self.warned >= MOSTLY:
             return "warned"
-        return "by chance" if off <= CHANCE * self.error else "NO"
+        if off <= CHANCE * self.error:
+            return "by chance"
+        return "wide" if self.coverage > high else "NO"
 
 
 def coverage_table(

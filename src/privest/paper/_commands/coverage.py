@@ -92,10 +92,11 @@ def _print(console: Console, found: Sequence[cover.Covered]) -> None:
     warned = sum(row.verdict == "warned" for row in found)
     wrong = sum(row.verdict == "NO" for row in found)
     chance = sum(row.verdict == "by chance" for row in found)
-    right = len(found) - wrong - chance - warned
+    wide = sum(row.verdict == "wide" for row in found)
+    right = len(found) - wrong - chance - warned - wide
     console.print(
         f"{len(found)} intervals: {right} where they should be, {chance} beyond it by what chance "
-        f"may do, {warned} below it with a warning, {wrong} not."
+        f"may do, {wide} above it, {warned} below it with a warning, {wrong} not."
     )
 
 
